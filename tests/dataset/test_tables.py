@@ -1,17 +1,24 @@
 import enum
+import json
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import pandas
+import polars
+import pyarrow
 import pytest
 from pydantic import BaseModel
 
 from localjudge.dataset import load
 from localjudge.dataset.formats import rows_of_table
+from localjudge.dataset.rows import NOTHING
 from localjudge.errors import DataError, InputError
-from localjudge.types import Context
+from localjudge.run.plan import nothing_lines
+from localjudge.types import Context, Sample
 
 ROWS: list[dict[str, Any]] = [
     {"id": "1", "question": "Where?", "contexts": ["a b", "c d"], "answer": "Here.", "score": 0.5},
@@ -19,46 +26,34 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def pandas_frame(**options: Any) -> Any:
-    return pytest.importorskip("pandas").DataFrame(ROWS, **options)
-
-
-def polars_frame() -> Any:
-    return pytest.importorskip("polars").DataFrame(ROWS)
-
-
-def arrow_table() -> Any:
-    return pytest.importorskip("pyarrow").Table.from_pylist(ROWS)
-
-
-TABLES: dict[str, Callable[[], Any]] = {
-    "pandas with an index": lambda: pandas_frame(index=[7, 7]),
-    "pandas with arrays in cells": lambda: arrow_table().to_pandas(),
-    "pandas with its own nulls": lambda: pandas_frame().convert_dtypes(),
-    "polars, lazy": lambda: polars_frame().lazy(),
-    "Arrow table": arrow_table,
-    "Arrow batch": lambda: arrow_table().to_batches()[0],
-    "Arrow reader, to be read once": lambda: arrow_table().to_reader(),
-    "Arrow of any package": lambda: SimpleNamespace(__arrow_c_stream__=arrow_table().__arrow_c_stream__),
-    "iterator": lambda: iter(ROWS),
-    "one split": lambda: {"test": pandas_frame()},
+ARROW = pyarrow.Table.from_pylist(ROWS)
+TABLES: dict[str, Any] = {
+    "pandas with an index": pandas.DataFrame(ROWS, index=[7, 7]),
+    "pandas with arrays in cells": ARROW.to_pandas(),
+    "pandas with its own nulls": pandas.DataFrame(ROWS).convert_dtypes(),
+    "polars, lazy": polars.DataFrame(ROWS).lazy(),
+    "Arrow table": ARROW,
+    "Arrow batch": ARROW.to_batches()[0],
+    "Arrow reader, to be read once": ARROW.to_reader(),
+    "Arrow of any package": SimpleNamespace(__arrow_c_stream__=ARROW.__arrow_c_stream__),
+    "iterator": iter(ROWS),
+    "one split": {"test": pandas.DataFrame(ROWS)},
 }
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_give_the_same_samples(name: str) -> None:
-    data = load(TABLES[name]())
+    data = load(TABLES[name])
     assert data.samples == load(ROWS).samples
     assert [extras["score"] for extras in data.extras] == [0.5, None]
 
 
 def test_several_splits_are_refused_by_their_names() -> None:
     with pytest.raises(InputError, match=r"train, test\n.*give one of them: data\['train'\]"):
-        load({"train": pandas_frame(), "test": pandas_frame()})
+        load({"train": ARROW, "test": ARROW})
 
 
 def test_a_duplicate_column_is_refused() -> None:
-    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     names = ["question", "question"]
     tables = [
         pandas.DataFrame([["a", "b"]], columns=names),
@@ -71,7 +66,6 @@ def test_a_duplicate_column_is_refused() -> None:
 
 def test_a_frame_is_not_copied_as_a_whole() -> None:
     """As dictionaries, 20,000 rows take 5 MB."""
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"question": [f"What is {number}?" for number in range(20_000)]})
     load(frame.head(1))
     tracemalloc.start()
@@ -147,3 +141,50 @@ def test_an_answer_object_is_one_sample(given: Any) -> None:
 def test_other_objects_are_refused_by_type(value: Any) -> None:
     with pytest.raises(InputError, match=f"the data are of the type {type(value).__name__}\n"):
         load(value)
+
+
+MISSING = [{"question": f"q{word}", "answer": word} for word in ("NaN", " NULL ", "None", "N/A", "#N/A", "-", "none")]
+
+
+def test_a_missing_value_is_counted_by_column_for_any_source(tmp_path: Path) -> None:
+    frame = pandas.DataFrame(MISSING)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    frame.to_parquet(tmp_path / "a.parquet")
+    files = [tmp_path / f"a.{ending}" for ending in ("csv", "jsonl", "parquet")]
+    for source in (frame, polars.DataFrame(MISSING), MISSING, *files):
+        data = load(source)
+        assert [sample.response for sample in data.samples] == [None] * 6 + ["none"]
+        assert [*nothing_lines(data)] == ["6 cells of answer say #N/A, -, N/A, NULL, NaN, None: treated as missing"]
+
+
+def test_all_missing_words_of_pandas_are_known() -> None:
+    """So a file and its `read_csv` frame are the same data."""
+    from pandas._libs.parsers import STR_NA_VALUES
+
+    assert {word for word in STR_NA_VALUES if word} <= NOTHING
+
+
+def test_a_missing_element_is_left_out_with_its_id() -> None:
+    rows = [{"question": "q", "contexts": ["a", "NaN", {"text": "-"}, "b"], "retrieved_context_ids": [*"wxyz"]}]
+    data = load([*rows, {"question": "q", "contexts": ["nan"]}, {"question": "q", "contexts": []}])
+    read = [sample.retrieved_contexts for sample in data.samples]
+    assert [(context.text, context.id) for context in read[0] or ()] == [("a", "w"), ("b", "z")]
+    assert read[1:] == [None, ()]
+    assert [*nothing_lines(data)] == ["3 cells of contexts[] say -, NaN, nan: treated as missing"]
+
+
+def test_a_sample_keeps_missing_words_as_text() -> None:
+    assert load([Sample(id="1", response="None")]).samples[0].response == "None"
+
+
+LISTS = [json.dumps(["a b", "c d"]), "['a b', 'c d']", "['a b' 'c d']", "a b", "[1] A note."]
+
+
+def test_a_cell_is_read_alike_from_files_frames_and_rows(tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"question": LISTS, "contexts": LISTS})
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    data = load(tmp_path / "data.csv")
+    assert [len(sample.retrieved_contexts or ()) for sample in data.samples] == [2, 2, 2, 1, 1]
+    read_again = pandas.read_csv(tmp_path / "data.csv")
+    assert load(read_again).samples == load(read_again.to_dict("records")).samples == data.samples

@@ -1,4 +1,3 @@
-import json
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -71,14 +70,9 @@ def test_the_example_plugin_runs_beside_built_in_metrics(tmp_path: Path) -> None
         out=tmp_path / "run",
     )
     names = ("context_recall", "brevity", "correctness")
-    expected = {
-        "a": dict(zip(names, (1.0, 1.0, 0.5), strict=True)),
-        "b": dict(zip(names, (1.0, None, None), strict=True)),
-    }
-    for name, scores in expected.items():
-        assert {row.metric: row.score for row in run.scores if row.sample_id == name} == scores
-    against = [json.loads(line)["against"] for line in (tmp_path / "run" / "verdicts.jsonl").read_text().splitlines()]
-    assert against == [None, "reference", "reference", None]
+    for sample, scores in (("a", (1.0, 1.0, 0.5)), ("b", (1.0, None, None))):
+        expected = dict(zip(names, scores, strict=True))
+        assert {row.metric: row.score for row in run.scores if row.sample_id == sample} == expected
 
 
 @pytest.mark.usefixtures("installed")
@@ -98,10 +92,7 @@ def test_an_installed_metric_may_have_any_name_but_ours() -> None:
         ("document_map(compare_by=content)", "document_map"),
         ("document_map()", "document_map"),
         ("hit_rate@3(compare_by=meta.doc=1)", "hit_rate@3(compare_by=meta.doc=1)"),
-        ("answer_correctness(mode=f1)", "answer_correctness"),
         ("answer_correctness( mode=recall )", "answer_correctness(mode=recall)"),
-        ("context_precision(against=reference)", "context_precision"),
-        ("citation_support(of=all)", "citation_support(of=all)"),
         ("abstention(mode=right)", "abstention"),
     ],
 )
@@ -137,13 +128,10 @@ def test_direction_of_a_metric_may_depend_on_an_option() -> None:
         ("document_map(compare_by=title)", "cannot be compared by 'title': use content, id or meta.KEY"),
         ("answer_correctness(mode=f2)", "does not take mode='f2'\n  hint: write one of: mode=f1, mode=precision, mode"),
         ("document_map(id)", "'id' is not an option of the metric document_map"),
-        ("document_map(compare_by=)", "'compare_by=' is not an option of the metric document_map"),
         ("document_map(compare_by=id,compare_by=id)", "or is repeated"),
         ("brevity(limit=3)", "brevity belongs to another package"),
         *((f"matrix_recall@{k}", "no metric is called") for k in (0, -1, "x", 10**9)),
-        ("context_recall@3", "no metric is called"),
         ("contxt_recall", "did you mean context_recall"),
-        ("document_mapp(compare_by=id)", "did you mean document_map"),
         ("context_recall faithfulness", "hint: metrics=['context_recall', 'faithfulness']"),
         # Entry points of the installed package.
         ("broken", "it lacks name, version, required_fields, steps\n"),

@@ -1,16 +1,66 @@
+"""Our document metrics by hand, and equal to the components of haystack-ai, float for float."""
+
+import os
+import random
+from collections.abc import Callable, Sequence
 from math import log2
+from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from localjudge.errors import SampleError
-from localjudge.metrics import Context, Sample, Scored, Undefined
+from localjudge.metrics import Context, Outcome, Sample, Scored, Undefined
 from localjudge.metrics.documents import (
+    WHOLE_RANKING,
+    DocumentMetric,
     RankingMeasure,
     hit_rate_at,
     precision_at,
     recall_at,
 )
-from tests.metrics.conftest import OURS, outcome_of, sample_of, score_lists
+from localjudge.text import sentences
+
+OURS = dict(zip(("single_hit", "multi_hit", "mrr", "map", "ndcg"), WHOLE_RANKING, strict=True))
+
+
+class DocumentScores(NamedTuple):
+    """Scores of a metric over all questions: `score` is the mean of `individual_scores`."""
+
+    score: float
+    individual_scores: list[float]
+
+
+def score_lists(
+    measure: RankingMeasure,
+    truths: Sequence[Sequence[Context | str]],
+    retrieved: Sequence[Sequence[Context | str]],
+    *,
+    compare_by: str = "content",
+) -> DocumentScores:
+    """Score every question as a separate sample. A document may be a plain text."""
+    samples = [sample_of(*lists) for lists in zip(truths, retrieved, strict=True)]
+    outcomes = [outcome_of(measure, sample, compare_by=compare_by) for sample in samples]
+    scores = [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
+    assert len(scores) == len(outcomes)
+    return DocumentScores(sum(scores) / len(scores), scores)
+
+
+def outcome_of(measure: RankingMeasure, sample: Sample, *, compare_by: str = "content") -> Outcome:
+    """Return the outcome of a metric without questions."""
+    with pytest.raises(StopIteration) as finished:
+        next(DocumentMetric(measure, compare_by=compare_by).steps(sample, sentences))
+    return finished.value.value  # type: ignore[no-any-return]
+
+
+def sample_of(truths: Sequence[Context | str], retrieved: Sequence[Context | str]) -> Sample:
+    return Sample(id="1", reference_contexts=_documents(truths), retrieved_contexts=_documents(retrieved))
+
+
+def _documents(documents: Sequence[Context | str]) -> tuple[Context, ...]:
+    return tuple(Context(text=document) if isinstance(document, str) else document for document in documents)
+
 
 MEASURES = [*OURS.values(), hit_rate_at(3), precision_at(3), recall_at(3)]
 TRUTHS = [["a", "b", "c", "d"], ["x"], ["p", "q"]]
@@ -96,3 +146,122 @@ def test_invalid_relevances_fail_the_sample(scores: tuple[float | None, ...]) ->
     # Relevances of 0 are not a ground truth.
     outcome = outcome_of(OURS["ndcg"], sample_of([Context(text="a", score=0)], ["a"]))
     assert outcome == Scored(value=0, detail="no ground-truth document has a relevance above 0")
+
+
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is imported
+
+Questions = Sequence[Sequence[Context]]
+
+COMPARED_BY = ["content", "id", "meta.a", "meta.a.b", "meta.missing"]
+
+
+@pytest.fixture(scope="module")
+def theirs() -> dict[str, Callable[[str], Any]]:
+    evaluators = pytest.importorskip("haystack.components.evaluators")
+    return {
+        "single_hit": lambda by: evaluators.DocumentRecallEvaluator("single_hit", by),
+        "multi_hit": lambda by: evaluators.DocumentRecallEvaluator("multi_hit", by),
+        "mrr": evaluators.DocumentMRREvaluator,
+        "map": evaluators.DocumentMAPEvaluator,
+        "ndcg": evaluators.DocumentNDCGEvaluator,
+    }
+
+
+def as_haystack(questions: Questions) -> list[list[Any]]:
+    from haystack import Document
+
+    return [[Document(content=c.text, id=c.id or "", meta=c.meta, score=c.score) for c in row] for row in questions]
+
+
+def contexts(rng: random.Random, scored: bool) -> list[Context]:
+    """Up to eight documents with few values, which gives hits, repetitions, empty texts and missing meta."""
+    return [
+        Context(
+            text=rng.choice(["", "a", "b", "c", "d", "e"]),
+            id=rng.choice("1234567"),
+            meta=rng.choice([{}, {"a": 1}, {"a": "x"}, {"a": None}, {"a": {"b": 1}}, {"a": {"b": "y"}}]),
+            score=rng.choice([0.0, 0.5, 1.0, 2.0, 0.1]) if scored else None,
+        )
+        for _ in range(rng.randrange(9))
+    ]
+
+
+# A meta value that is an object cannot be hashed: Haystack's recall and NDCG stop at it.
+UNHASHABLE = {("single_hit", "meta.a"), ("multi_hit", "meta.a"), ("ndcg", "meta.a")}
+
+
+# The six questions of Haystack's own tests, letters for their texts, in the order in which each test retrieves them.
+SIX_TRUTHS = [["a"], ["b", "c"], ["d", "e"], ["f", "g"], ["h i j"], ["k", "l"]]
+SIX_RETRIEVED = [["a"], ["b", "k", "c"], ["e", "m", "n"], ["o", "g", "f"], ["h", "j", "i"], ["k", "p", "l", "l"]]
+SIX_WORSE = [["a"], ["k", "b", "c"], ["m", "n", "e"], *SIX_RETRIEVED[3:]]
+SIX_FOUR_OF_ONE = [*SIX_TRUTHS[:4], ["h", "i", "j", "h i j"], SIX_TRUTHS[5]]
+GRADED = [Context(text=text, score=score) for text, score in zip("123678", (3, 2, 3, 2, 3, 2), strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "truths", "retrieved", "individual", "score"),
+    [
+        ("single_hit", SIX_TRUTHS, SIX_RETRIEVED, [1, 1, 1, 1, 0, 1], 0.8333333333333334),
+        ("multi_hit", SIX_FOUR_OF_ONE, SIX_RETRIEVED, [1, 1, 0.5, 1, 0.75, 1], 0.875),
+        ("mrr", SIX_TRUTHS, SIX_WORSE, [1, 0.5, 1 / 3, 0.5, 0, 1], 0.5555555555555555),
+        ("map", SIX_TRUTHS, SIX_RETRIEVED, [1, 0.8333333, 0.5, 0.5833333, 0, 0.8333333], 0.625),
+        ("ndcg", [["a", "b"], GRADED], [["a", "c", "b"], list("12345")], [0.9197, 0.6592], 0.7895),
+    ],
+)
+def test_published_haystack_examples_are_reproduced(
+    name: str, truths: list[list[str]], retrieved: list[list[str]], individual: list[float], score: float
+) -> None:
+    """Numbers of haystack's `test/components/evaluators`. MAP divides by the number of truths, as newer versions do."""
+    actual = score_lists(OURS[name], truths, retrieved)
+    assert [actual.score, *actual.individual_scores] == pytest.approx([score, *individual], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "by"), [(name, by) for name in OURS for by in COMPARED_BY if (name, by) not in UNHASHABLE]
+)
+def test_random_rankings_score_as_in_haystack(
+    theirs: dict[str, Callable[[str], Any]], name: str, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200 sets of one to six questions for each metric and comparison value: 22 * 200 = 4,400 comparisons."""
+    logger = pytest.importorskip("haystack.components.evaluators.document_recall").logger
+    monkeypatch.setattr(logger, "warning", lambda *_, **__: None)
+    rng = random.Random(f"{name} {by}")
+    evaluator = theirs[name](by)
+    for _ in range(200):
+        questions = rng.randrange(1, 7)
+        truths = [contexts(rng, scored=bool(index % 2)) for index in range(questions)]
+        retrieved = [contexts(rng, scored=False) for _ in range(questions)]
+        expected = evaluator.run(ground_truth_documents=as_haystack(truths), retrieved_documents=as_haystack(retrieved))
+        actual = score_lists(OURS[name], truths, retrieved, compare_by=by)
+        assert (actual.score, actual.individual_scores) == (expected["score"], expected["individual_scores"])
+
+
+def test_mixed_scores_are_refused_as_in_haystack(theirs: dict[str, Callable[[str], Any]]) -> None:
+    truths = [[Context(text="a", score=1), Context(text="b")]]
+    with pytest.raises(ValueError, match="must have a score"):
+        theirs["ndcg"]("content").run(ground_truth_documents=as_haystack(truths), retrieved_documents=[[]])
+    with pytest.raises(SampleError, match="1 of 2 ground-truth documents have a score"):
+        score_lists(OURS["ndcg"], truths, [[]])
+
+
+def documents(score: st.SearchStrategy[float | None]) -> st.SearchStrategy[list[Context]]:
+    text = st.sampled_from(["", "a", "b", "c", "d"]) | st.text()
+    pages = st.none() | st.integers() | st.lists(st.integers()) | st.text()
+    meta = st.dictionaries(st.just("a"), pages, max_size=1)
+    identifier = st.none() | st.sampled_from("123")
+    return st.lists(st.builds(Context, text=text, id=identifier, meta=meta, score=score), max_size=8)
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(documents(st.none()) | documents(st.floats(0, 1e300)), documents(st.none())), min_size=1, max_size=4
+    ),
+    by=st.sampled_from(["content", "id", "meta.a"]),
+    k=st.integers(1, 10),
+)
+def test_every_score_lies_between_0_and_1(rows: list[tuple[list[Context], list[Context]]], by: str, k: int) -> None:
+    truths, retrieved = [row[0] for row in rows], [row[1] for row in rows]
+    measures = [*OURS.values(), hit_rate_at(k), precision_at(k), recall_at(k)]
+    results = [score_lists(measure, truths, retrieved, compare_by=by) for measure in measures]
+    assert all(0 <= score <= 1 for result in results for score in (result.score, *result.individual_scores))

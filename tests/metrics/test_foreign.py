@@ -77,6 +77,8 @@ def test_an_exception_fails_the_sample_with_file_and_line() -> None:
 @pytest.mark.parametrize("tasks", ["x", [3]])
 def test_a_step_that_is_not_a_task_fails_the_sample(tasks: Any) -> None:
     assert reason(Judged(lambda: (yield tasks))) == f"the metric asked {tasks[0]!r}, which is no task"
+    # `next` of an empty iterator, outside of a generator.
+    assert "StopIteration" in reason(Judged(lambda: next(iter(()))))
 
 
 def test_an_exception_between_rounds_fails_the_sample() -> None:
@@ -128,11 +130,6 @@ def test_an_invalid_outcome_fails_the_sample(returned: Any, what: str) -> None:
         return returned  # type: ignore[no-any-return]
 
     assert reason(Judged(steps)) == expected
-
-
-def test_a_stop_iteration_before_the_first_step_fails_the_sample() -> None:
-    """`next` of an empty iterator, outside of a generator."""
-    assert "StopIteration" in reason(Judged(lambda: next(iter(()))))
 
 
 @pytest.mark.parametrize(

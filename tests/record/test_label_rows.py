@@ -229,7 +229,7 @@ def test_a_kill_while_labelling_loses_no_stored_row(tmp_path: Path) -> None:
     assert stored_labels(tmp_path)[-1] == row()
 
 
-def test_the_latest_decision_counts_in_any_order_of_the_rows() -> None:
+def test_the_latest_decision_of_each_annotator_counts_in_any_order() -> None:
     """Ann says 1 at 9:14 in Berlin, which is 8:14 in UTC, and 0 at 8:30 in UTC, half a second before 8:30 and a half.
 
     As texts, "2026-11-22T09:14" is after "2026-11-22T08:30".
@@ -242,10 +242,7 @@ def test_the_latest_decision_counts_in_any_order_of_the_rows() -> None:
     for rows in ([later, last], [last, later]):
         assert Decisions(rows).human == {VALUES["key"]: 1.0}
     assert Decisions([row(human=1), row(human=0)]).human == {VALUES["key"]: 0.0}  # at one moment the later row
-
-
-def test_the_last_decision_of_an_annotator_counts() -> None:
-    """Two annotators give the mean; "?" is a decision without a label."""
+    # Two annotators give the mean; "?" is a decision without a label.
     rows = [row(human=1), row(human=0), row(human=1, labeller="bob")]
     assert Decisions(rows).human == {VALUES["key"]: 0.5}
     assert Decisions([*rows, row(human=None)]).human == {VALUES["key"]: 1.0}

@@ -10,9 +10,7 @@ import pytest
 
 import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.analysis.drawing import frame_of
 from localjudge.analysis.labelling import Labelling
-from localjudge.analysis.units import unit_frames
 from localjudge.record.directory import placed_rows
 from localjudge.record.label_rows import START
 from localjudge.record.result_rows import SCORE_ROWS
@@ -271,18 +269,6 @@ def test_an_invalid_row_is_refused(tmp_path: Path, line: bytes, message: str) ->
         list(placed_rows(tmp_path / "scores.jsonl", SCORE_ROWS))
     assert message in caught.value.message
     assert "\n" not in caught.value.message
-
-
-@pytest.mark.parametrize("draw", ["", "x", "x: context_recall 01234567", f"{10**17}: context_recall 01234567"])
-def test_labels_with_an_unknown_draw_count_as_undrawn(directory: Path, draw: str) -> None:
-    [first] = Labelling(directory, sample=1, labeller="x", metrics=["context_recall"]).rows
-    frame = frame_of([unit_frames(Run.open(directory))["context_recall"]])
-    row = _row(key=first["label_id"], draw=draw, frame=frame, share=0.5, turn=1)
-    (directory / "labels.jsonl").write_bytes(row)
-    labels = Run.open(directory).labels
-    assert labels is not None
-    assert (labels.statements, labels.passed_over) == (1, 0)
-    assert refusals(directory) == {}
 
 
 def test_an_endless_row_is_not_read(tmp_path: Path) -> None:

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from localjudge.text.languages import misfit
-from tests.text.test_expert_sentences import CASES
+from tests.text.test_sentence_cases import EXPERT
 
 NAMES = ("de", "en", "es", "fr", "it", "nl", "pt")
 TEXTS = {
-    language: [" ".join(case["sentences"]) for half in CASES.values() for case in half if case["language"] == language]
-    for language in NAMES
+    language: [" ".join(case["sentences"]) for case in EXPERT if case["language"] == language] for language in NAMES
 }
 
 SCRIPTS = {

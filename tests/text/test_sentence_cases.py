@@ -1,12 +1,23 @@
-"""A line of `sentence_cases.txt` has a language and the sentences of a text; "|" marks the space between two."""
+"""Texts are split as their readers would.
 
+A line of `sentence_cases.txt` has a language and the sentences of a text; "|" marks the space between two.
+
+`expert_sentences` has clinical, legal, financial, scientific and administrative text in seven languages, whose author
+did not see the rules. A text is the `sentences` of a row joined by one space. The rules were developed on `dev` (227 of
+227 right). On `heldout`, opened once, they were right in 239 of 246, and the general defects were fixed. No label was
+changed.
+"""
+
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localjudge.text import sentences
 
-CASES = (Path(__file__).parent / "sentence_cases.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+FOLDER = Path(__file__).parent
+CASES = (FOLDER / "sentence_cases.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 LINES = [
     ["Introduction", "This paper is short.", "It has no end."],
@@ -79,3 +90,12 @@ def test_a_wrapped_line_continues_the_sentence(text: str) -> None:
 @pytest.mark.parametrize(("language", "expected"), NO_SPACE)
 def test_a_stop_without_a_space_may_end_a_sentence(language: str, expected: list[str]) -> None:
     assert cut("".join(expected), language) == expected
+
+
+EXPERT_FILES = [FOLDER / "expert_sentences" / f"{half}.jsonl" for half in ("dev", "heldout")]
+EXPERT = [json.loads(line) for file in EXPERT_FILES for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("case", EXPERT)
+def test_expert_texts_are_split_as_annotated(case: dict[str, Any]) -> None:
+    assert [span.text for span in sentences(" ".join(case["sentences"]), case["language"])] == case["sentences"]
