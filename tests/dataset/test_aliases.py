@@ -118,10 +118,8 @@ MAPPING = {"user_input": "frage.text", "retrieved_contexts": "hits[].chunk_text"
 def test_a_mapping_reads_a_key_from_each_object_of_a_list(hits: Any) -> None:
     mapping = {**MAPPING, "retrieved_context_ids": "hits[].source"}
     data = load([{**ROW, "hits": hits}], mapping=mapping)
-    assert [(context.text, context.id) for context in data.samples[0].retrieved_contexts or ()] == [
-        ("It is in Ulm.", "d1"),
-        ("It rains.", "d2"),
-    ]
+    contexts = data.samples[0].retrieved_contexts or ()
+    assert [(context.text, context.id) for context in contexts] == [("It is in Ulm.", "d1"), ("It rains.", "d2")]
     assert data.unused == ((),)
 
 

@@ -33,10 +33,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     ("content", "problem"),
     [
         (b'{"question": "q"}\n' * 200_000, "unpacks to more than 200 times its size"),
-        (
-            b'{"question": "%s"}\n' % random.Random(1).randbytes(2**20).hex().encode(),
-            "has a line of more than 1,048,576",
-        ),
+        (b'{"question": "%s"}\n' % random.Random(1).randbytes(2**20).hex().encode(), "has a line of more than"),
     ],
     ids=["rows", "a line"],
 )
@@ -86,7 +83,7 @@ def test_a_sparse_file_is_refused_in_little_memory(tmp_path: Path, name: str, st
         file.truncate(1 << 30)
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match=r"NUL bytes in place of text|is not text: 65,536 of its first"):
+        with pytest.raises(DataError, match=r"NUL bytes|is not text: 65,536 of its first"):
             read(str(path))
         assert tracemalloc.get_traced_memory()[1] < 2**23
     finally:

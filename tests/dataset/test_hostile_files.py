@@ -41,11 +41,7 @@ def zipped() -> bytes:
         ("a.json", b"[" * 100_000, "a.json is not valid JSON: values nested too deep"),
         ("a.json", b'{\n"question": "q"', "a.json:2 is not valid JSON: Expecting ',' delimiter"),
         ("a.json", b'[\n\n{"question": "caf\xe9"}]', "a.json, row 1: question: found the byte 0xE9"),
-        (
-            "a.json",
-            b'{"question": ["a"],\n "answer": ["a", "b"]}',
-            "columns of different lengths (question: 1, answer: 2)",
-        ),
+        ("a.json", b'{"question": ["a"],\n "answer": ["a", "b"]}', "different lengths (question: 1, answer: 2)"),
         ("a.jsonl", b'{"question": ' * 100_000, "a.jsonl:1: found invalid JSON: values nested too deep"),
         ("a.jsonl", b'{"question": ' + b"9" * 5000 + b"}", "a.jsonl:1: found invalid JSON: Exceeds the limit"),
         ("a.jsonl", bytes(range(256)) * 9, "a.jsonl is not text: 261 of its first 2,304 bytes are control characters"),

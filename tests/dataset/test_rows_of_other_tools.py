@@ -10,15 +10,10 @@ from localjudge.types import Context, Sample
 TWO = ["one text", "two texts"]
 CONTENTS, TEXTS = [{"content": text} for text in TWO], [{"text": text} for text in TWO]
 RETRIEVED = (Context(text="one text"), Context(text="two texts"))
-FULL = Sample(
-    id="1",
-    user_input="q",
-    retrieved_contexts=RETRIEVED,
-    reference="r",
-    response="a",
-    reference_contexts=(Context(text="g"),),
-)
+BASE = Sample(id="1", user_input="q", retrieved_contexts=RETRIEVED, reference="r", response="a")
+FULL = BASE.model_copy(update={"reference_contexts": (Context(text="g"),)})
 QUESTION = {"question": "q"}
+RIGHT = {"expected_response": "r", "guidelines": ["Be kind."]}
 ANSWER_OF_HAYSTACK: dict[str, Any] = {"data": "a", "query": "q", "documents": CONTENTS}
 NODES = [{"node": {"text": "one text", "class_name": "TextNode"}}, {"node": {"text": "two texts"}}]
 
@@ -47,14 +42,8 @@ WITHOUT_TRUTH: dict[str, dict[str, Any]] = {
     "promptfoo": {"vars": {"query": "q", "context": TWO, "expected": "r"}, "response": {"output": "a"}},
     "autoevals": {"input": "q", "context": TWO, "expected": "r", "output": "a"},
     "Opik": {"input": "q", "context": TWO, "expected_output": "r", "output": "a"},
-    "MLflow": {
-        **{"inputs": QUESTION, "outputs": {"response": "a", "documents": TWO}},
-        "expectations": {"expected_response": "r"},
-    },
-    "MLflow, with texts as outputs": {
-        **{"inputs": {"query": "q", "context": TWO}, "outputs": "a"},
-        "expectations": {"expected_response": "r", "guidelines": ["Be kind."]},
-    },
+    "MLflow": {"inputs": QUESTION, "outputs": {"response": "a", "documents": TWO}, "expectations": RIGHT},
+    "MLflow's texts": {"inputs": {"query": "q", "context": TWO}, "outputs": "a", "expectations": RIGHT},
     "LangSmith": {
         "inputs": QUESTION,
         "outputs": {"answer": "a", "documents": [{"page_content": text} for text in TWO]},
@@ -64,15 +53,9 @@ WITHOUT_TRUTH: dict[str, dict[str, Any]] = {
         **{"inputs.question": "q", "outputs.output": "a", "outputs.contexts": TWO, "reference.output": "r"},
         "feedback.correct": 1,
     },
-    "Langfuse": {
-        **{"input": QUESTION, "expectedOutput": "r", "output": {"answer": "a"}},
-        "metadata": {"contexts": TWO},
-    },
+    "Langfuse": {"input": QUESTION, "expectedOutput": "r", "output": {"answer": "a"}, "metadata": {"contexts": TWO}},
     "RAGBench": {"question": "q", "documents": TWO, "response": "a", "ground_truth": "r"},
-    "SQuAD": {
-        **{"question": "q", "context": TWO, "prediction": "a"},
-        "answers": {"text": ["r", "r"], "answer_start": [1, 1]},
-    },
+    "SQuAD": {"question": "q", "context": TWO, "prediction": "a", "answers": {"text": ["r", "r"], "answer_start": [1]}},
     "Haystack's GeneratedAnswer": {**ANSWER_OF_HAYSTACK, "reference": "r"},
     "a pipeline of Haystack": {"answer_builder": {"answers": [ANSWER_OF_HAYSTACK]}, "reference": "r"},
     "LlamaIndex": {"query": "q", "response": "a", "reference": "r", "source_nodes": NODES},
@@ -88,7 +71,7 @@ def test_a_row_of_another_tool_is_the_same_sample(tool: str) -> None:
     if tool in WITH_TRUTH:
         assert only(WITH_TRUTH[tool]) == FULL
     else:
-        assert only(WITHOUT_TRUTH[tool]) == FULL.model_copy(update={"reference_contexts": None, **own})
+        assert only(WITHOUT_TRUTH[tool]) == BASE.model_copy(update=own)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import pandas
 import polars
-import pyarrow
 import pytest
 from pydantic import BaseModel
 
@@ -20,6 +19,7 @@ from localjudge.errors import DataError, InputError
 from localjudge.run.plan import nothing_lines
 from localjudge.types import Context, Sample
 
+pyarrow = pytest.importorskip("pyarrow")
 ROWS: list[dict[str, Any]] = [
     {"id": "1", "question": "Where?", "contexts": ["a b", "c d"], "answer": "Here.", "score": 0.5},
     {"id": "2", "question": "When?", "contexts": ["e f"], "answer": None, "score": None},
@@ -55,11 +55,8 @@ def test_several_splits_are_refused_by_their_names() -> None:
 
 def test_a_duplicate_column_is_refused() -> None:
     names = ["question", "question"]
-    tables = [
-        pandas.DataFrame([["a", "b"]], columns=names),
-        pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 2, names),
-    ]
-    for table in tables:
+    arrow = pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 2, names)
+    for table in (pandas.DataFrame([["a", "b"]], columns=names), arrow):
         with pytest.raises(DataError, match="rows has two columns question"):
             load(table)
 
@@ -129,11 +126,12 @@ def test_models_and_dataclasses_are_rows_and_contexts() -> None:
     assert data.extras[0] == {"kind": "news"}
 
 
-@pytest.mark.parametrize(
-    "given", [lambda answer: answer, lambda answer: [answer], lambda answer: {"answers": [answer]}]
-)
-def test_an_answer_object_is_one_sample(given: Any) -> None:
-    (sample,) = load(given(Answer("a", "q", [Document("a b")]))).samples
+ANSWER = Answer("a", "q", [Document("a b")])
+
+
+@pytest.mark.parametrize("data", [ANSWER, [ANSWER], {"answers": [ANSWER]}])
+def test_an_answer_object_is_one_sample(data: Any) -> None:
+    (sample,) = load(data).samples
     assert (sample.user_input, sample.response, sample.retrieved_contexts) == ("q", "a", (Context(text="a b"),))
 
 

@@ -34,9 +34,8 @@ def test_answer_correctness_is_precision_recall_and_their_harmonic_mean(metric: 
 def test_recall_is_a_share_of_the_reference() -> None:
     """The response repeats one right sentence three times: ragas's recall is 3 / (3 + 1) = 0.75, this one 1 / 2."""
     sample = TOWER.model_copy(update={"response": "In 1889. In 1889. In 1889."})
-    yes = table({"In 1889.": "1"}, ["reference"]) | table(
-        {"It was built in 1889.": "1", "It stands in Paris, France.": "0"}, ["response"]
-    )
+    in_response = table({"It was built in 1889.": "1", "It stands in Paris, France.": "0"}, ["response"])
+    yes = table({"In 1889.": "1"}, ["reference"]) | in_response
     assert score("answer_correctness(mode=recall)", sample, yes) == Scored(value=1 / 2, numerator=1, denominator=2)
     # P = 3/3, R = 1/2: 2 * 1 * 1/2 / (3/2) = 2/3
     assert score("answer_correctness", sample, yes) == Scored(value=2 / 3, detail="precision 3/3, recall 1/2")

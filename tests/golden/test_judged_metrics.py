@@ -18,11 +18,7 @@ EINSTEIN = Sample(
         "greatest and most influential scientists of all time. He received the 1921 Nobel Prize in Physics for his "
         "services to theoretical physics. He published 4 papers in 1905.  Einstein moved to Switzerland in 1895"
     ),
-    retrieved_contexts=(
-        Context(
-            text="Albert Einstein (born 14 March 1879) was a theoretical physicist. He won the Nobel Prize in 1921."
-        ),
-    ),
+    retrieved_contexts=(Context(text="Albert Einstein (born 14 March 1879) was a physicist. He won the Nobel Prize."),),
 )
 
 
@@ -123,22 +119,19 @@ def test_an_empty_denominator_is_undefined(metric: str, changes: dict[str, objec
     assert score(metric, CAPITAL.model_copy(update=changes), {}) == Undefined(reason=reason)
 
 
-MATRIX = Sample(
-    id="matrix",
-    reference="One. Two. Three.",
-    retrieved_contexts=tuple(Context(text=f"chunk {rank}") for rank in (1, 2, 3)),
-)
+CHUNKS = tuple(Context(text=f"chunk {rank}") for rank in (1, 2, 3))
+MATRIX = Sample(id="matrix", reference="One. Two. Three.", retrieved_contexts=CHUNKS)
 SUPPORTS = table({"One.": "101", "Two.": "001", "Three.": "000"}, ["chunk 1", "chunk 2", "chunk 3"])
+
+
+VALUE = "marginal value by chunk"
 
 
 @pytest.mark.parametrize(
     ("metric", "expected"),
     [
         # One and Two are supported, Three is not; only chunk 3 supports Two.
-        (
-            "matrix_recall",
-            Scored(value=2 / 3, numerator=2, denominator=3, detail="marginal value by chunk: 0.000, 0.000, 0.333"),
-        ),
+        ("matrix_recall", Scored(value=2 / 3, numerator=2, denominator=3, detail=f"{VALUE}: 0.000, 0.000, 0.333")),
         ("matrix_recall@1", Scored(value=1 / 3, numerator=1, denominator=3)),
         ("matrix_recall@2", Scored(value=1 / 3, numerator=1, denominator=3)),
         ("matrix_recall@9", Scored(value=2 / 3, numerator=2, denominator=3)),
@@ -155,7 +148,7 @@ NOISE = Sample(
     id="noise",
     reference="It opened in 1936.",
     response="Right. Misled. Both. Distracted. Invented. Lucky.",
-    retrieved_contexts=tuple(Context(text=f"chunk {rank}") for rank in (1, 2, 3)),
+    retrieved_contexts=CHUNKS,
 )
 NOISE_VERDICTS = table(
     {

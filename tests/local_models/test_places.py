@@ -115,9 +115,8 @@ def test_a_skipped_model_is_refused_with_the_reason(user: Path, model: Path) -> 
         ("same", ["hf:org/other", "lmstudio:p/m"]),
     ],
 )
-def test_a_name_without_its_program_gets_a_hint(
-    user: Path, model: Path, stores: Path, name: str, meant: list[str]
-) -> None:
+@pytest.mark.usefixtures("stores")
+def test_a_name_without_its_program_gets_a_hint(user: Path, model: Path, name: str, meant: list[str]) -> None:
     gguf(user / ".lmstudio" / "models" / "p" / "m" / "same.gguf")
     downloaded(user / ".cache" / "huggingface" / "hub", "org/other", "same.gguf", model)
     for other in (name, "model.gguf", "C:/model.gguf", "", ":", "ollama", "other:model"):
@@ -162,9 +161,8 @@ def test_a_model_in_a_package_is_found_without_importing_it(user: Path, site: Pa
 
 
 @pytest.mark.parametrize(("package", "file"), [("no-such-package", FILE), ("weights-package", "other.gguf")])
-def test_a_missing_model_package_is_an_error_with_the_install_command(
-    user: Path, site: Path, tmp_path: Path, package: str, file: str
-) -> None:
+@pytest.mark.usefixtures("user", "site")
+def test_a_missing_model_package_names_the_install_command(tmp_path: Path, package: str, file: str) -> None:
     register(tmp_path / "state", "0" * 64, package=package, file=file)
     with pytest.raises(ModelError, match=package) as caught:
         model_registry.find("small")

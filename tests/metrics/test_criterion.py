@@ -45,9 +45,7 @@ def scored(criterion: Criterion, sample: Sample, *values: float) -> tuple[list[C
         ("chunk", "yes", [0.1, 0.7], (1, 2)),
     ],
 )
-def test_the_score_is_the_share_of_good_answers(
-    of: str, good: str, values: list[float], expected: tuple[int, int]
-) -> None:
+def test_scores_are_shares_of_good_answers(of: str, good: str, values: list[float], expected: tuple[int, int]) -> None:
     asked, outcome = scored(own(of=of, good=good), SAMPLE, *values)
     right, count = expected
     assert outcome == Scored(value=right / count, numerator=right, denominator=count)

@@ -11,18 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.errors import SampleError
-from localjudge.metrics import Context, Outcome, Sample, Scored, Undefined
-from localjudge.metrics.documents import (
-    WHOLE_RANKING,
-    DocumentMetric,
-    RankingMeasure,
-    hit_rate_at,
-    precision_at,
-    recall_at,
-)
+from localjudge.metrics import Context, Outcome, Sample, Scored, Undefined, documents
+from localjudge.metrics.documents import DocumentMetric, RankingMeasure, hit_rate_at, precision_at, recall_at
 from localjudge.text import sentences
 
-OURS = dict(zip(("single_hit", "multi_hit", "mrr", "map", "ndcg"), WHOLE_RANKING, strict=True))
+OURS = dict(zip(("single_hit", "multi_hit", "mrr", "map", "ndcg"), documents.WHOLE_RANKING, strict=True))
 
 
 class DocumentScores(NamedTuple):
@@ -125,9 +118,7 @@ def test_documents_are_compared_by_the_chosen_field(measure: RankingMeasure) -> 
         (["a"], ["b"], None),
     ],
 )
-def test_a_zero_without_ground_truth_is_explained(
-    measure: RankingMeasure, truths: list[str], retrieved: list[str], reason: str | None
-) -> None:
+def test_a_zero_is_explained(measure: RankingMeasure, truths: list[str], retrieved: list[str], reason: str) -> None:
     outcome = outcome_of(measure, sample_of(truths, retrieved)).model_dump()
     assert (outcome["value"], outcome["detail"]) == (0, reason)
 
@@ -244,7 +235,7 @@ def test_mixed_scores_are_refused_as_in_haystack(theirs: dict[str, Callable[[str
         score_lists(OURS["ndcg"], truths, [[]])
 
 
-def documents(score: st.SearchStrategy[float | None]) -> st.SearchStrategy[list[Context]]:
+def lists_of_documents(score: st.SearchStrategy[float | None]) -> st.SearchStrategy[list[Context]]:
     text = st.sampled_from(["", "a", "b", "c", "d"]) | st.text()
     pages = st.none() | st.integers() | st.lists(st.integers()) | st.text()
     meta = st.dictionaries(st.just("a"), pages, max_size=1)
@@ -252,11 +243,12 @@ def documents(score: st.SearchStrategy[float | None]) -> st.SearchStrategy[list[
     return st.lists(st.builds(Context, text=text, id=identifier, meta=meta, score=score), max_size=8)
 
 
+UNSCORED = lists_of_documents(st.none())
+
+
 @settings(deadline=None)
 @given(
-    rows=st.lists(
-        st.tuples(documents(st.none()) | documents(st.floats(0, 1e300)), documents(st.none())), min_size=1, max_size=4
-    ),
+    rows=st.lists(st.tuples(UNSCORED | lists_of_documents(st.floats(0, 1e300)), UNSCORED), min_size=1, max_size=4),
     by=st.sampled_from(["content", "id", "meta.a"]),
     k=st.integers(1, 10),
 )

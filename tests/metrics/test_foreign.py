@@ -12,9 +12,8 @@ from localjudge.run.loop import TaskRef, evaluate_samples
 from localjudge.text import sentences
 from localjudge.types import Failed, NoAnswer, Outcome, Relevance, Sample, Scored, Span, Unit, Verdict
 
-TASK = Relevance(
-    unit=Unit(kind="sentence", index=0, source="response", span=Span(start=0, end=1, text="a")), user_input="?"
-)
+UNIT = Unit(kind="sentence", index=0, source="response", span=Span(start=0, end=1, text="a"))
+TASK = Relevance(unit=UNIT, user_input="?")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from localjudge.record.cache import AnswerCache, open_cache
 from localjudge.record.manifest import JudgeIdentity
 from localjudge.types import Answer, NoAnswer
 
+Spoil = Callable[[Path], None]
 JUDGE: dict[str, Any] = {"engine": {"engine": "one"}, "judge": {"profile": "p"}, "versions": {"localjudge": "1"}}
 ANSWER = Answer(p_yes=0.1 + 0.2, legal_mass=1e-300, raw='{"attributed":0}\ud800', reason="because")
 WRITE = f"""
@@ -130,9 +131,7 @@ def of_another_shape(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [damaged, of_another_shape])
-def test_a_damaged_cache_is_reported_and_left_unchanged(
-    folder: Path, caplog: pytest.LogCaptureFixture, spoil: Callable[[Path], None]
-) -> None:
+def test_a_damaged_cache_is_reported(folder: Path, caplog: pytest.LogCaptureFixture, spoil: Spoil) -> None:
     keep("a")
     spoil(folder)
     cache = open_cache(JUDGE)
@@ -164,9 +163,7 @@ def test_a_folder_that_others_can_write_is_refused(folder: Path, is_link: bool) 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("sound", [True, False])
-def test_runs_leave_no_connection_open(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sound: bool
-) -> None:
+def test_runs_close_all_connections(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sound: bool) -> None:
     """Part of the data (a second table), a cache, and a second run with the answers of the first.
 
     Python 3.13 warns about open connections.

@@ -89,9 +89,7 @@ def test_a_real_run_names_every_ingredient(made: Manifest) -> None:
         ({"min_legal_mass": 0.0}, ["min_legal_mass"]),
     ],
 )
-def test_options_change_the_right_part_of_the_signature(
-    made: Manifest, tmp_path: Path, options: dict[str, Any], ingredients: list[str]
-) -> None:
+def test_signed_options_are_named(made: Manifest, tmp_path: Path, options: Any, ingredients: list[str]) -> None:
     assert changed(made, manifest(tmp_path / "run", **options)) == ingredients
 
 
@@ -156,9 +154,8 @@ def test_a_package_version_changes_the_judge_part(package: str, monkeypatch: pyt
         return JudgeIdentity.of({"engine": "x"}, {}, {}, [ContextRecall()], RULE)
 
     before = judge()
-    monkeypatch.setattr(
-        "localjudge.record.manifest.version", lambda name: "99" if name == package else metadata.version(name)
-    )
+    versions = {package: "99"}
+    monkeypatch.setattr("localjudge.record.manifest.version", lambda name: versions.get(name) or metadata.version(name))
     assert [change.ingredient for change in differences(before, judge())] == [f"versions.{package}"]
     data = DataIdentity.of("", 0, None)
     assert signature(before, data) != signature(judge(), data)

@@ -81,9 +81,8 @@ def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) 
 def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:
     requests = [keyed("a\ud800"), keyed("a\\ud800"), keyed("a\0b")]
     assert len({request.key for request in requests}) == 3
-    store.add_requests(
-        {request.key: request for request in requests}, [TaskLink("id \ud800", "context_recall", 0, 0, requests[0].key)]
-    )
+    link = TaskLink("id \ud800", "context_recall", 0, 0, requests[0].key)
+    store.add_requests({request.key: request for request in requests}, [link])
 
 
 def test_requests_that_differ_anywhere_have_different_keys() -> None:

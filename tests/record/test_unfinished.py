@@ -108,9 +108,7 @@ def a_link(directory: Path) -> None:
         (lambda directory: os.unlink(directory / "scores.jsonl.part"), "cannot be read"),
     ],
 )
-def test_invalid_rows_of_an_unfinished_run_are_refused(
-    directory: Path, spoil: Callable[[Path], object], problem: str
-) -> None:
+def test_invalid_unfinished_rows_are_refused(directory: Path, spoil: Callable[[Path], object], problem: str) -> None:
     spoil(directory)
     with pytest.raises(RunDirectoryError, match=problem):
         Run.open(directory, unfinished=True)

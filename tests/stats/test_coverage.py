@@ -84,9 +84,7 @@ def test_paired_interval_covers_few_moved_pairs_where_t_fails(name: str, size: i
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-@pytest.mark.parametrize(
-    "setting", [Setting(120, 0.8, clustered, labels) for clustered, labels in product((False, True), (50, 150))]
-)
+@pytest.mark.parametrize("setting", [Setting(120, 0.8, *how) for how in product((False, True), (50, 150))])
 def test_intervals_cover_the_truth(setting: Setting, judge: str) -> None:
     ways = measure_corrected(setting, made_up_pool(*JUDGES[judge]), repeats=CORRECTED_REPEATS, seed=1)
     assert all(held.share >= 0.93 - CORRECTED_TOLERANCE for held in ways.values())

@@ -53,9 +53,7 @@ def test_interval_with_one_moved_pair_of_four_by_hand() -> None:
 @pytest.mark.parametrize("clustered", [False, True])
 @settings(deadline=None, max_examples=100)
 @given(pairs=PAIRS, data=st.data())
-def test_paired_interval_properties(
-    clustered: bool, pairs: list[tuple[float, float, int]], data: st.DataObject
-) -> None:
+def test_interval_properties(clustered: bool, pairs: list[tuple[float, float, int]], data: st.DataObject) -> None:
     change = interval(pairs, clustered=clustered)
     shuffled = [(before, after, 9 - cluster) for before, after, cluster in data.draw(st.permutations(pairs))]
     assert interval(shuffled, clustered=clustered) == change

@@ -14,7 +14,7 @@ from sequence_coverage import (
 )
 
 from localjudge.stats import sequence
-from localjudge.stats.interval import DISTINCT, Floats, Interval, mean_interval
+from localjudge.stats.interval import DISTINCT, Floats, Interval
 from localjudge.stats.paired import decide
 from localjudge.stats.sequence import FRACTIONS, METHOD, SHARES, sequence_interval
 
@@ -153,14 +153,10 @@ def test_simulated_stops_match_the_intervals(name: str) -> None:
     groups = np.arange(draws) if drawn.clusters is None else drawn.clusters
     fixed = population._replace(draw=lambda *_: drawn)
     values = (0.02, 0.1, 0.4, 0.6, 0.9, 0.98) if not population.lowest else (-0.6, -0.2, 0.0, 0.2, 0.6)
+    largest, lowest = population.largest, population.lowest
+    parts = [groups < size for size in range(1, draws + 1)]
     intervals = [
-        sequence_interval(
-            drawn.values[groups < size],
-            clusters=groups[groups < size],
-            largest=population.largest,
-            lowest=population.lowest,
-        )
-        for size in range(1, draws + 1)
+        sequence_interval(drawn.values[part], clusters=groups[part], largest=largest, lowest=lowest) for part in parts
     ]
     for value in values:
         exits, _ = first_exits(fixed, value, repeats=1, limit=draws, seed=0, block=draws)
@@ -175,17 +171,6 @@ def test_the_truth_is_covered_at_all_times(name: str) -> None:
     assert (exits <= 300).mean() <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / repeats)
 
 
-def test_a_fixed_size_interval_fails_with_repeated_looks() -> None:
-    """A fixed-size interval excludes 0.5 within 100 samples in far more than 5 % of simulations."""
-    draws = np.random.default_rng(1).random((100, 100)) < 0.5
-    fixed = {(int(k), n): mean_interval([1.0] * k + [0.0] * (n - k)) for n in range(1, 101, 3) for k in range(n + 1)}
-    out = [
-        any(not low <= 0.5 <= high for low, high in (limits(fixed[int(row[:n].sum()), n]) for n in range(1, 101, 3)))
-        for row in draws
-    ]
-    assert np.mean(out) > 0.1
-
-
 def test_early_stopping_needs_about_the_fixed_sample_size() -> None:
     population = at(yes_or_no, 0.9)
     cell = decided(population, 0.8, repeats=100, limit=2_000, seed=1)
@@ -198,6 +183,5 @@ def test_early_stopping_needs_about_the_fixed_sample_size() -> None:
 def test_a_cluster_beyond_the_largest_counts_as_the_largest() -> None:
     """A resumed run may have larger groups than the stopped one."""
     values, clusters = [1.0, 0.0, 1.0, 1.0], ["a", "a", "a", "b"]
-    assert sequence_interval(values, clusters=clusters, largest=1) == sequence_interval(
-        values, clusters=clusters, largest=3
-    )
+    one, three = (sequence_interval(values, clusters=clusters, largest=largest) for largest in (1, 3))
+    assert one == three
