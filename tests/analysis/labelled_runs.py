@@ -1,9 +1,8 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from localjudge import Run
-from localjudge.analysis.labelling import Labelling
-from tests.analysis.conftest import human, human_of, p_yes, text
+from localjudge import Run, ScriptedEngine
+from tests.analysis.conftest import human, p_yes, text
 from tests.conftest import ScriptedRun
 
 METRIC = "context_recall"
@@ -34,14 +33,8 @@ def run_of(
     return scripted_run(name, rows, script, metrics=[METRIC], **options)
 
 
-def label(
-    run: Run, n: int = 1_000, human_says: Callable[[str], int] = human_of, metrics: Sequence[str] | None = None
-) -> Run:
-    labelling = Labelling(run, "somebody", sample=n, metrics=metrics)
-    while labelling.rows:
-        row = labelling.rows[0]
-        labelling.answer(1 if human_says(row["text"]) else 0)
-    return run
+def same_judge(run: Run) -> ScriptedEngine:
+    return ScriptedEngine({row.text: row.p_yes for row in run.verdicts if row.p_yes is not None}, default=1.0)
 
 
 def truth(samples: int) -> float:

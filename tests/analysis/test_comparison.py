@@ -150,7 +150,6 @@ def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> 
 
 
 def test_more_failures_than_allowed_in_either_run_leave_no_difference(scripted_run: ScriptedRun) -> None:
-    """The surviving samples would be a biased selection."""
     broken, whole = scripted_run("broken", [A, B, D], {"A one.": "broken"}), scripted_run("whole", [A, B, D], {})
     for runs, which in (((broken, whole), "the baseline"), ((whole, broken), "this run")):
         change = compare(*runs).metrics["context_recall"]
@@ -170,7 +169,6 @@ def test_unpaired_samples_are_reported_with_the_means_of_all(scripted_run: Scrip
 
 
 def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun, tmp_path: Path) -> None:
-    """With 2 samples, the detectable difference is large."""
     run = scripted_run("run", [A, B], BASELINE)
     comparison = compare(run, run)
     change = comparison.metrics["context_recall"]

@@ -1,5 +1,6 @@
 import json
 import random
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,12 +10,12 @@ from localjudge import Run
 from localjudge.analysis.check import check, signed
 from localjudge.analysis.compare import MetricChange, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.labels import NO_SHARE, labels_of
+from localjudge.analysis.labels import labels_of
 from localjudge.record.label_rows import LABELS, append_labels, stored_labels
 from localjudge.report.html_page import page
 from localjudge.report.tables import change_remarks, comparison_view
-from tests.analysis.conftest import human_of
-from tests.analysis.labelled_runs import METRIC, label, run_of, truth
+from tests.analysis.conftest import human_of, label
+from tests.analysis.labelled_runs import METRIC, run_of, truth
 from tests.conftest import ScriptedRun
 from tests.report.conftest import lines_of
 
@@ -54,8 +55,8 @@ def test_labels_of_all_statements_give_the_labelled_difference(scripted_run: Scr
         for context in ("Old.", "New.")
     )
     said_of_new = dict.fromkeys(["A two.", "B one.", "C one.", "C two.", "D one."], 0.1)
-    before = label(scripted_run("a", old, {}), human_says=lambda text: text in ("A one.", "B one.", "D one."))
-    after = label(scripted_run("b", new, said_of_new), human_says=lambda text: text != "C two.")
+    before = label(scripted_run("a", old, {}), say=lambda text: text in ("A one.", "B one.", "D one."))
+    after = label(scripted_run("b", new, said_of_new), say=lambda text: text != "C two.")
     both = change(before, after)
     assert both.corrected is not None
     assert both.corrected.difference == pytest.approx(0.875 - 0.625, abs=1e-12)
@@ -72,15 +73,14 @@ def test_too_few_samples_leave_the_judge_s_difference(scripted_run: ScriptedRun)
     assert both.corrected is not None
     assert (both.corrected.ci95, both.headline, both.corrected.clusters) == (None, None, 9)
     assert both.interval == both.judge_interval
-    assert next(change_remarks(METRIC, both)) == (
-        "not corrected by labels: each run needs labels in 10 samples (or groups of samples), got 9"
-    )
+    assert re.match("not corrected by labels: .* in 10 samples .*, got 9", next(change_remarks(METRIC, both)))
 
 
 def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
-    run = label(run_of(scripted_run, "a"), 40)
+    run = label(run_of(scripted_run, "a"), n=40)
     itself = corrected(run, run)
     assert (itself.difference, *interval(run, run)) == (0, 0, 0)
+    assert [*change_remarks(METRIC, change(run, run))][1].startswith("no difference")
     labels = labels_of(run)
     assert labels is not None
     assert itself.before == itself.after == labels.corrected[METRIC].mean
@@ -88,7 +88,7 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
 
 def test_exchanging_the_runs_negates_the_interval(scripted_run: ScriptedRun) -> None:
     """Both runs use the last look that both have reached: 30 labels."""
-    a, b = label(run_of(scripted_run, "a"), 50), label(run_of(scripted_run, "b", other, surer=0.1), 30)
+    a, b = label(run_of(scripted_run, "a"), n=50), label(run_of(scripted_run, "b", other, surer=0.1), n=30)
     there, back = corrected(a, b), corrected(b, a)
     assert there.difference == pytest.approx(-(back.difference or 0), abs=1e-12)
     assert interval(a, b) == pytest.approx(tuple(-limit for limit in interval(b, a)[::-1]), abs=1e-12)
@@ -98,7 +98,7 @@ def test_exchanging_the_runs_negates_the_interval(scripted_run: ScriptedRun) -> 
 @pytest.fixture
 def labelled_pair(scripted_run: ScriptedRun) -> tuple[Run, Run]:
     before, after = run_of(scripted_run, "before", samples=30), run_of(scripted_run, "after", other, samples=30)
-    return label(before, 25), label(after, 25)
+    return label(before, n=25), label(after, n=25)
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -114,8 +114,7 @@ def test_the_order_of_labels_does_not_matter(labelled_pair: tuple[Run, Run], shu
 
 
 def test_runs_of_the_same_data_share_labels(scripted_run: ScriptedRun) -> None:
-    """Only the threshold differs, so the corrected difference is 0."""
-    before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", threshold=0.7)
+    before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", threshold=0.7)
     both = change(before, after)
     assert both.corrected is not None
     assert both.scores is not None
@@ -134,7 +133,7 @@ def test_labels_of_all_shared_statements_separate_judge_error_from_change(script
 
 
 def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(scripted_run: ScriptedRun) -> None:
-    before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", other)
+    before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", other)
     both = change(before, after)
     labelled = [row for row in stored_labels(before.directory) if int(row.sample_id[1:]) % 3]
     assert both.headline is None
@@ -148,44 +147,19 @@ def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(scripted_ru
 
 
 def test_labels_of_other_statements_correct_nothing_and_say_so(scripted_run: ScriptedRun) -> None:
-    before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", lambda _: "Nothing")
+    before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", lambda _: "Nothing")
     assert corrected(before, after).remark == "no label corrects this run; to add labels: `localjudge label RUN`"
-
-
-def test_runs_without_labels_are_not_corrected_and_not_read_again(
-    scripted_run: ScriptedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, after = run_of(scripted_run, "a"), run_of(scripted_run, "b")
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("the statements were read")
-
-    monkeypatch.setattr("localjudge.analysis.corrected_change.unit_frames", refuse)
-    assert change(before, after).corrected is None
-
-
-def test_scores_that_are_not_shares_of_verdicts_are_not_corrected(scripted_run: ScriptedRun) -> None:
-    rows = [
-        {"id": f"s{n}", "reference": f"So {n}.", "response": f"It is {n}.", "retrieved_contexts": ["x"]}
-        for n in range(12)
-    ]
-    metric = "answer_correctness"
-    run = scripted_run("a", rows, {}, metrics=[metric])
-    found = compare(run, label(run, human_says=lambda _: 1, metrics=[metric])).metrics[metric]
-    assert found.corrected == CorrectedDifference(remark=NO_SHARE)
-    assert found.headline is None
 
 
 def test_samples_of_a_document_count_as_one(scripted_run: ScriptedRun) -> None:
     """60 samples of 15 documents. If one run has no groups, each sample counts."""
-    grouped = [label(run_of(scripted_run, name, cluster_by="document"), 60) for name in "ab"]
-    alone = label(run_of(scripted_run, "c"), 60)
+    grouped = [label(run_of(scripted_run, name, cluster_by="document"), n=60) for name in "ab"]
+    alone = label(run_of(scripted_run, "c"), n=60)
     assert corrected(grouped[0], grouped[1]).clusters <= 15
     assert corrected(alone, grouped[1]).clusters > 15
 
 
 def test_only_pairs_with_two_scores_count(scripted_run: ScriptedRun) -> None:
-    """20 of 60 samples are in one run only."""
     before, after = label(run_of(scripted_run, "a")), label(run_of(scripted_run, "b", samples=40))
     both = corrected(before, after)
     assert both.before == pytest.approx(truth(40))
@@ -197,7 +171,7 @@ def test_the_corrected_difference_is_printed_above_the_judge_s(scripted_run: Scr
     """Human labels show a loss in every third sample; the judge sees none."""
     before = label(run_of(scripted_run, "a"))
     after = label(
-        run_of(scripted_run, "b", other), human_says=lambda text: int(text.split()[4]) % 3 > 0 and human_of(text) > 0
+        run_of(scripted_run, "b", other), say=lambda text: int(text.split()[4]) % 3 > 0 and human_of(text) > 0
     )
     comparison = compare(before, after)
     lines = [line.split() for line in lines_of(comparison_view(comparison))]
@@ -216,7 +190,6 @@ def test_the_corrected_difference_is_printed_above_the_judge_s(scripted_run: Scr
 
 
 def test_the_newer_label_counts_in_both_directions(scripted_run: ScriptedRun) -> None:
-    """A copy of the run gets the opposite labels a day later."""
     monday, tuesday = (run_of(scripted_run, name) for name in ("monday", "tuesday"))
     label(monday)
     rows = stored_labels(monday.directory)
@@ -232,8 +205,7 @@ def test_the_newer_label_counts_in_both_directions(scripted_run: ScriptedRun) ->
 
 
 def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: ScriptedRun) -> None:
-    """The run uses the labels of the baseline."""
-    before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", threshold=0.7)
+    before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", threshold=0.7)
     checked = check(after, gates=[f"{METRIC}.delta>=-0.2"], baseline=before)
     text = "".join(page(after, checked, before))
     both = change(before, after)

@@ -114,7 +114,6 @@ def test_verdicts_that_need_no_judge_are_never_drawn(scripted_run: ScriptedRun) 
 
 
 def test_two_runs_of_the_same_data_have_the_same_statements(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
-    """Judge and threshold do not matter; a changed context does."""
     run, strict = judged_run("run", samples=6), judged_run("strict", samples=6, threshold=0.7)
     rows = [
         {**row.model_dump(), "retrieved_contexts": [c.text for c in row.retrieved_contexts or ()]}

@@ -13,20 +13,13 @@ NO = ["0", "0.0", "0,0", "0.00", "false", "FALSE", "no", "n", "nein", "NEIN", "n
 NO += ["falsch", "faux", "falso", "onwaar", "fałsz", "FAŁSZ", "ложь", "０"]
 
 
-@pytest.mark.parametrize("word", [*YES, 1, 1.0, True])
-def test_words_for_yes_are_1(word: object) -> None:
-    assert parse_label(word) == 1
+ANSWERS = {1: [*YES, 1, 1.0, True], 0: [*NO, 0, 0.0, False], None: [None, "", " \t", "?", "-", "？", math.nan]}
+
+
+@pytest.mark.parametrize(("human", "word"), [(human, word) for human, words in ANSWERS.items() for word in words])
+def test_words_for_yes_are_1_words_for_no_are_0_and_empty_cells_are_no_label(human: int | None, word: object) -> None:
+    assert parse_label(word) == human
     assert not isinstance(parse_label(word), bool)
-
-
-@pytest.mark.parametrize("word", [*NO, 0, 0.0, False])
-def test_words_for_no_are_0(word: object) -> None:
-    assert parse_label(word) == 0
-
-
-@pytest.mark.parametrize("word", [None, "", " \t", "?", "-", "？", math.nan])
-def test_empty_cells_are_no_label(word: object) -> None:
-    assert parse_label(word) is None
 
 
 @pytest.mark.parametrize(

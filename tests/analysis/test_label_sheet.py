@@ -128,10 +128,7 @@ def test_texts_that_are_too_long_for_excel_are_counted_in_a_warning(
     write_sheet(tmp_path / f"short{ending}", [sheet_row(contexts=["x" * 32_763])])  # with "[1] "
     assert not caplog.records
     write_sheet(tmp_path / f"long{ending}", [sheet_row(contexts=["x" * 32_764], response="y" * 40_000), sheet_row()])
-    said = [record.getMessage() for record in caplog.records]
-    assert len(said) == (ending == ".csv")
-    assert all("2 texts longer than a cell of Excel can be (32,767 characters)" in text for text in said)
-    assert all("--page FILE" in text for text in said)
+    assert [record.getMessage()[:7] for record in caplog.records] == ["2 texts"] * (ending == ".csv")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -150,13 +147,8 @@ def test_a_sheet_is_private_and_replaces_no_file(tmp_path: Path, ending: str) ->
 def test_unknown_file_endings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not a sheet(?s:.*)\.jsonl, \.csv, or in \.html"):
         write_sheet(tmp_path / "sheet.ods", [sheet_row()])
-    path = tmp_path / "sheet.XLSX"
-    path.write_bytes(b"PK\x03\x04")
-    for attempt in (lambda: write_sheet(path, [sheet_row()]), lambda: read_sheet(path)):
-        with pytest.raises(
-            InputError, match=r"is an Excel workbook\n  hint: save the sheet as CSV, or use a page \(--page"
-        ):
-            attempt()
+    with pytest.raises(InputError, match="save the sheet as CSV"):
+        write_sheet(tmp_path / "sheet.XLSX", [sheet_row()])
 
 
 @pytest.mark.parametrize(
@@ -170,7 +162,6 @@ def test_unknown_file_endings_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_sheet_is_read_as_spreadsheets_save_it(tmp_path: Path, name: str, form: dict[str, str]) -> None:
-    """Reordered and added columns, multi-line texts, empty rows at the end."""
     mark = "\ufeff" if name == "big-endian.csv" else ""
     header = [mark + "notes", "human", "text", "position", "metric", "label_id", "labeller", ""]
     row = ["?", "sí", "Größe: 5 €\n„so“; =1", 0, "faithfulness", ID, "René", None]
@@ -196,7 +187,6 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
-        ({"human": "WAHR"}, {"human": 1}),
         ({"human": "1,00"}, {"human": 1}),
         ({"when": "2026-01-31 09:30:00"}, {"when": "2026-01-31T09:30:00+00:00"}),
         ({"when": "2026-01-31T09:30:00+02:00"}, {"when": "2026-01-31T07:30:00+00:00"}),
@@ -216,7 +206,6 @@ def test_a_pipe_as_a_sheet_is_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
-    """Rows have times, because a label may change or be withdrawn."""
     path = tmp_path / "labels.jsonl"
     at = [{"when": f"2026-01-31T09:30:0{second}.5Z", "labeller": "Ann", "draw": "0:x"} for second in range(3)]
     rows = [{"label_id": ID, "human": human, **when} for human, when in zip((1, 0, None), at, strict=True)]
@@ -248,14 +237,14 @@ def test_contradicting_rows_of_one_annotator_are_refused(tmp_path: Path) -> None
 def test_all_problems_are_reported_together_and_each_once(tmp_path: Path) -> None:
     rows = [LABELLED | {"human": "maybe", "when": None} for _ in range(100)]
     rows += [LABELLED | {"when": "soon"}, LABELLED | {"label_id": None}, LABELLED]
-    with pytest.raises(DataError) as error:
+    problems = (
+        "102 of 103 rows",
+        "97 more rows: human: .*'maybe'",
+        "row 102: when: .*'soon'",
+        "row 103: label_id: .*null",
+    )
+    with pytest.raises(DataError, match=".*\n.*".join(problems)):
         read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows)))
-    summary, maybe, when, missing, hint = str(error.value).splitlines()
-    assert summary == "102 of 103 rows of the sheet cannot be used, so no label was stored"
-    assert "row 4 and 97 more rows: human: found text 'maybe', expected 1 or 0 (also true" in maybe
-    assert "row 102: when: found text 'soon', expected a date and time, such as" in when
-    assert "row 103: label_id: found null, expected 32 hexadecimal digits" in missing
-    assert hint == "  hint: correct the rows"
 
 
 @pytest.mark.parametrize(
@@ -267,16 +256,8 @@ def test_all_problems_are_reported_together_and_each_once(tmp_path: Path) -> Non
         ("sheet.csv", b"label_id;label\r\n1;2\r\n", "has no column human"),
         ("sheet.csv", b"human;human;label_id\r\n1;2;3\r\n", "two columns human"),
         ("sheet.jsonl", b"{\n{\n", r"2 of 2 rows(?s:.*)sheet\.jsonl:1; .*invalid JSON"),
-        (
-            "sheet.jsonl",
-            b'{"label_id": [1], "human": {"a": 1}}\n',
-            "label_id: found a list(?s:.*)human: found an object",
-        ),
-        (
-            "sheet.jsonl",
-            b'{"label_id": "\\ud800", "human": 1' + b"0" * 400 + b"}\n",
-            "half a char(?s:.*)bits, expected 1 or",
-        ),
+        ("sheet.jsonl", b'{"label_id": [1], "human": {"a": 1}}\n', "found a list(?s:.*)human: found an object"),
+        ("sheet.jsonl", b'{"label_id": "\\ud800", "human": 1' + b"0" * 400 + b"}\n", "half a char(?s:.*)bits, exp"),
         ("sheet.csv", b"PK\x03\x04", "a zip archive"),
         ("sheet.xls", b"\xd0\xcf\x11\xe0", "an old Excel workbook"),
     ],
@@ -285,10 +266,3 @@ def test_other_files_are_refused(tmp_path: Path, name: str, content: bytes, prob
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=problem):
         read_sheet(tmp_path / name)
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_thousands_of_rows_come_back(tmp_path: Path, ending: str) -> None:
-    rows = [sheet_row(label_id=f"{number:032x}", contexts=["word " * 100] * 3) for number in range(2_000)]
-    write_sheet(tmp_path / f"sheet{ending}", rows)
-    assert [label.label_id for label in read_sheet(tmp_path / f"sheet{ending}")] == [row["label_id"] for row in rows]

@@ -33,11 +33,10 @@ from localjudge.record.label_rows import LABELS, LabelRow, append_labels, stored
 from localjudge.record.verification import last_verification
 from localjudge.report.checks import verification_view
 from localjudge.run.verify import Verification
-from tests.analysis.conftest import JudgedRun, human, human_of, label, p_yes, written
+from tests.analysis.conftest import JudgedRun, human_of, label, p_yes, written
+from tests.analysis.labelled_runs import METRIC, same_judge, truth
 
-METRIC = "context_recall"
 ScriptedRun = Callable[..., Run]
-
 
 FEW = [
     {"id": f"{copy}{n}", "reference": f"Fact {n} of sample 1 is so.", "retrieved_contexts": ["x"]}
@@ -55,12 +54,6 @@ def labels(run: Run) -> RunLabels:
 
 def corrected(run: Run, metric: str = METRIC) -> CorrectedMean:
     return labels(run).corrected[metric]
-
-
-def truth(samples: int) -> float:
-    """Mean over samples of the share of sentences with the human label 1."""
-    shares = [[human(number, place) for place in range(1 + number % 3)] for number in range(samples)]
-    return sum(sum(share) / len(share) for share in shares) / samples
 
 
 def test_a_run_without_labels(judged_run: JudgedRun) -> None:
@@ -88,21 +81,8 @@ def test_labels_do_not_change_the_mean_of_a_perfect_judge(judged_run: JudgedRun)
     mean = corrected(label(run, said.__getitem__, 30))
     assert mean.mean == pytest.approx(run[METRIC].mean, abs=1e-12)
     assert mean.power == pytest.approx(1)
-    assert mean.right_on_ones is not None
-    assert mean.right_on_zeros is not None
-    assert [right for right, _ in (mean.right_on_ones, mean.right_on_zeros)] == [
-        count for _, count in (mean.right_on_ones, mean.right_on_zeros)
-    ]
+    assert all(right == count for right, count in filter(None, (mean.right_on_ones, mean.right_on_zeros)))
     assert (mean.worth_labels or 0) > 30
-
-
-def test_labels_of_some_statements_reduce_the_error(judged_run: JudgedRun) -> None:
-    run = label(judged_run(samples=400), n=200)
-    mean = corrected(run)
-    assert mean.mean is not None
-    assert mean.ci95 is not None
-    assert abs(mean.mean - truth(400)) < abs((run[METRIC].mean or 0) - truth(400))
-    assert mean.ci95[0] < truth(400) < mean.ci95[1]
 
 
 def test_a_statement_shared_by_samples_needs_one_label(scripted_run: ScriptedRun) -> None:
@@ -368,7 +348,6 @@ def test_labels_of_other_data_are_reported_and_do_not_correct(judged_run: Judged
 
 
 def last_drawing(run: Run) -> str:
-    """Name of the drawing of the last decision."""
     return stored_labels(run.directory)[-1].draw or ""
 
 
@@ -392,134 +371,106 @@ def test_an_existing_label_counts_once_for_a_second_drawing(judged_run: JudgedRu
     assert Decisions(stored_labels(run.directory)).of[first["label_id"]] == {"bob": 0}
 
 
-def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: Path) -> None:
-    run = judged_run()
-    drawing = draw_statements(correctable(run), 20, 0)
-    rows = sheet_rows(run, drawing, drawing.statements)
-    filled = [{**row, "human": human_of(row["text"])} for row in rows]
-    sheet = written(tmp_path / "sheet.jsonl", *reversed(filled[:10]), *rows[10:])
-    assert read_labels(run, sheet, "ann") == LabelsRead(new=10, unlabelled=10)
-    assert read_labels(run, sheet, "ann") == LabelsRead(known=10, unlabelled=10)
-    mean = corrected(run)
-    by_keys = corrected(label(judged_run("keys"), n=10))
-    assert by_keys.model_copy(update={"minutes": mean.minutes}) == mean  # keys are timed
-    bobs = written(tmp_path / "bob.jsonl", *[{**row, "labeller": "bob"} for row in filled])
-    assert read_labels(run, bobs, "ann") == LabelsRead(new=20)
-    assert labels(run).labellers == {"ann": 10, "bob": 20}
-    changed = written(sheet, {**filled[0], "human": 1 - filled[0]["human"]})
-    assert read_labels(run, changed, "ann") == LabelsRead(changed=1)
-    assert labels(run).agreement.share == 0.9  # type: ignore[union-attr]
-
-
 def drawn_rows(run: Run, n: int = 30) -> list[dict[str, Any]]:
     drawing = draw_statements(correctable(run), n, 0)
     return sheet_rows(run, drawing, drawing.statements)
 
 
-def test_the_order_of_reading_does_not_matter(judged_run: JudgedRun, tmp_path: Path) -> None:
+def read(run: Run, humans: Sequence[Any], by: str | None = None, *, first: int = 0, **cells: Any) -> LabelsRead:
+    """Read a sheet with these labels for the drawn statements from `first` on."""
+    rows = drawn_rows(run, first + len(humans))[first:]
+    sheet = [{**row, "human": human, **cells} for row, human in zip(rows, humans, strict=True)]
+    return read_labels(run, written(run.directory.parent / "sheet.jsonl", *sheet), by)
+
+
+ONES, ZEROS, NONE = [1] * 30, [0] * 30, [None] * 30
+
+
+def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run()
+    rows = drawn_rows(run, 20)
+    filled = [{**row, "human": human_of(row["text"])} for row in rows]
+    sheet = written(tmp_path / "sheet.jsonl", *reversed(filled[:10]), *rows[10:])
+    assert read_labels(run, sheet, "ann") == LabelsRead(new=10, unlabelled=10)
+    assert read_labels(run, sheet, "ann") == LabelsRead(known=10, unlabelled=10)
+    mean, by_keys = corrected(run), corrected(label(judged_run("keys"), n=10))
+    assert by_keys.model_copy(update={"minutes": mean.minutes}) == mean  # keys are timed
+    assert read(run, [row["human"] for row in filled], "ann", labeller="bob") == LabelsRead(new=20)
+    assert labels(run).labellers == {"ann": 10, "bob": 20}
+    assert read(run, [1 - filled[0]["human"]], "ann") == LabelsRead(changed=1)
+    assert labels(run).agreement.share == 0.9  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("days", "second"), [((19, 20), LabelsRead(changed=30)), ((20, 19), LabelsRead(older=30))], ids=str
+)
+def test_the_order_of_reading_does_not_matter(judged_run: JudgedRun, days: tuple[int, int], second: LabelsRead) -> None:
     """Ann labels thirty statements 0 on 19 November and 1 on 20 November: the mean is 1."""
-    for name in ("old first", "new first"):
-        run = judged_run(name)
-        files = [
-            written(
-                tmp_path / f"{day}.jsonl",
-                *[
-                    {**row, "human": human, "labeller": "ann", "when": f"2026-11-{day}T09:00:00Z"}
-                    for row in drawn_rows(run)
-                ],
-            )
-            for day, human in ((19, 0), (20, 1))
-        ]
-        brought = [read_labels(run, file) for file in (files if name == "old first" else reversed(files))]
-        second = LabelsRead(changed=30) if name == "old first" else LabelsRead(older=30)
-        assert brought == [LabelsRead(new=30), second]
-        assert corrected(run).labels_alone.mean == pytest.approx(1)  # type: ignore[union-attr]
-        assert read_labels(run, files[1]) == LabelsRead(known=30)
+    run = judged_run()
+    dated = {day: {"labeller": "ann", "when": f"2026-11-{day}T09:00:00Z"} for day in days}
+    assert [read(run, [day - 19] * 30, **dated[day]) for day in days] == [LabelsRead(new=30), second]
+    assert corrected(run).labels_alone.mean == pytest.approx(1)  # type: ignore[union-attr]
+    assert read(run, ONES, **dated[20]) == LabelsRead(known=30)
 
 
-def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun) -> None:
     """25 of 30 labels are emptied, then filled in again. Bob's sheet does not withdraw ann's labels."""
-    run, sheet = judged_run(), tmp_path / "sheet.jsonl"
-    filled = [{**row, "human": human_of(row["text"])} for row in drawn_rows(run)]
-    emptied = [{**row, "human": None if number < 25 else row["human"]} for number, row in enumerate(filled)]
-    assert read_labels(run, written(sheet, *filled), "ann") == LabelsRead(new=30)
-    assert read_labels(run, written(sheet, *emptied), "bob") == LabelsRead(new=5, unlabelled=25)
-    assert read_labels(run, written(sheet, *emptied), "ann") == LabelsRead(withdrawn=25, known=5)
-    assert labels(run).labellers == {"ann": 5, "bob": 5}
-    assert read_labels(run, written(sheet, *emptied), "ann") == LabelsRead(known=5, unlabelled=25)
-    assert read_labels(run, written(sheet, *filled), "ann") == LabelsRead(new=25, known=5)
-    none = [{**row, "human": None} for row in filled]
-    assert read_labels(run, written(sheet, *none), "ann") == LabelsRead(withdrawn=30)
+    run, emptied = judged_run(), NONE[:25] + ONES[25:]
+    for humans, labeller, counts in (
+        (ONES, "ann", LabelsRead(new=30)),
+        (emptied, "bob", LabelsRead(new=5, unlabelled=25)),
+        (emptied, "ann", LabelsRead(withdrawn=25, known=5)),
+        (emptied, "ann", LabelsRead(known=5, unlabelled=25)),
+        (ONES, "ann", LabelsRead(new=25, known=5)),
+        (NONE, "ann", LabelsRead(withdrawn=30)),
+    ):
+        assert read(run, humans, labeller) == counts
+    assert labels(run).labellers == {"bob": 5}
     with pytest.raises(DataError, match="the file has no labels yet"):
-        read_labels(run, sheet, "ann")
+        read(run, NONE, "ann")
 
 
-def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun) -> None:
     """The sheet is older than ten labels of the terminal and five of a page.
 
     Nor does a sheet of another drawing, or a label changed in the page since.
     """
-    run, rows = judged_run(), drawn_rows(judged_run())
-    label(run, n=10)
-    later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
-    dated = [{**row, "human": 1, "labeller": "ann", "when": later} for row in rows[8:15]]
-    assert read_labels(run, written(tmp_path / "page.jsonl", *dated)).new == 5
-    half = [{**row, "human": 1 if number >= 20 else None} for number, row in enumerate(rows)]
-    assert read_labels(run, written(tmp_path / "s.jsonl", *half), "ann") == LabelsRead(new=10, unlabelled=20)
-    other = [{**row, "human": None, "draw": None} for row in rows[:-1]] + [{**rows[-1], "human": 1}]
-    assert read_labels(run, written(tmp_path / "o.jsonl", *other), "ann").withdrawn == 0
-    changed = {**rows[20], "human": 0, "labeller": "ann", "when": later}
-    assert read_labels(run, written(tmp_path / "page.jsonl", changed)) == LabelsRead(changed=1)
-    empty = [{**row, "human": None} for row in rows[:21]] + half[21:]
-    assert read_labels(run, written(tmp_path / "s.jsonl", *empty), "ann") == LabelsRead(known=9, unlabelled=21)
+    run = label(judged_run(), n=10)
+    page = {"labeller": "ann", "when": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}
+    assert read(run, ONES[:7], first=8, **page).new == 5
+    assert read(run, NONE[:20] + ONES[20:], "ann") == LabelsRead(new=10, unlabelled=20)
+    assert read(run, [*NONE[1:], 1], "ann", draw=None).withdrawn == 0
+    assert read(run, [0], first=20, **page) == LabelsRead(changed=1)
+    assert read(run, NONE[:21] + ONES[21:], "ann") == LabelsRead(known=9, unlabelled=21)
     assert labels(run).labellers == {"ann": 25}
 
 
-def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun) -> None:
+    monday, tuesday = ({"labeller": "ann", "when": f"2026-11-{day}T09:00:00Z"} for day in (16, 17))
     run, other = judged_run(), judged_run("other")
-    row = {**drawn_rows(run)[0], "labeller": "ann"}
-    monday = written(tmp_path / "1.jsonl", {**row, "human": 1, "when": "2026-11-16T09:00:00Z"})
-    tuesday = written(tmp_path / "2.jsonl", {**row, "human": None, "when": "2026-11-17T09:00:00Z"})
-    assert [read_labels(run, file) for file in (monday, tuesday)] == [LabelsRead(new=1), LabelsRead(withdrawn=1)]
-    assert [read_labels(other, file) for file in (tuesday, monday)] == [LabelsRead(unlabelled=1), LabelsRead()]
+    assert [read(run, [1], **monday), read(run, [None], **tuesday)] == [LabelsRead(new=1), LabelsRead(withdrawn=1)]
+    assert [read(other, [None], **tuesday), read(other, [1], **monday)] == [LabelsRead(unlabelled=1), LabelsRead()]
     assert [labels_of(each) for each in (run, other)] == [None, None]
 
 
 def test_a_sheet_without_names_needs_one_if_others_labelled(judged_run: JudgedRun, tmp_path: Path) -> None:
     run = judged_run()
-    rows = drawn_rows(run, 12)
-    ones, zeros = (written(tmp_path / f"{human}.jsonl", *[{**row, "human": human} for row in rows]) for human in (1, 0))
-    assert read_labels(run, ones) == LabelsRead(new=12)
-    assert read_labels(run, zeros) == LabelsRead(changed=12)
-    assert read_labels(run, zeros, "Dr. Weiß") == LabelsRead(new=12)
+    assert read(run, ONES[:12]) == LabelsRead(new=12)
+    assert read(run, ZEROS[:12]) == LabelsRead(changed=12)
+    assert read(run, ZEROS[:12], "Dr. Weiß") == LabelsRead(new=12)
     with pytest.raises(InputError, match=r"does not name its annotator, and Dr\. Weiß labelled this run"):
-        read_labels(run, ones)
+        read(run, ONES[:12])
     # A single name in a sheet applies to all its rows.
-    named = [{**row, "human": 1, "labeller": "bob" if number == 0 else None} for number, row in enumerate(rows)]
-    assert read_labels(run, written(tmp_path / "named.jsonl", *named)) == LabelsRead(new=12)
-    assert labels(run).labellers["bob"] == 12
+    first, *rows = [{**row, "human": 1} for row in drawn_rows(run, 12)]
+    sheet = written(tmp_path / "named.jsonl", {**first, "labeller": "bob"}, *rows)
+    assert (read_labels(run, sheet), labels(run).labellers["bob"]) == (LabelsRead(new=12), 12)
 
 
-def test_a_named_annotator_is_in_the_sheet_and_the_page(judged_run: JudgedRun, tmp_path: Path) -> None:
-    run = judged_run()
-    for sheet, labeller in (("named.jsonl", "Dr. Weiß"), ("open.jsonl", None)):
-        rows = [json.loads(line) for line in run.label(tmp_path / sheet, labeller=labeller).read_text().splitlines()]
-        assert {row["labeller"] for row in rows} == {labeller}
-    for page, labeller in (("named.html", "Dr. Wei"), ("open.html", None)):
-        html = run.label(tmp_path / page, labeller=labeller).read_text()
-        assert f'"labeller": {json.dumps(labeller)}' in html
-
-
-def test_white_space_around_a_name_makes_no_second_annotator(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_white_space_around_a_name_makes_no_second_annotator(judged_run: JudgedRun) -> None:
     """Ann's name came back as "Ann " from one sheet: she contradicted herself, and was two annotators."""
-    run = judged_run()
-    labelling = Labelling(run, "Ann ", sample=12)
-    while labelling.rows:
-        labelling.answer(1 if human_of(labelling.rows[0]["text"]) else 0)
-    rows = [{**row, "human": human_of(row["text"]), "labeller": " Ann\u00a0"} for row in drawn_rows(run, 12)]
-    assert read_labels(run, written(tmp_path / "sheet.jsonl", *rows)) == LabelsRead(known=12)
-    nameless = [{**row, "labeller": None} for row in drawn_rows(run, 12)]
-    assert read_labels(run, written(tmp_path / "s.jsonl", {**nameless[0], "human": 1}), "Ann ").new == 0
+    run = label(judged_run(), lambda _: 1, 12, "Ann ")
+    assert read(run, ONES[:12], labeller=" Ann\u00a0") == LabelsRead(known=12)
+    assert read(run, ONES[:1], "Ann ").new == 0
     append_labels(run.directory, [row.model_copy(update={"labeller": "Ann "}) for row in stored_labels(run.directory)])
     assert labels(run).labellers == {"Ann": 12}
     assert Labelling(run, "Ann ", sample=12).rows == []
@@ -536,8 +487,6 @@ def test_a_file_with_a_foreign_label_is_refused_whole(
     with pytest.raises(DataError, match=r"no statement in .* matches 1 of 5 labels"):
         read_labels(run, sheet)
     assert not (run.directory / LABELS).exists()
-    with pytest.raises(DataError, match=r"no statement in .* matches 1 of 5 labels"):  # a column that was sorted alone
-        read_labels(run, written(sheet, {**first, "text": "Other."}, *rows))
     with pytest.raises(DataError, match="the file has no labels yet"):
         read_labels(run, written(sheet, {**first, "human": None}))
 
@@ -567,15 +516,6 @@ def test_a_label_of_0_counts_where_no_is_good(scripted_run: ScriptedRun) -> None
     assert (mean.right_on_ones, mean.right_on_zeros) == ((2, 2), (16, 18))
 
 
-def test_samples_without_any_text_need_no_label(scripted_run: ScriptedRun) -> None:
-    """Ten of thirty samples retrieved nothing and score 0; judge and labels agree on 1 for the others."""
-    rows = [
-        {"id": f"s{n}", "reference": f"Fact {n}.", "retrieved_contexts": ["x"] if n < 20 else []} for n in range(30)
-    ]
-    mean = corrected(label(scripted_run("some", rows, {}, metrics=[METRIC]), lambda _: 1))
-    assert [mean.labels, mean.clusters, mean.mean] == pytest.approx([20, 20, 20 / 30])
-
-
 def test_labels_do_not_change_the_files_of_the_run(judged_run: JudgedRun) -> None:
     run = judged_run()
     before = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.directory.iterdir()}
@@ -585,10 +525,6 @@ def test_labels_do_not_change_the_files_of_the_run(judged_run: JudgedRun) -> Non
     assert Run.open(run.directory).verify(engine=same_judge(run)).result == "bit-identical"
     assert dict(Run.open(run.directory).summary.metrics) == dict(run.summary.metrics)
     assert json.loads((run.directory / "summary.json").read_text())["metrics"][METRIC].get("corrected") is None
-
-
-def same_judge(run: Run) -> ScriptedEngine:
-    return ScriptedEngine({row.text: row.p_yes for row in run.verdicts if row.p_yes is not None}, default=1.0)
 
 
 def rewritten(run: Run, rows: Sequence[LabelRow]) -> Run:

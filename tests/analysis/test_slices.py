@@ -41,7 +41,6 @@ ROWS = [row(number, topic="ab"[number % 2], n=number % 2, doc=str(number // 4)) 
 
 @pytest.mark.parametrize("options", [{}, {"cluster_by": "doc"}], ids=["alone", "in groups"])
 def test_a_slice_is_a_run_of_its_samples(tmp_path: Path, options: dict[str, Any]) -> None:
-    """Mean, interval, counts and bounds; sample 3 fails and is odd."""
     parts = slices(judged(tmp_path / "whole", ROWS, **options), "topic").slices
     assert [(part.value, part.samples) for part in parts] == [("a", 10), ("b", 10)]
     for part in parts:

@@ -15,8 +15,6 @@ from markdown_it.token import Token
 from localjudge import Run
 from localjudge.analysis.check import GateDecision, check, parse_gate
 from localjudge.report.ci import finished, run_markdown, unfinished
-from localjudge.report.overview import overview
-from localjudge.report.tables import comparison_lines
 from localjudge.words import printable
 from tests.conftest import ScriptedRun
 
@@ -33,7 +31,6 @@ HOSTILE_TEXT = st.text() | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(H
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return all tokens, with inline ones."""
     blocks = MarkdownIt("commonmark").enable("table").parse(text)
     return [token for block in blocks for token in (block, *(block.children or ()))]
 
@@ -99,19 +96,6 @@ def test_junit_and_markdown_contain_no_text_and_no_id(scripted_run: ScriptedRun)
     assert not re.search("4711|Kowalczyk|rains", text)
 
 
-def test_unpaired_samples_are_reported_in_every_comparison(scripted_run: ScriptedRun) -> None:
-    rows = [{"id": str(n), "reference": f"Sentence {n}.", "retrieved_contexts": ["c"]} for n in range(3)]
-    old, new = scripted_run("old", rows, {}), scripted_run("new", rows[:2], {})
-    checked = check(new, baseline=old)
-    assert checked.comparison is not None
-    [warning] = checked.comparison.warnings
-    assert warning.startswith("1 of 3 samples of the baseline and 0 of 2 of this run have no partner")
-    assert f"warning: {warning}" in comparison_lines(checked.comparison)
-    assert warning in checked.comparison.model_dump_json()
-    assert f"warning: {warning}\n" in run_markdown(new, checked)
-    assert f"warning: {warning}" in overview(new, checked)["comparison"]["notes"]
-
-
 def test_passed_gates_differ_from_no_gates(runs: tuple[Run, Run]) -> None:
     _, after = runs
     gates = ["context_recall>=0.9"]
@@ -123,7 +107,6 @@ def test_passed_gates_differ_from_no_gates(runs: tuple[Run, Run]) -> None:
 
 @given(HOSTILE_TEXT)
 def test_a_name_in_a_table_is_code_and_one_cell(run: Run, name: str) -> None:
-    """A foreign metric may have any name, with control characters, backticks and pipes."""
     summary = run.summary.model_copy(update={"metrics": {name: run.summary.metrics["context_recall"]}})
     text = run_markdown(Run(run.directory, summary, run.manifest), check(run))
     (table,) = tables_of(text)

@@ -1,20 +1,19 @@
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import GateDecision, check, signed
 from localjudge.analysis.compare import compare
-from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.report.checks import verification_view
-from localjudge.report.tables import change_remarks, comparison_view, gates_view
+from localjudge.report.tables import comparison_view, gates_view
 from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
 from tests.doctor.test_judgement import users_text
 from tests.report.conftest import lines_of, one_each, row
+from tests.run.test_verify import Another
 
 
 def test_a_comparison_shows_scores_counts_and_conclusion(scripted_run: ScriptedRun) -> None:
@@ -53,7 +52,6 @@ def test_a_comparison_recommends_a_sample_size(scripted_run: ScriptedRun, swap: 
 
 
 def test_a_zero_difference_gets_no_recommended_sample_size(scripted_run: ScriptedRun) -> None:
-    """One of 20 rises and one falls."""
     rows = one_each(20)
     runs = [scripted_run(name, rows, {f"Sentence {name}.": 0.0}) for name in "12"]
     text = " ".join(lines_of(comparison_view(compare(*runs))))
@@ -63,7 +61,6 @@ def test_a_zero_difference_gets_no_recommended_sample_size(scripted_run: Scripte
 
 @pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])
 def test_a_significant_difference_is_stated_in_words(scripted_run: ScriptedRun, swap: bool, word: str) -> None:
-    """All twenty verdicts flip."""
     script = {f"Wrong {number}.": 0.0 for number in range(20)}
     rows = [row(str(number), f"Wrong {number}.") for number in range(20)]
     runs = [scripted_run("none", rows, script), scripted_run("all", one_each(20), script)]
@@ -78,17 +75,6 @@ def test_no_run_is_called_better_with_different_judges(scripted_run: ScriptedRun
     lines = lines_of(comparison_view(compare(*runs)), 200)
     assert [line for line in lines if "significant, but the judges differ" in line]
     assert not [line for line in lines if "better than" in line]
-
-
-def test_labels_that_serve_both_runs_show_no_difference(scripted_run: ScriptedRun) -> None:
-    """The text was "differences of 0.000 or more can be detected"."""
-    change = compare(*[scripted_run(name, one_each(20), {}) for name in "AB"]).metrics["context_recall"]
-    same = CorrectedDifference(
-        difference=0, ci95=(0, 0), before=1, after=1, clusters=20, labels_before=20, labels_after=20, labels=20
-    )
-    corrected_by, conclusion = change_remarks("context_recall", change.model_copy(update={"corrected": same}))
-    assert corrected_by == "corrected by 20 labels for A and 20 labels for B"
-    assert conclusion.startswith("no difference")
 
 
 def test_changed_samples_show_at_most_ten_changed_units(scripted_run: ScriptedRun) -> None:
@@ -137,6 +123,15 @@ def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
     assert {"\\x1b[2J>=0.5", "\\x07"} <= set(lines_of(gates_view([evil]))[2].split())
 
 
+def test_verify_expects_no_identical_bytes_on_another_processor(scripted_run: ScriptedRun) -> None:
+    engine = Another({"Sentence 1.": 0.25}, ScriptedEngine({}, default=1.0), system="CPU : NEON = 1")
+    found = verify(scripted_run("run", one_each(2), {}), engine=engine)
+    assert (found.result, found.other_machine) == ("different", True)
+    text = " ".join(lines_of(verification_view(found)))
+    assert re.search("^not verified: 2 of 2 .* 1 the same; 1 of 2 verdicts changed", text)
+    assert "this machine's processor differs" in text
+
+
 def test_a_verified_run_is_reported_in_a_few_lines(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", one_each(2), {})
     assert lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))) == [
@@ -146,31 +141,3 @@ def test_a_verified_run_is_reported_in_a_few_lines(scripted_run: ScriptedRun) ->
         "labels: none",
         f"signature {run.summary.signature}",
     ]
-
-
-class OtherProcessor(ScriptedEngine):
-    """A processor of another kind with other rounding."""
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Return the identity of the scripted engine on another processor."""
-        return {**ScriptedEngine({}, default=1.0).identity, "system": "CPU : NEON = 1"}
-
-
-def test_verify_expects_no_identical_bytes_on_another_processor(scripted_run: ScriptedRun) -> None:
-    run = scripted_run("run", one_each(2), {})
-    verification = verify(run, engine=OtherProcessor({"Sentence 1.": 0.25}, default=1.0))
-    text = " ".join(lines_of(verification_view(verification)))
-    assert re.search("^not verified: 2 of 2 .* 1 the same; 1 of 2 verdicts changed", text)
-    assert "this machine's processor differs from the run's" in text
-    assert "engine.system: None then, CPU : NEON = 1 now" in text
-
-
-def test_edited_values_are_reported(scripted_run: ScriptedRun, tmp_path: Path) -> None:
-    run = scripted_run("run", one_each(2), {})
-    summary = tmp_path / "run" / "summary.json"
-    summary.write_text(summary.read_text().replace('"mean": 1.0', '"mean": 0.9'))
-    text = " ".join(lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))))
-    assert text.startswith(
-        "not verified: the judge repeats all 2 answers, but summary.json was changed (metrics.context_recall.mean)"
-    )

@@ -5,12 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from localjudge import Run, ScriptedEngine
+from localjudge import Run
 from localjudge.record.verification import last_verification
 from localjudge.report.checks import verification_view
 from localjudge.report.made_again import check_report
 from localjudge.run.verify import REPORT
-from tests.analysis.labelled_runs import METRIC, label, run_of
+from tests.analysis.conftest import label
+from tests.analysis.labelled_runs import METRIC, run_of, same_judge
 from tests.conftest import ScriptedRun
 from tests.report.conftest import printed
 
@@ -19,11 +20,7 @@ AS_IT_IS = "unchanged; its lines on verification and examination cannot be check
 
 @pytest.fixture
 def run(scripted_run: ScriptedRun) -> Run:
-    return label(run_of(scripted_run, "run", samples=30), 40)
-
-
-def same_judge(run: Run) -> ScriptedEngine:
-    return ScriptedEngine({row.text: row.p_yes for row in run.verdicts if row.p_yes is not None}, default=1.0)
+    return label(run_of(scripted_run, "run", samples=30), n=40)
 
 
 def test_verify_detects_an_edited_headline(run: Run) -> None:
@@ -43,7 +40,6 @@ def test_verify_detects_an_edited_headline(run: Run) -> None:
 
 
 def test_verify_rebuilds_a_report_with_baseline_gates_and_title(run: Run, scripted_run: ScriptedRun) -> None:
-    """Before the first verification, and after one, which appears on the page."""
     before = run_of(scripted_run, "before", samples=30, threshold=0.7)
     gates = [f"{METRIC}>=0.2", f"{METRIC}.delta>=-0.9"]
     for _ in range(2):
@@ -59,7 +55,7 @@ def test_reports_that_cannot_be_rebuilt_are_named(run: Run) -> None:
     """A missing page, one from before more labels, from another version, with other inputs, and no report at all."""
     assert check_report(run).note == "none in the run directory"
     page = run.report().read_text()
-    label(run, 50)
+    label(run, n=50)
     assert check_report(run).note.startswith("not checked: written with other labels")
     page = run.report().read_text()
     changes: dict[str, Callable[[str], str]] = {

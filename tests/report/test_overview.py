@@ -126,7 +126,6 @@ def test_a_criterion_is_explained_by_its_question(tmp_path: Path) -> None:
 
 
 def every_built_in() -> list[str]:
-    """Return all built-in metrics with each value of each option."""
     listed = []
     for described in catalog.described():
         name = described.name.replace("@k", "@3")
@@ -180,21 +179,6 @@ def test_gates_in_words_match_their_values(comparison: Comparison, threshold: in
     assert truth_of(gate_in_words(gate), difference / 100) == OPERATORS[comparison](difference, threshold)
 
 
-def test_a_gate_on_a_mean_is_stated_in_words() -> None:
-    said = {
-        comparison: gate_in_words(Gate(metric="hit_rate@3", delta=False, comparison=comparison, threshold=0.8))
-        for comparison in get_args(Comparison)
-    }
-    assert said == {
-        ">=": "hit rate@3 is at least 0.8",
-        ">": "hit rate@3 is above 0.8",
-        "<=": "hit rate@3 is at most 0.8",
-        "<": "hit rate@3 is below 0.8",
-    }
-    own = Gate(metric="my_own", delta=False, comparison=">=", threshold=0.8)
-    assert gate_in_words(own) == "my_own is at least 0.8"
-
-
 def test_gates_are_marked_on_the_scale_of_their_metric(run: Run) -> None:
     """0.8 is 160 of 200 units; labels of marks do not overlap. A gate on a difference has no mark."""
     gates = ["faithfulness>=0.8", "faithfulness<=0.95", "faithfulness.delta>=-1"]
@@ -238,11 +222,3 @@ def test_a_page_with_a_baseline_does_not_say_a_and_b(scripted_run: ScriptedRun) 
     assert "1 only in the baseline, 1 only in this run" in text
     assert "1 of 11 samples of the baseline and 1 of 11 of this run have no partner" in text
     assert not re.findall(r"\b[AB]\b(?! person)", text)
-
-
-def test_the_page_shows_the_start_date_of_the_run(run: Run) -> None:
-    sessions = [{"started": "2026-03-01T23:59:00+00:00"}, {"started": "2026-03-02T00:10:00+00:00"}]
-    begun: Any
-    for begun, day in ((sessions, "2026-03-01"), ([{}], ""), ([], "")):
-        manifest = run.manifest.with_environment(sessions=begun)
-        assert overview(Run(run.directory, run.summary, manifest), check(run))["day"] == day

@@ -1,6 +1,5 @@
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
 from localjudge.report import html_page
-from localjudge.report.html_page import DataBlock, data_blocks, page, place_in_browser
+from localjudge.report.html_page import data_blocks, page, place_in_browser
 from tests.conftest import ScriptedRun
 from tests.report.conftest import HOSTILE, PageReader, check_policy, check_script
 
@@ -50,7 +49,6 @@ def hostile_page(tmp_path: Path) -> str:
 
 
 def test_no_text_of_the_user_is_markup(hostile_page: str) -> None:
-    """Elements and attributes equal the template's for any texts."""
     read = PageReader(hostile_page)
     assert {tag for tag, _ in read.elements} <= TAGS
     attributes = {name for _, attrs in read.elements for name in attrs}
@@ -61,7 +59,6 @@ def test_no_text_of_the_user_is_markup(hostile_page: str) -> None:
 
 
 def test_the_page_file_has_no_terminal_controls(hostile_page: str) -> None:
-    """The data contain the original texts."""
     text = " ".join(HOSTILE)
     (details,) = PageReader(hostile_page).unpacked("details")
     assert details["texts"] == {"user_input": text, "reference": text, "retrieved_contexts": [{"text": text}]}
@@ -70,11 +67,8 @@ def test_the_page_file_has_no_terminal_controls(hostile_page: str) -> None:
     assert "About the judge: <img src=x onerror=owned()>" in in_words(hostile_page)
 
 
-def test_the_policy_allows_only_the_page_style_and_script(run: Run) -> None:
+def test_the_policy_allows_only_a_script_without_markup_and_network(run: Run) -> None:
     check_policy(html(run))
-
-
-def test_the_script_builds_no_markup_and_uses_no_network(run: Run) -> None:
     check_script(html(run))
 
 
@@ -173,19 +167,3 @@ def test_only_a_report_is_replaced(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         run.report(out=tmp_path / "none" / "report.html")
     assert data.read_text() == "{}"
-
-
-def test_an_earlier_report_stays_until_the_new_one_is_complete(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = run.report(out=tmp_path / "report.html")
-    before = path.read_bytes()
-
-    def interrupted(*_: Any) -> Iterator[DataBlock]:
-        yield DataBlock("list", 0, "")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(html_page, "data_blocks", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run.report(out=path)
-    assert path.read_bytes() == before

@@ -63,7 +63,6 @@ def report(runs: tuple[Run, Run]) -> Path:
 
 @pytest.fixture(scope="module")
 def compared(runs: tuple[Run, Run]) -> Path:
-    """The new run with its baseline, gates and labels."""
     old, new = runs
     checked = check(new, gates=["context_recall>=0.9", "context_recall<=0.95", "context_recall.delta>=0"], baseline=old)
     labels = labelled(context_recall=ENOUGH, context_relevancy_chunk=corrected(labels=7, needed=12, minutes=4))
@@ -159,7 +158,6 @@ def test_everything_can_be_done_with_the_keyboard(open_page: Open, compared: Pat
 
 
 def test_every_judged_unit_is_marked_in_its_text(open_page: Open, runs: tuple[Run, Run], report: Path) -> None:
-    """Some characters take two code units; each unit has its verdict, probability and remark."""
     details = opened_sample(open_page(report), "sample 3")
     verdicts = [row for row in runs[1].verdicts_of("sample 3") if row.metric == "context_recall"]
     assert details.locator("mark").all_inner_texts() == [row.text for row in verdicts] == ["😀 It is 3.", "It was 3."]
@@ -245,7 +243,6 @@ def test_the_printed_page_fits_and_has_no_controls(open_page: Open, compared: Pa
 
 
 def test_hostile_text_is_text(open_page: Open, tmp_path: Path) -> None:
-    """In every field, id, group and judge text, with a word of a million letters."""
     text = " ".join(HOSTILE)
     row = {"id": text, "user_input": text, "retrieved_contexts": [text, "w" * 1_000_000], "reference": text, "d": text}
     engine = ScriptedEngine({}, default=0.5)

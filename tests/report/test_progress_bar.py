@@ -134,7 +134,6 @@ def test_user_text_in_a_note_cannot_act_on_the_terminal() -> None:
 
 
 def test_a_bar_shows_the_time_even_beyond_the_expected() -> None:
-    """The bar is full then, and the time continues."""
     stream = Terminal()
     bar = Bar(stream)
     half = drawn_by(bar, stream, lambda: bar.elapsed("self-test\x1b[2J", 60, 120))

@@ -1,6 +1,5 @@
 """Every view of a run fits the terminal, and user text cannot act on it."""
 
-import io
 import json
 import re
 import unicodedata
@@ -13,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
-from localjudge.analysis.compare import compare, slices
+from localjudge.analysis.compare import compare
 from localjudge.errors import InputError
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.report.checks import verification_view
@@ -26,13 +24,12 @@ from localjudge.report.sample import find_sample, prompts_view, sample_view, ver
 from localjudge.report.tables import (
     comparison_view,
     gates_view,
-    slices_view,
     summary_view,
     why,
     worst_scores,
     worst_view,
 )
-from localjudge.report.terminal import Table, View, as_html, as_markdown, drawn
+from localjudge.report.terminal import Table, View, as_html, as_markdown
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import Label, VerdictRequest
 from localjudge.words import printable
@@ -108,7 +105,6 @@ def test_views_fit_the_terminal_and_escape_user_text(
 
 @given(st.text(min_size=1) | st.sampled_from(HOSTILE))
 def test_text_is_escaped_in_html(text: str) -> None:
-    """In a title, a heading, a cell, a note."""
     read = PageReader(as_html(Table((text,), [(text,)], [text], titles=[text])))
     assert read.elements == [(tag, {}) for tag in ("p", "strong", "table", "tr", "th", "tr", "td", "p")]
     assert read.text.replace("\n", "") == printable(text) * 4
@@ -135,12 +131,6 @@ def test_one_table_has_three_writers() -> None:
     assert as_markdown(table) == (
         "| name | first | next |\n| --- | --: | --: |\n| `ten_letter` | 1 | 12345 |\n\n    a <note>"
     )
-
-
-@given(st.lists(st.text(), min_size=1, max_size=5), st.text())
-def test_no_output_line_ends_in_blanks(labels: list[str], text: str) -> None:
-    lines = drawn(Table((), [[*labels, text]] * 2), Console(file=io.StringIO(), width=60)).split("\n")
-    assert [line for line in lines if line.endswith(" ")] == []
 
 
 def test_markup_in_user_text_is_escaped(run: Run) -> None:
@@ -178,24 +168,12 @@ def test_too_many_failures_show_bounds_instead_of_a_mean(failed_run: Run, tmp_pa
     bounds = "whatever they would have scored, the mean is between 0.500 and 1.000"
     assert f"context_recall: 1 failed, more than allowed (max_failed): no mean; {bounds}" in " ".join(text.split())
     assert "1.000 " not in text.split("context_recall:")[0]
-    allowed = printed(summary_view(rescored_with_failures(failed_run, tmp_path)))
-    assert f"context_recall: 1 failed; {bounds}" in " ".join(allowed.split())
-
-
-def rescored_with_failures(run: Run, out: Path) -> Run:
     engine = ScriptedEngine({"It snows.": "it does not fit"}, default=0.9)
-    return run.rescore(max_failed=1, engine=engine, out=out / "allowed")
-
-
-def test_a_withheld_mean_is_in_no_file_and_no_attribute(failed_run: Run, tmp_path: Path) -> None:
-    """The table withheld it, but `run["context_recall"].mean` and summary.json contained it."""
-    metric = failed_run["context_recall"]
-    assert (metric.mean, metric.ci95, metric.method, metric.interval) == (None, None, None, None)
-    assert (metric.scored, metric.failed, metric.bounds) == (1, 1, (0.5, 1.0))
+    allowed = printed(summary_view(failed_run.rescore(max_failed=1, engine=engine, out=tmp_path / "allowed")))
+    assert f"context_recall: 1 failed; {bounds}" in " ".join(allowed.split())
+    # The withheld mean was in summary.json.
     values = json.loads((failed_run.directory / "summary.json").read_text())["metrics"]["context_recall"]
-    assert (values["mean"], values["ci95"]) == (None, None)
-    allowed = rescored_with_failures(failed_run, tmp_path)
-    assert (allowed["context_recall"].mean, allowed["context_recall"].scored) == (1.0, 1)
+    assert (values["mean"], values["ci95"], failed_run["context_recall"].mean) == (None, None, None)
 
 
 def test_a_judge_with_half_its_verdicts_near_the_threshold_is_undecided(tmp_path: Path) -> None:
@@ -219,7 +197,6 @@ def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> Non
 
 
 def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: Run) -> None:
-    """A unit without a verdict shows the reason."""
     lines = lines_of(sample_view(run, "good"))
     assert lines[:4] == ["good", "user_input             Q?", "reference              It rains. It is red.", lines[3]]
     assert lines[5:8] == ["good: context_recall 1/2 = 0.500", "1 0.900  It rains.", "0 0.100  It is red."]
@@ -272,23 +249,6 @@ def _wet_is_sure(request: VerdictRequest) -> float:
     """Support rain if a context says `wet`."""
     text = "".join(piece.text for node in request.path for piece in node)
     return 0.9 if "wet" in text and "It rains." in text else 0.2
-
-
-def test_names_and_ids_fit_one_line_of_80_columns(tmp_path: Path) -> None:
-    """`attributionben` and `ch` were on two lines, and the end of each id on a separate line."""
-    names = ("attributionbench", "clapnq")
-    row = {"user_input": "What is the first of the many things in the list?", "retrieved_contexts": ["Rain."]}
-    rows = [
-        {**row, "id": f"clapnq-dev-question-{n}-aaaa-bbbb-cccc", "response": "Snow.", "in": names[n % 2]}
-        for n in range(6)
-    ]
-    metrics = ["context_relevancy", "faithfulness"]
-    run = evaluate(rows, engine=ScriptedEngine({}, default=0.1), metrics=metrics, out=tmp_path)
-    slices_lines = lines_of(slices_view(run, slices(run, "in")), 80)
-    assert [line.split()[:2] for line in slices_lines[2:4]] == [["context_relevancy", names[0]], [names[1], "3"]]
-    worst_lines = lines_of(worst_view(run, count=6), 80)
-    assert len(worst_lines) == 1 + 6
-    assert all(line.split()[1].startswith("clapnq-dev-question-") for line in worst_lines[1:])
 
 
 def test_sentences_by_contexts_are_a_matrix_and_by_many_contexts_a_list(tmp_path: Path) -> None:
