@@ -217,11 +217,6 @@ class Grammar(Record):
     """At most."""
     reason_end: Literal['"'] = '"'
     """Ends a reason and cannot occur in it."""
-    json_schema: str | None = Field(default=None, exclude=True, repr=False)
-    """Equal to the pattern, for engines without patterns. In no key and no file."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Grammar) and self.model_dump() == other.model_dump()
 
     def __hash__(self) -> int:
         return hash((self.name, self.pattern))

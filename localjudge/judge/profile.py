@@ -56,7 +56,7 @@ PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_questio
 @cache
 def load_grammar(name: str) -> Grammar:
     """Load a bundled grammar. Raises InputError if it does not exist."""
-    schema = _schema(name)
+    schema = load_schema(name)
     return _grammar(name, schema, schema)
 
 
@@ -66,7 +66,7 @@ def for_statements(statements: Sequence[str]) -> Grammar:
         "".join(statements).encode()
     except UnicodeEncodeError as error:
         raise SampleError("a statement holds a lone surrogate, which cannot be part of an answer in JSON") from error
-    schema = _schema(_STATEMENTS)
+    schema = load_schema(_STATEMENTS)
     entries = schema["properties"][_STATEMENTS]
     entry = entries["items"]
     asked = ({**entry["properties"], "statement": {"const": statement}} for statement in statements)
@@ -90,17 +90,17 @@ def _grammar(name: str, schema: dict[str, Any], entry: dict[str, Any], verdicts:
 
         pattern = f"({build_regex_from_schema(text, '')})"
     tokens = int(entry["properties"].get("reason", {}).get("x-max-tokens", 0))
-    return Grammar(name=name, pattern=pattern, labels=labels, verdicts=verdicts, reason_tokens=tokens, json_schema=text)
+    return Grammar(name=name, pattern=pattern, labels=labels, verdicts=verdicts, reason_tokens=tokens)
 
 
-def _schema(name: str) -> dict[str, Any]:
+def load_schema(name: str) -> dict[str, Any]:
     """Load a schema. `reason_attributed` has a reason before the verdict, `attributed_reason` after it."""
     verdict = next((key for key in _LABELS if name in {f"reason_{key}", f"{key}_reason"}), None)
     if verdict is None:
         text = resources.bundled_file("grammars", f"{name}.json").read_text(encoding="utf-8")
         return cast(dict[str, Any], json.loads(text))
-    schema = _schema(verdict)
-    reason = {"reason": _schema(_STATEMENTS)["properties"][_STATEMENTS]["items"]["properties"]["reason"]}
+    schema = load_schema(verdict)
+    reason = {"reason": load_schema(_STATEMENTS)["properties"][_STATEMENTS]["items"]["properties"]["reason"]}
     first = name.startswith("reason_")
     properties = {**reason, **schema["properties"]} if first else {**schema["properties"], **reason}
     order = "A reason, then the verdict." if first else "The verdict, then a reason."

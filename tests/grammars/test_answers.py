@@ -1,7 +1,6 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import jsonschema
 import numpy as np
@@ -82,10 +81,6 @@ def grammar_of(name: str) -> Grammar:
     return grammars.for_statements(STATEMENTS) if name == "classifications" else grammars.load_grammar(name)
 
 
-def schema_of(name: str) -> Any:
-    return json.loads(grammars.load_grammar(name).json_schema or "")
-
-
 def test_every_grammar_file_is_tested_here() -> None:
     files = {path.stem for path in resources.bundled_file("grammars", "attributed.json").parent.glob("*.json")}
     assert files == {*VERDICTS, *OWN, "classifications"}
@@ -95,7 +90,7 @@ def test_every_grammar_file_is_tested_here() -> None:
 def test_valid_answers_are_accepted_and_others_refused(name: str) -> None:
     for answer in accepted(name):
         assert re.fullmatch(grammar_of(name).pattern, answer), answer
-        jsonschema.validate(json.loads(answer), schema_of(name))
+        jsonschema.validate(json.loads(answer), grammars.load_schema(name))
     for answer in refused(name):
         assert not re.fullmatch(grammar_of(name).pattern, answer), answer
 
@@ -106,7 +101,7 @@ def test_valid_answers_are_accepted_and_others_refused(name: str) -> None:
 def test_every_accepted_answer_is_json_of_the_schema(name: str, data: st.DataObject) -> None:
     answer = data.draw(st.from_regex(grammar_of(name).pattern, fullmatch=True))
     parsed = json.loads(answer)
-    jsonschema.validate(parsed, schema_of(name))
+    jsonschema.validate(parsed, grammars.load_schema(name))
     if name == "classifications":
         assert [entry["statement"] for entry in parsed[name]] == list(STATEMENTS)
 
@@ -135,4 +130,4 @@ def test_a_random_model_cannot_leave_the_grammar(vocabulary: Vocabulary, name: s
     raw = ",".join(answer.raw for answer in answers)
     whole = f'{{"classifications":[{raw}]}}' if name == "classifications" else raw
     assert re.fullmatch(grammar_of(name).pattern, whole)
-    jsonschema.validate(json.loads(whole), schema_of(name))
+    jsonschema.validate(json.loads(whole), grammars.load_schema(name))
