@@ -221,8 +221,8 @@ def test_shards_of_different_runs_are_refused(folder: Path, tmp_path: Path, how:
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("UPDATE sample SET content = replace(content, 'Another', 'Others')", "samples that are not the 100"),
-        ("DELETE FROM sample WHERE position > 90", "samples that are not the 100"),
+        ("UPDATE sample SET content = replace(content, 'Another', 'Others')", "differ from the 100"),
+        ("DELETE FROM sample WHERE position > 90", "differ from the 100"),
         ("UPDATE sample SET position = position + 1", "disagree on the sample at position"),
         ("UPDATE sample SET position = 7", "has two samples at position 7"),
         ("UPDATE sample SET position = 1000 - position", "are not in the order of its samples"),
