@@ -94,10 +94,6 @@ class UnitFrame:
         return [UnitPlace(name, self.metric, position) for name, count in samples for position in range(count)]
 
     @cached_property
-    def keys(self) -> list[str]:
-        return [key for sample in self._samples for key in sample.keys]
-
-    @cached_property
     def judged(self) -> Floats:
         return np.array([label for sample in self._samples for label in sample.labels], dtype=np.float64)
 
@@ -118,9 +114,9 @@ class UnitFrame:
 
     @cached_property
     def by_key(self) -> dict[str, list[int]]:
-        indices: dict[str, list[int]] = {}
+        keys, indices = [key for sample in self._samples for key in sample.keys], dict[str, list[int]]()
         for index in np.flatnonzero(~np.isnan(self.p_yes)).tolist():
-            indices.setdefault(self.keys[index], []).append(index)
+            indices.setdefault(keys[index], []).append(index)
         return indices
 
     @cached_property

@@ -17,7 +17,7 @@ normal with equal variances, an AUC of .65 equals a balanced accuracy of .61, wh
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, log, log1p
 from statistics import median
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -150,9 +150,8 @@ def _check_skill(task: ProbedTask, measured: Skill) -> HealthCheck:
         f"AUC {in_limits(auc)}, balanced accuracy {in_limits(measured.balanced_accuracy)} on {auc.n} items; "
         f"calibration slope {'none' if slope is None else f'{slope.mean:.2g}'}, error {measured.calibration_error:.2f}"
     )
-    figures: dict[str, Any] = {"items": auc.n, "passages": auc.clusters}
-    figures |= {name: limits_json(getattr(measured, name)) for name in ("auc", "balanced_accuracy", "lean", "slope")}
-    figures |= {"calibration_error": measured.calibration_error}
+    limits = {name: limits_json(getattr(measured, name)) for name in ("auc", "balanced_accuracy", "lean", "slope")}
+    figures = {"items": auc.n, "passages": auc.clusters, **limits, "calibration_error": measured.calibration_error}
     return warning(task, finding, ANOTHER_JUDGE, when=auc.low < _LEAST_AUC, **figures)
 
 

@@ -83,7 +83,7 @@ class FlatTable(NamedTuple):
 def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False) -> FlatTable:
     """Return the rows, optionally with the texts and the user's columns of each sample.
 
-    Raises InputError for an unknown kind of rows, RunDirectoryError if scores and samples differ in order.
+    Raises RunDirectoryError if scores and samples differ in order.
     """
     kinds = _kinds(run, rows)
     if not texts and not columns:
@@ -127,13 +127,11 @@ def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
 
 def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
     kinds: dict[str, _Kind] = {"sample_id": "text"}
-    match rows:
-        case "scores" | "verdicts":
-            row = ScoreRow if rows == "scores" else VerdictRow
-            kinds |= {field.name: _KINDS.get(field.name, "text") for field in fields(row)}
-        case "samples":
-            for metric in run.summary.metrics:
-                kinds |= {metric: "number", f"{metric}_status": "text"}
+    if rows != "samples":
+        row = ScoreRow if rows == "scores" else VerdictRow
+        return kinds | {field.name: _KINDS.get(field.name, "text") for field in fields(row)}
+    for metric in run.summary.metrics:
+        kinds |= {metric: "number", f"{metric}_status": "text"}
     return kinds
 
 
@@ -147,11 +145,10 @@ def _own_kinds(run: Run) -> dict[str, _Kind]:
 
 
 def _of_kind(value: Any, kind: _Kind) -> Any:
-    match kind:
-        case "number" if value is not None:
-            return float(value)
-        case "text" if value is not None and not isinstance(value, str):
-            return json.dumps(value, ensure_ascii=False)
+    if kind == "number" and value is not None:
+        return float(value)
+    if kind == "text" and not isinstance(value, str | None):
+        return json.dumps(value, ensure_ascii=False)
     return value
 
 

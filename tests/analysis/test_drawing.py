@@ -121,13 +121,13 @@ def test_two_runs_of_the_same_data_have_the_same_statements(judged_run: JudgedRu
     ]
     other_judge = scripted_run("other", rows, {}, metrics=["context_recall"])
     assert frames_hash(run) == frames_hash(strict) == frames_hash(other_judge)
-    keys = unit_frames(run)["context_recall"].keys
-    assert keys == unit_frames(other_judge)["context_recall"].keys
+    keys = [*unit_frames(run)["context_recall"].by_key]
+    assert keys == [*unit_frames(other_judge)["context_recall"].by_key]
     assert draw_statements(correctable(run), 5, 0).name == draw_statements(correctable(strict), 5, 0).name
     assert draw_statements(correctable(run), 5, 0).name != draw_statements(correctable(other_judge), 5, 0).name
     rows[0]["retrieved_contexts"] = ["Otherwise."]
     changed = unit_frames(scripted_run("changed", rows, {}, metrics=["context_recall"]))["context_recall"]
-    assert [new == old for new, old in zip(changed.keys, keys, strict=True)] == [False] + [True] * (len(keys) - 1)
+    assert [new == old for new, old in zip(changed.by_key, keys, strict=True)] == [False] + [True] * (len(keys) - 1)
 
 
 @pytest.mark.parametrize("metric", [name for name in catalog.our_names() if "@" not in name])
