@@ -198,7 +198,10 @@ class Vocabulary:
 
     def user(self, text: str) -> list[int]:
         """Tokenize user text. Raises SampleError if the model cannot be shown this text unchanged."""
-        data = _utf8(text)
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            raise SampleError(f"the text holds a lone surrogate at position {error.start}") from error
         if len(data) > _MOST_BYTES:
             raise SampleError(
                 f"a text of {len(data):,} bytes is too long for a tokenizer, which takes at most {_MOST_BYTES:,}",
@@ -268,13 +271,6 @@ class Vocabulary:
             return []
         spelled = [self._bytes_alone.get(bytes([byte]), -1) for byte in _SPACE_MARK]
         return [] if -1 in spelled else spelled
-
-
-def _utf8(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise SampleError(f"the text holds a lone surrogate at position {error.start}") from error
 
 
 def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:

@@ -106,7 +106,9 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
     n_ctx = gguf.context_for(header, settings.n_ctx or file.n_ctx)
     if settings.n_ctx and settings.n_ctx > most:
         _log.warning(f"{option_name('n_ctx')} {settings.n_ctx:,} exceeds the model's context: {most:,} tokens are used")
-    gpu_layers = used_gpu_layers(settings)
+    gpu_layers = _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
+    if not llama_cpp.llama_supports_gpu_offload():
+        gpu_layers = 0
     need = gguf.needed(header, n_ctx=n_ctx)
     free = hardware.available_bytes()
     if not gpu_layers and free is not None and need.total > free:  # the free memory of a GPU is unknown
@@ -124,12 +126,6 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
         raise OutOfResource(f"{error.message}; the model needs {numbers}", hint=error.hint) from error
     shape = ModelShape(header.size("block_count"), header.size("embedding_length"), trained_context=most)
     return LoadedModel(model, shape, n_ctx, need.total, gpu_layers, threads, self_check)
-
-
-def used_gpu_layers(settings: EngineSettings) -> int:
-    if not llama_cpp.llama_supports_gpu_offload():
-        return 0
-    return _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
 
 
 def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenModel:

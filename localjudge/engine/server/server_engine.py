@@ -163,8 +163,11 @@ class ServerEngine(DecodingEngine):
     def _with_reason(self, answer: ConstrainedAnswer, shared: _Tokens, own: _Tokens) -> _Tokens:
         """Return the own tokens with a reason. Raises SampleError if it cannot be closed."""
         end = self.vocabulary.user(REASON_END)[-1:]
-        most = answer.reason_left
-        for token in (*(self._likely_reason(shared, own, most) if most else ()), *end):
+        likely: list[int] = []
+        if most := answer.reason_left:
+            how = {"grammar": _REASON, "samplers": ["top_k"], "top_k": 1, "return_tokens": True}
+            likely = self._tokens_in(self._after(shared, own, predict=most, **how))
+        for token in (*likely, *end):
             if answer.finished or answer.wanted:
                 break
             legal = next((candidate for candidate in (token, *end) if answer.is_legal(candidate)), None)
@@ -191,10 +194,6 @@ class ServerEngine(DecodingEngine):
             raise ModelError(f"the server at {self._model.address} gives probabilities of other tokens than requested")
         scale = by_id[reference] - shares[reference]
         return {token: by_id.get(token, max(shares.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
-
-    def _likely_reason(self, shared: _Tokens, own: _Tokens, most: int) -> list[int]:
-        how = {"grammar": _REASON, "samplers": ["top_k"], "top_k": 1, "return_tokens": True}
-        return self._tokens_in(self._after(shared, own, predict=most, **how))
 
     def _after(self, shared: _Tokens, own: _Tokens, **how: Any) -> dict[str, Any]:
         """Return the reply to a prompt, from a state that depends only on the prompt."""
