@@ -164,18 +164,17 @@ def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
         all_keys = count_with_progress(iter(stored_keys(path)), progress, "copying")
         while keys := list(islice(all_keys, _ROWS_AT_ONCE)):
             answers, copied = reader.answers_by(keys), into.answers_to(keys)
-            for key in copied:
-                if copied[key] != answers[key]:
-                    raise RunDirectoryError(
-                        f"{directory} has a different answer than another shard (request {excerpt(key)})",
-                        hint="to find the changed shard: localjudge verify",
-                    )
             query = "SELECT key, source FROM reused JOIN request ON id = request WHERE key IN"
             sources = dict(reader.rows_named(tuple[str, str], query, keys))
             by_source: dict[str | None, dict[str, Answer | NoAnswer]] = defaultdict(dict)
             for key in keys:
                 if key not in copied:
                     by_source[sources.get(key)][key] = answers[key]
+                elif copied[key] != answers[key]:
+                    raise RunDirectoryError(
+                        f"{directory} has a different answer than another shard (request {excerpt(key)})",
+                        hint="to find the changed shard: localjudge verify",
+                    )
             for source, of_source in by_source.items():
                 into.add_answers(of_source, source)
 
