@@ -320,7 +320,9 @@ def compare(
     baseline, run = as_run(baseline), as_run(run)
     metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     both = _BothRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))
-    judges = _judge_changes(baseline, run)
+    unshared = tuple(f"metrics.{name}." for name in baseline.summary.metrics.keys() ^ run.summary.metrics.keys())
+    changes = differences(baseline.manifest.judge, run.manifest.judge)
+    judges = tuple(change for change in changes if not change.ingredient.startswith(unshared))
     return RunComparison(
         baseline=str(baseline.directory),
         run=str(run.directory),
@@ -334,12 +336,6 @@ def compare(
         metrics={metric: both.metric_change(metric, moved) for metric in metrics},
         by=None if by is None else SlicedChanges(column=by, slices=tuple(both.slices(metrics, by))),
     )
-
-
-def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
-    aside = tuple(f"metrics.{name}." for name in baseline.summary.metrics.keys() ^ run.summary.metrics.keys())
-    changes = differences(baseline.manifest.judge, run.manifest.judge)
-    return tuple(change for change in changes if not change.ingredient.startswith(aside))
 
 
 class _BothRuns:

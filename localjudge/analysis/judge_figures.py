@@ -29,8 +29,6 @@ _SAVED_OF = 50
 FEW = 20
 """Labels of one kind, or clusters, below which intervals are unreliable."""
 _GUESSES = "warning: this judge is not shown to be better than guessing, and no threshold can fix that"
-
-
 _OF_PROBABILITIES: dict[str, Statistic] = {
     "auc": agreement.roc_auc,
     "calibration_slope": lambda *rows: agreement.calibration_line(*rows).slope,
