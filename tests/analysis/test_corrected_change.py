@@ -57,21 +57,17 @@ def test_labels_of_all_statements_give_the_labelled_difference(scripted_run: Scr
     said_of_new = dict.fromkeys(["A two.", "B one.", "C one.", "C two.", "D one."], 0.1)
     before = label(scripted_run("a", old, {}), say=lambda text: text in ("A one.", "B one.", "D one."))
     after = label(scripted_run("b", new, said_of_new), say=lambda text: text != "C two.")
-    both = change(before, after)
-    assert both.corrected is not None
-    assert both.corrected.difference == pytest.approx(0.875 - 0.625, abs=1e-12)
-    assert both.corrected.before == pytest.approx(0.625)
-    assert both.corrected.after == pytest.approx(0.875)
-    assert (both.corrected.labels_before, both.corrected.labels_after, both.corrected.labels) == (6, 6, 12)
-    assert both.scores is not None
-    assert (both.scores.before, both.scores.after) == (1, 0.125)
+    found, scores = corrected(before, after), change(before, after).scores
+    assert [found.before, found.after, found.difference] == pytest.approx([0.625, 0.875, 0.875 - 0.625])
+    assert (found.labels_before, found.labels_after, found.labels) == (6, 6, 12)
+    assert scores is not None
+    assert (scores.before, scores.after) == (1, 0.125)
 
 
 def test_too_few_samples_leave_the_judge_s_difference(scripted_run: ScriptedRun) -> None:
     before, after = (label(run_of(scripted_run, name, samples=9, surer=0.1 * (name == "b"))) for name in "ab")
-    both = change(before, after)
-    assert both.corrected is not None
-    assert (both.corrected.ci95, both.headline, both.corrected.clusters) == (None, None, 9)
+    both, found = change(before, after), corrected(before, after)
+    assert (found.ci95, both.headline, found.clusters) == (None, None, 9)
     assert both.interval == both.judge_interval
     assert re.match("not corrected by labels: .* in 10 samples .*, got 9", next(change_remarks(METRIC, both)))
 
@@ -115,12 +111,10 @@ def test_the_order_of_labels_does_not_matter(labelled_pair: tuple[Run, Run], shu
 
 def test_runs_of_the_same_data_share_labels(scripted_run: ScriptedRun) -> None:
     before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", threshold=0.7)
-    both = change(before, after)
-    assert both.corrected is not None
-    assert both.scores is not None
-    assert (both.corrected.labels_before, both.corrected.labels_after, both.corrected.labels) == (50, 50, 50)
-    assert both.scores.ci95 is not None
-    assert both.scores.ci95[1] < 0
+    both, found = change(before, after), corrected(before, after)
+    assert (found.labels_before, found.labels_after, found.labels) == (50, 50, 50)
+    assert both.judge_interval is not None
+    assert both.judge_interval.high < 0
     low, high = interval(before, after)
     assert low < 0 < high
     assert [line for line in change_remarks(METRIC, both) if "better" in line or "worse" in line] == []
@@ -136,11 +130,8 @@ def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(scripted_ru
     before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", other)
     both = change(before, after)
     labelled = [row for row in stored_labels(before.directory) if int(row.sample_id[1:]) % 3]
-    assert both.headline is None
-    assert both.interval == both.judge_interval
-    remark = next(change_remarks(METRIC, both))
-    assert remark.startswith(f"not corrected by labels: {len(labelled)} of the 50 labels of the baseline")
-    assert "`localjudge label RUN --read BASELINE`" in remark
+    assert (both.headline, both.interval) == (None, both.judge_interval)
+    assert f"{len(labelled)} of the 50 labels of the baseline" in next(change_remarks(METRIC, both))
     backwards = change(after, before).corrected
     assert backwards is not None
     assert "labels of this run are for statements of the baseline" in (backwards.remark or "")
@@ -179,8 +170,8 @@ def test_the_corrected_difference_is_printed_above_the_judge_s(scripted_run: Scr
     found = corrected(before, after)
     assert lines[first][3] == f"{found.difference:+.3f}"
     assert lines[first + 1][:5] == ["judge", "only", "0.650", "0.650", "0.000"]
-    words = list(change_remarks(METRIC, comparison.metrics[METRIC]))
-    assert words[:2] == [
+    remarks = [*change_remarks(METRIC, comparison.metrics[METRIC])]
+    assert remarks[:2] == [
         "corrected by 120 labels for A and 120 labels for B",
         "B is worse than A on samples like these",
     ]

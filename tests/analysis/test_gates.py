@@ -121,17 +121,7 @@ def test_a_delta_is_decided_on_the_paired_interval(
     scores = comparison.metrics["context_recall"].scores
     assert scores is not None
     assert (decision.outcome, decision.value, decision.ci95) == (outcome, scores.difference, scores.ci95)
-
-
-def test_a_difference_is_shown_with_its_sign(scripted_run: ScriptedRun) -> None:
-    old, new = scripted_run("old", rows(40), {}), scripted_run("new", rows(40), zeros(0))
-    fell = decided(new, "context_recall.delta>=-0.02", comparison=compare(old, new))
-    assert fell.ci95 is not None
-    low, high = fell.ci95
-    assert low < 0 < high
-    assert fell.reason.startswith(f"-0.025, 95 % interval {low:.3f} to +{high:.3f}, 40 samples: too few")
-    same = decided(new, "context_recall.delta>=-0.02", comparison=compare(new, new))
-    assert same.reason.startswith("0.000, 95 % interval -")
+    assert decision.reason.startswith("-1.000, 95 %" if now else "0.000, 95 % interval -")
 
 
 def test_a_delta_reports_the_number_of_unpaired_samples(scripted_run: ScriptedRun) -> None:
@@ -166,7 +156,6 @@ def test_a_run_directory_is_checked_against_a_baseline(scripted_run: ScriptedRun
     run = scripted_run("run", rows(40), {})
     decisions = check(run, gates=["context_recall>=0.9", "context_recall>=0.95"]).decisions
     assert [(decision.outcome, decision.passed) for decision in decisions] == [("pass", True), ("undecided", False)]
-    assert check(run, gates=["context_recall>=0.95"], undecided="pass").passed
     assert not check(run.directory, gates="context_recall<0.5").passed
     bare = check(run)
     assert (bare.passed, bare.decisions, bare.comparison) == (True, (), None)

@@ -13,7 +13,11 @@ NO = ["0", "0.0", "0,0", "0.00", "false", "FALSE", "no", "n", "nein", "NEIN", "n
 NO += ["falsch", "faux", "falso", "onwaar", "fałsz", "FAŁSZ", "ложь", "０"]
 
 
-ANSWERS = {1: [*YES, 1, 1.0, True], 0: [*NO, 0, 0.0, False], None: [None, "", " \t", "?", "-", "？", math.nan]}
+ANSWERS: dict[int | None, list[object]] = {
+    1: [*YES, 1, 1.0, True],
+    0: [*NO, 0, 0.0, False],
+    None: [None, "", " \t", "?", "-", "？", math.nan],
+}
 
 
 @pytest.mark.parametrize(("human", "word"), [(human, word) for human, words in ANSWERS.items() for word in words])

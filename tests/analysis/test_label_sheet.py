@@ -24,26 +24,17 @@ LABELLED = {"label_id": ID, **KEY, "human": 1}
 HOSTILE = [
     '=HYPERLINK("http://x")',
     "+1",
-    "-1",
     "@SUM(A1)",
     "\t=1",
-    "#N/A",
-    "TRUE",
-    "1,5",
-    "007",
-    "2024-01-05",
-    "1e5",
     '"',
     'say ""so""',
     "a;b,c\td",
     "two\nlines",
     "carriage\r\nreturn\r",
     "NUL\x00 \x1b[2J \x7f",
-    "_x0041_ _x005F_ \ufffe",
     "\u202ereversed \u200f",
     "\ufeffmark",
     " blanks ",
-    "𝔘𝔫𝔦",
 ]
 
 

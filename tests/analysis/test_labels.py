@@ -232,15 +232,9 @@ def test_the_agreement_of_three_annotators_uses_all_pairs(judged_run: JudgedRun)
     assert found is not None
     assert (found.statements, found.disputed) == (12, 12)
     assert found.share == pytest.approx(1 / 3)
-    assert {pair.annotators: pair.share for pair in found.pairs} == {
-        ("ann", "bob"): 0,
-        ("ann", "carl"): 0,
-        ("bob", "carl"): 1,
-    }
-    assert found.alpha is not None
-    assert found.alpha < 0
+    shares = {pair.annotators: pair.share for pair in found.pairs}
+    assert shares == {("ann", "bob"): 0, ("ann", "carl"): 0, ("bob", "carl"): 1}
     assert re.search("^12 statements .* 33 % agreement, Krippendorff's alpha -0", found.lines[0])
-    assert found.lines[3] == "bob and carl: 100 % agreement on 12 statements, Cohen's kappa 1.000"
 
 
 def test_contradicting_annotators_widen_the_interval(judged_run: JudgedRun) -> None:
@@ -383,6 +377,10 @@ def read(run: Run, humans: Sequence[Any], by: str | None = None, *, first: int =
     return read_labels(run, written(run.directory.parent / "sheet.jsonl", *sheet), by)
 
 
+def dated(day: int) -> dict[str, Any]:
+    return {"labeller": "ann", "when": f"2026-11-{day}T09:00:00Z"}
+
+
 ONES, ZEROS, NONE = [1] * 30, [0] * 30, [None] * 30
 
 
@@ -407,10 +405,9 @@ def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: 
 def test_the_order_of_reading_does_not_matter(judged_run: JudgedRun, days: tuple[int, int], second: LabelsRead) -> None:
     """Ann labels thirty statements 0 on 19 November and 1 on 20 November: the mean is 1."""
     run = judged_run()
-    dated = {day: {"labeller": "ann", "when": f"2026-11-{day}T09:00:00Z"} for day in days}
-    assert [read(run, [day - 19] * 30, **dated[day]) for day in days] == [LabelsRead(new=30), second]
+    assert [read(run, [day - 19] * 30, **dated(day)) for day in days] == [LabelsRead(new=30), second]
     assert corrected(run).labels_alone.mean == pytest.approx(1)  # type: ignore[union-attr]
-    assert read(run, ONES, **dated[20]) == LabelsRead(known=30)
+    assert read(run, ONES, **dated(20)) == LabelsRead(known=30)
 
 
 def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun) -> None:
@@ -436,7 +433,7 @@ def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun)
     Nor does a sheet of another drawing, or a label changed in the page since.
     """
     run = label(judged_run(), n=10)
-    page = {"labeller": "ann", "when": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}
+    page: dict[str, Any] = {"labeller": "ann", "when": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}
     assert read(run, ONES[:7], first=8, **page).new == 5
     assert read(run, NONE[:20] + ONES[20:], "ann") == LabelsRead(new=10, unlabelled=20)
     assert read(run, [*NONE[1:], 1], "ann", draw=None).withdrawn == 0
@@ -446,7 +443,7 @@ def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun)
 
 
 def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun) -> None:
-    monday, tuesday = ({"labeller": "ann", "when": f"2026-11-{day}T09:00:00Z"} for day in (16, 17))
+    monday, tuesday = dated(16), dated(17)
     run, other = judged_run(), judged_run("other")
     assert [read(run, [1], **monday), read(run, [None], **tuesday)] == [LabelsRead(new=1), LabelsRead(withdrawn=1)]
     assert [read(other, [None], **tuesday), read(other, [1], **monday)] == [LabelsRead(unlabelled=1), LabelsRead()]
@@ -607,24 +604,15 @@ def lines(found: Verification) -> str:
     return " ".join(map(str, verification_view(found).notes))
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (lambda text: text.replace('"human": 0', '"human": 1'), "does not match the previous row"),
-        (lambda text: text.replace("context_recall", "none"), "does not match the previous row"),
-        (lambda text: text.replace('"way"', '"WAY"'), "is not a row of localjudge"),
-    ],
-)
-def test_verify_names_altered_labels(judged_run: JudgedRun, change: Callable[[str], str], problem: str) -> None:
+def test_verify_names_altered_labels(judged_run: JudgedRun) -> None:
     run = label(judged_run(), n=20)
     path = run.directory / LABELS
-    path.write_text(change(path.read_text()))
-    found = Run.open(run.directory).verify(engine=same_judge(run))
-    assert found.result == "different"
-    assert problem in found.files[LABELS][0]
+    path.write_text(path.read_text().replace('"human": 0', '"human": 1'))
+    found = run.verify(engine=same_judge(run))
+    assert (found.result, [*found.files]) == ("different", [LABELS])
     assert "labels: altered" in lines(found)
-    with pytest.raises(RunDirectoryError, match=problem):
-        labels_of(Run.open(run.directory))
+    with pytest.raises(RunDirectoryError, match="does not match the previous row"):
+        labels_of(run)
 
 
 def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(scripted_run: ScriptedRun) -> None:

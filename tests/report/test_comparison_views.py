@@ -51,14 +51,6 @@ def test_a_comparison_recommends_a_sample_size(scripted_run: ScriptedRun, swap: 
     assert f"about {needed} samples would show a difference of this size" in text
 
 
-def test_a_zero_difference_gets_no_recommended_sample_size(scripted_run: ScriptedRun) -> None:
-    rows = one_each(20)
-    runs = [scripted_run(name, rows, {f"Sentence {name}.": 0.0}) for name in "12"]
-    text = " ".join(lines_of(comparison_view(compare(*runs))))
-    assert "not significant; with 20 samples, differences of" in text
-    assert "would show" not in text
-
-
 @pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])
 def test_a_significant_difference_is_stated_in_words(scripted_run: ScriptedRun, swap: bool, word: str) -> None:
     script = {f"Wrong {number}.": 0.0 for number in range(20)}

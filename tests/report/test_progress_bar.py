@@ -131,15 +131,3 @@ def test_user_text_in_a_note_cannot_act_on_the_terminal() -> None:
     for stream in (Terminal(), io.StringIO()):
         progress_on(stream).note("column \x1b[2J [bold]")
         assert "column \\x1b[2J [bold]" in stream.getvalue()
-
-
-def test_a_bar_shows_the_time_even_beyond_the_expected() -> None:
-    stream = Terminal()
-    bar = Bar(stream)
-    half = drawn_by(bar, stream, lambda: bar.elapsed("self-test\x1b[2J", 60, 120))
-    assert "self-test\\x1b[2J" in half
-    assert "60 s of about 2 minutes" in half
-    assert "200 s of about 2 minutes" in drawn_by(bar, stream, lambda: bar.elapsed("self-test", 200, 120))
-    task = bar._progress.tasks[0]
-    assert (task.completed, task.total) == (120, 120)
-    bar.close()

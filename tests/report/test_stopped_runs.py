@@ -74,15 +74,6 @@ def test_labels_of_a_stopped_run_are_refused_with_advice(stopped: Run, tmp_path:
     assert not (tmp_path / "sheet.csv").exists()
 
 
-def test_the_advice_for_labels_drops_every_stopping_option(tmp_path: Path) -> None:
-    run = judged(tmp_path / "run", until=[GATE], width=0.9, budget="1h")
-    with pytest.raises(InputError, match="without until and width to judge all samples"):
-        run.label(tmp_path / "sheet.csv")
-    again = run.rescore(threshold=0.6, out=tmp_path / "again", engine=ENGINE)
-    with pytest.raises(InputError, match="hint: judge all samples"):
-        again.label(tmp_path / "sheet.csv")
-
-
 def test_the_page_explains_the_stop(stopped: Run, whole: Run) -> None:
     count, text = stopped.summary.samples, text_of(stopped)
     assert f"{count} of 60 samples, in random order (seed 0), judged by scripted Why the run ended: context_rec" in text
