@@ -10,7 +10,7 @@ from localjudge.report.ci import finished, run_markdown
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import labels_needed
 from tests.analysis.conftest import label
-from tests.analysis.labelled_runs import METRIC, run_of, truth
+from tests.analysis.labelled_runs import METRIC, run_of
 from tests.conftest import ScriptedRun
 
 
@@ -65,14 +65,6 @@ def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: Sc
     assert re.search(rf"about {expected} labels \(\d+ minutes? more\) would decide it$", decision.reason)
 
 
-def test_no_number_of_labels_is_promised_if_all_are_labelled(scripted_run: ScriptedRun) -> None:
-    run = label(run_of(scripted_run, "run"))
-    decision = decided(run, f">={truth(60) - 0.01:.4f}")
-    assert (decision.outcome, decision.labels, decision.labels_needed) == ("undecided", 120, None)
-    assert decision.samples_needed is not None
-    assert decision.samples_needed > 60
-
-
 def test_too_few_labels_leave_the_judge_s_interval(scripted_run: ScriptedRun) -> None:
     run = run_of(scripted_run, "run")
     before = decided(run, ">=0.6")
@@ -94,13 +86,6 @@ def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: Scr
     assert delta.reason.startswith(f"corrected by 50 labels: {signed(change.difference)}, 95 % interval -")
     assert labels_of(after) is None
     assert not decided(after, ">=0.5").corrected
-
-
-def test_labels_of_a_baseline_with_other_statements_do_not_correct(scripted_run: ScriptedRun) -> None:
-    before = label(run_of(scripted_run, "a"), n=60)
-    after = run_of(scripted_run, "b", lambda number: "All" if number % 3 else "Little")
-    gates = [f"{METRIC}>=0.5", f"{METRIC}.delta>=-0.1"]
-    assert [decision.corrected for decision in check(after, gates=gates, baseline=before).decisions] == [False, False]
 
 
 @pytest.mark.parametrize("labels", [0, 50])

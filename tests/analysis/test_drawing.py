@@ -107,12 +107,6 @@ def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(sc
     assert "not drawn from its statements" in recall.remark  # type: ignore[union-attr,operator]
 
 
-def test_verdicts_that_need_no_judge_are_never_drawn(scripted_run: ScriptedRun) -> None:
-    rows = [{**ROW, "id": "a", "retrieved_contexts": []}, {**ROW, "id": "b", "reference": "Other."}]
-    run = scripted_run("run", rows, {}, metrics=["faithfulness", "context_recall"])
-    assert {row["sample_id"] for row in rows_of(run)} == {"b"}
-
-
 def test_two_runs_of_the_same_data_have_the_same_statements(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
     run, strict = judged_run("run", samples=6), judged_run("strict", samples=6, threshold=0.7)
     rows = [

@@ -1,7 +1,6 @@
 import csv
 import io
 import json
-import locale
 import os
 import stat
 from collections.abc import Sequence
@@ -102,14 +101,6 @@ def test_a_csv_opens_in_excel_of_any_language_and_holds_no_formula(tmp_path: Pat
     assert not [cell for row in cells for cell in row.values() if cell.lstrip()[:1] in {*"=+-@"} - {""}]
     assert cells[0]["text"] == "'" + HOSTILE[0]
     assert cells[0]["contexts"] == f'[1] a "quote"\n\n[2] {HOSTILE[0]}'
-
-
-def test_an_unknown_locale_counts_as_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process locale, shared by all threads, does not change."""
-    monkeypatch.setenv("LC_ALL", "tlh_QO.UTF-8")
-    monkeypatch.setattr(locale, "setlocale", lambda *_: pytest.fail("the locale is that of every thread"))
-    write_sheet(tmp_path / "sheet.csv", [sheet_row()])
-    assert (tmp_path / "sheet.csv").read_text("utf-8-sig").startswith("label_id,draw")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -43,16 +43,6 @@ def test_csv_and_jsonl_hold_the_same_labels(file: Path, rows: list[dict[str, Any
     assert (typed.shape, typed.unlabelled) == (read_back.shape, read_back.unlabelled)
 
 
-def test_labels_that_pandas_turned_into_floats_are_read(tmp_path: Path) -> None:
-    """With a missing cell, pandas stores 1.0, 0.0 and NaN."""
-    rows = [{**STATEMENT, "label": 1.0}, {**STATEMENT, "label": float("nan")}]
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "labels.parquet")
-    labels = read_labelled_texts(tmp_path / "labels.parquet")
-    assert [row.labels for row in labels.texts] == [(1,)]
-    assert labels.unlabelled == 1
-
-
 @pytest.mark.parametrize(
     ("row", "wrong", "named"),
     [

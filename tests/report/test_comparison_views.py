@@ -1,4 +1,3 @@
-import math
 import re
 from pathlib import Path
 
@@ -30,25 +29,6 @@ def test_a_comparison_shows_scores_counts_and_conclusion(scripted_run: ScriptedR
     place = lines.index("A: judge scripted")
     assert lines[place + 1].startswith(f"signature {old.summary.signature}, run")
     assert "B: judge scripted" in lines[place:]
-
-
-@pytest.mark.parametrize("swap", [False, True])
-def test_a_comparison_recommends_a_sample_size(scripted_run: ScriptedRun, swap: bool) -> None:
-    """3 of 20 samples rise from 0 to 1, or fall: d = 3/20. About 20 (arm / d)^2 samples, by the arm towards 0."""
-    rows = one_each(20)
-    runs = [
-        scripted_run("old", rows, {f"Sentence {number}.": 0.0 for number in range(3)}),
-        scripted_run("new", rows, {}),
-    ]
-    comparison = compare(*(runs[::-1] if swap else runs))
-    scores = comparison.metrics["context_recall"].scores
-    assert scores
-    assert scores.ci95
-    arm = scores.ci95[1] - scores.difference if swap else scores.difference - scores.ci95[0]
-    needed = math.ceil(20 * (arm / 0.15) ** 2)
-    assert 20 < needed < 100
-    text = " ".join(lines_of(comparison_view(comparison)))
-    assert f"about {needed} samples would show a difference of this size" in text
 
 
 @pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])

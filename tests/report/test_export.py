@@ -10,10 +10,9 @@ import pytest
 from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.errors import InputError, RunDirectoryError
+from localjudge.errors import InputError
 from localjudge.report.export import Format, Rows, plain_rows
 from localjudge.words import escape_formula
-from tests.record.conftest import in_store
 from tests.report.whole_files import exported
 
 
@@ -214,9 +213,3 @@ def test_a_parquet_column_has_one_type(own_run: Run) -> None:
 def test_formats_of_a_tool_have_its_own_columns(own_run: Run, tool: Format) -> None:
     with pytest.raises(InputError, match="has columns of its own"):
         exported(own_run, tool, "scores", texts=True)
-
-
-def test_reordered_data_is_not_attached_to_wrong_rows(own_run: Run) -> None:
-    in_store(own_run.directory, "UPDATE sample SET position = 2 - position")
-    with pytest.raises(RunDirectoryError, match="in another order than their scores"):
-        exported(own_run, "jsonl", "scores", **BOTH)

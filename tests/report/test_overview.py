@@ -1,6 +1,5 @@
 import operator
 import re
-import shutil
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +13,6 @@ from localjudge.analysis.labels import Agreement, PairAgreement
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
 from localjudge.metrics.metric import about_of
-from localjudge.record.verification import keep_verification
 from localjudge.report.html_page import page
 from localjudge.report.overview import gate_in_words, in_words, overview
 from localjudge.stats.paired import Comparison
@@ -198,17 +196,6 @@ def test_the_page_names_annotators_and_their_agreement(run: Run) -> None:
     assert "Labelled byann (30), bob (30), 2026-11-20 to 2026-11-22 Agreement" in text
     assert f"Agreement{'; '.join(agreement.lines)} Verified" in text
     assert "Labelsnone: localjudge label RUN Verified" in measured(run)
-
-
-def test_the_last_verification_is_shown_until_the_run_is_written_again(run: Run, tmp_path: Path) -> None:
-    copy = Run.open(shutil.copytree(run.directory, tmp_path / "copy"))
-    assert "Verifiednot yet: localjudge verify RUN Interval" in measured(copy)
-    keep_verification(copy.directory, "same verdicts", asked_again=3, stored=20)
-    verified = r"Verifiedsame verdicts, 20\d\d-\d\d-\d\d: 3 of 20 stored answers repeated, on \w+ \w+ Interval"
-    assert re.search(verified, measured(copy))
-    manifest = copy.directory / "manifest.json"
-    manifest.write_text(f"{manifest.read_text()} ")
-    assert "(before: same verdicts): localjudge verify RUN Interval" in measured(copy)
 
 
 def test_a_page_with_a_baseline_does_not_say_a_and_b(scripted_run: ScriptedRun) -> None:
