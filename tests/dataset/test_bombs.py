@@ -24,7 +24,6 @@ TABLES = Path(__file__).parents[1] / "integrations" / "files" / "datasets-5.0.1"
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lower the limits, so that a megabyte is large."""
     monkeypatch.setattr(sources, "ALWAYS_UNPACKED", 2**20)
     monkeypatch.setattr(formats, "ALWAYS_UNPACKED", 2**20)
 
@@ -96,7 +95,6 @@ def test_a_sparse_file_is_refused_in_little_memory(tmp_path: Path, name: str, st
     ids=["header", "columns", "open quote", "cells"],
 )
 def test_a_record_without_an_end_is_refused(tmp_path: Path, text: str) -> None:
-    """An unclosed quote or a missing line end makes the file one record."""
     path = tmp_path / "a.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=r"a\.csv has a header or a row that is too large") as caught:
@@ -118,7 +116,6 @@ for path in Path(sys.argv[1]).iterdir():
 
 
 def load_apart(folder: Path, contents: Iterable[bytes | bytearray], ending: str) -> None:
-    """Load files in a subprocess, as Arrow's C++ reader may crash."""
     for number, content in enumerate(contents):
         (folder / f"{number}{ending}").write_bytes(content)
     command = [sys.executable, "-c", LOAD, str(folder)]

@@ -140,7 +140,6 @@ def test_the_draw_of_seed_0_is_stable() -> None:
 
 
 def test_a_part_has_the_metrics_of_the_whole() -> None:
-    """Even if none of its contexts has a text."""
     contexts: list[dict[str, Any]] = [{"id": "1"}, {"id": "2", "text": "Two."}, {"id": "3"}]
     whole = load([{"id": context["id"], "retrieved_contexts": [context]} for context in contexts])
     part = whole.first(1)

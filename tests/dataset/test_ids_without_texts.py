@@ -9,11 +9,9 @@ import localjudge
 from localjudge.dataset import load
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import DataError, InputError
-from localjudge.metrics import catalog
 from localjudge.report.terminal import Lines
 from localjudge.run.verify import verify_run as verify
-from localjudge.text import sentences
-from localjudge.types import Context, Outcome, Sample, Undefined
+from localjudge.types import Context, Sample
 
 RAGAS: list[dict[str, Any]] = [
     {"user_input": "Why?", "response": "So.", "retrieved_context_ids": ["a", "b", "c"], "reference_context_ids": ["b"]},
@@ -30,12 +28,6 @@ def contexts(*ids: str) -> tuple[Context, ...]:
 
 def run(out: Path, rows: list[dict[str, Any]], **options: Any) -> localjudge.Run:
     return localjudge.evaluate(rows, out=out, engine=ScriptedEngine({}, default=0.9), **options)
-
-
-def outcome_of(name: str, sample: Sample) -> Outcome:
-    with pytest.raises(StopIteration) as finished:
-        next(catalog.get(name).steps(sample, sentences))
-    return finished.value.value  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("ids", [["7", "8"], [7, 8]])
@@ -86,7 +78,6 @@ def test_contexts_without_texts_are_compared_by_id_and_not_judged(tmp_path: Path
 
 
 def test_judged_metrics_are_undefined_for_contexts_without_texts(tmp_path: Path) -> None:
-    """The other sample is judged: 1 of 1 at p = 0.9."""
     rows: list[dict[str, Any]] = [
         {"id": "ids", "contexts": None, "retrieved_context_ids": ["a"], "answer": "So.", "question": "Why?"},
         {"id": "texts", "contexts": ["So."], "retrieved_context_ids": ["b"], "answer": "So.", "question": "Why?"},
@@ -99,20 +90,3 @@ def test_judged_metrics_are_undefined_for_contexts_without_texts(tmp_path: Path)
         ("texts", "scored", None),
     }
     assert result.summary.metrics["faithfulness"].mean == 1
-
-
-DOCUMENT_METRICS = [name for name in catalog.our_names() if name.startswith("document_")] + ["precision@1"]
-
-
-@pytest.mark.parametrize("name", DOCUMENT_METRICS)
-@pytest.mark.parametrize(
-    ("compare_by", "retrieved", "reason"),
-    [
-        ("content", contexts("a"), "no ground-truth document has content, and of some only the id is known"),
-        ("id", (Context(text="t"),), "no retrieved document has id, and of some only the id is known"),
-        ("meta.page", contexts("a"), "no ground-truth document has meta.page, and of some only the id is known"),
-    ],
-)
-def test_incomparable_contexts_are_undefined(name: str, compare_by: str, retrieved: Any, reason: str) -> None:
-    sample = Sample(id="1", retrieved_contexts=retrieved, reference_contexts=contexts("a"))
-    assert outcome_of(f"{name}(compare_by={compare_by})", sample) == Undefined(reason=reason)

@@ -66,7 +66,6 @@ def test_ids_and_fingerprint_match_their_definitions(rows: list[dict[str, Any]])
 
 
 def test_a_duplicate_id_is_named_with_both_places(tmp_path: Path) -> None:
-    """The third of three is named with the first, also across files; bad rows do not count."""
     for name, rows in (("a", [(1, 5), (1, "q"), (2, "q")]), ("b", [(2, "r"), (1, "r"), (2, "s")])):
         lines = [json.dumps({"id": number, "question": question}) for number, question in rows]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
@@ -107,7 +106,6 @@ def test_rows_are_not_kept_in_memory(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_replaced_between_two_readings_is_refused(tmp_path: Path) -> None:
-    """The file is read once for columns and once for rows."""
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"question": "q"}\n'))
     source = Source(str(path))

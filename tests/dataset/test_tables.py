@@ -157,7 +157,6 @@ def test_a_missing_value_is_counted_by_column_for_any_source(tmp_path: Path) -> 
 
 
 def test_all_missing_words_of_pandas_are_known() -> None:
-    """So a file and its `read_csv` frame are the same data."""
     from pandas._libs.parsers import STR_NA_VALUES
 
     assert {word for word in STR_NA_VALUES if word} <= NOTHING

@@ -13,7 +13,6 @@ def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome
 
 
 def asked_and_scored(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> tuple[list[Task], Outcome]:
-    """Like `score`, also returning all tasks in order."""
     steps = catalog.get(metric_name).steps(sample, sentences)
     asked: list[Task] = []
     try:

@@ -85,7 +85,6 @@ def test_disjoint_texts_score_zero_and_equal_texts_exactly_one() -> None:
 
 
 def test_answer_relevancy_counts_sentences_of_the_response() -> None:
-    """Two of three address the question: 2 / 3."""
     yes: dict[str, Label] = {"It was built in 1889.": 1, "It is in Paris.": 1, "It is golden.": 0}
     asked, outcome = asked_and_scored("answer_relevancy", TOWER, yes)
     assert outcome == Scored(value=2 / 3, numerator=2, denominator=3)

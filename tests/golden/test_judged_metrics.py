@@ -39,7 +39,6 @@ def test_context_recall_of_einstein_is_two_quarters() -> None:
 
 
 def test_faithfulness_counts_the_sentences_of_the_response() -> None:
-    """One of two is supported: 1 / 2."""
     sample = EIFFEL.model_copy(update={"response": "It was completed in 1889. It is made of gold."})
     outcome = score("faithfulness", sample, {"It was completed in 1889.": 1, "It is made of gold.": 0})
     assert outcome == Scored(value=1 / 2, numerator=1, denominator=2)
@@ -78,7 +77,6 @@ def test_a_long_chunk_with_one_good_sentence_counts_whole_at_chunk_level() -> No
     ],
 )
 def test_context_precision_is_average_precision(labels: tuple[Label, Label], expected: float) -> None:
-    """Mean over useful chunks of the share useful so far."""
     yes = dict(zip((OTHER_CHUNK, LONG_CHUNK), labels, strict=True))
     assert score("context_precision", CAPITAL, yes) == Scored(value=expected)
 

@@ -7,7 +7,6 @@ import localjudge
 
 @pytest.fixture
 def judge() -> Iterator[localjudge.Judge]:
-    """Support all but two sentences and fail on a third."""
     script: dict[str, float | str] = {"It is blue.": 0.1, "It flows through ten countries.": 0.2}
     engine = localjudge.ScriptedEngine({**script, "It fails.": "out of words"}, default=0.9)
     with localjudge.Judge.open(engine=engine) as opened:

@@ -31,7 +31,6 @@ ALL = ("user_input", "retrieved_contexts", "response", "reference")
 
 
 def said(samples: Sequence[Sample], fields: Sequence[str] = ALL) -> list[dict[str, Any]]:
-    """Return these fields of the samples, with contexts as texts, for comparison with `EXAMPLE`."""
     return [{field: _texts(getattr(sample, field)) for field in fields} for sample in samples]
 
 

@@ -69,7 +69,6 @@ def haystack_answers() -> list[Any]:
 
 
 def langchain_rows() -> list[dict[str, Any]]:
-    """Return the output of a LangChain retrieval chain, with the reference added."""
     from langchain_core.documents import Document
 
     return [
@@ -84,7 +83,6 @@ def langchain_rows() -> list[dict[str, Any]]:
 
 
 def llama_index_rows() -> list[dict[str, Any]]:
-    """Return LlamaIndex responses with their nodes, plus question and reference."""
     from llama_index.core.base.response.schema import Response
     from llama_index.core.schema import NodeWithScore, TextNode
 

@@ -65,7 +65,6 @@ OPTED_OUT = {"HAYSTACK_TELEMETRY_ENABLED": "False", "DEEPEVAL_TELEMETRY_OPT_OUT"
 
 
 def exit_code(program: str, folder: Path, **variables: str) -> int:
-    """Run a program that ends as soon as one of its threads looks up a host, and return its exit code."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     command = [sys.executable, "-c", WATCHED + program]
     return subprocess.run(command, check=False, cwd=folder, env=environment, capture_output=True).returncode

@@ -55,7 +55,6 @@ def test_certainty_of_an_answer_by_hand(probabilities: list[float], decided: flo
 
 
 def test_words_of_questions() -> None:
-    """There is no question about the lowest level."""
     assert of_each_level("How much?", ["none", "some", "all"]) == [
         f"How much?\nThe levels, from the lowest:\n0. none\n1. some\n2. all\nIs it level {level} or a higher one?"
         for level in ("1 (some)", "2 (all)")

@@ -49,7 +49,6 @@ def test_a_serialised_pipeline_gives_the_scores_of_the_example(evaluator: Evalua
 
 
 def test_results_are_the_rows_of_a_run(evaluator: Evaluator, judge: localjudge.Judge) -> None:
-    """One of three sentences of the second answer is unsupported: 2/3."""
     outputs = pipeline_of(evaluator(["faithfulness"], judge=judge)).run({"localjudge": INPUTS})
     output = outputs["localjudge"]["faithfulness"]
     assert output["individual_scores"] == [1, pytest.approx(2 / 3)]
@@ -61,8 +60,6 @@ def test_results_are_the_rows_of_a_run(evaluator: Evaluator, judge: localjudge.J
 
 
 def test_outputs_of_other_components_are_inputs(evaluator: Evaluator, judge: localjudge.Judge) -> None:
-    """Retrieved documents are contexts, the expected ones ground truth: 1 of 2 found."""
-
     @haystack.component
     class Retrieved:
         @haystack.component.output_types(found=list[list[haystack.Document]], answers=list[str])  # type: ignore[untyped-decorator]
@@ -92,7 +89,6 @@ def test_only_inputs_that_a_metric_needs_are_mandatory(evaluator: Evaluator, jud
 def test_a_sample_without_a_score_is_not_a_number(
     evaluator: Evaluator, judge: localjudge.Judge, answer: str, counts: dict[str, int], score: str
 ) -> None:
-    """An empty answer is undefined and excluded from the mean; a failed sample leaves no mean."""
     from haystack.evaluation import EvaluationRunResult
 
     inputs: dict[str, list[Any]] = {"contexts": [["Rain."]] * 2, "predicted_answers": ["It rains.", answer]}
@@ -122,7 +118,6 @@ def test_options_are_written_as_values(evaluator: Evaluator, tmp_path: Any) -> N
 
 
 def test_mistakes_are_refused(evaluator: Evaluator, judge: localjudge.Judge) -> None:
-    """All mistakes but the last are found before a model is loaded."""
     with pytest.raises(InputError, match="faithfulnes"):
         evaluator(["faithfulnes"])
     with pytest.raises(InputError, match="limit"):

@@ -43,7 +43,6 @@ def test_the_reference_judge_gives_the_scores_of_the_example(log: Any) -> None:
 
 @pytest.mark.engine
 def test_the_judge_that_a_scorer_opened_is_closed_with_it(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scorer never closed its judge. A judge that the user opened stays open."""
     opened: list[localjudge.Judge] = []
     open_judge = localjudge.Judge.open
 
@@ -99,7 +98,6 @@ def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path)
 
 
 def test_samples_without_a_score_are_unscored_with_a_reason(judge: localjudge.Judge, log: Any) -> None:
-    """An empty answer and a judge failure: no mean, and Inspect counts two unscored samples."""
     from inspect_ai.model import ModelOutput
 
     for sample, answer in zip(log.samples, ["", "It fails."], strict=True):
@@ -127,7 +125,6 @@ def test_explanations_show_yes_answers_where_lower_is_better(log: Any) -> None:
 
 
 def test_scorer_and_log_reader_agree_on_a_conversation(log: Any, tmp_path: Path) -> None:
-    """Log reader and scorer both take all parts of the last question of a conversation."""
     from inspect_ai.log import write_eval_log
     from inspect_ai.model import ChatMessageUser, ContentText
 
@@ -150,7 +147,6 @@ def test_scorer_and_log_reader_agree_on_a_conversation(log: Any, tmp_path: Path)
 
 
 def test_a_sample_that_cannot_be_judged_is_nan_with_its_reason(judge: localjudge.Judge, log: Any) -> None:
-    """Two targets or missing contexts ended the whole evaluation."""
     from inspect_ai.model import ModelOutput
 
     [first, second] = log.samples

@@ -128,7 +128,6 @@ TRUTH = {"reference_contexts": ["So it is."]}
 
 @pytest.fixture
 def run(tmp_path: Path) -> localjudge.Run:
-    """Judge the example and an unanswered sample, for which faithfulness is undefined."""
     engine = localjudge.ScriptedEngine({"It is blue.": 0.1}, default=0.9)
     rows = [row | TRUTH for row in (*EXAMPLE, UNANSWERED)]
     return localjudge.evaluate(rows, engine=engine, metrics=METRICS, out=tmp_path / "run")
@@ -140,7 +139,6 @@ def write(run: localjudge.Run, as_format: Format, path: Path) -> Path:
 
 
 def test_ragas_reads_the_table_as_its_samples(run: localjudge.Run, tmp_path: Path) -> None:
-    """The ragas reader keeps its own columns and leaves the metrics out."""
     peers.require("ragas")
     from ragas import EvaluationDataset
 

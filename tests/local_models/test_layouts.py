@@ -11,7 +11,6 @@ from tests.local_models.conftest import MODEL_LAYER, downloaded, gguf, manifest,
 
 
 def test_ollama_models_are_found_by_their_ollama_names(tmp_path: Path, model: Path) -> None:
-    """Names leave out the default registry and library, and include others."""
     store = tmp_path / "models"
     pulled(store, "registry.ollama.ai/library/qwen3/8b", model)
     pulled(store, "registry.ollama.ai/someone/tuned/latest", model)

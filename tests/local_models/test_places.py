@@ -13,7 +13,6 @@ from tests.local_models.conftest import downloaded, gguf, models, pulled
 
 @pytest.fixture
 def stores(user: Path, model: Path) -> Path:
-    """Store a model of Ollama and one of the hub, and return the link of the latter."""
     pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)
     return downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q4_K_M.gguf", model)
 
@@ -131,7 +130,6 @@ FILE = "weights_package/small.Q4_1.gguf"
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a folder of installed packages, one of which ends the program when imported."""
     site = tmp_path / "site"
     gguf(site / FILE)
     (site / "weights_package" / "__init__.py").write_text("raise SystemExit('imported')\n", encoding="utf-8")

@@ -97,7 +97,6 @@ def test_an_installed_metric_may_have_any_name_but_ours() -> None:
     ],
 )
 def test_non_default_options_are_part_of_the_name(written: str, name: str) -> None:
-    """A metric has one name, and the name gives the metric again."""
     assert catalog.get(written).name == name
     assert catalog.get(name).name == name
 

@@ -24,7 +24,6 @@ def own(**fields: Any) -> Criterion:
 
 
 def scored(criterion: Criterion, sample: Sample, *values: float) -> tuple[list[CustomQuestion], Outcome]:
-    """Return the questions, and the outcome for these probabilities at the threshold .5."""
     steps = criterion.steps(sample, sentences)
     asked: list[CustomQuestion] = []
     try:

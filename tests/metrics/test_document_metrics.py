@@ -41,7 +41,6 @@ def score_lists(
 
 
 def outcome_of(measure: RankingMeasure, sample: Sample, *, compare_by: str = "content") -> Outcome:
-    """Return the outcome of a metric without questions."""
     with pytest.raises(StopIteration) as finished:
         next(DocumentMetric(measure, compare_by=compare_by).steps(sample, sentences))
     return finished.value.value  # type: ignore[no-any-return]
@@ -129,6 +128,20 @@ def test_a_null_is_undefined(measure: RankingMeasure) -> None:
     assert outcome_of(measure, Sample(id="1", retrieved_contexts=())) == Undefined(reason="reference_contexts is null")
 
 
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+@pytest.mark.parametrize(
+    ("by", "retrieved", "reason"),
+    [
+        ("content", Context(id="a"), "no ground-truth document has content"),
+        ("id", Context(text="t"), "no retrieved document has id"),
+        ("meta.page", Context(id="a"), "no ground-truth document has meta.page"),
+    ],
+)
+def test_incomparable_contexts_are_undefined(measure: RankingMeasure, by: str, retrieved: Context, reason: str) -> None:
+    outcome = outcome_of(measure, sample_of([Context(id="a")], [retrieved]), compare_by=by)
+    assert outcome == Undefined(reason=f"{reason}, and of some only the id is known")
+
+
 @pytest.mark.parametrize("scores", [(1.0, None), (1.0, -1.0), (1.7e308, 1.7e308)])
 def test_invalid_relevances_fail_the_sample(scores: tuple[float | None, ...]) -> None:
     truths = tuple(Context(text=str(index), score=score) for index, score in enumerate(scores))
@@ -165,7 +178,6 @@ def as_haystack(questions: Questions) -> list[list[Any]]:
 
 
 def contexts(rng: random.Random, scored: bool) -> list[Context]:
-    """Up to eight documents with few values, which gives hits, repetitions, empty texts and missing meta."""
     return [
         Context(
             text=rng.choice(["", "a", "b", "c", "d", "e"]),
@@ -213,7 +225,6 @@ def test_published_haystack_examples_are_reproduced(
 def test_random_rankings_score_as_in_haystack(
     theirs: dict[str, Callable[[str], Any]], name: str, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """200 sets of one to six questions for each metric and comparison value: 22 * 200 = 4,400 comparisons."""
     logger = pytest.importorskip("haystack.components.evaluators.document_recall").logger
     monkeypatch.setattr(logger, "warning", lambda *_, **__: None)
     rng = random.Random(f"{name} {by}")

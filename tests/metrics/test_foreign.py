@@ -81,8 +81,6 @@ def test_a_step_that_is_not_a_task_fails_the_sample(tasks: Any) -> None:
 
 
 def test_an_exception_between_rounds_fails_the_sample() -> None:
-    """Units judged before stay listed."""
-
     def steps() -> Steps:
         yield [TASK]
         raise LookupError

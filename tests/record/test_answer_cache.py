@@ -107,7 +107,6 @@ def test_processes_share_the_cache(folder: Path) -> None:
 
 
 def test_a_process_that_is_killed_while_it_writes_leaves_a_sound_cache(folder: Path) -> None:
-    """Three kills during a transaction; the next process rolls it back and continues."""
     file = folder / "answers.sqlite"
     for _ in range(3):
         before = file.stat().st_size if file.exists() else 0

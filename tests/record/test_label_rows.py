@@ -179,7 +179,6 @@ def _add(directory: Path, name: str, count: int) -> None:
 
 
 def test_two_annotators_at_once_lose_no_rows(tmp_path: Path) -> None:
-    """Some rows are larger than one write; the file ends with a torn row of an earlier kill."""
     (tmp_path / LABELS).write_bytes(b'{"key": "0f')
     spawn = multiprocessing.get_context("spawn")
     people = [spawn.Process(target=_add, args=(tmp_path, name, 150)) for name in ("ann", "bob")]

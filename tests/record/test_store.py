@@ -54,7 +54,6 @@ def selected(path: Path, query: str) -> list[object]:
     ],
 )
 def test_an_answer_survives_reopening_exactly(path: Path, store: Store, answer: Answer | NoAnswer) -> None:
-    """A second connection sees it while the first is open."""
     request = keyed("One.")
     store.add_requests({request.key: request}, [])
     store.add_answers({request.key: answer})

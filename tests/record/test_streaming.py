@@ -52,12 +52,10 @@ READERS: list[Callable[[Run], Iterator[object]]] = [
 
 @pytest.mark.parametrize("read", READERS)
 def test_reading_and_exporting_use_bounded_memory(run: Run, read: Callable[[Run], Iterator[object]]) -> None:
-    """256 samples of 4 KB are read at once, with each text twice in memory."""
     assert peak(lambda: consume(read(run))) < 4_000_000
 
 
 def test_a_comparison_uses_bounded_memory(run: Run) -> None:
-    """Two runs with texts of 12 MB each; only ids, hashes, numbers and 256 samples of 4 KB are in memory."""
     comparisons: list[RunComparison] = []
     assert peak(lambda: comparisons.append(compare(run, run))) < 8_000_000
     assert comparisons[0].samples.by_id == SAMPLES

@@ -33,7 +33,6 @@ def test_mean_skips_failed_samples_and_bounds_count_them_as_0_and_1() -> None:
 
 
 def test_intervals_and_clusters_are_those_of_the_scored_samples() -> None:
-    """Without the undefined sample, groups x, x, y remain. One group has no interval."""
     interval = mean_interval([1.0, 0.5, 0.25])
     assert metric(1.0, NO, 0.5, 0.25).ci95 == (interval.low, interval.high)
     interval = mean_interval([1.0, 0.5, 0.25], clusters=["x", "x", "y"])

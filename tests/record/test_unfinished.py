@@ -49,7 +49,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("options", [{}, {"cluster_by": "topic"}])
 def test_a_stopped_run_has_the_numbers_of_a_run_of_its_samples(tmp_path: Path, options: dict[str, Any]) -> None:
-    """24 of 48 statements are odd; the interval equals a whole run on these 48."""
     with pytest.raises(Stopped):
         judged(tmp_path / "run", most=50, **options)
     run = Run.open(tmp_path / "run", unfinished=True)

@@ -103,8 +103,6 @@ def fifo(name: str) -> Attack:
 
 
 def link(name: str) -> Attack:
-    """Link to an intact file, which is still outside the run."""
-
     def attack(directory: Path) -> None:
         (directory / name).rename(directory.parent / name)
         (directory / name).symlink_to(directory.parent / name)
@@ -214,7 +212,6 @@ ALTERED = {
 
 @pytest.mark.parametrize("name", ALTERED)
 def test_no_stored_request_reaches_the_judge(directory: Path, name: str) -> None:
-    """Questions are built from the samples; altered stored requests are counted."""
     in_store(directory, ALTERED[name])
     judge = engine()
     verification = verify(Run.open(directory), engine=judge)

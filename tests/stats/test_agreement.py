@@ -202,7 +202,6 @@ def test_order_and_cluster_names_do_not_change_decisions(random) -> None:  # typ
 
 
 def test_a_cluster_is_decided_by_thresholds_of_other_clusters() -> None:
-    """Two clusters, two folds: each is decided by the best threshold of the other, .2 or .7."""
     labels, scores = [0, 1, 0, 1], [0.1, 0.3, 0.6, 0.8]
     decisions, thresholds = held_out_decisions(LabelledScores(labels, scores, clusters=["a", "a", "b", "b"]))
     assert sorted(thresholds) == pytest.approx([0.2, 0.7])

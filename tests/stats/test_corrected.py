@@ -208,7 +208,6 @@ def test_a_difference_by_hand() -> None:
 
 @pytest.mark.parametrize("turns", [1, 2, 3, 7, 12, 33, 60])
 def test_inclusion_frequencies_match_the_stated_probabilities(turns: int) -> None:
-    """Counted over 20,000 random starts, within 4.5 standard deviations of a count."""
     shares = np.array([0.6, 0.2, 0.1, 0.05, 0.03, 0.015, 0.005])
     starts = np.random.default_rng(turns).random(20_000)
     hit = np.searchsorted(np.cumsum(shares), (starts[:, None] + GOLDEN * np.arange(turns)) % 1, side="right")
@@ -229,7 +228,6 @@ sizes_and_strata = st.lists(st.tuples(st.floats(0.001, 1), st.integers(0, 3)), m
 
 @given(sizes_and_strata, st.integers(1, 80), st.integers(0, 5))
 def test_draws_are_nested_and_without_repeats(rows: list[tuple[float, int]], count: int, seed: int) -> None:
-    """The first k of a larger draw are the draw of k; each unit is hit at a later turn than the one before."""
     sizes = np.array([size for size, _ in rows])
     strata = np.unique([number for _, number in rows], return_inverse=True)[1]
     drawing, everything = (draw(sizes, strata, wanted, seed) for wanted in (count, len(rows)))
@@ -240,7 +238,6 @@ def test_draws_are_nested_and_without_repeats(rows: list[tuple[float, int]], cou
 
 
 def test_draw_frequencies_match_inclusion_probabilities() -> None:
-    """Over 2,000 draws with different seeds, hits of the first six points match `inclusion_probabilities`."""
     sizes, strata, times = np.array([1.0, 2, 3, 10, 1, 1, 2, 2, 5, 5, 1, 1]), np.repeat([0, 1], [4, 8]), np.zeros(12)
     for seed in range(2_000):
         drawing = draw(sizes, strata, 12, seed)

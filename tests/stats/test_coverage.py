@@ -44,8 +44,6 @@ def test_interval_of_many_samples_is_not_too_wide(population: Draw, mean: float)
 
 
 def test_the_simulation_detects_an_overconfident_method() -> None:
-    """The simulation detects a bad method: 1.96 standard errors around the mean fail near 1."""
-
     def normal(drawn: Drawn, seed: int) -> Interval:
         mean, error = drawn.values.mean(), drawn.values.std(ddof=1) / math.sqrt(len(drawn.values))
         return Interval(mean, mean - 1.96 * error, mean + 1.96 * error, "normal", len(drawn.values), 0)

@@ -230,7 +230,6 @@ def test_a_statistic_agrees_with_the_bootstrap_of_scipy() -> None:
 
 
 def test_columns_are_compared_on_the_same_resamples() -> None:
-    """A judge and itself differ by 0 in every resample."""
     both = np.column_stack([RANKED, RANKED])
     gained = statistic_interval(
         lambda labels, scores, weights: roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights),

@@ -168,7 +168,6 @@ def test_recommended_sample_size_by_hand(
 
 @pytest.mark.parametrize("threshold", [0.7, 0.75, 0.85])
 def test_the_recommended_sample_size_decides_the_gate(threshold: float) -> None:
-    """The same scores, repeated to that sample size, pass the gate narrowly."""
     scores = [1, 1, 1, 1, 0.5, 1, 1, 0.5, 1, 1]
     decision = decide(mean_interval(scores), ">=", threshold)
     assert decision.samples_needed is not None

@@ -181,7 +181,6 @@ def test_early_stopping_needs_about_the_fixed_sample_size() -> None:
 
 
 def test_a_cluster_beyond_the_largest_counts_as_the_largest() -> None:
-    """A resumed run may have larger groups than the stopped one."""
     values, clusters = [1.0, 0.0, 1.0, 1.0], ["a", "a", "a", "b"]
     one, three = (sequence_interval(values, clusters=clusters, largest=largest) for largest in (1, 3))
     assert one == three

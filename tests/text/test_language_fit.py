@@ -44,7 +44,6 @@ def test_another_script_is_recognised_for_any_words(code: str) -> None:
 
 
 def test_languages_with_the_same_script_are_not_reported() -> None:
-    """Russian letters under Bulgarian, Arabic under Persian."""
     assert misfit([SCRIPTS["ru"]] * 5, "bg") is None
     assert misfit([SCRIPTS["ar"]] * 5, "fa") is None
 
@@ -83,7 +82,6 @@ def test_language_check_reads_a_bounded_sample_of_all_data() -> None:
 
 
 def test_english_data_sets_are_not_reported(labelled_data: Path) -> None:
-    """Over 2,000 rows, together and one by one."""
     for file in sorted(labelled_data.glob("*.dev.jsonl")):
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         texts = [" ".join(value for value in row.values() if isinstance(value, str)) for row in rows]

@@ -42,7 +42,6 @@ def test_similar_words_still_end_a_sentence(text: str) -> None:
 
 
 def test_long_abbreviation_lists_are_as_fast_as_short_ones() -> None:
-    """5,000 abbreviations take one lookup; all texts stay one sentence."""
     words = [f"Ab{chr(97 + number % 26)}{number}x" for number in range(5_000)]
     text = "Er ist Aba0x. Der Chef. " * 400
     assert len(cut(text, *words)) == 400
