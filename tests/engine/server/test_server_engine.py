@@ -96,7 +96,7 @@ def test_a_server_that_cannot_rewind_evaluates_from_scratch(fake: FakeServer) ->
 def test_another_user_of_the_slot_is_detected(fake: FakeServer, engine: ServerEngine) -> None:
     requests = example_requests(engine)[:1]
     fake.spoil["/completion"] = lambda status, reply: (status, {**reply, "timings": {"cache_n": 1}})
-    with pytest.raises(OutOfResource, match="somebody else is using it"):
+    with pytest.raises(OutOfResource, match="another program is using it"):
         list(engine.answers(requests))
 
 
