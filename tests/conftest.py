@@ -11,12 +11,19 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 import localjudge
+
+with suppress(ImportError):  # the environment of other evaluators lacks it
+    import hypothesis
+
+    hypothesis.settings.register_profile("no deadline", hypothesis.settings(), deadline=None)
+    hypothesis.settings.load_profile("no deadline")
 
 ScriptedRun = Callable[..., localjudge.Run]
 LIMIT_SECONDS = {"engine": 600, "slow": 3600}

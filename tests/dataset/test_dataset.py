@@ -3,7 +3,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, load
@@ -105,7 +105,6 @@ def test_the_first_n_keep_their_columns_and_have_their_own_fingerprint() -> None
     assert whole.first(3) is whole.draw(4, seed=1) is whole
 
 
-@settings(deadline=None)
 @given(IDS, st.integers(0, 3), st.data())
 def test_a_drawn_sample_remains_drawn(ids: list[str], seed: int, data: Any) -> None:
     """For a larger sample, in another order, and after other rows are removed: the smallest hashes count."""

@@ -111,7 +111,7 @@ any_bytes = st.binary(max_size=200)
 bytes_of_formats = st.text(st.sampled_from('[]{}",:;\\ud8\n\r\t \ufeff\0aé7.-'), max_size=60).map(str.encode)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(content=any_bytes | bytes_of_formats, ending=st.sampled_from(ENDINGS))
 @example(content=b"\x1f\x8b", ending="jsonl")
 @example(content=b"PAR1", ending="parquet")

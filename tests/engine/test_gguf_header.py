@@ -53,7 +53,7 @@ def test_the_header_gives_facts_without_opening_the_model(
     assert facts.memory_bytes == header.needed(header.check(path), n_ctx=2048).total
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_header_is_a_localjudge_error_or_harmless(tmp_path: Path, data: st.DataObject) -> None:
     """Any bytes may change, or the file may end early."""

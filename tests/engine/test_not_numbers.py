@@ -124,7 +124,7 @@ LABELS = Choice(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(logits=LOGITS)
 def test_a_verdict_is_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
     """For logits of any 32 bits. The written label matches the probability, also near 0.5."""
@@ -138,7 +138,7 @@ def test_a_verdict_is_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
     assert reading.label == int(reading.p_yes >= 0.5)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(logits=LOGITS)
 def test_a_token_of_a_reason_is_valid_and_finite_or_an_error(logits: NDArray[np.float32]) -> None:
     try:

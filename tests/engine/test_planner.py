@@ -25,7 +25,6 @@ def evaluated(order: Sequence[TokenPath]) -> int:
     return total
 
 
-@settings(deadline=None)
 @given(trees, st.randoms())
 def test_the_walk_evaluates_every_distinct_node_once(tree: list[TokenPath], chance: random.Random) -> None:
     assert sorted(depth_first(tree)) == list(range(len(tree)))
@@ -34,7 +33,7 @@ def test_the_walk_evaluates_every_distinct_node_once(tree: list[TokenPath], chan
     assert distinct_tokens(shuffled) == distinct_tokens(tree) == distinct_tokens(tree + tree)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(paths, max_size=5))
 def test_no_order_is_cheaper(tree: list[TokenPath]) -> None:
     assert all(evaluated(order) >= distinct_tokens(tree) for order in permutations(tree))

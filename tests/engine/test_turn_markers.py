@@ -99,7 +99,7 @@ def test_control_without_the_template_user_text_gets_marker_tokens(pair: Pair) -
         assert pair.guarded.trusted(f"a {marker} b") == pair.without.trusted(f"a {marker} b")
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_text_without_a_marker_keeps_its_tokens(pair: Pair, data: st.DataObject) -> None:
     near = [text for marker in MARKERS[pair.family] for text in (marker[1:], marker[:-1], marker.swapcase())]

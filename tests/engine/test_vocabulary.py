@@ -71,7 +71,7 @@ def test_every_special_literal_stays_text(vocabulary: Vocabulary, specials: set[
             assert vocabulary.decode(tokens).decode() == text
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_any_text_round_trips_without_special_tokens(
     vocabulary: Vocabulary, specials: set[int], data: st.DataObject

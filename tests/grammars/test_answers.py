@@ -96,7 +96,7 @@ def test_valid_answers_are_accepted_and_others_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_every_accepted_answer_is_json_of_the_schema(name: str, data: st.DataObject) -> None:
     answer = data.draw(st.from_regex(grammar_of(name).pattern, fullmatch=True))

@@ -2,7 +2,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.errors import InputError, SampleError
@@ -35,7 +35,6 @@ def test_every_example_is_an_answer_that_the_grammar_allows(example: Example) ->
     assert re.fullmatch(grammar.pattern, example.answer)
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_the_grammar_holds_every_statement_verbatim(statements: list[str]) -> None:
     """Answers with another text, fewer or more statements, or another order are invalid."""

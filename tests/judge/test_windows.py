@@ -44,7 +44,7 @@ def test_a_chunk_that_does_not_fit_is_cut_at_sentences() -> None:
     assert [window.unit.span.text for window in cut] == [sentence] * 3
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.text("ab. \n", max_size=200), max_size=6), st.integers(150, 400))
 def test_no_text_is_lost_and_none_is_repeated(chunks: list[str], capacity: int) -> None:
     """Windows contain every character that is not white space, once and in order."""
@@ -80,7 +80,6 @@ def test_a_sentence_too_long_for_its_window_is_left_to_the_engine() -> None:
     st.lists(st.integers(1, 300), min_size=2, max_size=6),
     st.integers(130, 500),
 )
-@settings(deadline=None)
 def test_cached_context_sizes_do_not_change_windows(contexts: list[str], lengths: list[int], capacity: int) -> None:
     """Statements of several lengths beside the same contexts get the same windows as when judged separately."""
     shared = Windows(cost=cost, capacity=capacity, sentences=sentences)
@@ -91,7 +90,6 @@ def test_cached_context_sizes_do_not_change_windows(contexts: list[str], lengths
 
 
 @given(st.lists(st.text("ab. ", max_size=80), min_size=1, max_size=5), st.integers(140, 400))
-@settings(deadline=None)
 def test_each_sentence_is_whole_in_the_window_where_it_begins(contexts: list[str], capacity: int) -> None:
     cut = Windows(cost=cost, capacity=capacity, sentences=sentences)
     for index, context in enumerate(contexts):

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.metrics.citations import Citation, marks, response_sentences
@@ -11,7 +11,6 @@ PIECES = ["[1]", "[2,3]", "[doc-1]", "[b]", "[doc-9]", "[1-3]", "[", "]", "[sic]
 TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=12).map("".join)
 
 
-@settings(deadline=None)
 @given(text=TEXTS)
 def test_each_citation_belongs_to_one_verbatim_sentence(text: str) -> None:
     end = 0

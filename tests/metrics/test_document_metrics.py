@@ -7,7 +7,7 @@ from math import log2
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.errors import SampleError
@@ -257,7 +257,6 @@ def lists_of_documents(score: st.SearchStrategy[float | None]) -> st.SearchStrat
 UNSCORED = lists_of_documents(st.none())
 
 
-@settings(deadline=None)
 @given(
     rows=st.lists(st.tuples(UNSCORED | lists_of_documents(st.floats(0, 1e300)), UNSCORED), min_size=1, max_size=4),
     by=st.sampled_from(["content", "id", "meta.a"]),

@@ -90,7 +90,7 @@ contexts = {name: st.lists(texts, max_size=3) for name in ("retrieved_contexts",
 samples = st.fixed_dictionaries({"reference": texts, "response": texts, **contexts})
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(st.lists(samples, min_size=1, max_size=25), st.integers(1, 5), st.randoms(use_true_random=False), st.booleans())
 def test_merged_shards_of_any_data_equal_the_whole_run(data: list[Any], count: int, random: Any, grouped: bool) -> None:
     data = [{"id": f"s{number}", "topic": str(number % 3), **row} for number, row in enumerate(data)]

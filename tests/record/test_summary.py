@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.record.files import MetricSummary, Totals, VerdictSummary
@@ -145,7 +145,6 @@ def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
 
 
 @given(st.text(st.characters(categories=None, exclude_categories=())), st.floats(0, 1))
-@settings(deadline=None)
 def test_any_values_round_trip_as_one_utf8_line(text: str, p_yes: float) -> None:
     """Python's `splitlines` also breaks at U+2028 and U+0085."""
     line = json_line({"text": text, "p_yes": p_yes})

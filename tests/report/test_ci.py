@@ -7,7 +7,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -167,7 +167,6 @@ def test_an_unfinished_run_is_a_junit_error() -> None:
 
 
 @given(st.text(st.characters(categories=None, exclude_categories=())))
-@settings(deadline=None)
 def test_any_text_gives_valid_junit_xml(text: str) -> None:
     """All of Unicode: control characters, lone surrogates, and what XML reserves or cannot represent."""
     content = finished([decision("fail", kept=False, gate=f"{text}>=0", reason=text)], {"run": text})

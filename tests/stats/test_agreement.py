@@ -103,7 +103,7 @@ def test_batched_weights_equal_separate_computations(statistic: Statistic) -> No
     assert statistic(labels, scores, weights).tolist() == [statistic(labels, scores, row) for row in weights]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 3), min_size=60, max_size=60))
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_a_weight_is_a_number_of_copies(statistic: Statistic, copies: list[int]) -> None:
@@ -188,7 +188,7 @@ def test_no_threshold_is_better(rows: list[tuple[bool, float]]) -> None:
     assert reached == pytest.approx(max(float(balanced_accuracy(labels, scores >= other)) for other in inner))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.randoms(use_true_random=False))
 def test_order_and_cluster_names_do_not_change_decisions(random) -> None:  # type: ignore[no-untyped-def]
     generator = np.random.default_rng(5)

@@ -94,7 +94,7 @@ def test_copies_within_a_cluster_do_not_narrow_the_interval() -> None:
     assert copied.method == "clustered bootstrap"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(values=SCORES)
 def test_limits_are_in_range_and_around_the_mean(values: list[float]) -> None:
     interval = mean_interval(values, resamples=500)
@@ -122,7 +122,7 @@ def test_values_without_a_mean_in_range_and_clusters_of_other_rows_are_refused(v
 
 
 @pytest.mark.parametrize("distinct", [4, module.DISTINCT], ids=["binned", "counted"])
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(values=SCORES, clustered=st.booleans(), data=st.data())
 def test_row_order_and_cluster_names_do_not_change_the_interval(
     distinct: int, values: list[float], clustered: bool, data: st.DataObject

@@ -51,7 +51,7 @@ def test_interval_with_one_moved_pair_of_four_by_hand() -> None:
 
 
 @pytest.mark.parametrize("clustered", [False, True])
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(pairs=PAIRS, data=st.data())
 def test_interval_properties(clustered: bool, pairs: list[tuple[float, float, int]], data: st.DataObject) -> None:
     change = interval(pairs, clustered=clustered)

@@ -53,14 +53,13 @@ def moved(spans: list[Span], offset: int) -> list[Span]:
 @example(" \n\t\u3000\u2029", "en")
 @example("\ud800.\udfff A", "en")
 @example("One.\x00Two.\x1cThree.\x85Four.", "en")
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_spans_are_verbatim_ordered_and_complete(text: str, language: str) -> None:
     assert_verbatim_and_complete(text, sentences(text, language))
 
 
 @given(NEAR_TEXT, NEAR_TEXT, st.sampled_from(["en", "de", "fr"]))
 @example("No. I", "e.g.", "en")
-@settings(deadline=None)
 def test_a_paragraph_is_split_the_same_in_any_position(first: str, second: str, language: str) -> None:
     apart = sentences(first, language) + moved(sentences(second, language), len(first) + 2)
     assert sentences(f"{first}\n\n{second}", language) == apart
