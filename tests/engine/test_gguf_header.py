@@ -75,7 +75,7 @@ def test_a_damaged_header_is_a_localjudge_error_or_harmless(tmp_path: Path, data
         (b"<!DOCTYPE html><html>404", "is not a GGUF model"),
         (b"GGUF\x01\x00\x00\x00" + bytes(16), "version 1"),
         (b"GGUF\x00\x00\x00\x03" + bytes(16), "version 50331648"),
-        (b"GGUF\x03\x00\x00\x00" + bytes(8) + b"\xff" * 8, "damaged or cut off"),
+        (b"GGUF\x03\x00\x00\x00" + bytes(8) + b"\xff" * 8, "damaged or truncated"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, content: bytes | None, what: str) -> None:
@@ -105,5 +105,5 @@ def test_a_list_longer_than_the_file_is_refused_at_once(tmp_path: Path, kind: in
     key = struct.pack("<Q", 1) + b"k"
     path = tmp_path / "long.gguf"
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key + struct.pack("<IIQ", 9, kind, count))
-    with pytest.raises(ModelError, match="damaged or cut off"):
+    with pytest.raises(ModelError, match="damaged or truncated"):
         header.read(path)
