@@ -71,7 +71,7 @@ _log = logging.getLogger(__name__)
 
 
 class StoppedRun(NamedTuple):
-    """Why a run stopped, with `Sampling.largest_draw` and all of its data; nothing for other runs."""
+    """Why a run stopped, with `Sampling.largest_draw` and all of its data; all None for other runs."""
 
     largest_draw: int | None = None
     reason: str | None = None

@@ -54,11 +54,11 @@ class RunSettings(EngineSettings):
     min_legal_mass: Annotated[float, Setting(rescorable=True, calibration=True)] = Field(default=0.01, ge=0, le=1)
     """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any answer."""
     language: Annotated[str, Setting("Data")] = "en"
-    """Language whose rules cut sentences (a spaCy language code)."""
+    """Language of the sentence rules (a spaCy language code)."""
     segmenter: Annotated[str | None, Setting()] = None
     """Installed spaCy pipeline that cuts sentences instead of the built-in rules."""
     abbreviations: Annotated[tuple[str, ...], Setting(names="words", read=abbreviations_of)] = ()
-    """Words whose full stop does not end a sentence, or a file of them, one per line."""
+    """Abbreviations that do not end a sentence, or a file with one per line."""
     profile: Annotated[
         str | ProfileFolder | None,
         Setting(names="read", bundled=bundled_profiles, read=read_profile, calibration=True, doctor=True),
@@ -68,7 +68,7 @@ class RunSettings(EngineSettings):
     prompts: Annotated[
         tuple[CustomPrompt, ...], Setting(names="read", read=read_prompts, calibration=True, doctor=True)
     ] = ()
-    """Prompt files, each of which replaces the built-in prompt for one task."""
+    """Prompt files that replace built-in prompts, one for each task."""
     reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
     """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
     protocol: Annotated[JudgingProtocol, Setting()] = "independent"
