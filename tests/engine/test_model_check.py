@@ -72,7 +72,7 @@ def refusal(file: ModelFile) -> ModelError:
         *(({"general.architecture": name}, f"cannot judge: a {name} model") for name in ("bert", "t5", "clip")),
         ({"llama.pooling_type": 3}, "it is an embedding or ranking model"),
         ({"llama.attention.causal": False}, "it is an embedding or ranking model"),
-        ({"tokenizer.ggml.model": None}, "holds no tokenizer"),
+        ({"tokenizer.ggml.model": None}, "contains no tokenizer"),
         ({"general.architecture": "unheard-of"}, r"unknown model architecture: 'unheard-of'"),
         ({"tokenizer.ggml.model": "unheard-of"}, r"unknown tokenizer: 'unheard-of'"),
         ({"tokenizer.ggml.pre": "unheard-of"}, r"unknown pre-tokenizer type: 'unheard-of'"),
@@ -88,7 +88,7 @@ def test_an_unusable_model_is_refused_by_name(changed: Change, changes: dict[str
 
 
 def test_a_vocabulary_is_refused_and_an_unchanged_copy_is_not(changed: Change) -> None:
-    assert "holds a vocabulary and no weights" in str(refusal(changed({}, slice(0))))
+    assert "contains a vocabulary but no weights" in str(refusal(changed({}, slice(0))))
     load(changed({}), SETTINGS).close()
 
 
@@ -96,7 +96,7 @@ def test_a_vocabulary_is_refused_and_an_unchanged_copy_is_not(changed: Change) -
     "changes", [{"llama.block_count": 600}, {"llama.expert_used_count": 4}, {"llama.rope.scaling.type": "unheard-of"}]
 )
 def test_an_abort_of_llama_cpp_does_not_end_the_process(changed: Change, changes: dict[str, Any]) -> None:
-    assert re.search("the process that tried it ended with SIGABRT.*GGML_ASSERT", str(refusal(changed(changes))))
+    assert re.search("the process that tested it ended with SIGABRT.*GGML_ASSERT", str(refusal(changed(changes))))
 
 
 def test_control_llama_cpp_aborts_the_process_that_loads_such_a_file(changed: Change) -> None:
@@ -105,7 +105,7 @@ def test_control_llama_cpp_aborts_the_process_that_loads_such_a_file(changed: Ch
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode < 0
 
 
-CUT_OFF = "cut off|not within the file bounds"
+CUT_OFF = "truncated|not within the file bounds"
 
 
 def put(data: bytes, place: int, value: bytes) -> bytes:

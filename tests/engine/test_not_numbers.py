@@ -114,7 +114,7 @@ def test_finite_weights_with_overflowing_logits_are_refused(tmp_path: Path, monk
     reader = GGUFReader(path, "r+")
     norm = next(tensor_data for tensor_data in reader.tensors if tensor_data.name == "output_norm.weight").data
     norm[:] = 3e38
-    with pytest.raises(ModelError, match="gives no numbers for a plain sentence"):
+    with pytest.raises(ModelError, match="gives invalid numbers for a plain sentence"):
         loading.load(model_registry.find(str(path)), EngineSettings(threads=1, n_ctx=256))
 
 

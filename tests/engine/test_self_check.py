@@ -170,7 +170,7 @@ OPENMP = "libgomp: Thread creation failed: Resource temporarily unavailable"
         (-11, "Segmentation fault", ModelError, "SIGSEGV (Segmentation fault)"),
         (-4, "", ModelError, "SIGILL"),
         (1, "Traceback ...\nImportError: no such library", ModelError, "status 1 (ImportError: no such library)"),
-        (-9, "", OutOfResource, "too little memory: the process that tried it ended with SIGKILL"),
+        (-9, "", OutOfResource, "for lack of memory: the process that tested it ended with SIGKILL"),
         (-6, LIBSTDCXX, OutOfResource, "ended with SIGABRT (terminate called"),
         (1, OPENMP, OutOfResource, "ended with status 1 (libgomp: Thread"),
         (-6, "cudaMalloc failed: out of memory", OutOfResource, "SIGABRT"),

@@ -54,7 +54,7 @@ def test_a_judge_without_instructions_refuses_a_user_prompt(tmp_path: Path) -> N
     own.write_text(
         'task = "attribution"\ngrammar = "attributed"\n[[node]]\ntext = "Is this so? {unit}"\n', encoding="utf-8"
     )
-    with pytest.raises(InputError, match="would not understand a word") as caught:
+    with pytest.raises(InputError, match="does not follow instructions") as caught:
         localjudge.evaluate(ROWS, prompts=(str(own),), out=tmp_path / "run", **OPTIONS)
     assert "judge=..." in (caught.value.hint or "")
     assert not (tmp_path / "run").exists()
