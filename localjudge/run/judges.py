@@ -8,7 +8,7 @@ from typing import NamedTuple
 from localjudge import model_registry
 from localjudge.engine.opening import can_judge, find_model, open_engine, who_it_is
 from localjudge.engine.protocol import DescribedEngine, Engine, NamedModel, RemoteEngine
-from localjudge.errors import InputError
+from localjudge.errors import InputError, LocaljudgeError
 from localjudge.judge.profile import ChosenProfile, PromptProfile
 from localjudge.judge.wording import PromptWriter
 from localjudge.local_models import FoundModel, models_of
@@ -71,7 +71,7 @@ def use_judge(
 def other_judges() -> str:
     """Name the models on this machine that can judge, from file names and the beginnings of headers."""
     models: dict[Path, str] = {}
-    with suppress(Exception):  # advice never ends a run
+    with suppress(LocaljudgeError, OSError, ValueError):  # advice never ends a run
         for program in ("ollama", "hf", "lmstudio"):
             for model in models_of(program):
                 if isinstance(model, FoundModel) and can_judge(model.path):
