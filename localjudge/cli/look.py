@@ -64,6 +64,7 @@ def _values(run: Run, names: Sequence[str], worst: int) -> dict[str, Any]:
     return {
         **summary,
         "metrics": {name: summary["metrics"][name] for name in names},
+        "missing_scores": [group for group in summary["missing_scores"] if group["metric"] in names],
         "run": str(run.directory),
         "finished": run.so_far is None,
         "worst": [

@@ -67,6 +67,7 @@ def overview(
         "caution": "; ".join(filter(None, (judge.caution, judge.examined))),
         "finding": sorted(sentences, key=lambda metric: not metric["checked"])[:_MOST_SENTENCES],
         "metrics": metrics,
+        "reasons": tables.reason_lines(run),
         "gates": [
             (decision, _OUTCOMES[decision.outcome], gate_in_words(gate), tables.reason_of(decision))
             for decision, gate in zip(checked.decisions, gates, strict=True)

@@ -4,8 +4,6 @@ A mean is hidden if more samples failed than allowed.
 """
 
 import heapq
-import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from itertools import groupby
@@ -18,6 +16,7 @@ from localjudge.analysis import compare
 from localjudge.analysis.check import GateDecision, signed
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.labels import RunLabels, how_to_label, labels_of
+from localjudge.analysis.missing_scores import missing_scores
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.metric import about_of
@@ -40,7 +39,6 @@ _MOST_NEAR = 0.5
 """Share of verdicts near the threshold that causes a warning."""
 _DIGITS = 3
 _MOST_REASONS = 5
-_NUMBER = re.compile(r"[0-9][0-9.,]*")
 _MOST_OF_ID = 24
 _QUOTED = 120
 _UNITS_SHOWN = 10
@@ -107,6 +105,7 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
 def summary_values(run: Run) -> dict[str, Any]:
     values, labels = run.summary.model_dump(mode="json"), labels_of(run)
     values["judge"] = run.judge.model_dump(mode="json")
+    values["missing_scores"] = [group.model_dump() for group in missing_scores(run)]
     if run.origins:
         values["origins"] = list(run.origins)
     if labels:
@@ -188,24 +187,15 @@ def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
     return run.summary.metrics if metric is None else {metric: run.summary.metrics[metric]}
 
 
-def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> Iterator[str]:
-    """Yield the most frequent reasons of undefined and failed samples. Reasons that differ in numbers count as equal.
+def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> list[str]:
+    """Return the most frequent reasons of missing scores with what to do.
 
     Without `texts`, lists only built-in reasons, because others may contain a text.
     """
-    if not any(summary.undefined or summary.failed for summary in _metrics(run, metric).values()):
-        return
-    counts, examples = Counter[tuple[str, str, str]](), dict[tuple[str, str, str], str]()
-    for row in run.iter_scores():
-        detail, is_safe = row.detail or "", row.status == "undefined" and catalog.is_ours(row.metric)
-        if row.status != "scored" and metric in (None, row.metric) and (texts or is_safe):
-            reason = row.metric, str(row.status), _NUMBER.sub("#", detail)
-            counts[reason] += 1
-            examples.setdefault(reason, detail)
-    for reason, count in counts.most_common(_MOST_REASONS):
-        yield f"{reason[0]}: {count:,} {reason[1]}: {excerpt(examples[reason])}"
-    if (more := len(counts) - _MOST_REASONS) > 0:
-        yield f"and {numbered(more, 'more reason')}"
+    groups = [group for group in missing_scores(run, _metrics(run, metric)) if texts or group.is_safe]
+    more = numbered(len(groups) - _MOST_REASONS, "more reason")
+    more_lines = [f"and {more}: localjudge show RUN --json"] if len(groups) > _MOST_REASONS else []
+    return [*map(str, groups[:_MOST_REASONS]), *more_lines]
 
 
 def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:

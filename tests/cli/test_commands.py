@@ -44,6 +44,25 @@ def test_show_as_json(directory: str, output: Callable[..., str]) -> None:
     assert [row["label"] for row in one["verdicts"]] == [1, 0, 1]
 
 
+def test_reasons_of_missing_scores_are_in_every_view(tmp_path: Path, call: Call, output: Callable[..., str]) -> None:
+    """The question of one of two samples is blank: one metric is undefined for it, the other is not."""
+    row = {"user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."}
+    rows = [{**row, "id": "a"}, {**row, "id": "b", "user_input": " "}]
+    metrics, directory = ["context_recall", "context_relevancy"], str(tmp_path / "run")
+    evaluate(rows, engine=ScriptedEngine({}, default=0.9), metrics=metrics, out=directory)
+    advice = "fill it in, or name its column with --map user_input=COLUMN"
+    line = f"context_relevancy: 1 undefined: there is no question ({advice})"
+    assert line in " ".join(output("show", directory).split())
+    assert "undefined: " not in output("show", directory, "--metrics", "context_recall")
+    group = {"metric": "context_relevancy", "status": "undefined", "count": 1}
+    group |= {"reason": "there is no question", "advice": advice}
+    assert json.loads(output("show", directory, "--json"))["missing_scores"] == [group]
+    assert json.loads(output("show", directory, "--metrics", "context_recall", "--json"))["missing_scores"] == []
+    output("report", directory)
+    first_screen = Path(directory, "report.html").read_text().partition('id="samples"')[0]
+    assert f"<li><bdi>{line}</bdi></li>" in first_screen
+
+
 def test_export_to_standard_output_and_to_a_file(directory: str, call: Call) -> None:
     code, printed, errors = call("export", directory, "--format", "ragas")
     assert (code, errors) == (0, "")

@@ -328,7 +328,8 @@ def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) 
         line.strip() for line in lines_of(summary_view(run), 200) if " undefined: " in line or " failed: " in line
     ]
     assert reasons == [
-        "context_recall: 4 undefined: the reference has no sentence",
+        "context_recall: 4 undefined: the reference has no sentence (fill it in, or name its column with "
+        "mapping={'reference': 'COLUMN'})",
         "context_recall: 2 failed: no verdict for 1 of 1 units: the prompt has 5,000 tokens, and 512 fit",
         "context_recall: 1 failed: no verdict for 1 of 1 units: \\x1b[2J",
     ]
@@ -337,4 +338,4 @@ def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) 
     assert "5,000 tokens" not in markdown, "a reason for a failure may hold a text"
     many = {f"S {n}.": "e" * n for n in range(4, 9)}
     worse = evaluate(rows, metrics=["context_recall"], engine=ScriptedEngine(many), out=tmp_path / "many")
-    assert "and 1 more reason" in lines_of(summary_view(worse), 200)
+    assert "and 1 more reason: localjudge show RUN --json" in lines_of(summary_view(worse), 200)

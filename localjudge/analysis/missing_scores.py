@@ -1,0 +1,82 @@
+"""Count the reasons of missing scores and say what to do about each.
+
+scores.jsonl ──without numbers, quoted texts and ids──> groups, the largest first ──_ADVICE──> what to do
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection
+from typing import Literal, get_args
+
+from localjudge.metrics import catalog
+from localjudge.record.directory import excerpt
+from localjudge.record.run import Run
+from localjudge.types import FieldName, Record
+from localjudge.words import option
+
+_VARIES = re.compile(r"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)|[0-9][0-9.,]*""")
+_FIELD = f"(?P<field>{'|'.join(get_args(FieldName))})"
+_MAP = "fill it in, or name its column with {column}"
+_ADVICE = {
+    rf"\b{_FIELD} is (null|blank)": _MAP,
+    r"there is no (?P<field>question)": _MAP,
+    rf"there is no {_FIELD}": _MAP,
+    rf"the {_FIELD} has no sentence": _MAP,
+    rf"{_FIELD} has ids and no texts": "store the texts, too, or name their column with {column}",
+    r"contexts have no|no context text": "check why the retriever found no text",
+    r"the response cites nothing": "ask your system to cite its contexts, such as [1]",
+    r"the model did not answer": "test the judge with localjudge doctor, or name another",
+    r"control token|does not give this text back": "remove these characters, or name another judge",
+    r"lone surrogate": "repair the encoding of the text",
+    r"logits that are not numbers": "copy the model file again, and run localjudge doctor",
+}
+"""What to do about a reason, a regular expression. Other reasons end in a hint, or need nothing."""
+
+
+class MissingScores(Record):
+    """Samples without a score of one metric for one reason, quoted from the first of them."""
+
+    metric: str
+    status: Literal["undefined", "failed"]
+    count: int
+    reason: str
+    advice: str | None
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the reason contains no text of a user, a model or another package."""
+        return self.status == "undefined" and catalog.is_ours(self.metric)
+
+    def __str__(self) -> str:
+        advice = f" ({self.advice})" if self.advice else ""
+        return f"{self.metric}: {self.count:,} {self.status}: {excerpt(self.reason)}{advice}"
+
+
+def missing_scores(run: Run, metrics: Collection[str] | None = None) -> list[MissingScores]:
+    """Return a group for each metric and reason, the largest first. Numbers and quoted texts do not distinguish
+    reasons.
+    """
+    names = run.summary.metrics if metrics is None else metrics
+    if not any(summary.undefined or summary.failed for name, summary in run.summary.metrics.items() if name in names):
+        return []
+    counts, examples = Counter[tuple[str, str, str]](), dict[tuple[str, str, str], MissingScores]()
+    for row in run.iter_scores():
+        if row.metric in names and row.status != "scored":
+            reason = (row.detail or "").removeprefix(f"sample {row.sample_id}: ")
+            group = row.metric, row.status, _VARIES.sub("#", reason)
+            counts[group] += 1
+            if group not in examples:
+                advice = _advice_on(reason)
+                examples[group] = MissingScores(
+                    metric=row.metric, status=row.status, count=1, reason=reason, advice=advice
+                )
+    return [examples[group].model_copy(update={"count": count}) for group, count in counts.most_common()]
+
+
+def _advice_on(reason: str) -> str | None:
+    for pattern, advice in _ADVICE.items():
+        if match := re.search(pattern, reason):
+            field = match.groupdict().get("field") or ""
+            column = option("mapping", {"user_input" if field == "question" else field: "COLUMN"})
+            return advice.format(column=column)
+    return None
