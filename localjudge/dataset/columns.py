@@ -111,7 +111,7 @@ class Survey:
             self._reached.add(name)
             del self._unreached[name]
         for name in [name for name, column in self._unread.items() if name in values or column in values]:
-            if _reads_like(_LOOSE[name], lookup(values, name)):
+            if _looks_like(_LOOSE[name], lookup(values, name)):
                 del self._unread[name]
 
     def has(self, name: str) -> bool:
@@ -172,7 +172,7 @@ def _means(column: str, field: str, present: frozenset[str]) -> bool:
             return True
 
 
-def _reads_like(field: str, value: Any) -> bool:
+def _looks_like(field: str, value: Any) -> bool:
     if field in CONTEXT_FIELDS or (field == "reference" and isinstance(value, list)):
         return any(_WORDS.search(text) for text in _texts(value))
     return isinstance(value, str) and bool(_LETTER.search(value))

@@ -39,10 +39,10 @@ from localjudge.dataset.rows import (
     Split,
     check_row,
     fields_of,
+    is_placeholder,
     plain,
     printed_value,
     raw_row,
-    says_nothing,
     splitter,
     with_last_turn,
 )
@@ -234,7 +234,7 @@ def _python_rows(data: object, mapping: Mapping[str, str], rows_path: str | None
                 raw: RawRow | Problem = RawRow(place, element.model_dump(exclude_none=True), literal=True)
             elif isinstance(raw := raw_row(plain(element), place), RawRow):
                 cells = raw.values.items()
-                nulls = {column: None for column, cell in cells if isinstance(cell, float) and says_nothing(cell)}
+                nulls = {column: None for column, cell in cells if isinstance(cell, float) and is_placeholder(cell)}
                 raw = raw._replace(values={**raw.values, **nulls})
             yield from expand(raw, mapping, rows_path) if rows_path and isinstance(raw, RawRow) else [raw]
 

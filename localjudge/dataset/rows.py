@@ -135,16 +135,16 @@ def _cells(
         if any(other != references[0] for other in references):
             report("reference", f"{len(references)} reference answers", "one (choose the one that counts)")
         cells["reference"] = references[0] if references else None
-    empty = {field: cell for field, cell in cells.items() if says_nothing(cell)}
+    empty = {field: cell for field, cell in cells.items() if is_placeholder(cell)}
     nothing = [(resolved[field], cell.strip() if isinstance(cell, str) else "NaN") for field, cell in empty.items()]
     cells |= dict.fromkeys(empty)
     cells |= {field: split(cells[field], row.place, resolved[field]) for field in _LISTS if field in cells}
     for ids, field in ID_COLUMNS.items():
-        nothing += [(f"{resolved[field]}[]", word) for word in _leave_out_elements(cells, field, ids)]
+        nothing += [(f"{resolved[field]}[]", word) for word in _remove_placeholders(cells, field, ids)]
     return cells, nothing
 
 
-def _leave_out_elements(cells: dict[str, Any], field: str, ids: str) -> list[str]:
+def _remove_placeholders(cells: dict[str, Any], field: str, ids: str) -> list[str]:
     """Remove contexts that are placeholders, with their ids, and return the words."""
     elements = _objects_of_columns(cells.get(field)) or cells.get(field)
     if not isinstance(elements, list | tuple):
@@ -152,7 +152,7 @@ def _leave_out_elements(cells: dict[str, Any], field: str, ids: str) -> list[str
     words = []
     for item in elements:
         text = next(filter(None, map(item.get, _TEXTS)), None) if isinstance(item, Mapping) else item
-        words.append(text.strip() if isinstance(text, str) and says_nothing(text) else None)
+        words.append(text.strip() if isinstance(text, str) and is_placeholder(text) else None)
     keep = [word is None for word in words]
     if not all(keep):
         cells[field] = [*compress(elements, keep)] or None
@@ -171,7 +171,7 @@ def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
         return values[0]
     values = [read_cell(value, field, report) if isinstance(value, str) else value for value in values]
     if len(values) > 1:
-        filled = [value for value in values if value is not None and not says_nothing(value)]
+        filled = [value for value in values if value is not None and not is_placeholder(value)]
         return [item for value in filled for item in (value if isinstance(value, list | tuple) else [value])] or None
     whole_list = _INDEX.sub("[]", column)  # "hits.0.text" is an element of "hits[].text"
     is_element = column not in row.values and whole_list != column and isinstance(values[0], str | Mapping)
@@ -183,7 +183,7 @@ def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
     return values[0]
 
 
-def says_nothing(value: Any) -> bool:
+def is_placeholder(value: Any) -> bool:
     return value.strip() in NOTHING if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
 
 

@@ -105,7 +105,7 @@ class Constraints:
         self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(vocabulary)), slices=_SLICES)
         self._compiled: dict[str, CompiledGrammar] = {}
         # Not bound to self: a vocabulary in a cycle of references would be freed too late.
-        self._carriers = cache(partial(_carrying, vocabulary.pieces))
+        self._carriers = cache(partial(_label_masks, vocabulary.pieces))
         self._closing = np.array([piece.startswith(REASON_END.encode()) for piece in vocabulary.pieces])
         self._blank = np.array([not piece.strip() for piece in vocabulary.pieces])
 
@@ -116,22 +116,22 @@ class Constraints:
             matcher = llguidance.LLMatcher(self._tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern))
             if matcher.is_error():
                 raise ModelError(f"the grammar {grammar.name!r} cannot be compiled: {matcher.get_error()}")
-            start = self._arrive(matcher, (), b"", grammar)
+            start = self._next_position(matcher, (), b"", grammar)
             if len(self._compiled) >= _GRAMMARS_KEPT:
                 self._compiled.clear()
             self._compiled[key] = CompiledGrammar(grammar, start, self._longest(start, grammar))
         return self._compiled[key]
 
-    def after(self, position: Position, token: int, grammar: Grammar) -> Position:
+    def advance(self, position: Position, token: int, grammar: Grammar) -> Position:
         matcher = position.matcher.deep_copy()
         _consume(matcher, [token], grammar)
-        return self._arrive(matcher, (token,), self._vocabulary.pieces[token], grammar)
+        return self._next_position(matcher, (token,), self._vocabulary.pieces[token], grammar)
 
     def closing(self, choice: Choice) -> Choice:
         closing = choice.legal & self._closing
         return choice._replace(legal=closing) if closing.any() else choice
 
-    def _arrive(
+    def _next_position(
         self, matcher: llguidance.LLMatcher, tokens: tuple[int, ...], text: bytes, grammar: Grammar
     ) -> Position:
         try:
@@ -173,7 +173,7 @@ class Constraints:
             has_reasons |= not position.choice.labels
             tokens += 1
             soonest_closed = int(np.argmax(self.closing(position.choice).legal))
-            position = self.after(position, soonest_closed, grammar)
+            position = self.advance(position, soonest_closed, grammar)
             tokens += len(position.forced) - 1 if position.choice else 0
         reasons = grammar.verdicts if has_reasons else 0
         return tokens + reasons * (grammar.reason_tokens + _CLOSING_TOKENS)
@@ -182,7 +182,7 @@ class Constraints:
 def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
     """Read the verdict from logits (vocabulary,). Raises SampleError if they are not finite."""
     scores = logits.astype(np.float64)
-    _require_numbers(scores.max(), *scores[choice.legal])
+    _require_finite(scores.max(), *scores[choice.legal])
     by_label = {label: _log_sum_exp(scores[ids]) for label, ids in choice.labels.items()}
     legal_mass = float(np.exp(reduce(np.logaddexp, by_label.values()) - _log_sum_exp(scores)))
     p_yes = 0.0
@@ -192,7 +192,7 @@ def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
     return Reading(min(by_label, key=lambda label: (abs(label - p_yes), -label)), p_yes, legal_mass)
 
 
-def _carrying(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
+def _label_masks(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
     """Return masks (vocabulary,) of tokens that begin the literal of a label or start with it."""
     stripped = [piece.strip() for piece in pieces]
     carriers = {label: np.zeros(len(stripped), np.bool_) for _, label in sorted(literals, key=lambda pair: pair[1])}
@@ -219,11 +219,11 @@ def _log_sum_exp(scores: NDArray[np.float64]) -> float:
 def greedy(legal: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
     """Return the first of the most likely valid tokens. Raises SampleError if the logits are not finite."""
     allowed = np.where(legal, logits, -np.inf)
-    _require_numbers(logits.max(), allowed.max())
+    _require_finite(logits.max(), allowed.max())
     return int(np.argmax(allowed))
 
 
-def _require_numbers(*logits: float) -> None:
+def _require_finite(*logits: float) -> None:
     if not np.isfinite(logits).all():  # a maximum is NaN if any element is NaN
         raise SampleError("the model gave logits that are not numbers: its file or the build is damaged")
 
@@ -254,7 +254,7 @@ class ConstrainedAnswer:
             raise ModelError(f"{written.grammar.name!r} does not begin as {shape.grammar.name!r}, which it explains")
         self._constraints = constraints
         self._grammar = written.grammar
-        self._verdict_alone = shape.start.choice if explanation else None
+        self._verdict_without_reason = shape.start.choice if explanation else None
         self._position: Position = written.start
         self._text = written.start.text
         self._readings: list[Reading] = []
@@ -277,7 +277,7 @@ class ConstrainedAnswer:
         choice = self._position.choice
         if choice is None or not choice.labels:
             return ()
-        legal = choice.legal | self._verdict_alone.legal if self._verdict_alone else choice.legal
+        legal = choice.legal | self._verdict_without_reason.legal if self._verdict_without_reason else choice.legal
         return tuple(int(token) for token in np.flatnonzero(legal))
 
     @property
@@ -294,8 +294,8 @@ class ConstrainedAnswer:
             raise ValueError("the answer is finished")
         if choice.labels:
             # Read as if no reason followed, because other tokens may carry the label before one.
-            reading = read(self._verdict_alone or choice, logits)
-            self._verdict_alone = None
+            reading = read(self._verdict_without_reason or choice, logits)
+            self._verdict_without_reason = None
             self._readings.append(reading)
             self._reason_tokens = 0
             carriers = choice.labels[reading.label]
@@ -306,7 +306,7 @@ class ConstrainedAnswer:
             if self._reason_tokens > self._grammar.reason_tokens:
                 choice = self._constraints.closing(choice)
             token = greedy(choice.legal, logits)
-        self._position = self._constraints.after(self._position, token, self._grammar)
+        self._position = self._constraints.advance(self._position, token, self._grammar)
         self._text += self._position.text
         if not self.finished:
             self.continued_tokens += len(self.pending)
@@ -438,7 +438,7 @@ class DecodingEngine(ABC):
         refused: list[tuple[int, NoAnswer]] = []
         for indices in equal.values():
             try:
-                questions.append((self._fitting(requests[indices[0]]), indices))
+                questions.append((self._tokenize_if_it_fits(requests[indices[0]]), indices))
             except SampleError as error:
                 refused += [(index, NoAnswer(error=error.in_one_line)) for index in indices]
         paths = [question.path for question, _ in questions]
@@ -447,11 +447,11 @@ class DecodingEngine(ABC):
         yield from refused
         for place in depth_first(paths):
             question, indices = questions[place]
-            answers = self._decoded(question)
+            answers = self._decode(question)
             for index in indices:
                 yield index, answers if isinstance(answers, NoAnswer) else answers[requests[index].entry]
 
-    def _fitting(self, request: VerdictRequest) -> TokenizedRequest:
+    def _tokenize_if_it_fits(self, request: VerdictRequest) -> TokenizedRequest:
         tokenized = self.tokenize(request)
         if tokenized.longest > self.capacity:
             raise SampleError(
@@ -461,7 +461,7 @@ class DecodingEngine(ABC):
             )
         return tokenized
 
-    def _decoded(self, request: TokenizedRequest) -> tuple[Answer, ...] | NoAnswer:
+    def _decode(self, request: TokenizedRequest) -> tuple[Answer, ...] | NoAnswer:
         started = time.perf_counter()
         answer = ConstrainedAnswer(self._constraints, request.grammar, request.explanation)
         try:

@@ -90,7 +90,7 @@ def who_it_is(model: NamedModel) -> Mapping[str, str]:
 
         return model.metadata if isinstance(model, ServedModel) else {}
     from localjudge.engine.llamacpp import gguf
-    from localjudge.engine.llamacpp.model import WHO_IT_IS
+    from localjudge.engine.llamacpp.model import IDENTITY_KEYS
 
     header = gguf.read(model.path)
-    return {key: header.text(key) for key in WHO_IT_IS}
+    return {key: header.text(key) for key in IDENTITY_KEYS}

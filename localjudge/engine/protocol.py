@@ -75,8 +75,8 @@ class EngineStats(Record):
     seconds_inside: float = 0.0
     seconds_total: float = 0.0
 
-    def since(self, before: "EngineStats") -> "EngineStats":
-        return EngineStats(**{name: count - getattr(before, name) for name, count in self})
+    def since(self, earlier: "EngineStats") -> "EngineStats":
+        return EngineStats(**{name: count - getattr(earlier, name) for name, count in self})
 
 
 @runtime_checkable

@@ -158,7 +158,7 @@ class TokenTable(NamedTuple):
     pieces: list[bytes]
     exact: bool  # False if it folds case or accents, so that tokens do not decode to the text
     reserved: Mapping[int, bytes]  # tokens that user text must not produce, with their literals
-    bytes_alone: Mapping[bytes, int]  # tokens of single bytes
+    byte_tokens: Mapping[bytes, int]  # tokens of single bytes
     bos: int  # negative if missing
     eos: int  # negative if missing
     begin: int | None  # at the start of every text
@@ -179,7 +179,7 @@ class Vocabulary:
     """Tokens of one model, with the fields of its table."""
 
     def __init__(self, table: TokenTable, chat_template: str | None = None) -> None:
-        self.pieces, self.exact, self.reserved, self._bytes_alone = table[:4]
+        self.pieces, self.exact, self.reserved, self._byte_tokens = table[:4]
         self.bos, self.eos, self.begin, self._tokenize = table[4:]
         self.size = len(table.pieces)
         self.chat_template = chat_template
@@ -269,7 +269,7 @@ class Vocabulary:
         """Return the byte tokens of `▁` if the vocabulary treats it as a space."""
         if self.decode(self._tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
             return []
-        spelled = [self._bytes_alone.get(bytes([byte]), -1) for byte in _SPACE_MARK]
+        spelled = [self._byte_tokens.get(bytes([byte]), -1) for byte in _SPACE_MARK]
         return [] if -1 in spelled else spelled
 
 
@@ -277,7 +277,7 @@ def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
     if not literals:
         return re.compile(rb"(?!)")
     longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
-    starts = b"".join(re.escape(bytes([first])) for first in sorted({literal[0] for literal in literals}))
+    starts = b"".join(re.escape(bytes([byte])) for byte in sorted({literal[0] for literal in literals}))
     return re.compile(b"(?=[" + starts + b"])(" + b"|".join(map(re.escape, longest_first)) + b")")
 
 

@@ -98,7 +98,7 @@ _NAMES = {
     "expected_output": ("reference", "the reference"),
     "actual_output": ("response", "the response"),
 }
-_NAMED = re.compile(r"`(\w+)`")
+_FIELD_NAME = re.compile(r"`(\w+)`")
 
 
 def as_sample(words: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
@@ -107,13 +107,13 @@ def as_sample(words: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any
     Judges understand contexts, response and so on in tags far better than one text with all fields. Without the actual
     answer, the expected one is judged.
     """
-    named = set(_NAMED.findall(words))
-    if not named <= _NAMES.keys() & fields.keys() or not named & {"actual_output", "expected_output"}:
+    field_names = set(_FIELD_NAME.findall(words))
+    if not field_names <= _NAMES.keys() & fields.keys() or not field_names & {"actual_output", "expected_output"}:
         return None
-    for name in named:
+    for name in field_names:
         texts = fields[name] if name == "retrieval_context" else [fields[name]]
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             return None
-    names = _NAMES if "actual_output" in named else _NAMES | {"expected_output": _NAMES["actual_output"]}
-    row = {names[name][0]: fields[name] for name in sorted(named)}
-    return _NAMED.sub(lambda match: names[match[1]][1], words), row
+    names = _NAMES if "actual_output" in field_names else _NAMES | {"expected_output": _NAMES["actual_output"]}
+    row = {names[name][0]: fields[name] for name in sorted(field_names)}
+    return _FIELD_NAME.sub(lambda match: names[match[1]][1], words), row

@@ -101,9 +101,9 @@ def load_schema(name: str) -> dict[str, Any]:
         return cast(dict[str, Any], json.loads(text))
     schema = load_schema(verdict)
     reason = {"reason": load_schema(_STATEMENTS)["properties"][_STATEMENTS]["items"]["properties"]["reason"]}
-    first = name.startswith("reason_")
-    properties = {**reason, **schema["properties"]} if first else {**schema["properties"], **reason}
-    order = "A reason, then the verdict." if first else "The verdict, then a reason."
+    reason_first = name.startswith("reason_")
+    properties = {**reason, **schema["properties"]} if reason_first else {**schema["properties"], **reason}
+    order = "A reason, then the verdict." if reason_first else "The verdict, then a reason."
     description = f"{schema['description']} {order}"
     return {**schema, "description": description, "properties": properties, "required": list(properties)}
 
@@ -369,10 +369,10 @@ class ChosenProfile(NamedTuple):
     why: str
 
 
-def choose(named: str | ProfileFolder | None, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
+def choose(requested: str | ProfileFolder | None, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
     """Choose a model's profile: named by the user, registered, or made for its metadata."""
-    if named is not None:
-        return ChosenProfile(load_profile(named), f"as {option_name('profile')} says")
+    if requested is not None:
+        return ChosenProfile(load_profile(requested), f"as {option_name('profile')} says")
     if registered is not None:
         return ChosenProfile(load_profile(registered), "as it is registered")
     for profile in map(load_profile, bundled()):

@@ -171,8 +171,8 @@ class PromptWriter:
         if prompt.is_conversation:
             around = self._skeleton(task_name(tasks[0]), tuple(role for role, _ in nodes if role))
             return tuple(_join(*node) for node in _in_skeleton(nodes, around))
-        first, *rest = (node for _, node in nodes)
-        path = [_join(Piece(text=self._ends.head, trusted=True), *first), *rest]
+        root, *rest = (node for _, node in nodes)
+        path = [_join(Piece(text=self._ends.head, trusted=True), *root), *rest]
         path[-1] = _join(*path[-1], Piece(text=self._ends.tail, trusted=True))
         return tuple(path)
 

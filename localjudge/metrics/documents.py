@@ -200,13 +200,13 @@ WHOLE_RANKING = (
 
 def hit_rate_at(k: int) -> RankingMeasure:
     return RankingMeasure(
-        f"hit_rate@{k}", lambda truths, found, by: single_hit(truths, found[:k], by), f"{_HIT}first {k}"
+        f"hit_rate@{k}", lambda truths, ranked, by: single_hit(truths, ranked[:k], by), f"{_HIT}first {k}"
     )
 
 
 def recall_at(k: int) -> RankingMeasure:
     words = f"{_FOUND}are among the first {k}"
-    return RankingMeasure(f"recall@{k}", lambda truths, found, by: multi_hit(truths, found[:k], by), words, _SHARE)
+    return RankingMeasure(f"recall@{k}", lambda truths, ranked, by: multi_hit(truths, ranked[:k], by), words, _SHARE)
 
 
 def precision_at(k: int) -> RankingMeasure:

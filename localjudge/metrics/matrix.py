@@ -56,23 +56,23 @@ class MatrixMetric(ABC):
 class MatrixRecall(MatrixMetric):
     """Share of sentences supported by any of the first k chunks; with None by any chunk, and with marginal values."""
 
-    first: int | None = None
+    k: int | None = None
 
     @property
     def name(self) -> str:
-        return "matrix_recall" if self.first is None else f"matrix_recall@{self.first}"
+        return "matrix_recall" if self.k is None else f"matrix_recall@{self.k}"
 
     @property
     def about(self) -> About:
-        among = "" if self.first is None else f" among the first {self.first}"
+        among = "" if self.k is None else f" among the first {self.k}"
         return _ABOUT._replace(
             headline=f"in an average right answer, {{}} of the sentences are supported by a single document{among}",
             counted="sentences of the reference supported by a context",
         )
 
     def score(self, table: SupportTable) -> Scored:
-        supported = Scored.fraction(table[:, : self.first].any(axis=1).astype(int).tolist())
-        if self.first is not None:
+        supported = Scored.fraction(table[:, : self.k].any(axis=1).astype(int).tolist())
+        if self.k is not None:
             return supported
         marginal = (table & (table.sum(axis=1, keepdims=True) == 1)).mean(axis=0)
         detail = f"marginal value by chunk: {', '.join(f'{share:.3f}' for share in marginal)}"

@@ -25,14 +25,14 @@ class TextPiece(NamedTuple):
 
 
 _BULLET = "•◦▪▸►‣⁃●○■□➢➤✓✔"
-_NUMBER = r"\(?(?P<number>\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})(?P<after>[.)]\)?|\.\))"
+_NUMBER = r"\(?(?P<number>\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})(?P<delimiter>[.)]\)?|\.\))"
 
 # Of a list item (bullet, number, letter), a heading or a table row.
 MARKER = re.compile(rf"\s*(?:(?:[{_BULLET}]\s*)?(?:{_NUMBER})(?=\s|$)|[{_BULLET}]|[-*+·–—](?=\s)|#{{1,6}}(?=\s)|\|)")
 
 _FIRST_BULLET = re.compile(rf"(?:(?<=[.:!?]\s)|(?<=[.:!?]\s\s))[{_BULLET}]")
 _FIRST_DASH = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))(?P<dash>[-*])\s(?=[A-Z*])")
-_FIRST_NUMBER = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))\(?(?P<number>[1aA])(?P<after>[.)]\)?|\.\))(?=\s)")
+_FIRST_NUMBER = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))\(?(?P<number>[1aA])(?P<delimiter>[.)]\)?|\.\))(?=\s)")
 _ENUMERATION = re.compile(r"(?:[,;]|\b(?:and|or))\s+$")
 _BEFORE = 8  # characters before a number that may contain a comma or "and"
 
@@ -48,10 +48,10 @@ def items(text: str, piece: TextPiece) -> Iterator[int]:
 def _bullets(text: str, piece: TextPiece) -> Iterator[int]:
     bullet, start = text[piece.start], piece.start
     if bullet not in _BULLET:
-        first = _FIRST_BULLET.search(text, piece.start, piece.end)
-        if not first:
+        first_bullet = _FIRST_BULLET.search(text, piece.start, piece.end)
+        if not first_bullet:
             return
-        bullet, start = first[0], first.start()
+        bullet, start = first_bullet[0], first_bullet.start()
     for match in re.compile(rf"(?<=\s){bullet}").finditer(text, start, piece.end):
         yield match.start()
 
@@ -60,18 +60,18 @@ def _numbers(text: str, piece: TextPiece) -> Iterator[int]:
     marker = MARKER.match(text, piece.start, piece.end)
     if marker and marker["number"]:
         yield from _following(text, piece, marker)
-    elif first := _FIRST_NUMBER.search(text, piece.start, piece.end):
-        following = list(_following(text, piece, first))
-        yield from [first.start(), *following] if following else []
+    elif first_number := _FIRST_NUMBER.search(text, piece.start, piece.end):
+        following = list(_following(text, piece, first_number))
+        yield from [first_number.start(), *following] if following else []
 
 
 def _following(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[int]:
-    after = marker["after"]
+    delimiter = marker["delimiter"]
     while (last := marker["number"]).isdecimal() or (len(last) == 1 and last not in "zZ"):
         number = str(int(last) + 1) if last.isdecimal() else chr(ord(last) + 1)
-        if number.isupper() and after == ".":  # "A. B. Yehoshua" is a name
+        if number.isupper() and delimiter == ".":  # "A. B. Yehoshua" is a name
             return
-        pattern = rf"(?<=\s)(?:[{_BULLET}]\s*)?\(?(?P<number>{number}){re.escape(after)}(?=\s)"
+        pattern = rf"(?<=\s)(?:[{_BULLET}]\s*)?\(?(?P<number>{number}){re.escape(delimiter)}(?=\s)"
         following = re.compile(pattern).search(text, marker.end(), piece.end)
         if not following or _ENUMERATION.search(text, max(piece.start, following.start() - _BEFORE), following.start()):
             return
@@ -106,8 +106,8 @@ class _Line(NamedTuple):
 def pieces(text: str) -> Iterator[TextPiece]:
     lines = list(_lines(text))
     cuts = [number for number, (above, line) in enumerate(pairwise(lines), 1) if _cuts(text, above, line)]
-    for first, end in pairwise([0, *cuts, len(lines)] if lines else []):
-        yield TextPiece(lines[first].start, lines[end - 1].end)
+    for start, end in pairwise([0, *cuts, len(lines)] if lines else []):
+        yield TextPiece(lines[start].start, lines[end - 1].end)
 
 
 def _lines(text: str) -> Iterator[_Line]:

@@ -87,7 +87,7 @@ _OPENING = " \t\"'“‘«„([{*_-–—"
 _WINDOW = 40  # characters of a list marker or an opening, at most
 
 
-def _goes_on(stop: _Stop) -> bool | None:
+def _opening_or_comma(stop: _Stop) -> bool | None:
     """Continue at a comma after a stop ("et al., 2015") and at stops in an opening ("...", "1.")."""
     so_far = stop.text[stop.begin : min(stop.end, stop.begin + _WINDOW + 1)]
     if stop.follower in ",;:)]}、，；：،؛" or not so_far[:_WINDOW].strip(_OPENING):
@@ -99,7 +99,7 @@ def _goes_on(stop: _Stop) -> bool | None:
     return False if is_label or MARKER.fullmatch(so_far + ".") else None
 
 
-def _own_stop(stop: _Stop) -> bool | None:
+def _other_script(stop: _Stop) -> bool | None:
     """End at a stop of another script, unless a Japanese quotation continues: "「はい。」と言った"."""
     if stop.mark[-1] in LATIN_STOPS:
         return None
@@ -185,7 +185,7 @@ _STOP_AND_NUMBER = re.compile(r"\.\s?[\d§]")
 _ANOTHER_LETTER = re.compile(r"[^\W\d_],?|and|or|und|oder|et|ou|en|of")
 
 
-def _clock(stop: _Stop) -> bool | None:
+def _time_of_day(stop: _Stop) -> bool | None:
     """End after "a.m." before a capital, except at the sentence's start and before a time zone or a day."""
     if "." not in stop.word or not _CLOCK.fullmatch(stop.word):
         return None
@@ -226,7 +226,7 @@ def _is_quantity(stop: _Stop, units: frozenset[str]) -> bool:
     return not (followed or _YEAR.fullmatch(tokens[-1]))
 
 
-def _lettered(stop: _Stop) -> bool | None:
+def _label_letter(stop: _Stop) -> bool | None:
     """Do not read the letter or number of a preceding word as an initial or ordinal: "Vitamin K. Vitamin C."."""
     if not stop.after_letter and not (stop.conventions.ordinals and _NUMERAL.fullmatch(stop.word)):
         return None
@@ -251,7 +251,7 @@ def _is_listed(stop: _Stop, table: frozenset[str]) -> bool:
     return stop.word.isupper() and stop.next.isupper() and stop.word.capitalize() in table
 
 
-def _numbered(stop: _Stop) -> bool | None:
+def _never_ending(stop: _Stop) -> bool | None:
     """Continue after titles and "e.g.", and at an abbreviation before a number or letter ("p. 55")."""
     word, conventions = stop.word, stop.conventions
     if _is_listed(stop, conventions.never_ends):
@@ -276,7 +276,7 @@ def _ordinal(stop: _Stop) -> bool | None:
     return stop.before_starter if number else None
 
 
-def _closing(stop: _Stop) -> bool | None:
+def _often_ending(stop: _Stop) -> bool | None:
     """End after "etc." before a capital, in some languages also after "p.a."."""
     if stop.word in stop.conventions.often_ends:
         return stop.before_capital and not stop.follower.isdigit() and stop.follower != "("
@@ -301,7 +301,7 @@ def _abbreviation(stop: _Stop) -> bool | None:
     return stop.before_starter or bool(reading)
 
 
-def _unknown(stop: _Stop) -> bool | None:
+def _unlisted(stop: _Stop) -> bool | None:
     """Continue a capitalised sentence before a lower-case letter in brackets, after "Fig. 3.", or a short word."""
     word, conventions = stop.word, stop.conventions
     if stop.before_capital or stop.closed or not stop.text[stop.begin].isupper() or stop.after_first_word:
@@ -324,8 +324,8 @@ _WORD_EDGE = re.compile(r"[\s(\[{\"“«„/—–-]")
 _NEXT = re.compile(r"[\W_]{0,12}?(?P<word>[^\W\d_]\.(?!\w)|[^\W_]+(?:['’][^\W_]+)?)")
 _LOOSE_QUOTE = re.compile(r"(?P<quote>[\"'])\s+")
 
-_OF_WORDS: tuple[_Rule, ...] = (_clock, _quantity, _lettered, _numbered, _ordinal, _closing, _abbreviation, _unknown)
-_RULES: tuple[_Rule, ...] = (_goes_on, _own_stop, _run_on, _ellipsis, _exclamation, *_OF_WORDS)
+_WORD_RULES = (_time_of_day, _quantity, _label_letter, _never_ending, _ordinal, _often_ending, _abbreviation, _unlisted)
+_RULES: tuple[_Rule, ...] = (_opening_or_comma, _other_script, _run_on, _ellipsis, _exclamation, *_WORD_RULES)
 
 
 def stop_pattern(stops: str) -> re.Pattern[str]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, load
-from localjudge.dataset.rows import says_nothing
+from localjudge.dataset.rows import is_placeholder
 from localjudge.dataset.samples import fingerprint
 from localjudge.errors import InputError
 
@@ -85,7 +85,7 @@ def test_a_missing_or_nested_column_is_refused() -> None:
 
 
 ID = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
-IDS = st.lists(ID.filter(lambda identifier: not says_nothing(identifier)), unique=True, min_size=1)
+IDS = st.lists(ID.filter(lambda identifier: not is_placeholder(identifier)), unique=True, min_size=1)
 
 
 def dataset(ids: list[str]) -> Dataset:

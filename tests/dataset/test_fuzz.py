@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, load
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
-from localjudge.dataset.rows import says_nothing
+from localjudge.dataset.rows import is_placeholder
 from localjudge.errors import DataError, InputError
 from localjudge.types import Context, Sample
 
@@ -35,7 +35,9 @@ cells = any_value | any_text | st.lists(context_like | any_text, max_size=3)
 row_like = st.dictionaries(st.sampled_from(NAMES) | any_text, cells, max_size=5)
 row_or_value: st.SearchStrategy[Any] = row_like | any_value
 
-sound_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(lambda text: not says_nothing(text))
+sound_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(
+    lambda text: not is_placeholder(text)
+)
 csv_text = sound_text.filter(lambda text: text and "\0" not in text)
 
 

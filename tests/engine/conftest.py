@@ -138,7 +138,7 @@ class LoadedVocabulary(Vocabulary):
 
 @contextmanager
 def vocabulary_of(path: Path) -> Iterator[LoadedVocabulary]:
-    with closing(open_model(path, gpu_layers=0, vocabulary_alone=True)) as model:
+    with closing(open_model(path, gpu_layers=0, vocabulary_only=True)) as model:
         yield LoadedVocabulary(llama_cpp.llama_model_get_vocab(model.pointer))
 
 

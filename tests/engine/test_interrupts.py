@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from localjudge.engine.llamacpp.model import interrupts_held_back, llama_cpp, vocabulary_of_file
+from localjudge.engine.llamacpp.model import delayed_interrupts, llama_cpp, vocabulary_of_file
 from localjudge.engine.tokens import Vocabulary
 from tests.engine.conftest import ModelMaker
 
@@ -16,7 +16,7 @@ def test_an_interrupt_is_raised_after_the_block(number: signal.Signals) -> None:
     reached = []
 
     def native_call() -> None:
-        with interrupts_held_back():
+        with delayed_interrupts():
             signal.raise_signal(number)
             reached.append("the end of the block")
 
@@ -51,7 +51,7 @@ def test_other_threads_load_models_too() -> None:
     """Only the main thread may set signal handlers."""
 
     def work() -> bool:
-        with interrupts_held_back():
+        with delayed_interrupts():
             return True
 
     with ThreadPoolExecutor(1) as threads:

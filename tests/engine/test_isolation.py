@@ -145,7 +145,7 @@ def test_verdicts_after_an_abandoned_call(case: Case) -> None:
     case.check(range(1, 4))
 
 
-@pytest.mark.parametrize("place", ["evaluate", "logits_behind", "checkpoint", "rewind"])
+@pytest.mark.parametrize("place", ["evaluate", "logits_after", "checkpoint", "rewind"])
 def test_verdicts_after_an_interrupt(
     case: Case, open_engine: Opener, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -195,4 +195,4 @@ def single_token_steps(file: ModelFile, threads: int) -> NDArray[np.float32]:
         cells = KVCache(model.pointer, n_ctx=1024, threads=threads, vocabulary_size=size, rewind_mode="recompute")
         with closing(cells):
             cells.evaluate(TokenRun(0, [token % 250 for token in range(1, 651)]))
-            return np.stack([cells.logits_behind(TokenRun(650 + step, [step])).copy() for step in range(5)])
+            return np.stack([cells.logits_after(TokenRun(650 + step, [step])).copy() for step in range(5)])

@@ -138,7 +138,7 @@ def test_a_build_with_wrong_forks_rewinds_in_another_way(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, wrong: tuple[str, ...], mode: RewindMode
 ) -> None:
     """Some GPU builds gave other logits after a fork."""
-    logits_behind, rewind = KVCache.logits_behind, KVCache.rewind
+    logits_after, rewind = KVCache.logits_after, KVCache.rewind
     went_back: set[int] = set()
 
     def going(self: KVCache, position: int) -> int:
@@ -147,14 +147,14 @@ def test_a_build_with_wrong_forks_rewinds_in_another_way(
         return rewind(self, position)
 
     def rolled(self: KVCache, run: TokenRun) -> Any:
-        logits = logits_behind(self, run)
+        logits = logits_after(self, run)
         if id(self) in went_back:
             went_back.discard(id(self))
             return np.roll(logits, 1)
         return logits
 
     monkeypatch.setattr(KVCache, "rewind", going)
-    monkeypatch.setattr(KVCache, "logits_behind", rolled)
+    monkeypatch.setattr(KVCache, "logits_after", rolled)
     trial = SelfCheckInput(path=make_model().path, n_ctx=256, gpu_layers=0, threads=1)
     assert self_check.check_here(trial) == SelfCheckResult(rewind_mode=mode, difference=0)
 

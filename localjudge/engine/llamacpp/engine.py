@@ -100,7 +100,7 @@ class LlamaCppEngine(DecodingEngine):
         run = TokenRun(self._cache.hold(request.path[:-1]), request.path[-1])
         try:
             while not answer.finished:
-                answer.take(self._cache.logits_behind(run))
+                answer.take(self._cache.logits_after(run))
                 run = TokenRun(run.end, answer.pending)
                 if not answer.finished:
                     request.require_room(run.end)

@@ -210,7 +210,7 @@ _REFUSED = re.compile(
 )
 
 
-def what_to_do() -> str:
+def memory_hint() -> str:
     return (
         f"use a smaller model or quantisation, a shorter context ({option_name('n_ctx')}) or fewer layers on a GPU "
         f"({option_name('gpu_layers')}); or free memory, or raise its limit (ulimit -v, the container's or the job's)"
@@ -250,7 +250,7 @@ def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
     return MemoryNeed(model.weight_bytes, cache, working)
 
 
-def beside_free(need: MemoryNeed, n_ctx: int) -> str:
+def needed_and_free(need: MemoryNeed, n_ctx: int) -> str:
     free = hardware.available_bytes()
     room = "the amount of free memory is unknown" if free is None else f"{readable(free)} are free"
     return (
@@ -259,7 +259,7 @@ def beside_free(need: MemoryNeed, n_ctx: int) -> str:
     )
 
 
-def was_refused(message: str) -> bool:
+def is_out_of_memory(message: str) -> bool:
     return bool(_REFUSED.search(message))
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from localjudge.engine.decoding import TokenPath, shared_nodes
 from localjudge.engine.llamacpp import gguf
 from localjudge.engine.llamacpp.gguf import UBATCH
-from localjudge.engine.llamacpp.model import complaints, interrupts_held_back, listen, llama_cpp
+from localjudge.engine.llamacpp.model import complaints, delayed_interrupts, listen, llama_cpp
 from localjudge.errors import ModelError, OutOfResource
 
 _STATES_KEPT = 4
@@ -71,7 +71,7 @@ class KVCache:
         self._path = path
         return position
 
-    def logits_behind(self, run: TokenRun) -> NDArray[np.float32]:
+    def logits_after(self, run: TokenRun) -> NDArray[np.float32]:
         """Evaluate the run and return the logits after it (vocabulary,), valid until the next evaluation."""
         self.evaluate(run, logits=True)
         pointer = llama_cpp.llama_get_logits_ith(self._context, -1)
@@ -146,12 +146,12 @@ def _open(model: Any, *, n_ctx: int, threads: int) -> Any:
     parameters.swa_full = True  # a sliding window's cells can only be cut back if all of them are kept
     parameters.no_perf = True
     listen()
-    with interrupts_held_back():
+    with delayed_interrupts():
         context = llama_cpp.llama_init_from_model(model, parameters)
     if not context:
         reason = complaints()
         message = f"llama.cpp could not open a context of {n_ctx:,} tokens: {reason or 'it gave no reason'}"
-        if reason and not gguf.was_refused(reason):
+        if reason and not gguf.is_out_of_memory(reason):
             raise ModelError(message, hint="use another conversion of the model, or update llama-cpp-python")
-        raise OutOfResource(message, hint=gguf.what_to_do())
+        raise OutOfResource(message, hint=gguf.memory_hint())
     return context

@@ -112,8 +112,8 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
     need = gguf.needed(header, n_ctx=n_ctx)
     free = hardware.available_bytes()
     if not gpu_layers and free is not None and need.total > free:  # the free memory of a GPU is unknown
-        numbers = gguf.beside_free(need, n_ctx)
-        raise OutOfResource(f"{file.path} does not fit into memory: it needs {numbers}", hint=gguf.what_to_do())
+        numbers = gguf.needed_and_free(need, n_ctx)
+        raise OutOfResource(f"{file.path} does not fit into memory: it needs {numbers}", hint=gguf.memory_hint())
     threads = usable_threads(settings.used_threads, gpu_layers)
     wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=threads)
     try:
@@ -122,7 +122,7 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
     except OutOfResource as error:
         if gpu_layers:
             raise
-        numbers = gguf.beside_free(need, n_ctx)
+        numbers = gguf.needed_and_free(need, n_ctx)
         raise OutOfResource(f"{error.message}; the model needs {numbers}", hint=error.hint) from error
     shape = ModelShape(header.size("block_count"), header.size("embedding_length"), trained_context=most)
     return LoadedModel(model, shape, n_ctx, need.total, gpu_layers, threads, self_check)
@@ -223,8 +223,8 @@ def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> Localj
     *_, last = ["", *done.stderr.strip().splitlines()]
     name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
     ending = f"the process that tested it ended with {name}" + (f" ({last.strip()})" if last else "")
-    if done.returncode == _KILLED or gguf.was_refused(done.stderr):
-        return OutOfResource(f"{path} could not be tested for lack of memory: {ending}", hint=gguf.what_to_do())
+    if done.returncode == _KILLED or gguf.is_out_of_memory(done.stderr):
+        return OutOfResource(f"{path} could not be tested for lack of memory: {ending}", hint=gguf.memory_hint())
     return ModelError(
         f"llama.cpp cannot use {path}: {ending}",
         hint="the file is damaged, or this llama.cpp does not support it or the processor: download it again, or "
@@ -281,9 +281,9 @@ def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], l
 
 def _difference(cache: KVCache, prefix: list[int], first: list[int], second: list[int]) -> float:
     """Return the largest difference of logits after a rewind and from scratch, as a share of their range."""
-    behind = TokenRun(len(prefix), second)
+    suffix = TokenRun(len(prefix), second)
     cache.evaluate(TokenRun(0, prefix))
-    expected: NDArray[np.float32] = cache.logits_behind(behind).copy()
+    expected: NDArray[np.float32] = cache.logits_after(suffix).copy()
     if not np.isfinite(expected.max()):
         raise ModelError(
             "the model gives invalid numbers for a plain sentence", hint="use another conversion of the model"
@@ -294,7 +294,7 @@ def _difference(cache: KVCache, prefix: list[int], first: list[int], second: lis
     cache.evaluate(TokenRun(len(prefix), first))
     if cache.rewind(len(prefix)) != len(prefix):
         return float("inf")
-    shared, finite = cache.logits_behind(behind), np.isfinite(expected)
+    shared, finite = cache.logits_after(suffix), np.isfinite(expected)
     if not np.array_equal(finite, np.isfinite(shared)):
         return float("inf")
     apart = np.abs(shared[finite] - expected[finite]).max(initial=0)

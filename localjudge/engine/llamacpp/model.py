@@ -37,9 +37,9 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
         "pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python llama-cpp-python",
     ) from error
 
-__all__ = ["WHO_IT_IS", "OpenModel", "build", "complaints", "listen", "llama_cpp", "open_model", "usable_threads"]
+__all__ = ["IDENTITY_KEYS", "OpenModel", "build", "complaints", "listen", "llama_cpp", "open_model", "usable_threads"]
 
-WHO_IT_IS = ("general.architecture", "general.basename", "general.name")  # GGUF keys
+IDENTITY_KEYS = ("general.architecture", "general.basename", "general.name")  # GGUF keys
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOG_LEVEL_ERROR = 4
 _SPAWN = "use multiprocessing.get_context('spawn')"
@@ -53,7 +53,7 @@ _threaded: list[int] = []  # the process where llama.cpp has used threads or a G
 
 
 @contextmanager
-def interrupts_held_back() -> Iterator[None]:
+def delayed_interrupts() -> Iterator[None]:
     """Delay KeyboardInterrupt until the end of the block. No effect outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -115,7 +115,7 @@ def build() -> EngineBuild:
 
 @dataclass(frozen=True)
 class OpenModel:
-    """Model in memory, with the values of `WHO_IT_IS`."""
+    """Model in memory, with the values of `IDENTITY_KEYS`."""
 
     pointer: Any
     vocabulary: Vocabulary
@@ -127,7 +127,7 @@ class OpenModel:
 
 
 def open_model(
-    path: Path, *, gpu_layers: int, repack: bool = True, check_tensors: bool = False, vocabulary_alone: bool = False
+    path: Path, *, gpu_layers: int, repack: bool = True, check_tensors: bool = False, vocabulary_only: bool = False
 ) -> OpenModel:
     """Open a file with llama.cpp. Raises ModelError or OutOfResource with llama.cpp's message."""
     listen()
@@ -137,8 +137,8 @@ def open_model(
     parameters.load_mode = llama_cpp.LLAMA_LOAD_MODE_NONE  # not mapped
     parameters.check_tensors = check_tensors
     parameters.use_extra_bufts = repack
-    parameters.vocab_only = vocabulary_alone
-    with interrupts_held_back():
+    parameters.vocab_only = vocabulary_only
+    with delayed_interrupts():
         pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
     if not pointer:
         raise _refused(path)
@@ -153,21 +153,21 @@ def open_model(
         pointer=pointer,
         vocabulary=vocabulary,
         quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
-        metadata={key: _metadata(pointer, key) for key in WHO_IT_IS},
+        metadata={key: _metadata(pointer, key) for key in IDENTITY_KEYS},
     )
 
 
 @contextmanager
 def vocabulary_of_file(path: Path) -> Iterator[Vocabulary]:
     """Open a file's vocabulary and chat template. Raises the errors of `open_model`."""
-    with closing(open_model(path, gpu_layers=0, vocabulary_alone=True)) as model:
+    with closing(open_model(path, gpu_layers=0, vocabulary_only=True)) as model:
         yield model.vocabulary
 
 
 def _refused(path: Path) -> LocaljudgeError:
     complaint = complaints() or "it gave no reason"
-    if gguf.was_refused(complaint):
-        return OutOfResource(f"llama.cpp got no memory or threads to load {path}: {complaint}", hint=gguf.what_to_do())
+    if gguf.is_out_of_memory(complaint):
+        return OutOfResource(f"llama.cpp got no memory or threads to load {path}: {complaint}", hint=gguf.memory_hint())
     return ModelError(
         f"llama.cpp cannot load {path}: {complaint}",
         hint=f"the file is damaged, or llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or "
@@ -201,7 +201,7 @@ def loaded_tokens(pointer: Any) -> TokenTable:
             for token, (piece, attribute) in tokens
             if attribute & unwanted and is_reserved(piece, control=bool(attribute & _CONTROL))
         },
-        bytes_alone={
+        byte_tokens={
             piece: token
             for token, (piece, attribute) in tokens
             if len(piece) == 1 and attribute & llama_cpp.LLAMA_TOKEN_ATTR_BYTE

@@ -151,12 +151,12 @@ class ServerConnection:
             data = _content(response, self._patience.most_bytes + 1)
         except TimeoutError as error:
             self.close()
-            raise self._gone(f"gave no answer within {seconds:.0f} s") from error
+            raise self._unreachable(f"gave no answer within {seconds:.0f} s") from error
         except (OSError, http.client.IncompleteRead) as error:
             self.close()
             if reused:
                 return self._exchange(path, body)
-            raise self._gone("closed the connection before its answer was complete") from error
+            raise self._unreachable("closed the connection before its answer was complete") from error
         except (http.client.HTTPException, ValueError) as error:
             self.close()
             raise self._not_a_model_server(str(error).encode()) from error
@@ -179,7 +179,7 @@ class ServerConnection:
             addresses = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:  # UnicodeError: a label of more than 63 characters
             self._require_allowed(self.address.host)  # a name that is not found is not this machine
-            raise self._gone(f"cannot be reached: {error}") from error
+            raise self._unreachable(f"cannot be reached: {error}") from error
         for *_, target in addresses:
             self._require_allowed(str(target[0]))
         failure = OSError("no address")
@@ -195,7 +195,7 @@ class ServerConnection:
             else:
                 self._peer = str(target[0])
                 return made
-        raise self._gone(f"cannot be reached: {failure.strerror or failure}") from failure
+        raise self._unreachable(f"cannot be reached: {failure.strerror or failure}") from failure
 
     def _require_allowed(self, numeric: str) -> None:
         host = self.address.host
@@ -207,7 +207,7 @@ class ServerConnection:
                 f"{option('judge', str(self.address))})",
             )
 
-    def _gone(self, what: str) -> OutOfResource:
+    def _unreachable(self, what: str) -> OutOfResource:
         return OutOfResource(
             f"the server at {self.address} {what}",
             hint="start it again with the same model, and run the same command to resume",

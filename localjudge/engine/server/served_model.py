@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.llamacpp import gguf as gguf_header
-from localjudge.engine.llamacpp.model import WHO_IT_IS
+from localjudge.engine.llamacpp.model import IDENTITY_KEYS
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.connection import Refused, ServerAddress, ServerConnection, read_address
 from localjudge.errors import ModelError, OutOfResource
@@ -105,14 +105,16 @@ def read_model(connection: ServerConnection) -> ServedModel:
         )
     meta = inside(connection.ask("/v1/models"), "data", 0, "meta", kind=dict)
     size = whole(inside(meta, "n_vocab"), "the size of its vocabulary")
-    named = str(props.get("model_path", ""))
-    proved = _proved_file(named, size, whole(meta.get("size", 0), "the model's size")) if connection.is_local else None
+    model_path = str(props.get("model_path", ""))
+    proved = (
+        _proved_file(model_path, size, whole(meta.get("size", 0), "the model's size")) if connection.is_local else None
+    )
     _refuse_adapters(connection)
     template = str(props.get("chat_template") or "")
     return ServedModel(
         address=address,
         build=printable(str(props.get("build_info", "unknown"))),
-        called=printable(str(props.get("model_alias") or named)),
+        called=printable(str(props.get("model_alias") or model_path)),
         # 0 from a router, which has no model of its own.
         n_ctx=whole(inside(props, "default_generation_settings", "n_ctx"), "its context", least=1),
         vocabulary_size=size,
@@ -127,8 +129,8 @@ def read_model(connection: ServerConnection) -> ServedModel:
     )
 
 
-def _proved_file(named: str, vocabulary_size: int, weight_bytes: int) -> ProvedFile | None:
-    path = Path(named)
+def _proved_file(model_path: str, vocabulary_size: int, weight_bytes: int) -> ProvedFile | None:
+    path = Path(model_path)
     try:
         if not path.is_absolute() or not path.is_file():
             return None
@@ -138,11 +140,11 @@ def _proved_file(named: str, vocabulary_size: int, weight_bytes: int) -> ProvedF
             return None
         if not 0 <= header.weight_bytes - weight_bytes <= padding:
             return None
-        file = model_registry.find(named)
+        file = model_registry.find(model_path)
     except (ModelError, OSError, ValueError) as error:  # ValueError: a name with a zero byte
-        _log.debug(f"the server names {printable(named)[:200]}, which cannot be read: {error}")
+        _log.debug(f"the server names {printable(model_path)[:200]}, which cannot be read: {error}")
         return None
-    metadata = {key: header.text(key) for key in WHO_IT_IS}
+    metadata = {key: header.text(key) for key in IDENTITY_KEYS}
     return ProvedFile(file, metadata, bool(header.text("tokenizer.chat_template")))
 
 

@@ -9,7 +9,7 @@ Isolation. The server continues from the longest prefix in its cache, so an answ
 
     shared          cache_prompt false   evaluates all tokens
     shared          cache_prompt true    evaluates the last token
-    shared + own    cache_prompt true    evaluates the own tokens
+    shared + suffix    cache_prompt true    evaluates the suffix tokens
 
 Another number of cached tokens means that another client uses the slot. Other requests in a batch and a quantised cache
 remain invisible, so the identity says "not isolated".
@@ -55,7 +55,7 @@ _MARKUP = re.compile(rb"<[^<>\s]+>|\[[^\[\]\s]*[A-Za-z][^\[\]\s]*\]")
 _REASON = r'''root ::= ([^"\\\x00-\x1F\x7F-\x9F] | "\\" ["\\/bfnrt])+ "\""'''
 """llama.cpp grammar of a reason: the rest of a JSON string in one line."""
 _TRIAL = "The bridge over the river opened in 1936, was widened twice, and a toll of 50 cents was charged until 1954."
-_TRIAL_OWN = 6
+_TRIAL_SUFFIX = 6
 
 
 def open_server(model: ServedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> "ServerEngine":
@@ -88,7 +88,7 @@ class ServerEngine(DecodingEngine):
         self._compared = connection.made
         self._undo = ExitStack()
         self._undo.callback(connection.close)
-        self._held: _Tokens | None = None
+        self._cached_prefix: _Tokens | None = None
         self._evaluated_tokens = 0
         self._seconds_waited = 0.0
         self._n_ctx = settings.n_ctx or model.n_ctx
@@ -105,7 +105,7 @@ class ServerEngine(DecodingEngine):
             template=ChatTemplate(model.chat_template, model.bos, model.eos) if model.chat_template else None,
         )
         self.shares_prefixes = True
-        self.shares_prefixes = self._can_go_back()
+        self.shares_prefixes = self._can_reuse_prefixes()
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class ServerEngine(DecodingEngine):
         }
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        self._held = None
+        self._cached_prefix = None
         yield from super().answers(requests)
 
     def close(self) -> None:
@@ -143,30 +143,31 @@ class ServerEngine(DecodingEngine):
 
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
         shared = tuple(token for node in request.path[:-1] for token in node)
-        own = request.path[-1]
+        suffix = request.path[-1]
         while not answer.finished:
-            own = self._decided(answer, shared, own) if answer.wanted else self._with_reason(answer, shared, own)
+            append = self._append_verdict if answer.wanted else self._append_reason
+            suffix = append(answer, shared, suffix)
             if not answer.finished:
-                request.require_room(len(shared) + len(own) - 1)
+                request.require_room(len(shared) + len(suffix) - 1)
 
-    def _decided(self, answer: ConstrainedAnswer, shared: _Tokens, own: _Tokens) -> _Tokens:
-        """Return the own tokens with a verdict. One invalid token gets the remaining probability."""
-        logarithms = self._log_probabilities(shared, own, answer.wanted)
+    def _append_verdict(self, answer: ConstrainedAnswer, shared: _Tokens, suffix: _Tokens) -> _Tokens:
+        """Return the suffix tokens with a verdict. One invalid token gets the remaining probability."""
+        logarithms = self._log_probabilities(shared, suffix, answer.wanted)
         scores = np.full(self.vocabulary.size, -np.inf, dtype=np.float64)
         scores[list(logarithms)] = list(logarithms.values())
         legal = float(np.exp(scores).sum())
         other = next(token for token in range(len(scores)) if token not in logarithms)
         scores[other] = np.log(max(1.0 - legal, np.finfo(np.float64).tiny))
         answer.take(scores)
-        return (*own, *answer.pending)
+        return (*suffix, *answer.pending)
 
-    def _with_reason(self, answer: ConstrainedAnswer, shared: _Tokens, own: _Tokens) -> _Tokens:
-        """Return the own tokens with a reason. Raises SampleError if it cannot be closed."""
+    def _append_reason(self, answer: ConstrainedAnswer, shared: _Tokens, suffix: _Tokens) -> _Tokens:
+        """Return the suffix tokens with a reason. Raises SampleError if it cannot be closed."""
         end = self.vocabulary.user(REASON_END)[-1:]
         likely: list[int] = []
         if most := answer.reason_left:
             how = {"grammar": _REASON, "samplers": ["top_k"], "top_k": 1, "return_tokens": True}
-            likely = self._tokens_in(self._after(shared, own, predict=most, **how))
+            likely = self._tokens_in(self._reply_after(shared, suffix, predict=most, **how))
         for token in (*likely, *end):
             if answer.finished or answer.wanted:
                 break
@@ -176,18 +177,18 @@ class ServerEngine(DecodingEngine):
             scores = np.zeros(self.vocabulary.size)
             scores[legal] = 1.0
             answer.take(scores)
-            own = (*own, *answer.pending)
-        return own
+            suffix = (*suffix, *answer.pending)
+        return suffix
 
-    def _log_probabilities(self, shared: _Tokens, own: _Tokens, wanted: Sequence[int]) -> Mapping[int, float]:
+    def _log_probabilities(self, shared: _Tokens, suffix: _Tokens, wanted: Sequence[int]) -> Mapping[int, float]:
         """Return the natural log probability of each token after a prompt, before any grammar."""
         raised = [[token, _RAISED] for token in wanted]
-        reply = self._after(shared, own, n_probs=_LISTED, logit_bias=raised)
+        reply = self._reply_after(shared, suffix, n_probs=_LISTED, logit_bias=raised)
         likely = inside(reply, "completion_probabilities", 0)
         by_id = self._by_token([*inside(likely, "top_logprobs", kind=list), likely])
         if all(token in by_id for token in wanted):
             return {token: by_id[token] for token in wanted}
-        reply = self._after(shared, own, n_probs=len(wanted), logit_bias=raised, post_sampling_probs=True)
+        reply = self._reply_after(shared, suffix, n_probs=len(wanted), logit_bias=raised, post_sampling_probs=True)
         shares = self._shares(inside(reply, "completion_probabilities", 0, "top_probs", kind=list))
         reference = max(by_id.keys() & shares.keys(), key=shares.__getitem__, default=None)
         if reference is None:
@@ -195,20 +196,20 @@ class ServerEngine(DecodingEngine):
         scale = by_id[reference] - shares[reference]
         return {token: by_id.get(token, max(shares.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
 
-    def _after(self, shared: _Tokens, own: _Tokens, **how: Any) -> dict[str, Any]:
+    def _reply_after(self, shared: _Tokens, suffix: _Tokens, **how: Any) -> dict[str, Any]:
         """Return the reply to a prompt, from a state that depends only on the prompt."""
-        prompt = (*shared, *own)
+        prompt = (*shared, *suffix)
         if not (self.shares_prefixes and shared):
             return self._complete(prompt, cached=None, **how)
         for _ in range(_TRIES):
-            if self._held != shared:
+            if self._cached_prefix != shared:
                 self._complete(shared, cached=None, predict=0)
-                self._held = shared
+                self._cached_prefix = shared
             again = self._complete(shared, cached=len(shared) - 1, predict=0)
             reply = self._complete(prompt, cached=len(shared), **how) if again else again
             if reply:
                 return reply
-            self._held = None
+            self._cached_prefix = None
         raise OutOfResource(
             f"the server at {self._model.address} lost its cached prompt: another program is using it",
             hint="wait until it is free, or start it with --parallel 1 for this run; then run the same command again",
@@ -249,7 +250,7 @@ class ServerEngine(DecodingEngine):
             self._seconds_waited += perf_counter() - started
         made = self._connection.made
         if made != self._compared:
-            self._held = None
+            self._cached_prefix = None
             now = read_model(self._connection)
             if now != self._model:
                 raise OutOfResource(
@@ -266,17 +267,17 @@ class ServerEngine(DecodingEngine):
             return OutOfResource(f"{where} failed: {error.said}", hint="see its log, and run the command again")
         return SampleError(f"{where} has no room for the prompt: {error.said}") if "context" in error.said else error
 
-    def _can_go_back(self) -> bool:
+    def _can_reuse_prefixes(self) -> bool:
         """Return whether the server gives the same bits after each return to a shared prefix."""
         tokens = tuple(self._tokenize(_TRIAL))
-        shared, own, wanted = tokens[:-_TRIAL_OWN], tokens[-_TRIAL_OWN:], tokens[:2]
+        shared, suffix, wanted = tokens[:-_TRIAL_SUFFIX], tokens[-_TRIAL_SUFFIX:], tokens[:2]
         self._log_probabilities((), tokens, wanted)
         try:
-            first, *others = [self._log_probabilities(shared, own, wanted) for _ in range(_TRIES)]
+            first, *others = [self._log_probabilities(shared, suffix, wanted) for _ in range(_TRIES)]
         except OutOfResource:
             return False
         finally:
-            self._held = None
+            self._cached_prefix = None
         return bool(shared) and all(trial == first for trial in others)
 
     def _open_vocabulary(self) -> Vocabulary:
@@ -309,7 +310,7 @@ class ServerEngine(DecodingEngine):
                 if (token in control or _MARKUP.fullmatch(piece.strip()))
                 and is_reserved(piece, control=token in control)
             },
-            bytes_alone={piece: token for token, piece in enumerate(pieces) if len(piece) == 1},
+            byte_tokens={piece: token for token, piece in enumerate(pieces) if len(piece) == 1},
             bos=begins[0] if begins else -1,
             eos=ends[0] if len(ends) == 1 else -1,
             begin=begins[0] if begins else None,
