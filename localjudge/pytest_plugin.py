@@ -146,7 +146,7 @@ def assert_score(
         __tracebackhide__ = True
         from localjudge.errors import InputError
         from localjudge.record.result_rows import score_rows, verdict_rows
-        from localjudge.report.export import explained
+        from localjudge.report.sample import outcome_of
         from localjudge.types import Sample
         from localjudge.words import printable
 
@@ -161,7 +161,7 @@ def assert_score(
         if score.score is None or not at_least <= score.score <= at_most:
             bad = 1 if score.score is not None and score.score > at_most else 0
             sentences = _sentences([verdict for verdict in verdict_rows(evaluated) if verdict.label == bad])
-            head = printable(f"{score.sample_id}: {metric} {explained(score)}")
+            head = printable(f"{score.sample_id}: {metric} {outcome_of(score)}")
             decided = f"  a verdict is 1 at {judge.settings.threshold_of(metric):g} or above"
             where = f"; the run will be in {session.directory}" if session.directory else ""
             lines = [f"{head}, expected {at_least:g} to {at_most:g}", *sentences, f"{decided}{where}"]

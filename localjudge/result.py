@@ -222,14 +222,14 @@ class Run(record.Run):
         """Write the results for another program and return the path.
 
         format: "jsonl", "csv" or "parquet", of `rows` "scores", "verdicts" or "samples", with `texts` and your
-        `columns` if wanted; "ragas", "ragas-csv", "ragas-parquet" or "inspect". None chooses by the file extension.
+        `columns` if wanted. None chooses by the file extension.
 
         Raises InputError for data that the run lacks.
         """
         path = Path(file).expanduser()
         name = cast(Format, format or path.suffix.removeprefix("."))
         if name not in get_args(Format):
-            hint = f"name one: format={get_args(Format)[-3]!r}"
+            hint = f"name one: format={get_args(Format)[0]!r}"
             raise InputError(f"{path.name} does not say in which format", hint=hint)
         write_output(path, exported_parts(self, name, rows, texts=texts, columns=columns))
         return path

@@ -119,7 +119,7 @@ def report_command(directory: Path, out: Path | None, title: str | None, as_json
     return ExitCode.DONE if result.passed else ExitCode.GATE_MISSED
 
 
-_rows = "One row per sample and metric, per judged unit, or per sample (for jsonl, csv, parquet)."
+_rows = "One row per sample and metric, per judged unit, or per sample."
 
 
 @cli.command("export", "localjudge export runs/data-3f9a1c2e --format csv --out scores.csv")
@@ -135,14 +135,9 @@ def export_command(
 ) -> None:
     """Write the results of a run for another program. FILE is written atomically, and only you can read it.
 
-    ragas, ragas-csv, ragas-parquet: one row per sample with its texts and a column per metric, as in ragas (ragas is
-    JSON lines).
-
-    inspect: scores for a log of inspect, for its precomputed_scores("FILE.jsonl").
-
-    jsonl, csv, parquet: the rows chosen by --rows; the CSV is safe in spreadsheets.
+    The CSV is safe in spreadsheets.
     """
-    if as_format.endswith("parquet") and out is None and sys.stdout.isatty():
+    if as_format == "parquet" and out is None and sys.stdout.isatty():
         raise InputError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
     parts = exported_parts(Run.open(directory), as_format, rows, **added)
     if out is None:

@@ -10,6 +10,7 @@ no reference. A score has a value for each metric, NaN with the reason if it is 
 its explanation, and all verdicts its metadata. The model is loaded with the first sample and closed with the scorer.
 """
 
+import math
 import weakref
 from collections.abc import Sequence
 from threading import Lock
@@ -25,8 +26,7 @@ from localjudge.metrics import Metric
 from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
 from localjudge.record.result_rows import Evaluation, score_rows, verdict_rows
-from localjudge.report.export import explained, inspect_value
-from localjudge.report.sample import line_of
+from localjudge.report.sample import line_of, outcome_of
 from localjudge.run.judges import DEFAULT_JUDGE
 
 
@@ -82,8 +82,8 @@ def localjudge_scorer(
 def _score(evaluations: Sequence[Evaluation], problems: Sequence[str]) -> Score:
     values, lines = {}, list(problems)
     for row, evaluation in zip(score_rows(evaluations), evaluations, strict=True):
-        values[row.metric] = inspect_value(row)
-        lines.append(f"{row.metric}: {explained(row)}")
+        values[row.metric] = math.nan if row.score is None else row.score
+        lines.append(f"{row.metric}: {outcome_of(row)}")
         bad = 1 if lower_is_better(row.metric) else 0
         lines += [line_of(verdict) for verdict in verdict_rows([evaluation]) if verdict.label in (bad, None)]
     verdicts = [vars(verdict) for verdict in verdict_rows(evaluations)]

@@ -1,19 +1,15 @@
 """Export a run's results to files and to data frames of pandas and polars.
 
-    ragas, ragas-csv, ragas-parquet   one row per sample, as in ragas's result: its texts, and a column for each metric
-    inspect                           {"id", "value": {metric: score or NaN}, "explanation"} for each sample
-    jsonl, csv, parquet, frames       scores, verdicts, or one row per sample with a column for each metric
+    jsonl, csv, parquet, frames   scores, verdicts, or one row per sample with a column for each metric
 
-A user column with a reserved name gets the prefix `data.`. A missing score is null in JSON and Parquet, NaN in pandas
-and inspect, and empty in CSV. Lists and objects in CSV and Parquet are JSON text, and so is a Parquet column with mixed
-types. For ragas, lists in CSV are Python literals, which it reads by `ast.literal_eval`. In CSV, text that looks like a
-formula gets an apostrophe.
+A user column with a reserved name gets the prefix `data.`. A missing score is null in JSON and Parquet, NaN in pandas,
+and empty in CSV. Lists and objects in CSV and Parquet are JSON text, and so is a Parquet column with mixed types. In
+CSV, text that looks like a formula gets an apostrophe.
 """
 
 import csv
 import io
 import json
-import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -28,7 +24,6 @@ from localjudge.dataset.samples import extras_text
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run
-from localjudge.report.sample import outcome_of
 from localjudge.types import CONTEXT_FIELDS, known_texts
 from localjudge.words import escape_formula
 
@@ -37,7 +32,7 @@ if TYPE_CHECKING:
     import polars
 
 Row = dict[str, Any]
-Format = Literal["ragas", "ragas-csv", "ragas-parquet", "inspect", "jsonl", "csv", "parquet"]
+Format = Literal["jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]
 ROWS_OF_GROUP = 65_536
 _LARGEST = 2**63
@@ -50,7 +45,6 @@ _TEXTS: dict[str, _Kind] = {
     "response": "text",
     "reference": "text",
 }
-"""Texts of a sample in ragas's order."""
 _KINDS: dict[str, _Kind] = {
     **dict.fromkeys(("index", "source_index", "start", "end", "label", "window", "position"), "whole"),
     **dict.fromkeys(("p_yes", "legal_mass", "score", "numerator", "denominator"), "number"),
@@ -230,51 +224,17 @@ def exported_parts(
     run: Run, as_format: Format, rows: Rows, *, texts: bool = False, columns: bool = False
 ) -> Iterator[bytes]:
     """Yield the exported file in parts. Raises InputError for missing data or a missing package."""
-    tool, _, encoding = as_format.rpartition("-")
-    if (texts or columns) and as_format.startswith(("ragas", "inspect")):
-        raise InputError(f"{as_format} has columns of its own", hint="texts and columns go with jsonl, csv, parquet")
-    match as_format:
-        case "inspect":
-            return (f"{json.dumps(record, ensure_ascii=False)}\n".encode() for record in _inspect_records(run))
-        case "ragas" | "ragas-csv" | "ragas-parquet":
-            names = [*_TEXTS, *run.summary.metrics]  # as in ragas's `EvaluationResult.to_pandas`
-            if all(sample.reference_contexts is None for sample in run.iter_samples()):
-                names.remove("reference_contexts")
-            table = table_of(run, "samples", texts=True).of(names)
-        case _:
-            table = table_of(run, rows, texts=texts, columns=columns)
-    if encoding == "csv":
-        return _csv(table, lists_as_json=not tool)
-    return _parquet(table) if encoding == "parquet" else (json_line(row).encode() for row in table.rows())
+    table = table_of(run, rows, texts=texts, columns=columns)
+    if as_format == "csv":
+        return _csv(table)
+    return _parquet(table) if as_format == "parquet" else (json_line(row).encode() for row in table.rows())
 
 
-def _inspect_records(run: Run) -> Iterator[Row]:
-    for (sample, scores), (_, extras) in zip(run.iter_scored_samples(), run.iter_extras(), strict=True):
-        rows = {metric: scores.get(metric) for metric in run.summary.metrics}
-        named: Row = {"id": sample.id}
-        epoch = extras.get("epoch")  # from the second on, the id that the sample has in the log is without it
-        if isinstance(epoch, int) and epoch > 1 and sample.id.endswith(ending := f"_epoch_{epoch}"):
-            named = {"id": sample.id.removesuffix(ending), "epoch": epoch}
-        yield {
-            **named,
-            "value": {metric: inspect_value(row) for metric, row in rows.items()},
-            "explanation": "\n".join(f"{metric}: {explained(row)}" for metric, row in rows.items()),
-        }
-
-
-def inspect_value(row: ScoreRow | None) -> float:
-    return math.nan if row is None or row.score is None else row.score
-
-
-def explained(row: ScoreRow | None) -> str:
-    return "not computed" if row is None else outcome_of(row)
-
-
-def _csv(table: FlatTable, *, lists_as_json: bool) -> Iterator[bytes]:
+def _csv(table: FlatTable) -> Iterator[bytes]:
     for cells in chain([table.kinds], (row.values() for row in table.rows())):
         text = io.StringIO(newline="")
         as_json = (_of_kind(cell, "text") if isinstance(cell, list | dict) else cell for cell in cells)
-        csv.writer(text).writerow(map(escape_formula, as_json if lists_as_json else cells))
+        csv.writer(text).writerow(map(escape_formula, as_json))
         yield text.getvalue().encode()
 
 

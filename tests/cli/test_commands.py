@@ -64,11 +64,11 @@ def test_reasons_of_missing_scores_are_in_every_view(tmp_path: Path, call: Call,
 
 
 def test_export_to_standard_output_and_to_a_file(directory: str, call: Call) -> None:
-    code, printed, errors = call("export", directory, "--format", "ragas")
+    code, printed, errors = call("export", directory, "--format", "jsonl")
     assert (code, errors) == (0, "")
-    said = json.loads(call("export", directory, "--format", "ragas", "--out", "out.jsonl", "--json")[1])
+    said = json.loads(call("export", directory, "--format", "jsonl", "--out", "out.jsonl", "--json")[1])
     assert Path("out.jsonl").read_text() == printed
-    assert said == {"file": "out.jsonl", "format": "ragas", "bytes": len(printed.encode())}
+    assert said == {"file": "out.jsonl", "format": "jsonl", "bytes": len(printed.encode())}
 
 
 def test_every_metric_is_listed_with_its_options(call: Call) -> None:

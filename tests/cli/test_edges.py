@@ -45,7 +45,7 @@ def test_every_file_is_private_under_any_umask(tmp_path: Path) -> None:
     run = ("run", DEMO, "--out", "run", "--metrics", "context_recall", "--gate", "context_recall>=0", "--quiet")
     for arguments in (
         (*run, "--junit", "gates.xml", "--markdown", "summary.md"),
-        ("export", "run", "--format", "ragas-csv", "--out", "ragas.csv"),
+        ("export", "run", "--format", "csv", "--out", "scores.csv"),
         ("label", "run", "--sample", "2", "--out", "sheet.csv"),
         ("calibrate", "labels.jsonl", "--out", "asked", "--quiet"),
     ):
@@ -55,5 +55,5 @@ def test_every_file_is_private_under_any_umask(tmp_path: Path) -> None:
     mine = ("labels.jsonl", "localjudge.toml")
     files = [file for file in tmp_path.rglob("*") if file.is_file() and file.name not in mine]
     modes = {str(file): stat.S_IMODE(file.stat().st_mode) for file in files}
-    assert {"gates.xml", "summary.md", "ragas.csv", "sheet.csv"} <= {Path(name).name for name in modes}
+    assert {"gates.xml", "summary.md", "scores.csv", "sheet.csv"} <= {Path(name).name for name in modes}
     assert set(modes.values()) == {0o600}, modes

@@ -92,7 +92,7 @@ def test_a_finished_run_stays_readable_while_it_is_repeated(tmp_path: Path) -> N
     assert [Run.open(tmp_path).summary] == summaries
 
 
-@pytest.mark.parametrize("read", [lambda run: exported(run, "ragas"), lambda run: compare(run, run)])
+@pytest.mark.parametrize("read", [lambda run: exported(run, "jsonl", texts=True), lambda run: compare(run, run)])
 def test_a_score_without_its_stored_sample_is_refused(directory: Path, read: Callable[[Run], object]) -> None:
     in_store(directory, "DELETE FROM sample WHERE id = 'c'")
     with pytest.raises(RunDirectoryError):

@@ -1,8 +1,6 @@
-import ast
 import csv
 import io
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,6 @@ import pytest
 from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.errors import InputError
 from localjudge.report.export import Format, Rows, plain_rows
 from localjudge.words import escape_formula
 from tests.report.whole_files import exported
@@ -24,63 +21,39 @@ def parquet_rows(content: bytes) -> list[dict[str, Any]]:
     return list(parquet.read_table(BufferReader(content)).to_pylist())
 
 
-RAGAS_FIELDS = ("user_input", "retrieved_contexts", "reference_contexts", "response", "reference")
-RAGAS_VALUES: list[list[Any]] = [
+FIELDS = ("user_input", "retrieved_contexts", "reference_contexts", "response", "reference")
+VALUES: list[list[Any]] = [
     ["a", '=1+1, "so"?', ['Rain\'s "wet".\nIt falls.', "Ünïcode 😀"], ["x"], "It rains.", "It rains. It is red."],
     ["b", "How?", [], None, "Two.", None],
     ["c", "What?", ["k"], ["y", "z"], None, "It fails."],
 ]
-RAGAS_ROWS = [dict(zip(("id", *RAGAS_FIELDS), values, strict=True)) for values in RAGAS_VALUES]
-RAGAS_COLUMNS = [*RAGAS_FIELDS, "context_recall", "faithfulness"]
-RAGAS_SCORES = [(0.5, 1.0), (None, 0.0), (None, None)]
+ROWS = [dict(zip(("id", *FIELDS), values, strict=True)) for values in VALUES]
+SCORES = [(0.5, 1.0), (None, 0.0), (None, None)]
 
 
 @pytest.fixture(scope="module")
-def ragas_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def wide_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Recall: a 1/2, b undefined, c failed. Faithfulness: a 1/1, b 0/1 without a context, c undefined."""
     engine = ScriptedEngine({"It rains.": 0.9, "It fails.": "it does not fit"}, default=0.1)
     metrics = ["context_recall", "faithfulness"]
-    return evaluate(RAGAS_ROWS, engine=engine, metrics=metrics, out=tmp_path_factory.mktemp("ragas"))
+    return evaluate(ROWS, engine=engine, metrics=metrics, out=tmp_path_factory.mktemp("wide"))
 
 
-def test_ragas_export_has_the_columns_of_ragas(ragas_run: Run) -> None:
-    """Columns in the order of ragas's `EvaluationResult.to_pandas`; a missing score is null.
-
-    Checked with ragas 0.4.3: `EvaluationDataset.from_jsonl(file).to_list()` and `EvaluationDataset.from_list` with the
-    rows of the Parquet file give the three samples back, without null fields.
-    """
-    assert parquet_rows(exported(ragas_run, "ragas-parquet")) == lines(exported(ragas_run, "ragas"))
-    table = lines(exported(ragas_run, "ragas"))
-    assert [list(row) for row in table] == [RAGAS_COLUMNS] * 3
-    texts = [{name: row[name] for name in row if name in RAGAS_FIELDS} for row in RAGAS_ROWS]
-    assert [{name: row[name] for name in RAGAS_FIELDS} for row in table] == texts
-    assert [(row["context_recall"], row["faithfulness"]) for row in table] == RAGAS_SCORES
+@pytest.mark.parametrize("as_format", ["jsonl", "parquet"])
+def test_a_row_per_sample_has_its_texts_and_a_score_per_metric(wide_run: Run, as_format: Format) -> None:
+    read = lines if as_format == "jsonl" else parquet_rows
+    table = read(exported(wide_run, as_format, "samples", texts=True))
+    assert [{name: row[name] for name in FIELDS} for row in table] == [dict(list(row.items())[1:]) for row in ROWS]
+    assert [(row["context_recall"], row["faithfulness"]) for row in table] == SCORES
 
 
-def test_ragas_reads_the_lists_of_the_csv(ragas_run: Run) -> None:
-    """Lists are Python literals, missing values are empty, and formula-like texts begin with an apostrophe.
-
-    Checked with ragas 0.4.3, which has no `from_csv`: the text columns equal `EvaluationDataset.to_csv` byte for byte,
-    and `EvaluationDataset.from_pandas` of the file, lists read by `ast.literal_eval`, gives the three samples back.
-    """
-    table = list(csv.DictReader(io.StringIO(exported(ragas_run, "ragas-csv").decode(), newline="")))
-    assert [list(row) for row in table] == [RAGAS_COLUMNS] * 3
-    for row, expected, scores in zip(table, RAGAS_ROWS, RAGAS_SCORES, strict=True):
-        for name in ("retrieved_contexts", "reference_contexts"):
-            assert (ast.literal_eval(row[name]) if row[name] else None) == expected[name]
-        assert [row[name] for name in ("user_input", "response", "reference")] == [
-            escape_formula(expected[name] or "") for name in ("user_input", "response", "reference")
-        ]
-        assert [row["context_recall"], row["faithfulness"]] == ["" if score is None else str(score) for score in scores]
-
-
-@pytest.mark.parametrize("as_format", ["csv", "ragas-csv"])
-def test_a_generic_csv_contains_no_formulas(tmp_path: Path, as_format: Format) -> None:
+@pytest.mark.parametrize("rows", ["scores", "samples"])
+def test_a_csv_contains_no_formulas(tmp_path: Path, rows: Rows) -> None:
     row = {"id": "=1+1", "user_input": "@SUM(A1)", "retrieved_contexts": ["=A1"], "reference": "+1", "response": "-1"}
     run = evaluate([row], out=tmp_path, engine=ScriptedEngine({}, default=0.9), metrics=["context_recall"])
-    cells = [cell for line in csv.reader(io.StringIO(exported(run, as_format).decode())) for cell in line]
+    cells = [cell for line in csv.reader(io.StringIO(exported(run, "csv", rows, texts=True).decode())) for cell in line]
     assert [cell for cell in cells if cell[:1] in tuple("=+-@")] == []
-    assert {"'=1+1", "'@SUM(A1)"} & set(cells)
+    assert {"'=1+1", "'@SUM(A1)"} <= set(cells)
 
 
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
@@ -99,14 +72,14 @@ def test_formula_like_cells_are_escaped(text: str) -> None:
 
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
 def test_parquet_row_groups_change_neither_rows_nor_types(
-    ragas_run: Run, rows: Rows, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    wide_run: Run, rows: Rows, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    whole = parquet.read_table(BufferReader(exported(ragas_run, "parquet", rows)))
+    whole = parquet.read_table(BufferReader(exported(wide_run, "parquet", rows)))
     monkeypatch.setattr("localjudge.report.export.ROWS_OF_GROUP", 1)
-    file = parquet.ParquetFile(BufferReader(exported(ragas_run, "parquet", rows)))
+    file = parquet.ParquetFile(BufferReader(exported(wide_run, "parquet", rows)))
     assert (file.num_row_groups, file.read()) == (len(whole), whole)
     nothing = [{"id": "n", "retrieved_contexts": ["x"], "reference": None, "response": None}]
-    metrics = list(ragas_run)
+    metrics = list(wide_run)
     empty = evaluate(nothing, engine=ScriptedEngine({}), metrics=metrics, out=tmp_path / "empty")
     assert parquet.read_schema(BufferReader(exported(empty, "parquet", rows))) == whole.schema
 
@@ -118,32 +91,6 @@ def test_verdicts_against_the_reference_and_against_contexts_share_a_column(tmp_
     table = parquet_rows(exported(run, "parquet", "verdicts"))
     assert [row["against"] for row in table] == ["reference", "0", "0"]
     assert [row["against"] for row in lines(exported(run, "jsonl", "verdicts"))] == ["reference", 0, 0]
-
-
-def test_inspect_export_has_every_metric_and_nan_for_missing(ragas_run: Run) -> None:
-    """Inspect would count null as 0, so missing scores are NaN; recall is 1 of 2 for `a`."""
-    first, second, third = lines(exported(ragas_run, "inspect"))
-    assert first == {
-        "id": "a",
-        "value": {"context_recall": 0.5, "faithfulness": 1.0},
-        "explanation": "context_recall: 1/2 = 0.500\nfaithfulness: 1/1 = 1.000",
-    }
-    assert math.isnan(second["value"]["context_recall"])
-    assert second["value"]["faithfulness"] == 0
-    assert second["explanation"].startswith("context_recall: undefined: ")
-    assert math.isnan(third["value"]["context_recall"])
-    assert third["explanation"].startswith("context_recall: failed: ")
-
-
-def test_a_sample_of_a_later_epoch_of_inspect_gets_its_id_and_the_epoch(tmp_path: Path) -> None:
-    """Only if the data also have the epoch: other ids may have the same end."""
-    rows = [
-        {"id": name, "response": "It rains.", "contexts": ["x"], "epoch": epoch}
-        for name, epoch in (("s", 1), ("s_epoch_2", 2), ("t_epoch_2", 1), ("u_epoch_2", None))
-    ]
-    run = evaluate(rows, engine=ScriptedEngine({}, default=0.9), metrics=["faithfulness"], out=tmp_path / "run")
-    named = [(row["id"], row.get("epoch")) for row in lines(exported(run, "inspect"))]
-    assert named == [("s", None), ("s", 2), ("t_epoch_2", None), ("u_epoch_2", None)]
 
 
 BOTH = {"texts": True, "columns": True}
@@ -207,9 +154,3 @@ def test_a_parquet_column_has_one_type(own_run: Run) -> None:
     assert [row["numbers"] for row in table] == [1.0, 0.5, None]
     assert [row["tags"] for row in table] == ['["x", "y"]', None, None]
     assert table[0]["retrieved_contexts"] == ["It rains.", "So."]
-
-
-@pytest.mark.parametrize("tool", ["ragas", "inspect"])
-def test_formats_of_a_tool_have_its_own_columns(own_run: Run, tool: Format) -> None:
-    with pytest.raises(InputError, match="has columns of its own"):
-        exported(own_run, tool, "scores", texts=True)
