@@ -2,7 +2,8 @@
 
     run = localjudge.evaluate(...)       run["faithfulness"].mean, run.to_pandas()
     run.compare(before), run.check(["faithfulness>=0.8"]), run.verify(), run.rescore(threshold=0.7)
-    run.report(), run.export("scores.csv"), run.label("sheet.csv"), run.read_labels("sheet.csv"), run.labels
+    run.report(), run.certificate("page.html"), run.export("scores.csv")
+    run.label("sheet.csv"), run.read_labels("sheet.csv"), run.labels
 
 The methods show progress on terminals, and tables in notebooks.
 """
@@ -31,6 +32,7 @@ from localjudge.progress import Progress, Silence
 from localjudge.record import run as record
 from localjudge.record.files import MetricSummary
 from localjudge.record.run import RunLike
+from localjudge.report.certificate import Certificate, write_certificate
 from localjudge.report.export import Format, Rows, exported_parts, pandas_frame, polars_frame
 from localjudge.report.html_page import write_report
 from localjudge.report.label_page import write_label_page
@@ -208,6 +210,15 @@ class Run(record.Run):
         before = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=before, undecided=undecided)
         return write_report(self, checked, before, out, title=title)
+
+    @check_arguments
+    def certificate(self, file: str | Path, *, title: str | None = None) -> Certificate:
+        """Write one printable page on the result, what was checked, and how others repeat the check, without texts.
+
+        Checks all files without asking the judge: call `verify` before. The returned `problems` list what was altered.
+        Raises InputError for an existing file that is no page of localjudge.
+        """
+        return write_certificate(self, file, title=title)
 
     @check_arguments
     def export(

@@ -16,10 +16,13 @@ from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.record.run import Run
 from localjudge.report import tables
+from localjudge.report.certificate import write_certificate
 from localjudge.report.export import Format, Rows, exported_parts
 from localjudge.report.html_page import write_report
 from localjudge.report.sample import find_sample, prompts_view, sample_view
+from localjudge.report.terminal import Table
 from localjudge.resources import write_output
+from localjudge.words import option_name
 
 
 @cli.command("show", "localjudge show runs/data-3f9a1c2e 2 --metrics context_recall")
@@ -98,15 +101,24 @@ def _show_sample(run: Run, name: str, names: Sequence[str] | None, prompts: bool
 @cli.gate_option
 @cli.option("Output", "--title", metavar="TEXT", help="Heading of the page.  [default: the names of the data files]")
 @cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")
+@cli.option("Output", "--certificate", type=cli.PATH, metavar="FILE", help="Write a certificate of one page instead.")
 @cli.json_option
-def report_command(directory: Path, out: Path | None, title: str | None, as_json: bool, **_: Any) -> int:
+def report_command(
+    directory: Path, out: Path | None, title: str | None, certificate: Path | None, as_json: bool, **_: Any
+) -> int:
     """Write RUN as one HTML page: findings, means, gates, all samples, and changes since a baseline.
 
     The page is one file that loads no other files and sends no data. It contains the texts of the run, and only you can
     read it. Replaces an earlier report, but no other file.
 
-    Exit code: 0 written; 3 written, but a gate failed; 1 the run cannot be opened or the page cannot be written.
+    A certificate states the result, what was checked, and how others repeat the check, without texts. It checks all
+    files of RUN, but does not ask the judge: run localjudge verify before.
+
+    Exit code: 0 written; 3 written, but a gate failed or the run was altered; 1 the run cannot be opened or the page
+    cannot be written.
     """
+    if certificate is not None:
+        return _certify(directory, certificate, title, as_json)
     checks, run = Checks(cli.typed_arguments()), Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
@@ -117,6 +129,16 @@ def report_command(directory: Path, out: Path | None, title: str | None, as_json
         lambda: views(result, page),
     )
     return ExitCode.DONE if result.passed else ExitCode.GATE_MISSED
+
+
+def _certify(directory: Path, file: Path, title: str | None, as_json: bool) -> int:
+    if others := cli.typed_arguments().keys() & {"baseline", "gates", "out"}:
+        hint = f"omit {option_name(min(others).removesuffix('s'))}, or write the report by another command"
+        raise InputError("--certificate writes no report", hint=hint)
+    path, problems = write_certificate(Run.open(directory, check=False), file, title=title)
+    lines = [f"certificate {path}", *(f"not to be quoted: {problem}" for problem in problems)]
+    cli.print_result(as_json, lambda: {"file": str(path), "problems": problems}, lambda: Table(notes=lines))
+    return ExitCode.GATE_MISSED if problems else ExitCode.DONE
 
 
 _rows = "One row per sample and metric, per judged unit, or per sample."

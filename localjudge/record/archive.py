@@ -14,6 +14,7 @@ from localjudge.record.directory import BY_HAND, MOST_BYTES_OF_VALUE, decoded_ob
 from localjudge.record.store import ALL_REQUESTS, PROMPT, RequestKeys, canonical_sha256, checked_json, reading, storable
 from localjudge.types import Answer, NoAnswer, Sample
 
+_UNANSWERED = NoAnswer(error="no answer is stored")
 _Row = TypeVar("_Row")
 
 
@@ -88,6 +89,18 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
 def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
     with reading(path) as reader:
         return reader.answers_by(keys)
+
+
+def answers_of_units(path: Path, samples: Iterable[str]) -> dict[tuple[str, str, int], list[Answer | NoAnswer]]:
+    """Return the stored answers about each unit of these samples, by sample, metric and position, in window order."""
+    query = "SELECT sample_id, metric, position, window, key FROM unit JOIN request ON id = request WHERE sample_id IN"
+    with reading(path) as reader:
+        rows = sorted(reader.rows_named(tuple[str, str, int, int, str], query, samples))
+        answers = reader.answers_by(key for *_, key in rows)
+    units: dict[tuple[str, str, int], list[Answer | NoAnswer]] = {}
+    for sample_id, metric, position, _, key in rows:
+        units.setdefault((sample_id, metric, position), []).append(answers.get(key, _UNANSWERED))
+    return units
 
 
 def altered_requests(path: Path, engine: Mapping[str, Any], shapes: Set[str]) -> int:

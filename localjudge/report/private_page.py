@@ -7,7 +7,8 @@ script, by sha256. `config` is ASCII JSON without `<`, so that user text cannot 
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,28 @@ from markupsafe import Markup
 
 from localjudge.errors import InputError
 from localjudge.record.directory import open_regular
-from localjudge.report.terminal import number
+from localjudge.report.translation import Words
 from localjudge.resources import write_output
 from localjudge.words import printable
 
 _FOLDER = Path(__file__).with_name("page")
-_BEGINNING = (
-    b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="localjudge">\n'
+_BEGINNING = re.compile(
+    rb'<!doctype html>\n<html lang="[a-z]{2}">\n<head>\n<meta charset="utf-8">\n'
+    rb'<meta name="generator" content="localjudge">\n'
 )
+_LETTERS_OF_BEGINNING = 200
 
 
-def page_parts(template: str, *, styles: Sequence[str], scripts: Sequence[str], **values: Any) -> Iterator[str]:
+def page_parts(
+    template: str,
+    *,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    config: Mapping[str, Any],
+    words: Words | None = None,
+    **values: Any,
+) -> Iterator[str]:
+    words = words or Words()
     style, script = (
         "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names) for names in (styles, scripts)
     )
@@ -39,14 +51,24 @@ def page_parts(template: str, *, styles: Sequence[str], scripts: Sequence[str], 
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters["number"] = number
+    environment.filters.update(number=words.number, tr=words.sentence, cut=_cut, begin=_begin)
     return environment.get_template(template).generate(
         **values,
+        t=words,
+        config={**config, "words": words.table} if words.table else config,
         version=version("localjudge"),
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
     )
+
+
+def _cut(text: str, letters: int = 48) -> str:
+    return text if len(text) <= letters else f"{text[:letters]}..."
+
+
+def _begin(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _policy(style: str, script: str) -> str:
@@ -64,6 +86,6 @@ def write_page(path: Path, parts: Iterable[str], *, kind: str) -> None:
         raise InputError(f"{path} is a directory", hint="name a file")
     if os.path.lexists(path):
         with open_regular(path) as file:
-            if file.read(len(_BEGINNING)) != _BEGINNING:
+            if not _BEGINNING.match(file.read(_LETTERS_OF_BEGINNING)):
                 raise InputError(f"{path} is not a {kind} of localjudge", hint="name another file")
     write_output(path, (part.encode() for part in parts))

@@ -209,8 +209,8 @@ class _Replay:
         samples = count_with_progress(run.iter_samples(), self.progress, "recomputing", run.summary.samples)
         sentences = self.settings.sentences
         evaluated = (evaluate_samples(block, self.metrics, sentences, self._verdicts_of) for block in blocks(samples))
-        files = _changed_rows(run.directory, evaluated, totals)
-        files[SUMMARY] = _changed_values(run.directory / SUMMARY, self._summary(totals))
+        files = changed_rows(run.directory, evaluated, totals)
+        files[SUMMARY] = changed_values(run.directory / SUMMARY, self._summary(totals))
         files[LABELS] = list(labels.problems)
         data = DataIdentity.of(fingerprint(run.iter_samples()), totals.samples, run.cluster_of, sampling.largest_draw)
         data_changes = tuple(differences(manifest.data, data))
@@ -270,7 +270,7 @@ class _Replay:
         return summary.model_copy(update={**thresholds, "stopped": manifest.environment.stopped})
 
 
-def _changed_rows(directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals) -> dict[str, list[str]]:
+def changed_rows(directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals) -> dict[str, list[str]]:
     changes: dict[str, list[str]] = {name: [] for name in ROW_FILES}
     rows = dict.fromkeys(ROW_FILES, 0)
     with ExitStack() as stack:
@@ -294,7 +294,7 @@ def _changed_rows(directory: Path, evaluated: Iterable[Sequence[Evaluation]], to
     return changes
 
 
-def _changed_values(path: Path, summary: Summary) -> list[str]:
+def changed_values(path: Path, summary: Summary) -> list[str]:
     """Return the names of values that differ in `summary.json` (`judge.caution`), "formatting" if only bytes differ."""
     try:
         with open_regular(path) as file:

@@ -57,6 +57,28 @@ def test_an_unwritable_report_is_refused(folder: Path, call: Call, arguments: tu
     assert not (folder / "new" / "report.html").exists()
 
 
+def test_a_certificate_is_written_instead_of_a_report(folder: Path, call: Call) -> None:
+    assert call("report", "new", "--certificate", "c.html") == (0, " certificate c.html\n", "")
+    assert "In an average right answer, about 100 % of the sentences" in (folder / "c.html").read_text()
+    assert not (folder / "new" / "report.html").exists()
+    code, _, errors = call("report", "new", "--certificate", "c.html", "--gate", "context_recall>=0.5")
+    assert (code, errors.splitlines()[0]) == (1, "localjudge: --certificate writes no report")
+    assert "omit --gate" in errors
+
+
+def test_the_certificate_of_an_altered_run_is_exit_code_3(folder: Path, call: Call) -> None:
+    scores = folder / "new" / "scores.jsonl"
+    scores.write_text(scores.read_text().replace('"score": 1.0', '"score": 0.9'))
+    code, output, _ = call("report", "new", "--certificate", "c.html", "--json")
+    said = json.loads(output)
+    problems = [
+        "scores.jsonl was changed: its sha256 differs from manifest.json",
+        "scores.jsonl does not follow from the verdicts (row 1)",
+    ]
+    assert (code, said) == (3, {"file": "c.html", "problems": problems})
+    assert f"<li><bdi>{problems[0]}</bdi></li>" in (folder / "c.html").read_text()
+
+
 def test_compare_gives_the_whole_comparison_as_json(folder: Path, call: Call) -> None:
     code, output, errors = call("compare", "old", "new", "--json", "--moved", "0")
     comparison = json.loads(output)

@@ -1,0 +1,87 @@
+"""Texts of pages in the reader's language. The English text is the key, as in gettext.
+
+    languages/de.toml    "Mean" = "Mittelwert"
+                         "{labels:n} of {total:n} labels" = "{labels} von {total} Labels"
+
+A sentence that another module composes is recognised by its key: `{x}` stays as it is (names and texts of users),
+`{x:n}` is a number, and `{x:t}` is translated, too. What has no entry stays English.
+"""
+
+import re
+import tomllib
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from markupsafe import Markup
+
+from localjudge.words import printable
+
+Language = Literal["en", "de", "fr", "es"]
+FOLDER = Path(__file__).with_name("languages")
+PLACEHOLDER = re.compile(r"\{(\w*)(?::([nt]))?\}")
+_NUMBER = r"[-+]?[0-9][0-9.,]*(?:e[-+]?[0-9]+)?"
+
+
+class Words:
+    """Texts of one language. `table` is empty for English."""
+
+    def __init__(self, language: Language = "en") -> None:
+        self.language = language
+        file = FOLDER / f"{language}.toml"
+        self.table: dict[str, str] = {} if language == "en" else tomllib.loads(file.read_text(encoding="utf-8"))
+        self.missing = set[str]()
+        self._signs = str.maketrans({sign: self.table.get(sign, sign) for sign in ".,"})
+
+    def __call__(self, text: str, **values: Any) -> Markup:
+        """Return our own text, which may contain markup, with escaped values."""
+        template = self._entry(text) if self.table else text
+        shown = {name: self.number(value) if type(value) is int else value for name, value in values.items()}
+        safe = {name: printable(value) if type(value) is str else value for name, value in shown.items()}
+        return Markup(template).format(**safe)
+
+    def sentence(self, text: str) -> str:
+        """Translate a sentence of another module."""
+        if not self.table or not text:
+            return text
+        return self._translated(text) or self._entry(text)
+
+    def number(self, value: float | None) -> str:
+        """Format a count as 1,234 and any other number as 0.708, with the signs of the language."""
+        text = "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+        return text.translate(self._signs)
+
+    def _entry(self, text: str) -> str:
+        if text not in self.table:
+            self.missing.add(text)
+        return self.table.get(text, text)
+
+    @cached_property
+    def _patterns(self) -> list[tuple[re.Pattern[str], dict[str, str], str]]:
+        """Keys with placeholders as expressions, the most literal first."""
+        keys = sorted(filter(PLACEHOLDER.search, self.table), key=lambda key: -len(PLACEHOLDER.sub("", key)))
+        return [_pattern(key, self.table[key]) for key in keys]
+
+    @lru_cache(maxsize=4096)  # noqa: B019 # lives as long as the page is written
+    def _translated(self, text: str) -> str | None:
+        if text in self.table:
+            return self.table[text]
+        for pattern, kinds, template in self._patterns:
+            if match := pattern.fullmatch(text):
+                values = {name: self._value(kinds[name], value) for name, value in match.groupdict().items()}
+                if None not in values.values():
+                    return template.format(**values)
+        parts = [self._translated(part) for part in text.split("; ")] if "; " in text else []
+        return "; ".join(filter(None, parts)) if parts and None not in parts else None
+
+    def _value(self, kind: str, value: str) -> str | None:
+        return value.translate(self._signs) if kind == "n" else self._translated(value) if kind == "t" else value
+
+
+def _pattern(key: str, template: str) -> tuple[re.Pattern[str], dict[str, str], str]:
+    parts, kinds, place = list[str](), dict[str, str](), 0
+    for match in PLACEHOLDER.finditer(key):
+        name, kinds[match[1]] = match[1], match[2] or ""
+        parts += [re.escape(key[place : match.start()]), f"(?P<{name}>{_NUMBER if match[2] == 'n' else '.+?'})"]
+        place = match.end()
+    return re.compile("".join([*parts, re.escape(key[place:])]), re.DOTALL), kinds, template

@@ -1,0 +1,120 @@
+"""The certificate states what was checked and no more."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge import InputError, Run
+from localjudge.record.label_rows import label_file
+from localjudge.record.run import file_sha256
+from localjudge.report.certificate import write_certificate
+from tests.analysis.conftest import label
+from tests.analysis.labelled_runs import run_of, same_judge
+from tests.conftest import ScriptedRun
+from tests.record.conftest import edited
+from tests.report.conftest import HOSTILE, PageReader
+
+WHEN = "2026-11-25T23:04:59+00:00"
+Text = Callable[..., str]
+
+
+@pytest.fixture
+def run(scripted_run: ScriptedRun) -> Run:
+    return label(run_of(scripted_run, "run", samples=30), n=40)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Text:
+
+    def written(run: Run, **how: Any) -> str:
+        path = write_certificate(run, tmp_path / "certificate.html", when=WHEN, **how).file
+        return " ".join(PageReader(path.read_text()).text.split())
+
+    return written
+
+
+def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: Text) -> None:
+    """30 samples of 1 to 3 sentences, 40 labels of ann, of which 30 count at this look."""
+    page = text(run, title="Help desk <autumn>")
+    corrected = run["context_recall"].corrected
+    assert corrected is not None
+    assert corrected.mean is not None
+    assert corrected.ci95 is not None
+    low, high = (f"{100 * end:.0f}" for end in corrected.ci95)
+    sentence = "In an average right answer, about {:.0f} % of the sentences are supported by the documents ({} to {})."
+    assert "localjudge certificate, written on 2026-11-25 at 23:04 UTC Help desk <autumn>" in page
+    assert sentence.format(100 * corrected.mean, low, high) in page
+    assert "context_recall: corrected by 30 of 40 labels" in page
+    assert f"in any order and format {run.manifest.data.sha256}" in page
+    assert f"{run.summary.signature} sha256 of manifest.json {file_sha256(run.directory / 'manifest.json')}" in page
+    assert "ann (40); labels from " in page
+    assert f"sha256 of the last row of labels.jsonl {label_file(run.directory).head}" in page
+    assert "localjudge verify run asks the judge again" in page
+    assert "localjudge report run --certificate again.html --title 'Help desk <autumn>' writes this page again" in page
+
+
+def test_a_certificate_states_what_the_last_verification_covered(run: Run, text: Text) -> None:
+    """Of 60 answers; then 5 of them; then 10 labels more; then another run in its place."""
+    assert "Not verified yet: the judge has not been asked again. The files of the run agree with each other." in text(
+        run
+    )
+    assert run.verify(engine=same_judge(run))
+    today = r"Verified on 20\d\d-\d\d-\d\d on [^:]*: "
+    whole = (
+        today + "the judge repeated 60 of 60 stored answers, every bit the same. The results have not changed since. R"
+    )
+    assert re.search(whole, text(run))
+    assert run.verify(engine=same_judge(run), sample=5)
+    assert re.search(today + "the judge repeated 5 of 60 stored answers", text(run))
+    label(run, n=50)
+    assert "10 of the 50 decisions in labels.jsonl were added later" in text(run)
+    edited("verification.json", '"manifest_sha256": "', '"manifest_sha256": "0')(run.directory)
+    assert "Not verified since the run changed" in text(run)
+
+
+def test_a_run_that_was_not_reproduced_has_no_result(run: Run, text: Text) -> None:
+    assert not run.verify(engine=type(same_judge(run))({}, default=0.4))
+    page = text(run)
+    assert "The last verification did not reproduce this run. Do not quote its results." in page
+    assert "In an average" not in page
+    assert "not yet" not in page
+
+
+def test_an_altered_run_has_no_result(run: Run, text: Text, tmp_path: Path) -> None:
+    assert run.verify(engine=same_judge(run))
+    edited("summary.json", '"mean": 0.', '"mean": 0.9')(run.directory)
+    certificate = write_certificate(Run.open(run.directory, check=False), tmp_path / "altered.html", when=WHEN)
+    page = PageReader(certificate.file.read_text()).text
+    assert certificate.problems[0] == "summary.json was changed: its sha256 differs from manifest.json"
+    assert page.index("This run was altered. Do not quote its results.") < page.index(certificate.problems[0])
+    assert not re.search("In an average|Verified|had the checksum", page)
+
+
+def test_equal_runs_have_equal_certificates_apart_from_the_date(run: Run, tmp_path: Path) -> None:
+    pages = [
+        write_certificate(run, tmp_path / f"{at}.html", when=f"2026-11-2{at}T00:00:00+00:00").file for at in (1, 2)
+    ]
+    first, second = (path.read_text() for path in pages)
+    assert first != second
+    assert first.replace("2026-11-21", "2026-11-22") == second
+    assert pages[0].stat().st_mode & 0o077 == 0
+
+
+def test_a_certificate_has_no_texts_and_replaces_no_other_file(run: Run, text: Text, tmp_path: Path) -> None:
+    assert "Fact 0 of sample" not in text(run)
+    other = tmp_path / "notes.html"
+    other.write_text("<p>mine")
+    with pytest.raises(InputError, match="is not a certificate of localjudge"):
+        run.certificate(other)
+    assert other.read_text() == "<p>mine"
+
+
+def test_hostile_names_are_text(scripted_run: ScriptedRun, tmp_path: Path) -> None:
+    run = label(run_of(scripted_run, "run", samples=30), n=40, labeller=" ".join(HOSTILE))
+    html = write_certificate(run, tmp_path / "page.html", title=" ".join(HOSTILE), when=WHEN).file.read_text()
+    assert {name for name, _ in PageReader(html).elements} & {"img", "svg", "b"} == set()
+    assert len(PageReader(html).raw) == 3
+    assert "\x1b" not in html

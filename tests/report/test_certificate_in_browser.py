@@ -1,0 +1,83 @@
+"""The certificate on paper and on screens, in Chromium."""
+
+import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+from localjudge import Run
+from localjudge.report.certificate import write_certificate
+from tests.analysis.conftest import JudgedRun, human_of, judged_run, label
+from tests.record.conftest import edited
+
+__all__ = ["judged_run"]
+pytestmark = pytest.mark.engine
+
+METRICS = ("context_recall", "context_relevancy", "context_relevancy_chunk", "answer_relevancy")
+MORE = ("faithfulness", "context_precision", "context_sufficiency")
+
+
+@pytest.fixture
+def large(judged_run: JudgedRun) -> Run:
+    """Eight metrics, eight data files and seven annotators who sometimes disagree, all with long names."""
+    run = judged_run(metrics=(*METRICS, *MORE))
+    for number in range(7):
+        name = f"Doctor Maximiliane Wolkenstein-Trostburg of the Department {number} of Internal Medicine"
+        say = partial(answer, number)
+        label(run, say, 60, name, metrics=["context_recall"] if number < 3 else None, again=number > 0)
+    sources = [f"/data/answers-of-the-help-desk-in-the-autumn-of-2026-part-{number}-of-8.jsonl" for number in range(8)]
+    return replace(run, manifest=run.manifest.with_environment(sources=sources))
+
+
+@pytest.fixture
+def certificate(large: Run, tmp_path: Path) -> Path:
+    file, problems = write_certificate(large, tmp_path / "page.html", title="Answers of the help desk " * 8)
+    assert problems == ()
+    return file
+
+
+def answer(number: int, text: str) -> int:
+    """Disagree on a few texts."""
+    return human_of(text) if "Fact" in text and len(text) % 9 != number else number % 2
+
+
+def pages_of(browser: Browser, path: Path) -> int:
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    paper = page.pdf(prefer_css_page_size=True)
+    page.close()
+    (size,) = set(re.findall(rb"/MediaBox \[0 0 ([0-9]+)[0-9.]* ([0-9]+)", paper))
+    assert size == (b"594", b"841")
+    return len(re.findall(rb"/Type /Page\b", paper))
+
+
+def test_a_large_certificate_is_one_page_of_a4(browser: Browser, large: Run, certificate: Path) -> None:
+    assert pages_of(browser, certificate) == 1
+    edited("scores.jsonl", '"score": ', '"score": 0')(large.directory)
+    assert pages_of(browser, write_certificate(Run.open(large.directory, check=False), certificate).file) == 1
+
+
+def test_two_pages_are_counted_as_two(browser: Browser, certificate: Path) -> None:
+    html = certificate.read_text().replace("</main>", f"{'<p>more</p>' * 60}</main>")
+    certificate.write_text(html)
+    assert pages_of(browser, certificate) == 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 380])
+def test_screens_of_any_size_show_it_without_violations(
+    browser: Browser, certificate: Path, scheme: str, width: int
+) -> None:
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(certificate.as_uri())
+    violations = Axe().run(page).response["violations"]
+    assert {rule["id"]: [node["html"] for node in rule["nodes"]] for rule in violations} == {}
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert said == []
+    page.close()
