@@ -91,8 +91,6 @@ def evaluate(
     budget: judge as many samples in random order as fit into a time: "90s", "30m", "2h".
     reuse: one or more runs of the same judge with answers to reuse.
 
-    cache: store and reuse the answers of all your runs in one private folder: True, or the maximum size in MiB (False).
-
     Prompts and sentences:
 
     language: language of the rules that split sentences, as a spaCy code ("en").

@@ -137,9 +137,9 @@ class Judge:
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
             part = judges.announce_judge(opened, planned.metrics, settings, Silence())
-            with judges.earlier_answers(opened, part, settings) as earlier:
-                judging = Blocks(opened, None, planned.metrics, settings, Silence(), earlier)
-                return [result for block in judging.evaluations(planned.dataset.samples) for result in block]
+            earlier = judges.earlier_answers(opened, part, settings)
+            judging = Blocks(opened, None, planned.metrics, settings, Silence(), earlier)
+            return [result for block in judging.evaluations(planned.dataset.samples) for result in block]
 
     def close(self) -> None:
         """Free the model after its current use. Does nothing in a forked process."""

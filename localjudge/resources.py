@@ -7,8 +7,6 @@ Result files of an interrupted run are parts in its locked directory (`record/di
 """
 
 import os
-import stat
-import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable
@@ -100,7 +98,6 @@ def unwritable(file: Path, error: OSError, *, hint: str) -> LocaljudgeError:
 
 
 _PACKAGE = Path(__file__).resolve().parent
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def bundled_file(folder: str, name: str) -> Path:
@@ -122,7 +119,7 @@ def criterion_files() -> dict[str, Path]:
 
 
 def state_directory() -> Path:
-    """Return the folder shared by commands (own models, checksums, self-checks, answers), which may not exist."""
+    """Return the folder shared by commands (own models, checksums, self-checks), which may not exist."""
     data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(os.environ.get("LOCALJUDGE_HOME") or f"{data_home}/localjudge").expanduser()
 
@@ -133,20 +130,6 @@ def make_private(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder} cannot be created: {error.strerror}", hint="set LOCALJUDGE_HOME") from error
-
-
-def require_private(folder: Path, others_could: str) -> None:
-    """Raise InputError for a folder that others can read or write, OSError for a missing one.
-
-    Windows has no such modes: a folder in the user's profile is private there.
-    """
-    facts = folder.lstat()
-    is_private = stat.S_ISDIR(facts.st_mode)
-    if sys.platform != "win32":
-        is_private = is_private and facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
-    if not is_private:
-        hint = f"if its content is yours, run chmod 700 {folder}, or delete it"
-        raise InputError(f"{folder} is not private: others could {others_could}", hint=hint)
 
 
 def remember(file: Path, text: str) -> None:

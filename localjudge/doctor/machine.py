@@ -152,8 +152,7 @@ def check_state_folder() -> HealthCheck:
     except OSError as error:
         finding = f"{folder} cannot be written ({error.strerror}): every command repeats checksums and self-checks"
         return warning("state folder", finding, "set LOCALJUDGE_HOME to a folder of your own", path=str(folder))
-    finding = f"{folder} is writable (to clear the answer cache, delete its answers/)"
-    return ok("state folder", finding, path=str(folder))
+    return ok("state folder", f"{folder} is writable", path=str(folder))
 
 
 def check_processor(settings: RunSettings) -> HealthCheck:

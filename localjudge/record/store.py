@@ -85,7 +85,7 @@ def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
     return _sha256(_CANONICAL.encode(value))
 
 
-DAMAGED = (sqlite3.Error, UnicodeDecodeError)
+_DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """Exceptions of SQLite for a damaged file."""
 _Value = TypeVar("_Value")
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
@@ -149,7 +149,7 @@ def reading(path: Path) -> Iterator[Reader]:
             connection.execute("PRAGMA query_only = ON")
             _check_version(connection, path)
             yield Reader(connection, path)
-    except DAMAGED as error:
+    except _DAMAGED as error:
         hint = "is it a run directory?"
         raise RunDirectoryError(f"{path} cannot be read: {excerpt(error)}", hint=hint) from error
 
@@ -213,7 +213,7 @@ CREATE VIEW verdict AS
     SELECT unit.sample_id, unit.metric, unit.position, unit.window, {PROMPT} AS prompt, answer.p_yes,
            answer.legal_mass, answer.raw, answer.reason, answer.error
     FROM unit JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request;
--- Answers that were not asked for here, and where they were taken from: the directory of another run, or `cache`.
+-- Answers that were not asked for here, and their origin: the directory of another run, or `an open judge`.
 CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);
 """
 # Equal samples are not written again, because a resumed run would double the size of its log.
@@ -351,7 +351,7 @@ class Store:
     def _translated_errors(self) -> Iterator[None]:
         try:
             yield
-        except DAMAGED as error:
+        except _DAMAGED as error:
             problem = f"{self._path}: {excerpt(error)}"
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
             if code in _OUT_OF_RESOURCE:

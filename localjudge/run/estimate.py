@@ -12,7 +12,7 @@ from typing import Any
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
 from localjudge.progress import Progress, count_with_progress
-from localjudge.record.cache import EarlierAnswers
+from localjudge.record.reuse import EarlierAnswers
 from localjudge.record.run import Run
 from localjudge.run import judges
 from localjudge.run.judges import JudgeName, OpenJudge
@@ -73,13 +73,13 @@ def estimate_plan(
     with judges.use_judge(judge, engine, settings, notes) as opened:
         report_data(planned, notes)
         part = judges.announce_judge(opened, metrics, settings, notes)
-        with judges.earlier_answers(opened, part, settings) as earlier:
-            counts = _count(planned, opened, earlier, notes)
-            aims: list[AimStatus] = []
-            if settings.by_scores:
-                notes.phase("judging the first samples")
-                judging = Blocks(opened, None, metrics, settings, notes, earlier)
-                aims = Stopping(planned, baseline).pilot(judging)
+        earlier = judges.earlier_answers(opened, part, settings)
+        counts = _count(planned, opened, earlier, notes)
+        aims: list[AimStatus] = []
+        if settings.by_scores:
+            notes.phase("judging the first samples")
+            judging = Blocks(opened, None, metrics, settings, notes, earlier)
+            aims = Stopping(planned, baseline).pilot(judging)
         requests, pace, seconds = counts.pop("first"), pace_of(opened, settings), None
         if requests:
             per_token = pace.seconds_per_token if pace else _seconds_per_token(opened.engine, requests, notes)

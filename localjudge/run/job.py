@@ -109,7 +109,7 @@ class _Job:
         plan, progress = self.plan, self.progress
         path = Path(os.path.expanduser(out or default_directory(plan, self.judge_part)))
         with ExitStack() as stack:
-            earlier = stack.enter_context(earlier_answers(self.judge, self.judge_part, plan.settings))
+            earlier = earlier_answers(self.judge, self.judge_part, plan.settings)
             directory = stack.enter_context(closing(RunDirectory(path)))
             if (existing := read_manifest(path)) is not None:
                 self._manifest([]).refuse_other_run(path, existing)

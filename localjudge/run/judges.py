@@ -1,7 +1,7 @@
 """Open a judge: a model with its prompt profile and engine."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +15,9 @@ from localjudge.local_models import FoundModel, models_of
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
 from localjudge.progress import Progress
-from localjudge.record.cache import DEFAULT_MIB, EarlierAnswers, OtherRun, open_cache
 from localjudge.record.differences import format_differences
 from localjudge.record.manifest import UNPROVED, EngineIdentity, JudgeIdentity
+from localjudge.record.reuse import EarlierAnswers, OtherRun
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
 from localjudge.words import numbered, option, option_name
@@ -144,21 +144,10 @@ def announce_judge(
     return part
 
 
-@contextmanager
-def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings) -> Iterator[list[EarlierAnswers]]:
-    """Open the sources of earlier answers: runs to reuse, the open judge's memory, the cache.
-
-    The cache takes no answers of a given engine or a model without a checksum.
-    """
-    with ExitStack() as stack:
-        earlier: list[EarlierAnswers] = [OtherRun(Path(name), part) for name in settings.reuse]
-        if judge.memory:
-            earlier.append(judge.memory)
-        proved = "model_sha256" in judge.engine.identity
-        mebibytes = DEFAULT_MIB if settings.cache is True else int(settings.cache)
-        if mebibytes and judge.source and proved and (cache := open_cache(part.answering, mebibytes)):
-            earlier.append(stack.enter_context(closing(cache)))
-        yield earlier
+def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings) -> list[EarlierAnswers]:
+    """Return the sources of earlier answers: runs to reuse, and the open judge's memory."""
+    runs = [OtherRun(Path(name), part) for name in settings.reuse]
+    return [*runs, judge.memory] if judge.memory else [*runs]
 
 
 def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:

@@ -19,8 +19,8 @@ from localjudge.judge.windows import Windows
 from localjudge.metrics import Metric, Sentences, Steps, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.progress import Progress
-from localjudge.record.cache import EarlierAnswers
 from localjudge.record.result_rows import Evaluation, JudgedUnit
+from localjudge.record.reuse import EarlierAnswers
 from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.run.judges import OpenJudge
 from localjudge.run.pace import Pace

@@ -23,7 +23,6 @@ class VerifyOptions(TypedDict, total=False):
 
 class _Answers(VerifyOptions, total=False):
     min_legal_mass: float | None
-    cache: bool | int | None
 
 
 class _Scoring(_Answers, total=False):

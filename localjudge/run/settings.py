@@ -30,7 +30,6 @@ from localjudge.types import Record, VerdictRule
 from localjudge.words import Setting, declare, option, option_name, suggestion
 
 ONE_HALF = 0.5
-_MOST_CACHE_MIB = 1 << 24
 
 
 class RunSettings(EngineSettings):
@@ -95,10 +94,6 @@ class RunSettings(EngineSettings):
         tuple[str, ...], Setting("Judge", metavar="RUN", names="read", data=True, rescorable=True, calibration=True)
     ] = ()
     """Reuse the answers of a run of the same judge (may be repeated)."""
-    cache: Annotated[bool | int, Setting(rescorable=True, calibration=True)] = Field(
-        default=False, ge=0, le=_MOST_CACHE_MIB, exclude=True
-    )
-    """Keep and reuse the answers of all your runs in one private folder: true, or how many MiB at most (1,024)."""
     limit: Annotated[int | None, Setting(data=True, part=True)] = Field(default=None, ge=1)
     """Use only the first N samples."""
     sample: Annotated[int | None, Setting("Data", data=True, part=True)] = Field(default=None, ge=1)

@@ -33,7 +33,7 @@ def test_a_full_output_device_is_exit_code_4() -> None:
 
 
 def test_every_file_is_private_under_any_umask(tmp_path: Path) -> None:
-    """Runs in shared directories, reports, exports, sheets, calibrations and the cache."""
+    """Runs in shared directories, reports, exports, sheets and calibrations."""
     (tmp_path / "run").mkdir(mode=0o755)
     labels = [
         {"context": f"Tower {n} is old.", "statement": text, "label": label}
@@ -41,7 +41,7 @@ def test_every_file_is_private_under_any_umask(tmp_path: Path) -> None:
         for text, label in ((f"Tower {n} is old.", 1), ("A ship sank.", 0))
     ]
     write_rows("labels.jsonl", *labels)
-    suite_here(cache=True, report=True)
+    suite_here(report=True)
     run = ("run", DEMO, "--out", "run", "--metrics", "context_recall", "--gate", "context_recall>=0", "--quiet")
     for arguments in (
         (*run, "--junit", "gates.xml", "--markdown", "summary.md"),

@@ -29,18 +29,6 @@ def test_impossible_options_are_refused(first: Path, call: Call) -> None:
         assert (code, option.strip("-") in errors or "faithfulness" in errors) == (1, True)
 
 
-def test_the_cache_of_a_suite_serves_every_run(call: Call) -> None:
-    suite_here(cache=True)
-    run = ("run", demo_file(), "--metrics", "context_recall")
-    assert "asked 10 verdicts" in call(*run)[2]
-    assert "asked 0 verdicts" in call(*run, "--threshold", "0.3")[2]
-    estimated = call(*run, "--dry-run", "--quiet")[1]
-    assert "10 of these questions (10 in cache); 0 remain" in " ".join(estimated.split())
-    suite_here()
-    assert "asked 10 verdicts" in call(*run, "--threshold", "0.4", "--out", "without")[2]
-    assert "cache" not in json.loads(Path("without/manifest.json").read_text())["environment"]["settings"]
-
-
 def test_rescore_takes_max_failed_from_the_suite(call: Call) -> None:
     """Other keys of the suite do not apply."""
     row = {"id": "a", "retrieved_contexts": ["word " * 2_000], "reference": "It rains. "}

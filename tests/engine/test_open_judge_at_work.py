@@ -154,18 +154,5 @@ def test_closed_judges_free_their_memory() -> None:
     assert float(finished("-c", MEMORY).stdout) < 5 * 11
 
 
-def test_scores_without_a_run_use_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
-    rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "It is in Ulm."}]
-    results = []
-    for _ in range(2):
-        with Judge.open("reference", threads=1, cache=True) as judge:
-            evaluations = judge.evaluations(rows, "faithfulness")
-            with judge.in_use() as opened:
-                results.append((evaluations, opened.engine.stats.unique_tokens))
-    assert results[0][0] == results[1][0]
-    assert results[0][1] > results[1][1] == 0
-
-
 if __name__ == "__main__":
     sys.stdout.write(json.dumps(stress(Path(sys.argv[-1]))))

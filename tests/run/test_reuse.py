@@ -1,5 +1,6 @@
 """Answers of other runs are reused exactly where they are valid."""
 
+import gc
 import shutil
 import sqlite3
 from contextlib import closing
@@ -161,3 +162,28 @@ def test_reuse_accepts_runs_and_directories(tmp_path: Path) -> None:
         assert again.manifest.environment.as_json["answers"]["reused"] == {str(run.directory): 5}
     with pytest.raises(InputError, match="reuse takes runs or their directories, got 3"):
         judged(tmp_path / "wrong", engine(), reuse=3)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_runs_close_all_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Part of the data (a second table), and a second run with the answers of the first.
+
+    Python 3.13 warns about open connections.
+    """
+    opened: list[sqlite3.Connection] = []
+    connect: Any = sqlite3.connect
+
+    def recorded(*place: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*place, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", recorded)
+    run = judged(tmp_path / "a", engine(), sample=2)
+    judged(tmp_path / "b", engine(), sample=2, reuse=tmp_path / "a")
+    run.verify(engine=engine())
+    assert len(run.samples) == 2
+    gc.collect()
+    assert opened
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")

@@ -21,7 +21,7 @@ from localjudge.run.settings import NOT_IN_FILES, checked
         ("mapping", {"reference": 3}, "mapping.reference must be a valid string, got 3"),
         ("cluster_by", "", "cluster_by: String should have at least 1 character, got ''"),
         ("thresold", 0.5, "there is no option 'thresold'\n  hint: did you mean threshold?"),
-        ("cache", 10**13, "cache must be at most 16777216, got 10000000000000"),
+        ("limit", 0, "limit must be at least 1, got 0"),
     ],
 )
 def test_an_invalid_value_is_named_with_its_option(name: str, value: Any, problem: str) -> None:
@@ -32,7 +32,7 @@ def test_an_invalid_value_is_named_with_its_option(name: str, value: Any, proble
 
 def test_allowed_hosts_are_not_stored() -> None:
     assert "gpu.example" not in checked({"allow_host": "gpu.example"}).model_dump_json()
-    assert {"allow_host", "cache"} == NOT_IN_FILES
+    assert {"allow_host"} == NOT_IN_FILES
 
 
 def test_abbreviations_are_stored_and_signed_by_content(tmp_path: Path) -> None:

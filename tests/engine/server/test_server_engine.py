@@ -11,7 +11,6 @@ import localjudge
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import InputError, ModelError, OutOfResource
-from localjudge.record.cache import cache_file
 from localjudge.run.judges import use_judge
 from localjudge.run.settings import RunSettings, settings_of
 from localjudge.run.verify import verify_run as verify
@@ -118,14 +117,6 @@ def test_two_models_of_one_name_are_two_judges(fake: FakeServer, engine: ServerE
     other.close()
     differing = {key for key in engine.identity if engine.identity[key] != other.identity[key]}
     assert len(differing) == 1, differing
-
-
-def test_answers_of_an_unidentified_model_are_not_cached(
-    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
-    evaluate(fake, tmp_path / "run", cache=True)
-    assert not cache_file().parent.exists()
 
 
 @pytest.mark.usefixtures("elsewhere")

@@ -1,0 +1,56 @@
+"""Reuse answers of another run. Errors are never reused.
+
+questions ──own store──> missing ──reuse=RUN──> missing ──engine──> answers
+                              └── copied into the own store, with their origin
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from localjudge.errors import InputError, MissingRun
+from localjudge.record.archive import stored_answers
+from localjudge.record.differences import differences, format_differences
+from localjudge.record.directory import STORE
+from localjudge.record.manifest import JudgeIdentity
+from localjudge.record.run import read_manifest
+from localjudge.types import Answer, NoAnswer
+
+
+class EarlierAnswers(Protocol):
+    """A source of answers. The manifest records its `name`."""
+
+    name: str
+
+    def answers_to(self, keys: Iterable[str]) -> Mapping[str, Answer]:
+        """Return the available answers by key."""
+
+    def keep(self, key: str, answer: Answer | NoAnswer) -> None:
+        """Store a new answer."""
+
+
+class OtherRun:
+    """Answers of another run, finished or not.
+
+    Raises RunDirectoryError if the run is missing or unreadable, InputError if its judge differs.
+    """
+
+    def __init__(self, directory: Path, judge: JudgeIdentity) -> None:
+        self.name = str(directory)
+        self._store = directory / STORE
+        manifest = read_manifest(directory)
+        if manifest is None:
+            raise MissingRun(f"{directory} contains no run", hint="name the directory of a run")
+        if changes := differences(manifest.judge.answering, judge.answering):
+            raise InputError(
+                f"the answers in {directory} are from another judge:{format_differences(changes)}",
+                hint="omit this run: all questions are then asked",
+            )
+        self.answers_to([])
+
+    def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
+        answers = stored_answers(self._store, keys)
+        return {key: answer for key, answer in answers.items() if isinstance(answer, Answer)}
+
+    def keep(self, key: str, answer: Answer | NoAnswer) -> None:
+        """Do nothing."""
