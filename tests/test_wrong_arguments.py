@@ -80,7 +80,7 @@ class Whole(Half):
         (lambda _: evaluate(metrics=[Own(required_fields=["response"])]), "required_fields must be a frozenset"),
         (lambda _: evaluate(metrics=[Own(name="Bad Name!")]), "its name must be one word, got 'Bad Name!'"),
         (lambda _: ScriptedEngine([1]), "a script maps texts"),  # type: ignore[arg-type]
-        (lambda _: evaluate(engine=ScriptedEngine({})), "the script holds no answer for 'It rains.'"),
+        (lambda _: evaluate(engine=ScriptedEngine({})), "the script contains no answer for 'It rains.'"),
         (lambda _: Judge.open(foo=1), "hint: the options are judge, engine"),  # type: ignore[call-arg]
         (lambda run: run.to_pandas("rows"), "rows cannot be 'rows'"),
         (lambda run: localjudge.merge(run, out="x"), "runs must be a list"),

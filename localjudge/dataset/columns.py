@@ -1,15 +1,15 @@
 """Map column names of other tools to our fields.
 
-The user's mapping has priority. Most columns are recognised by name. Some names have several meanings, and the other
-columns decide:
+The user's mapping has priority. Most columns are recognised by name. A few names are ambiguous, and the
+other columns decide their meaning:
 
-    context      ground truth next to retrieval_context (DeepEval), and next to expected_output without output;
-                 otherwise the retrieved context (Opik writes output, expected_output and context)
-    sample_id    the id if there is no column `id`; query_id if there is neither
-    data         the answer next to `query` and `documents` (Haystack's GeneratedAnswer)
-    outputs      the answer next to an expected answer (LangSmith's examples store the right answer)
+    context      the reference context if there is a column retrieval_context (DeepEval), or expected_output but no
+                 output; otherwise the retrieved context (Opik)
+    sample_id    the id if there is no column id; query_id if there is neither
+    data         the response if there are columns query and documents (Haystack's GeneratedAnswer)
+    outputs      the response if there is an expected answer; LangSmith's examples store the right answer here
 
-Names that may also contain labels, scores or ids (`target`, `docs`) are used only if no other column gives the field
+Columns that may also contain labels, scores or ids (`target`, `docs`) are used only if no other column has the field
 and their values look like text.
 """
 
@@ -67,29 +67,29 @@ LOOSE_NAMES = {
         """,
     }.items()
 }
-"""Names that may also contain labels, scores or ids."""
+"""Names of columns that may also contain labels, scores or ids."""
 
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
-"""Columns of ids -> the field of their contexts."""
+"""Columns of ids -> the contexts that they identify."""
 
 _ALL_NAMES = {name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names}
 _LOOSE = {name: field for field, names in LOOSE_NAMES.items() for name in names}
 _EXPECTED = frozenset({"expectations", "reference_outputs", "reference", "reference.answer", "reference.output"})
 _LETTER = re.compile(r"[^\W\d_]")
 _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
-"""Two words, or a letter of a script without spaces between words."""
+"""Two words, or a letter of a script that may have no spaces."""
 
 Resolved = dict[str, str]
 """Our field -> their column, or columns separated by commas."""
 
 
 def columns_of(resolved: Mapping[str, str]) -> set[str]:
-    """Return the mapped columns. A name with commas may be one column or several."""
+    """Return the mapped columns. A name with commas is returned whole and in parts."""
     return {name for column in resolved.values() for name in (column, *column.split(","))}
 
 
 def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
-    """Return whether the source has the column, or each column of a list for contexts or ids."""
+    """Return whether the source has the column or, for contexts and ids, every column in a list."""
     return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
 
 
@@ -121,7 +121,7 @@ class Survey:
         return name not in self._unread
 
     def unused(self, resolved: Resolved) -> tuple[str, ...]:
-        """Return the non-empty columns that are neither a field nor contain one."""
+        """Return the non-empty columns that no field is read from."""
         taken = columns_of(resolved)
         taken |= set(map(first_part, taken))
         return tuple(name for name, filled in self.columns.items() if filled and name not in taken)
@@ -146,7 +146,7 @@ def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved
             columns = candidates(field)
             if len(columns) > 1:
                 raise DataError(
-                    f"{source}: the columns {' and '.join(columns)} both give {field}",
+                    f"{source}: the columns {' and '.join(columns)} both match {field}",
                     hint=f"choose one: {option('mapping', {field: columns[0]})}",
                 )
             if columns:

@@ -4,22 +4,22 @@ The content determines the format. The file extension decides if the content is 
 
     PAR1                    Parquet                                                    needs pyarrow
     ARROW1, ff ff ff ff     an Arrow or Feather file; an Arrow stream (Hugging Face)   needs pyarrow
-    .csv .tsv               CSV: every value is text, and an empty cell is null; Excel's line `sep=;` names the
+    .csv .tsv               CSV: every value is text, and an empty cell is null; Excel's line `sep=;` sets the
                             delimiter, and the first record with text is the header
     [                       one JSON array
-    {                       lines, if the first line is complete (or the name ends in .jsonl), otherwise one object
-    anything else           lines, if the name says JSON; otherwise CSV
+    {                       JSON lines if the first line is complete or the name ends in .jsonl; otherwise one object
+    anything else           JSON lines if the name ends in .json or .jsonl; otherwise CSV
 
-CSV quotes are read strictly, because an unclosed quote would hide all rows after it. One object may contain all rows,
-under one of its names or as columns:
+CSV quotes are parsed strictly, because an unclosed quote would hide all later rows. One object may contain all rows,
+under a key or as columns:
 
-    {"results": [{"query": ...}, {"query": ...}]}           RAGChecker, and many others; a level deeper in promptfoo
+    {"results": [{"query": ...}, {"query": ...}]}           RAGChecker and others; one level deeper in promptfoo
     {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
     {"version": 2, "eval": {...}, "samples": [...]}         a log of inspect
-    {"experiment": {"items": [{"query": ...}]}}             anywhere, with a given path: experiment.items
+    {"experiment": {"items": [{"query": ...}]}}             anywhere, at a path from the user: experiment.items
 
-An object contains columns if its question or answer is a list, but not a conversation. A list in it contains its rows
-if the list's objects have known columns.
+An object contains columns if its question or answer is a list that is not a conversation. A list in it contains the
+rows if the list's objects have known columns.
 """
 
 import csv
@@ -66,7 +66,7 @@ def read(
 ) -> Iterator[RawRow | Problem]:
     """Yield the rows of a source; see `expand`. Raises DataError if unreadable, InputError if pyarrow is missing.
 
-    CSV `edited` in a spreadsheet may lack trailing empty cells, and its places also give the spreadsheet row.
+    CSV `edited` in a spreadsheet may lack trailing empty cells; its places include the row in the spreadsheet.
     """
     with source.open() as opened:
         for row in _rows(opened, PurePath(opened.name.lower().removesuffix(".gz")).suffix, edited):
@@ -131,7 +131,7 @@ class _BoundedLines:
         while line := self._stream.readline(self.room + 1):
             self.room -= len(line)
             if self.room < 0:
-                hint = "is it CSV, with a line end after each row, and is every quote closed?"
+                hint = "check that it is CSV, that each row ends with a line break and that every quote is closed"
                 raise DataError(f"{self._source} has a header or a row that is too large", hint=hint)
             yield line
 
@@ -167,7 +167,7 @@ def _read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
         place = Place(source, line=error.lineno if isinstance(error, json.JSONDecodeError) else None)
         raise DataError(
             f"{place} is not valid JSON: {reason(error)}",
-            hint="write one object, an array of objects, or one on each line",
+            hint="write one object, an array of objects, or one object per line",
         ) from error
     if isinstance(value, list):
         yield from _numbered(value, Place(source))
@@ -201,7 +201,7 @@ def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
     try:
         for number, row in enumerate(_rows_of_batches(batches_of(stream, source, size), at_once=1), 1):
             values = plain(row)
-            unpacked += 64 + len(repr(values))  # rows of nulls take no room in a file
+            unpacked += 64 + len(repr(values))  # rows of nulls take no space in a file
             check_expansion(source, size, unpacked)
             yield RawRow(Place(source, row=number), values)
     except (pyarrow.ArrowException, MemoryError) as error:  # a damaged length may ask for any amount of memory
@@ -211,7 +211,7 @@ def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
 
 
 def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
-    # The sizes of columns are not used, because pyarrow aborts on damaged ones.
+    # Column sizes are not read, because pyarrow aborts on damaged ones.
     from pyarrow import parquet  # type: ignore[import-untyped]
 
     table = parquet.ParquetFile(stream)
@@ -237,7 +237,7 @@ def _arrow_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
         views = [column for column in batch.columns if str(column.type) in {"string_view", "binary_view"}]
         viewed = sum(sum(memoryview(column.buffers()[1]).cast("i")[::4].tolist()) for column in views)
         check_expansion(source, size, batch.get_total_buffer_size() + viewed)
-        batch.validate(full=True)  # its offsets come from the file
+        batch.validate(full=True)  # its offsets come from an untrusted file
         yield batch
 
 
@@ -256,7 +256,7 @@ def _pyarrow_for(what: str) -> Any:
     return pyarrow
 
 
-_OF_CONTAINERS = {"data", "outputs", "request"}  # a field, or an object around the rows
+_OF_CONTAINERS = {"data", "outputs", "request"}  # names of a field, or of an object around the rows
 _TEXT_FIELDS = ("user_input", "response")
 _TEXTS = {name for field in _TEXT_FIELDS for name in ALIASES[field]} - _OF_CONTAINERS
 _FIELDS = (*ALIASES.items(), *LOOSE_NAMES.items())
@@ -264,7 +264,7 @@ _COLUMNS = {name for field, names in _FIELDS if field != "id" for name in names}
 
 
 def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
-    """Yield the rows in one object, or the object itself. `mapping` is the user's (ours -> theirs).
+    """Yield the rows inside one object, or the object itself. `mapping`: our field -> the user's column.
 
     Raises DataError for columns of different lengths, and for an object without `rows_path`.
     """
@@ -284,7 +284,7 @@ def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None
 
 def _row_of_log(row: RawRow | Problem) -> RawRow | Problem:
     if isinstance(row, RawRow) and isinstance(epoch := row.values.get("epoch"), int) and epoch > 1:
-        # The name of the sample's file in the log.
+        # The sample's file in the log has this name.
         return row._replace(values={**row.values, "id": f"{row.values.get('id')}_epoch_{epoch}"})
     return row
 
@@ -302,7 +302,7 @@ def _rows_under(row: RawRow, mapping: Mapping[str, str], path: str) -> Iterator[
 
 
 def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
-    """Return whether a text field is a list, or every value an object by row number (pandas)."""
+    """Return whether a text field is a list, or every value an object keyed by row number (pandas)."""
     questions = [values[name] for name in texts if name in values]
     if any(isinstance(value, list | tuple) and not last_turn(value) for value in questions):
         return True
@@ -327,7 +327,7 @@ def _rows_inside(values: Mapping[str, Any], columns: Iterable[str]) -> list[Any]
 
 
 def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
-    """Yield the rows of columns: lists, or objects by row number. Raises DataError for unequal lengths."""
+    """Yield the rows of columns: lists, or objects keyed by row number. Raises DataError for unequal lengths."""
     lists = {
         name: [*(column.values() if isinstance(column, Mapping) else column)]
         for name, column in values.items()
@@ -355,14 +355,14 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
         if len(data) > 1:
             names = [str(split) for split in data]
             raise InputError(
-                f"the data are {len(data)} splits: {', '.join(map(shown, names))}",
-                hint=f"give one of them: data[{names[0]!r}]",
+                f"the data contain {len(data)} splits: {', '.join(map(shown, names))}",
+                hint=f"pass one of them: data[{names[0]!r}]",
             )
         (data,) = data.values()
         return rows_of_table(data, name) or rows_of_iterable(data, name)
     if hasattr(data, "to_frame"):
         kind = type(data).__name__
-        raise InputError(f"the data are one column (a {kind})", hint="give the whole frame, or data.to_frame()")
+        raise InputError(f"the data are one column (a {kind})", hint="pass the whole frame, or data.to_frame()")
     if _is_pandas(data):
         check_column_names(map(str, data.columns), name)
         starts = range(0, len(data), _BATCH_ROWS)
@@ -386,7 +386,7 @@ def rows_of_iterable(data: Any, name: str) -> Rows:
     if hasattr(data, "test_cases") and hasattr(data, "goldens"):
         return lambda: data.test_cases or data.goldens
     raise InputError(
-        f"the data are of the type {type(data).__name__}", hint="give the name of a file, several, rows or a data frame"
+        f"the data have the unsupported type {type(data).__name__}", hint="pass names of files, rows or a data frame"
     )
 
 

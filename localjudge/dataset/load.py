@@ -70,15 +70,15 @@ class Dataset:
     unused: tuple[tuple[str, ...], ...]
     """Non-empty columns of each source that are not fields."""
     nothing: Mapping[str, Counter[str]]
-    """Counts of the words for missing values, by column."""
+    """Counts of placeholders for missing values, by column."""
     joined: int = 0
-    """Number of rows with one text that may contain several retrieved contexts."""
+    """Number of rows where one text may contain several retrieved contexts."""
     conversations: int = 0
     """Number of rows with a conversation as question; only its last turn was read."""
     skipped: int = 0
     problem_count: int = 0
     problems: tuple[str, ...] = ()
-    """One line for each of the first causes. `problem_count` counts all problems."""
+    """One line per cause, for the first causes. `problem_count` counts all."""
 
     @property
     def samples(self) -> Sequence[Sample]:
@@ -123,7 +123,7 @@ class Dataset:
         return self._where(lambda position, _: position in chosen)
 
     def draws(self, seed: int, group_of: Mapping[str, str] | None = None) -> list[list[int]]:
-        """Return the positions in the order of `draw`, in draws of one sample or one whole group."""
+        """Return the positions in the order of `draw`, one list per sample or per group."""
         groups: dict[bytes, list[int]] = {}
         for row in self.table.rows():
             name = row.id if group_of is None else group_of[row.id]
@@ -152,9 +152,9 @@ class Dataset:
             value = getattr(sample, field, None) if cell is MISSING else cell
             if not isinstance(value, Scalar) or str(value).startswith(UNKNOWN):
                 raise InputError(
-                    f"the column {shown(name)} holds {value if isinstance(value, str) else describe(value)}, "
-                    "not a text or a number",
-                    hint=f"a value inside an object is named with a dot: {shown(name)}.NAME",
+                    f"the column {shown(name)} contains {value if isinstance(value, str) else describe(value)}, "
+                    "not text or a number",
+                    hint=f"name a value inside an object with a dot: {shown(name)}.NAME",
                 )
             values.append(distinct.setdefault((type(value), value), value))
         if not exists:
@@ -176,9 +176,9 @@ def load(
 ) -> Dataset:
     """Read and check all rows of files (`-` is standard input; see `formats`), or of data in memory.
 
-    Data in memory are mappings or objects with names of any known tool, samples, a data frame, a table, or another
-    package's data set, called `name` in messages. A single mapping is columns (lists) or an object with rows. The other
-    arguments are as in `localjudge.evaluate` (`rows_path`: `rows`).
+    Data in memory, called `name` in messages, may be mappings or objects with the column names of any known tool,
+    samples, a data frame, a table, or another package's data set. A single mapping contains columns (lists) or rows.
+    Other arguments are as in `localjudge.evaluate` (`rows_path` is `rows` there).
 
     Raises DataError for unreadable data, invalid rows or no rows, InputError for a mapping without a match,
     OutOfResource if the temporary file does not fit.
@@ -251,11 +251,11 @@ def _build(
     for field in mapping.keys() - ALIASES.keys():
         form = option("mapping", {"FIELD": "COLUMN"})
         raise InputError(
-            f"the mapping {field}={mapping[field]} is not for a field of localjudge",
-            hint=f"{form} uses a column for one of {', '.join(ALIASES)}",
+            f"the mapping {field}={mapping[field]} does not begin with a field of localjudge",
+            hint=f"in {form}, FIELD is one of {', '.join(ALIASES)}",
         )
     if context_separator == "":
-        raise InputError("the context separator is empty", hint="give the text between two contexts: '|'")
+        raise InputError("the context separator is empty", hint="use the text between two contexts, such as '|'")
     sources = [_Source(name, rows, mapping, progress) for name, rows in tables]
     _check_mapped_columns_exist(sources, mapping)
     for source in sources:
@@ -284,7 +284,7 @@ def _build(
 
 
 class _Source:
-    """A source with its rows, readable repeatedly, and a survey of them."""
+    """A source with rows that can be read repeatedly, and a survey of its columns."""
 
     mapping: Resolved
     split: Split
@@ -302,7 +302,7 @@ class _Source:
                 self.survey.add(row.values)
 
     def rows(self) -> Iterator[RawRow | Problem]:
-        """Yield the rows, with the last turn of conversations, and parsed texts that the mapping reaches into."""
+        """Yield the rows. Conversations become their last turn, and texts that the mapping reaches into are parsed."""
         reached_into = {first_part(name) for name in columns_of(self._mapping) if reaches_inside(name)}
         for row in self._rows():
             if isinstance(row, Problem):
@@ -323,8 +323,8 @@ class _Source:
             columns = ", ".join(shown(str(column)) for column in islice(self.survey.columns, SHOWN)) or "none"
             such_as = option("mapping", {"user_input": "COLUMN"})
             raise DataError(
-                f"{self.name}: none of its columns is known (found: {columns})",
-                hint=f"map {', '.join(_FIELDS)}: {such_as}; or name the place of the rows: {option('rows', 'NAME')}",
+                f"{self.name}: no column has a known name (columns: {columns})",
+                hint=f"map {', '.join(_FIELDS)}: {such_as}; or say where the rows are: {option('rows', 'NAME')}",
             )
 
 

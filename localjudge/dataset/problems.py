@@ -1,7 +1,7 @@
 r"""Look up values in rows, describe them, and report problems of a row.
 
-A name with dots reaches into an object by key, into a list by index, or through all elements (null for an element
-without the key, unless all lack it). A column with exactly that name has priority.
+A name with dots reaches into objects by key and into lists by index; `[]` reaches into every element (null if one lacks
+the key, missing if all do). A column with exactly that name has priority.
 
     vars.query      answers.0.data      messages.-1.content      hits[].chunk_text
 
@@ -86,7 +86,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
-"""Raises ValueError (RepeatedKeyError, JSONDecodeError, a number of thousands of digits) and RecursionError."""
+"""Raises ValueError (RepeatedKeyError, JSONDecodeError, thousands of digits in a number) or RecursionError."""
 
 
 def reason(error: Exception) -> str:
@@ -96,9 +96,9 @@ def reason(error: Exception) -> str:
 
 
 UNKNOWN = "a value of the Python type "
-"""Start of the description of a value without JSON type."""
+"""Start of the description of a value that is not JSON."""
 _QUOTED = 40
-_LONG = 128  # bits of a whole number that is shown, and may be an id
+_LONG = 128  # most bits of an integer that is printed or used as an id
 
 
 def describe(value: Any) -> str:
@@ -210,8 +210,8 @@ def group_name(value: str | float | bool) -> str:
 
 
 Report = Callable[[str, str, str], None]
-"""Receives field, value and expected value of a problem."""
-DEEPEST = 64  # levels of values inside a context
+"""Called with the field of a problem, its value and what was expected."""
+DEEPEST = 64  # most levels of nesting inside a context
 _TO_UTF8 = " (to convert a file: iconv -f WINDOWS-1252 -t UTF-8)"
 
 
@@ -224,9 +224,9 @@ def check_text(value: Any, field: str, report: Report, expected: str = "text or 
 
 
 def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bool:
-    """Return whether the value can be written as JSON in Unicode, and report what cannot."""
+    """Return whether the value can be written as JSON in UTF-8, and report why not."""
     if depth > DEEPEST:
-        report(field, f"values nested more than {DEEPEST} deep", "fewer levels")
+        report(field, f"values nested more than {DEEPEST} levels deep", "fewer levels")
         return False
     match value:
         case str():
@@ -240,7 +240,7 @@ def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bo
         case None | int() | float():
             return True
         case _:
-            report(field, describe(value), "a value that JSON knows")
+            report(field, describe(value), "a JSON value")
             return False
 
 
@@ -251,7 +251,7 @@ def _lone_surrogate(text: str) -> str | None:
         half = text[error.start]
         if "\udc80" <= half <= "\udcff":
             return f"the byte 0x{ord(half) - 0xDC00:02X}, which is not UTF-8"
-        return f"half a character (U+{ord(half):04X}, at position {error.start})"
+        return f"half of a surrogate pair (U+{ord(half):04X}, at position {error.start})"
     return None
 
 

@@ -1,22 +1,22 @@
-"""Turn one row of foreign data into a sample, or list all its problems.
+"""Convert one row of any tool's data to a sample, or list all its problems.
 
     {"question": "...", "contexts": ["..."]}  ->  {"user_input": "...", "retrieved_contexts": [Context, ...]}
 
-A row with a null is valid. A placeholder for a missing value (`NaN`, `NULL`, `-`) becomes null and is counted. Contexts
-come in these shapes:
+Null values are valid. A placeholder for a missing value (`NaN`, `NULL`, `-`) becomes null and is counted. Contexts may
+have these shapes:
 
-    ["text", "text"]                                          a list of texts, or one text
-    '["text", "text"]'                                        a list in a cell, as JSON or as printed by Python or NumPy
+    ["text", "text"]                                          a list of texts; one text is also accepted
+    '["text", "text"]'                                        a list as text: JSON, or printed by Python or NumPy
     [{"text": "...", "id": "d1", "score": 0.7, "meta": {}}]   objects (Haystack, LangChain, RAGChecker)
-    [{"id": "d1"}, {"id": "d2", "score": 0.7}]                ids only: no context of the row has a text
-    [{"node": {"text": "...", "id_": "d1"}, "score": 0.7}]    LlamaIndex's nodes
-    [{"lc": 1, "kwargs": {"page_content": "..."}, ...}]       LangChain's documents, written by its `dumpd`
-    [["text", "text"]]                                        a list in a list: promptfoo would expand a plain one
-    {"title": ["...", "..."], "text": ["...", "..."]}         columns, as Hugging Face writes a list of objects
-    "first|second"                                            DeepEval's CSV and JSONL, which need a separator
+    [{"id": "d1"}, {"id": "d2", "score": 0.7}]                ids only, for all contexts of the row
+    [{"node": {"text": "...", "id_": "d1"}, "score": 0.7}]    LlamaIndex nodes
+    [{"lc": 1, "kwargs": {"page_content": "..."}, ...}]       LangChain documents from `dumpd`
+    [["text", "text"]]                                        a nested list: promptfoo expands plain ones
+    {"title": ["...", "..."], "text": ["...", "..."]}         columns: Hugging Face's form of a list of objects
+    "first|second"                                            joined texts of DeepEval's CSV and JSONL; need a separator
 
-Other keys of a context are stored in its `meta`. A conversation as question is replaced by its last turn: the last
-message of the user and the assistant's last reply to it.
+Other keys of a context go into its `meta`. If the question is a conversation, its last turn is used: the user's last
+message and the assistant's last reply to it.
 """
 
 import ast
@@ -65,7 +65,7 @@ NOTHING = {
     *("NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "None", "<NA>", "NA", "N/A", "n/a", "#N/A", "#N/A N/A"),
     *("#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "-", "\\N"),
 }
-"""Pandas' words for a missing value, `-`, `NaT` and `\\N` (databases). Not "none", which may be an answer."""
+"""Placeholders of pandas, plus `-`, `NaT` and `\\N` (databases). Not "none", which may be an answer."""
 
 
 class RawRow(NamedTuple):
@@ -74,13 +74,13 @@ class RawRow(NamedTuple):
     place: Place
     values: Mapping[str, Any]
     typed: bool = True  # False if every value is text (CSV)
-    conversation: bool = False  # replaced by its last turn
+    conversation: bool = False  # its question was a conversation, now its last turn
     whole: bool = False  # the only value of a JSON file, which may contain the rows
     literal: bool = False  # a sample: its texts are never placeholders
 
 
 class CheckedRow(NamedTuple):
-    """A row in our field names. `values` are arguments of `Sample` with contexts as objects; the id may be missing."""
+    """A row with our field names. `values` are arguments of `Sample`, with contexts as dicts; the id may be missing."""
 
     place: Place
     values: dict[str, Any]
@@ -113,7 +113,7 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
     values: dict[str, Any] = {"id": check_id(cells.get("id"), "id", report)}
     for field in ("user_input", "reference", "response"):
         cell = cells.get(field)
-        inside = f" (values inside are named with a dot: {option('mapping', {field: f'{resolved.get(field)}.NAME'})})"
+        inside = f" (name a value inside it with a dot: {option('mapping', {field: f'{resolved.get(field)}.NAME'})})"
         values[field] = check_text(cell, field, report, f"text or null{inside if isinstance(cell, Mapping) else ''}")
     for ids, field in ID_COLUMNS.items():
         contexts = _check_contexts(cells.get(field), field, report, resolved.get(field, field))
@@ -176,7 +176,7 @@ def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
     whole_list = _INDEX.sub("[]", column)  # "hits.0.text" is an element of "hits[].text"
     is_element = column not in row.values and whole_list != column and isinstance(values[0], str | Mapping)
     if is_element and isinstance(lookup(row.values, whole_list), list | tuple):
-        raise InputError(  # the other contexts would be missing without notice
+        raise InputError(  # the other contexts would be dropped silently
             f"{row.place}: {field}={column} uses one context of a list",
             hint=f"to use all of them: {option('mapping', {field: whole_list})}",
         )
@@ -233,7 +233,7 @@ _NODE = ("text", "id_", "metadata")  # keys of a LlamaIndex node
 
 
 def _check_contexts(value: Any, field: str, report: Report, column: str) -> list[dict[str, Any]] | None:
-    """Return arguments of `Context`. `column` is named in the hints of problems."""
+    """Return the arguments of each `Context`. Hints name the `column`."""
     match value:
         case None:
             return None
@@ -398,12 +398,12 @@ _OF_DEEPEVAL = ("additional_metadata", "custom_column_key_values", "expected_too
 
 
 def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
-    """Return a function that splits texts into contexts, without empty ones.
+    """Return a function that splits a text into its non-empty contexts.
 
-    Without a separator it raises DataError for `first|second` in a source with DeepEval's columns (4.3.1 writes lists
-    so), because one text would give another score.
+    Without a separator, it raises DataError for `first|second` in a source with DeepEval's columns: DeepEval 4.3.1
+    joins lists like this, and one text would get another score.
     """
-    of_deepeval = any(map(has, _OF_DEEPEVAL))  # in each of its files, and not in handwritten data
+    of_deepeval = any(map(has, _OF_DEEPEVAL))  # every DeepEval file has these columns, and handwritten data do not
 
     def split(value: Any, place: Place, column: str) -> Any:
         if isinstance(value, str) and separator is not None:
@@ -423,7 +423,7 @@ _MISSING = {"NAType", "NaTType"}  # names, so that pandas need not be imported
 
 
 def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
-    """Convert a Python value to a JSON value. Values of unknown types, and below `levels`, stay unchanged.
+    """Convert a Python value to a JSON value. Values of unknown types, and those below `levels`, stay unchanged.
 
     numpy array -> list      datetime -> "2024-05-01T12:00:00"      Decimal("0.5") -> "0.5"      Enum -> its value
     pydantic model, dataclass, named tuple -> object with its fields

@@ -112,7 +112,7 @@ class SampleTable:
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        weakref.finalize(self, self._database.close)  # Python 3.13 warns of one that is only forgotten
+        weakref.finalize(self, self._database.close)  # Python 3.13 warns about connections that are not closed
         for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
             self._database.execute(f"PRAGMA {setting}")
         self._database.execute(_TABLE)
@@ -271,7 +271,7 @@ def _jsonable(value: Any, levels: int) -> Any:
             pass
         case list() | Mapping():
             jsonable = describe(value)
-        case _:  # an interval, a period, a path: its text, unless it contains an address in memory
+        case _:  # an interval, a period, a path: its text, unless it contains a memory address
             text = str(value)
             jsonable = describe(value) if _ADDRESS.search(text) else _jsonable(text, 0)
     return jsonable

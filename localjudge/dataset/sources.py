@@ -1,4 +1,4 @@
-"""Open a file, a pipe or standard input, optionally gzipped, as often as needed.
+"""Open a file, a pipe or standard input, optionally gzipped, repeatedly.
 
 A source that can be read only once is copied to a temporary file. Text is UTF-8 or the encoding of its byte-order mark.
 Invalid bytes become lone surrogates (`surrogateescape`), so only their row has a problem.
@@ -21,8 +21,8 @@ from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 from localjudge.errors import DataError
 
 STDIN = "-"
-ALWAYS_UNPACKED = 64 * 2**20  # bytes that unpacked data, and one row of it, may always have
-_MOST_EXPANSION = 200  # growth of larger packed data; text grows 3 to 20 times
+ALWAYS_UNPACKED = 64 * 2**20  # bytes; smaller unpacked data and rows are always accepted
+_MOST_EXPANSION = 200  # most growth of larger data; text grows 3 to 20 times
 _HEAD_BYTES = 65_536
 _HOLE_BYTES = 4_096
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\r"})
@@ -40,7 +40,7 @@ _REFUSED = {
 }
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, which it begins with
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, because it begins with the same mark
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -48,7 +48,7 @@ _MARKS = {
 
 
 class OpenSource(NamedTuple):
-    """All bytes of open data, unpacked, and the first ones."""
+    """An open source: its unpacked bytes and their head."""
 
     name: str
     stream: BinaryIO
@@ -65,7 +65,7 @@ class OpenSource(NamedTuple):
         if self.encoding == "utf-8" and controls > _MOST_CONTROLS * len(self.head):
             raise DataError(
                 f"{self.name} is not text: {controls:,} of its first {len(self.head):,} bytes are control characters",
-                hint="name JSONL, JSON, CSV (in UTF-8), Parquet or Arrow",
+                hint="use JSONL, JSON, CSV (in UTF-8), Parquet or Arrow",
             )
         stream = io.BufferedReader(_CheckedStream(self.stream, self._refuse_hole), _HEAD_BYTES)
         yield io.TextIOWrapper(stream, encoding=self.encoding, errors=errors, newline=newline)
@@ -77,7 +77,7 @@ class OpenSource(NamedTuple):
 
 
 class Source:
-    """A file by its path, or standard input by `-`."""
+    """A file named by its path, or standard input (`-`)."""
 
     def __init__(self, name: str) -> None:
         self.name = shown_name(name)
@@ -149,13 +149,13 @@ def shown_name(name: str) -> str:
 
 
 def check_expansion(name: str, packed: int, unpacked: int, line: int = 0) -> None:
-    """Raise DataError for packed data with too much growth or too long a line."""
+    """Raise DataError if packed data grow too much or contain too long a line."""
     if unpacked > max(ALWAYS_UNPACKED, packed * _MOST_EXPANSION) or line > ALWAYS_UNPACKED:
         grows = f"unpacks to more than {_MOST_EXPANSION} times its size ({unpacked:,} bytes of {packed:,})"
         long = f"is packed and has a line of more than {ALWAYS_UNPACKED:,} bytes"
         raise DataError(
             f"{name} {long if line > ALWAYS_UNPACKED else grows}",
-            hint="check it before you trust it; unpacked files are read at any size",
+            hint="if you trust it, unpack it first: unpacked files may have any size",
         )
 
 
@@ -192,7 +192,7 @@ def _gunzipped(name: str, packed: BinaryIO) -> io.BufferedReader:
 
 
 class _CheckedStream(io.RawIOBase):
-    """Stream of blocks that `check` does not refuse."""
+    """Stream that passes each block to `check`."""
 
     def __init__(self, stream: BinaryIO, check: Callable[[bytes], None]) -> None:
         self._stream, self._check = stream, check

@@ -7,8 +7,8 @@
                }                     forced: known without a model call
 
 A position where every valid token begins a label ("1", "1}") is a verdict; other positions are free text of a reason,
-chosen greedily. A forced space before a verdict is left to the verdict's token if every label has one. Forced text is
-tokenised like user text because it may quote the user.
+chosen greedily. A forced space is left to the verdict's token if every label has a token with a leading space. Forced
+text is tokenised like user text because it may quote the user.
 """
 
 import json
@@ -73,7 +73,7 @@ class Choice(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Verdict from the logits. `label` is the value nearest to `p_yes`."""
+    """Verdict from the logits. `label` is the value nearest to `p_yes`, `legal_mass` the share of valid tokens."""
 
     label: float
     p_yes: float
@@ -136,7 +136,7 @@ class Constraints:
     ) -> Position:
         try:
             forced = matcher.compute_ff_bytes().decode()
-        except UnicodeDecodeError:  # within a character, of which the other bytes are chosen
+        except UnicodeDecodeError:  # inside a character; its other bytes are still to be chosen
             forced = ""
         if forced.endswith(" "):
             spaceless = forced.rstrip(" ")
@@ -193,7 +193,7 @@ def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
 
 
 def _label_masks(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
-    """Return masks (vocabulary,) of tokens that begin the literal of a label or start with it."""
+    """Return masks (vocabulary,) of tokens that begin the literal of a label or begin with it."""
     stripped = [piece.strip() for piece in pieces]
     carriers = {label: np.zeros(len(stripped), np.bool_) for _, label in sorted(literals, key=lambda pair: pair[1])}
     for literal, label in literals:
@@ -273,7 +273,7 @@ class ConstrainedAnswer:
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        """Tokens whose logits decide the next verdict, or none within a reason."""
+        """Tokens that decide the next verdict by their logits, or none within a reason."""
         choice = self._position.choice
         if choice is None or not choice.labels:
             return ()
@@ -293,7 +293,7 @@ class ConstrainedAnswer:
         if choice is None:
             raise ValueError("the answer is finished")
         if choice.labels:
-            # Read as if no reason followed, because other tokens may carry the label before one.
+            # Read as if no reason followed, because before a reason other tokens may express the label.
             reading = read(self._verdict_without_reason or choice, logits)
             self._verdict_without_reason = None
             self._readings.append(reading)
@@ -354,7 +354,7 @@ class TokenizedRequest(NamedTuple):
 
 
 class DecodingEngine(ABC):
-    """Base of engines: decode each answer separately, and equal ones once. Subclasses evaluate the tokens."""
+    """Base class of engines. Decodes equal requests once. Subclasses evaluate the tokens."""
 
     _larger_context: str  # hint for a request that does not fit
     _unique = _generated = 0
@@ -379,7 +379,7 @@ class DecodingEngine(ABC):
         return self._template.without_ends if self._template else None
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
-        """Tokenize a request. Raises SampleError for text that the model cannot be shown, ModelError for grammars."""
+        """Tokenize a request. Raises SampleError for unreadable text, ModelError for an unusable grammar."""
         nodes = [self._node(node) for node in request.path]
         if self._begin and nodes[0][:1] != self._begin:
             nodes[0] = self._begin + nodes[0]
@@ -416,7 +416,7 @@ class DecodingEngine(ABC):
     @property
     @abstractmethod
     def _evaluated(self) -> tuple[int, float]:
-        """Evaluated tokens and seconds."""
+        """Tokens and seconds."""
 
     @property
     def stats(self) -> EngineStats:

@@ -19,7 +19,7 @@ def machine() -> list[str]:
 
 
 def available_bytes() -> int | None:
-    """Return the least memory free in the machine, control group and address space."""
+    """Return the least free memory of machine, control group and address space."""
     group = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), "")
     free = (int(line.split()[1]) * 1024 for line in _lines("/proc/meminfo") if line.startswith("MemAvailable:"))
     bounds = (next(free, None) or _memory(), room_in_groups(group), room_in_address_space())
@@ -46,7 +46,7 @@ def room_in_address_space() -> int | None:
 
 
 def room_in_groups(group: str) -> int | None:
-    """Return the least room of a control group (version 2) and its parents."""
+    """Return the least free memory of a control group (version 2) and its parents."""
     here = _CGROUPS / group.lstrip("/")
     folders = [folder for folder in (here, *here.parents) if folder.is_relative_to(_CGROUPS)]
     return min((room for room in map(_room, folders) if room is not None), default=None)

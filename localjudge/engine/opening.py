@@ -57,7 +57,7 @@ def open_engine(
     from localjudge.engine.server.server_engine import open_server
 
     if not isinstance(model, ServedModel):
-        raise TypeError(f"{model!r} is neither a file nor a server's")
+        raise TypeError(f"{model!r} is neither a model file nor a served model")
     return open_server(model, settings, begin_of_text=begin_of_text)
 
 

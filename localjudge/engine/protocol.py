@@ -2,7 +2,7 @@
 
     engine.answers([request, ...]) -> (index, Answer | NoAnswer), ...      in any order
 
-An answer is a pure function of `engine.identity` and its request, so it may be stored and reused under both keys.
+An answer is a pure function of `engine.identity` and its request, so it may be stored under both.
 `check_engine` (tests/engine/contract.py) tests an engine.
 """
 
@@ -24,7 +24,7 @@ _NOT_A_NUMBER: dict[type, Literal["int_type", "float_type", "bool_type"]] = {
 
 
 class EngineSettings(Record):
-    """Engine options. Only the ones above `threads` can change numbers and belong to the engine's identity."""
+    """Engine options. Only `n_ctx` and `gpu_layers` can change numbers, and are part of the engine's identity."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -45,7 +45,7 @@ class EngineSettings(Record):
     @field_validator("*", mode="before")
     @classmethod
     def _number(cls, value: object, field: ValidationInfo) -> object:
-        """Refuse digits as text, truth values, and 1.0 for a whole number."""
+        """Refuse numbers as text, booleans, and floats for integers."""
         kind = cls.model_fields[str(field.field_name)].annotation
         kinds = {kind, *get_args(kind)}
         for number, error in _NOT_A_NUMBER.items():
@@ -61,7 +61,7 @@ class EngineSettings(Record):
 
     @property
     def used_threads(self) -> int:
-        """Number of processor threads of an engine."""
+        """Number of processor threads to use."""
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return self.threads or usable
 
@@ -81,14 +81,14 @@ class EngineStats(Record):
 
 @runtime_checkable
 class Engine(Protocol):
-    """Answer requests, with a model in memory until it is closed. Only `answers` runs it."""
+    """A model in memory that answers requests until closed. Only `answers` runs it."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """JSON values of everything that can change an answer: model, library builds, processor type, settings.
+        """Everything that can change an answer, in JSON values: model, library builds, processor type, settings.
 
         `engine` is the type of engine. Results show `model_sha256`, `model_size` (bytes) and `quantisation`, or the
-        name `model` of a model with unknown bytes.
+        name `model` if the bytes are unknown.
         """
 
     @property
@@ -104,13 +104,13 @@ class Engine(Protocol):
         """Maximum number of tokens. A longer request gets a `NoAnswer`."""
 
     def length(self, request: VerdictRequest) -> int:
-        """Return the tokens of prompt and longest answer. Raises SampleError for text that cannot be shown."""
+        """Return the tokens of prompt and longest answer. Raises SampleError for unreadable text."""
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """Return the tokens to evaluate before the first decisions, without requests that cannot be shown."""
+        """Return the tokens to evaluate before the first decisions, without unreadable requests."""
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer every request once, in any order. Yields its index and its answer at once.
+        """Answer every request once, in any order. Yields each index and answer immediately.
 
         A problem with one request becomes its `NoAnswer`. Raises ModelError for a problem with all requests, or
         OutOfResource if a later attempt may succeed.
@@ -146,7 +146,7 @@ class DescribedEngine(Protocol):
 
 
 class NamedModel(Protocol):
-    """Model before opening: a file, or one behind a server."""
+    """Model before it is opened: a file or a server's model."""
 
     @property
     def source(self) -> str:

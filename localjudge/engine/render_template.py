@@ -3,8 +3,8 @@
     standard input     {"template": text, "conversations": [variables, ...], "now": date, "limits": {...}}
     standard output    {"reads": names, "prompts": [{"text": prompt} or {"error": message}, ...]}
 
-Jinja's sandbox blocks files and Python internals, but not a text of a gigabyte. So the system limits processor time and
-memory. Without imports from localjudge the process starts in a tenth of a second.
+Jinja's sandbox blocks files and Python internals, but not a gigabyte of output, so the system limits processor time and
+memory. Without imports from localjudge, the process starts in a tenth of a second.
 """
 
 import json
@@ -44,13 +44,13 @@ def _reply(template: str, conversations: list[dict[str, Any]], now: str, most_ch
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
     environment.globals |= {"raise_exception": _refuse, "strftime_now": datetime.fromisoformat(now).strftime}
-    # Without the HTML escapes of Jinja's filter, like the makers of templates.
+    # Without the HTML escapes of Jinja's own filter, as authors of templates expect.
     environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
     prompts = [_prompt(environment, template, variables, most_characters) for variables in conversations]
     try:
         reads = sorted(meta.find_undeclared_variables(environment.parse(template)))
     except (TemplateError, RecursionError):
-        reads = None  # every prompt holds the error
+        reads = None  # every prompt contains the error
     return {"reads": reads, "prompts": prompts}
 
 

@@ -2,9 +2,9 @@
 
     ScriptedEngine({"Paris is in France.": 0.97, "It rains.": 0.02}, default=0.5)
 
-A script, or a function of the request, gives the probability of label 1 for its last user text (the statement, sentence
-or chunk), an error message, an `Answer` or a `NoAnswer`. A function without source code is identified by its qualified
-name, so after a change, stored answers are outdated.
+A script maps the last user text of a request (the statement, sentence or chunk), or is a function of the request. It
+gives the probability of label 1, an error message, an `Answer` or a `NoAnswer`. A function without source code is
+identified by its name, so its stored answers are reused even after a change.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ def unit_text(request: VerdictRequest) -> str:
 class ScriptedEngine:
     """Answer from a mapping of unit texts, or a function of the request. One code point counts as one token.
 
-    Raises InputError for a unit without answer and for a wrong answer. `remember=False` leaves `asked` empty.
+    Raises InputError for a unit without an answer and for an invalid answer. `remember=False` leaves `asked` empty.
     """
 
     shares_prefixes = True
@@ -43,7 +43,7 @@ class ScriptedEngine:
     ) -> None:
         if not (callable(script) or isinstance(script, Mapping)):
             raise ArgumentTypeError(
-                f"a script maps texts to answers, got {script!r:.80}", hint="{'It rains.': 0.9}, or a function"
+                f"a script maps texts to answers, got {script!r:.80}", hint="pass {'It rains.': 0.9}, or a function"
             )
         self._remember = remember
         self._script = script
@@ -74,12 +74,12 @@ class ScriptedEngine:
 
     @property
     def name(self) -> str:
-        """Empty, without a model."""
+        """Empty."""
         return ""
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """None, without a model."""
+        """None."""
         return None
 
     @property
@@ -131,7 +131,7 @@ class ScriptedEngine:
             if text in self._script:
                 return self._script[text]
         if self._default is None:
-            raise InputError(f"the script holds no answer for {unit!r:.80}", hint="add it, or give a default")
+            raise InputError(f"the script contains no answer for {unit!r:.80}", hint="add it, or give a default")
         return self._default
 
     def close(self) -> None:

@@ -1,16 +1,16 @@
 """Tokenize prompts for one model and keep user text apart from control tokens.
 
     ours      may contain control tokens: `<|im_end|>` becomes one token
-    user's    never does: `<|im_end|>` becomes the tokens of its characters, and so does `[INST]` if it marks turns
+    user's    never does: `<|im_end|>` becomes the tokens of its characters, as does `[INST]` if it marks turns
 
 llama.cpp matches tokens of type USER_DEFINED in plain text even without `parse_special`. So user text is cut inside
 every literal of a control or user-defined token, and its parts are tokenised separately. Markers of older templates
-(`[INST]`, `### Response:`) are spelled by characters.
+(`[INST]`, `### Response:`) are tokenised by character.
 
 SentencePiece vocabularies put a space before every text, so each part is tokenised after an anchor, usually a newline,
 and the anchor's tokens are removed.
 
-A template is rendered without system message, with thinking off if possible and a fixed date.
+A template is rendered without a system message, with a fixed date and, if possible, thinking off.
 """
 
 import hashlib
@@ -93,7 +93,7 @@ class ChatTemplate(NamedTuple):
     ) -> "_Rendered":
         shared = {**_USUAL, **arguments, "bos_token": self.bos, "eos_token": self.eos}
         request = {
-            # Tags for the loss in training are not Jinja's.
+            # These tags mark text for the training loss. Jinja does not know them.
             "template": _GENERATION.sub(r"{#\1 \2#}", self.template),
             "conversations": [{**shared, "messages": messages} for messages in conversations],
             "now": "2025-01-01T00:00:00+00:00",
@@ -172,7 +172,7 @@ def is_reserved(literal: bytes, *, control: bool) -> bool:
 _SPACE_MARK = "▁".encode()
 _CONTINUATION_BYTE = 0b1000_0000  # of a character in UTF-8
 _ANCHORS = (b"\n", b".", b"a")
-_MOST_BYTES = 16 * 2**20  # llama.cpp takes 130 bytes of memory for one of the text, and ends the process without them
+_MOST_BYTES = 16 * 2**20  # llama.cpp needs 130 bytes of memory per byte of text, and without them ends the process
 
 
 class Vocabulary:

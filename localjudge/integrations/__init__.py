@@ -1,1 +1,1 @@
-"""localjudge inside other evaluators: one optional module each, which nothing else imports."""
+"""Use localjudge inside other evaluators. Each module is optional."""

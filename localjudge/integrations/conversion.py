@@ -1,10 +1,10 @@
-"""Turn questions of other programs into yes-or-no questions, and the answers back.
+"""Convert questions of other programs to yes-or-no questions, and their answers back.
 
-    which of these options?             one question for each; their P(yes), divided by their sum
-    which of these levels, from 0 on?   one for each but the lowest: is it this one or a higher one?
+    which of these options?             one question per option; each P(yes) is divided by their sum
+    which of these levels, from 0 on?   one question per level but 0: is it this one or a higher one?
 
 The second follows Frank and Hall (2001, A Simple Approach to Ordinal Classification). P(level >= k) cannot increase
-with k, so each is limited by the minimum before it:
+with k, so each is capped at the lowest before it:
 
     P(yes)             0.9   0.6   0.7        of "at least 1", "at least 2", "at least 3"
     level        0     1     2     3
@@ -28,7 +28,7 @@ JudgeLike = JudgeName | Judge
 
 
 def check_options(judge: JudgeLike, options: Mapping[str, Any]) -> None:
-    """Raise ArgumentTypeError for an unknown option, ArgumentValueError for one of an open judge."""
+    """Raise ArgumentTypeError for an unknown option, ArgumentValueError for any option if the judge is open."""
     names = signature(Judge.open).parameters
     for name in options:
         if name not in names:
@@ -77,7 +77,7 @@ def decisiveness(probabilities: Collection[float]) -> float:
 
 
 def words_and_item(instructions: Any) -> tuple[str, dict[str, Any]]:
-    """Return the question in the instructions, and by name the item that it is about."""
+    """Return the question in the instructions, and the fields of the item that it is about."""
     if isinstance(instructions, Mapping) and "question" in instructions:
         item = dict(instructions)
         return as_text(item.pop("question")), item
@@ -104,8 +104,8 @@ _FIELD_NAME = re.compile(r"`(\w+)`")
 def as_sample(words: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """Return the question and its row, or None unless it names an answer and only text fields.
 
-    Judges understand contexts, response and so on in tags far better than one text with all fields. Without the actual
-    answer, the expected one is judged.
+    Judges understand tagged fields far better than one text with all fields. Without the actual answer, the
+    expected one is judged.
     """
     field_names = set(_FIELD_NAME.findall(words))
     if not field_names <= _NAMES.keys() & fields.keys() or not field_names & {"actual_output", "expected_output"}:

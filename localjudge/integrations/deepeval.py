@@ -6,12 +6,12 @@
     metric.measure(test_case)
 
 (deepeval 4.3.) DeepEval asks a *System One* model typed questions about a test case and computes scores from the
-probabilities. Each is asked as yes-or-no questions (`conversion`) in DeepEval's words. They are criteria, so the judge
-must follow instructions.
+probabilities. Each becomes yes-or-no questions (`conversion`) in DeepEval's words. They are criteria, so the
+judge must follow instructions.
 
-Of the mode "hybrid", which also needs a language model, any judge can answer two kinds of verdicts: a `sentence` or
-`claim` with a `retrieval_context` is attributed, by its weakest sentence; a `node` with `input` and `expected_output`
-is useful or not.
+In the mode "hybrid", which also needs a language model, any judge can answer two kinds of questions: is a `sentence` or
+`claim` supported by a `retrieval_context` (by its weakest sentence), and is a `node` useful for an `input` and its
+`expected_output`?
 """
 
 import asyncio
@@ -97,7 +97,7 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
 
 
 def _questions(question: SystemOneQuestion, state: Any) -> list[_Question]:
-    """Return the yes-or-no questions for one of DeepEval, without the list that contains its item."""
+    """Return the yes-or-no questions for a DeepEval question, without the list that contains its item."""
     fields = dict(state) if isinstance(state, Mapping) else {"state": state}
     fields |= fields.pop("test_case", {})
     words, item = conversion.words_and_item(question.instructions)

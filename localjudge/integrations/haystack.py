@@ -87,7 +87,7 @@ class LocaljudgeEvaluator:
     def to_dict(self) -> dict[str, Any]:
         """Serialise the component. Raises InputError for an open judge or a metric object."""
         if isinstance(self.judge, Judge) or not all(isinstance(metric, str | Criterion) for metric in self.metrics):
-            raise ArgumentValueError("an open judge or a metric object cannot be written", hint="use their names")
+            raise ArgumentValueError("an open judge or a metric object cannot be serialised", hint="use their names")
         init = {"metrics": self.metrics, "judge": self.judge, **self.options}
         return default_to_dict(self, **_PLAIN.dump_python(init, mode="json", exclude_defaults=True))
 

@@ -5,9 +5,10 @@
     Task(dataset=..., solver=..., scorer=localjudge_scorer(["faithfulness"], judge="model.gguf"))
 
 (inspect_ai 0.3.) A sample's input is the question, its target the reference, its completion the response, and its
-metadata contain the retrieved texts or documents. Of a conversation the last turn counts; several different targets are
-no reference. A score has a value for each metric, NaN with the reason if it is missing; each sentence that missed is
-its explanation, and all verdicts its metadata. The model is loaded with the first sample and closed with the scorer.
+metadata contain the retrieved texts or documents. Only the last turn of a conversation is judged, and several different
+targets count as no reference. A score has one value per metric, or NaN if it is missing. Its explanation has the
+reasons and the sentences that lowered it, its metadata all verdicts. The model is loaded with the first sample and
+closed with the scorer.
 """
 
 import math
@@ -36,8 +37,8 @@ def localjudge_scorer(
 ) -> Scorer:
     """Score samples on localjudge's metrics, and on criteria.
 
-    metrics: names such as "faithfulness"; metric objects and criteria, which the log cannot name.
-    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`, which the log cannot name either.
+    metrics: names such as "faithfulness", or metric objects and criteria, which the log cannot record.
+    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`, which the log cannot record either.
     contexts: name of the retrieved texts in a sample's metadata.
     options: as in `localjudge.Judge.open`, such as `threshold`.
 

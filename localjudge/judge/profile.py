@@ -1,19 +1,19 @@
 r"""Prompt profiles: how a kind of model is asked, and which answers are valid.
 
-A profile is a folder: `profile.toml`, and one file per task with the prompt's nodes, root first. The end of a node is
-always a cut point, because cuts affect the logits.
+A profile is a folder: `profile.toml`, and one file per task with the prompt's nodes, root first. Prompts are always
+evaluated node by node, because the steps affect the logits.
 
     instructions | context ... | question | statement                attribution
     instructions | chunk | question                                  relevance of a chunk
     instructions, examples | context ... | question | statements     attribution of all statements in one answer
 
-Answers follow a JSON schema in `grammars/`, which Outlines turns into an expression without white space, or the format
-that a model was trained for:
+Answers follow a JSON schema in `grammars/`, which Outlines converts to a regular expression without white space, or the
+format that the model was trained for:
 
     {"properties": {"attributed": {"enum": [0, 1]}}}                    ->   \{"attributed":(0|1)\}
     form = "<score> {verdict} </score>",  labels = { yes = 0, no = 1 }   ->   <score> (yes|no) </score>
 
-All files are hashed together, except the tasks in `special/`, each hashed only if it is asked.
+All files are hashed together, but a task in `special/` separately, and only if it is asked.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from localjudge.types import Attribution, CustomQuestion, Grammar, Label, Record
 from localjudge.words import option, option_name
 
 COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
-"""Converts schemas to expressions. Installed by the same rule in `pyproject.toml`."""
+"""Converts schemas to regular expressions. `pyproject.toml` has the same rule."""
 JOINT = "attribution_joint"
 TASKS = frozenset(
     f"attribution {JOINT} relevance_chunk relevance_sentence usefulness sufficiency refusal criterion rubric".split()
@@ -121,7 +121,7 @@ class AnswerForm(Record):
         if len({label[:1] for label in self.labels}) < len(self.labels) or len(set(self.labels.values())) <= 1:
             raise ValueError("labels must begin with different characters, and stand for two values or more")
         if self.form.count(_VERDICT) != 1:
-            raise ValueError(f"the form of an answer shows {_VERDICT} once")
+            raise ValueError(f"the form of an answer must contain {_VERDICT} once")
         return self
 
     def grammar(self, name: str) -> Grammar:
@@ -186,7 +186,7 @@ class ReasonPrompt(Record):
 
 
 class TaskPrompt(Record):
-    """Prompt of one task. `template` has arguments of the chat template."""
+    """Prompt of one task. `template` has arguments for the chat template."""
 
     grammar: str | AnswerForm
     form: str = ""
@@ -206,7 +206,7 @@ class TaskPrompt(Record):
     @model_validator(mode="after")
     def _begins_a_message(self) -> Self:
         if self.is_conversation and not self.node[0].role:
-            raise ValueError("the first node has no role, and another has one")
+            raise ValueError("the first node must have a role if another node has one")
         if self.template and not self.is_conversation:
             raise ValueError("arguments of a chat template need nodes with roles")
         return self
@@ -215,8 +215,8 @@ class TaskPrompt(Record):
 class PromptProfile(Record):
     """Prompts for a kind of model, chosen if the model's metadata match a row of `made_for`.
 
-    `special` has the sha256 of each special task's file, `sha256` covers the others. Without `instructions` the model
-    reads only markers, so its prompts cannot be reworded.
+    `special` has the sha256 of each special task's file, `sha256` covers the others. Without `instructions`, the model
+    understands only fixed markers, so its prompts cannot be reworded.
     """
 
     name: str
@@ -238,7 +238,7 @@ class PromptProfile(Record):
     def _can_be_asked(self) -> Self:
         unknown = sorted(self.tasks.keys() - TASKS)
         if unknown:
-            raise ValueError(f"no task is called {', '.join(unknown)}; there are {', '.join(sorted(TASKS))}")
+            raise ValueError(f"no task is called {', '.join(unknown)}; the tasks are {', '.join(sorted(TASKS))}")
         if not self.chat and any(task.is_conversation for task in self.tasks.values()):
             raise ValueError("roles need chat = true")
         return self

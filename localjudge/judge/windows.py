@@ -3,9 +3,9 @@
     chunks      A  B  C  D  E             statement s
     windows    [A  B] [C] [D  E]          s is supported if any window supports it
 
-A window has as many whole chunks as fit, or a run of whole sentences of a larger chunk. The engine refuses a larger
-sentence. A judged chunk is relevant if any of its runs is. An answer that needs two windows is missed. Custom questions
-are not split. The room for the unit is rounded up, so that statements of similar length share windows.
+A window contains whole chunks, or consecutive sentences of a longer chunk. The engine refuses a longer sentence. A
+judged chunk is relevant if any part is. Support spread over two windows is missed. Custom questions are not split. The
+space for the unit is rounded up, so that statements of similar length share windows.
 """
 
 from bisect import bisect_right
@@ -17,21 +17,21 @@ from localjudge.types import Attribution, CustomQuestion, Refusal, Relevance, Sp
 
 _BesideContexts = Attribution | Relevance | Sufficiency
 Cost = Callable[[Task], int]
-"""Most tokens of a task."""
+"""Returns the maximum number of tokens of a task."""
 Sentences = Callable[[str], Sequence[Span]]
 
 _ROUNDING_TOKENS = 128
 
 
 class Window(NamedTuple):
-    """Task, with the window's number (None: the whole input)."""
+    """A task and the number of its window, or None for the whole input."""
 
     task: Task
     number: int | None
 
 
 class Windows:
-    """Split tasks to a capacity in tokens."""
+    """Split tasks to fit a capacity in tokens."""
 
     def __init__(self, *, cost: Cost, capacity: int, sentences: Sentences) -> None:
         self._cost = cost
@@ -96,7 +96,7 @@ class Windows:
     def _window_of_unit(self, task: Relevance) -> Window:
         """Return the window where the sentence begins, or the whole task for the engine to refuse."""
         unit, groups = task.unit, self._cut_for(task).groups
-        context = 0 if unit.source == "response" else unit.source_index  # beside a response stands nothing else
+        context = 0 if unit.source == "response" else unit.source_index  # a response is shown without other contexts
         for number, group in enumerate(groups):
             if any(part.context == context and 0 <= unit.span.start - part.start < len(part.text) for part in group):
                 window = _beside(task, group)

@@ -6,9 +6,9 @@
                   before        a reason, then the verdict, which may depend on it
                   after         the verdict of `none`, bit for bit, then a reason
 
-User text never passes through a chat template: it is placed between the template's ends, or between marks for several
-messages. It cannot close the tag around it: `{fence}` becomes the first of "", "-2", "-3" ... for which no tag of the
-node occurs in its texts in any spelling.
+User text never passes through a chat template: it is placed between the parts of the rendered template. It cannot close
+the tag around it: `{fence}` becomes the first of "", "-2", "-3" ... so that no tag of the node occurs in its texts, in
+any spelling.
 """
 
 import hashlib
@@ -321,7 +321,7 @@ def _fill(template: str, texts: Mapping[str, str]) -> Node:
 def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
     literals, places, tags = _parse(template)
     inside = _as_read("\n".join(dict.fromkeys(texts))) if tags else ""
-    fences = ("" if number == 1 else f"-{number}" for number in count(1))  # a text cannot hold every number
+    fences = ("" if number == 1 else f"-{number}" for number in count(1))  # a text cannot contain every number
     fence = next(fence for fence in fences if not any(f"{tag}{fence}>" in inside for tag in tags))
     pieces: list[Piece] = []
     for literal, (blank, _), text in zip(literals, (*places, ("", "")), (*texts, ""), strict=True):
@@ -356,8 +356,8 @@ def skeleton(profile: PromptProfile, chat: ChatEnds | None, name: str, roles: Se
     """
     if chat is None or chat.render is None:
         raise InputError(
-            f"the prompt profile {profile.name!r} asks inside the model's chat template, and there is none",
-            hint=f"use a conversion of the model that holds it, or name another profile with {option('profile')}",
+            f"the prompt profile {profile.name!r} needs a chat template, and the model has none",
+            hint=f"use a conversion of the model with its chat template, or another profile: {option('profile')}",
         )
     marks = [f"{_MARK}-{place}{_UNLIKE_JSON if role == _DOCUMENT else ''}." for place, role in enumerate(roles)]
     messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True) if role != _DOCUMENT]
@@ -377,7 +377,7 @@ def skeleton(profile: PromptProfile, chat: ChatEnds | None, name: str, roles: Se
 
 
 def _in_skeleton(nodes: Sequence[_RoledNode], around: Skeleton) -> list[Node]:
-    """Put the template around the nodes. All samples share its text before the first document, a separate node."""
+    """Put the template around the nodes. Its text before the first document is a node that all samples share."""
     gaps = (Piece(gap, trusted=True) for gap in around.gaps)
     path: list[Node] = []
     is_document = False

@@ -1,6 +1,6 @@
-'''Metrics: one file, one definition, its questions and its arithmetic. `catalog` is the one table of them.
+'''Metrics. Each file defines one, with its questions and its arithmetic, and `catalog` lists them all.
 
-The author of a metric needs only this module. A whole one, judged:
+To write a metric, you need only this module. A complete example:
 
     """Correctness: how much of the response can be attributed to the reference."""
 
@@ -11,8 +11,8 @@ The author of a metric needs only this module. A whole one, judged:
         """How much of the response is in the reference?"""
 
         name = "correctness"
-        version = 1  # raise it whenever the same verdicts could give another number
-        required_fields = frozenset({"response", "reference"})  # a sample where one is null is Undefined
+        version = 1  # increase it when the same verdicts could give another score
+        required_fields = frozenset({"response", "reference"})  # if one is null, the outcome is Undefined
 
         def steps(self, sample: Sample, sentences: Sentences) -> Steps:
             statements = sentences(sample.response or "")
@@ -31,18 +31,22 @@ The author of a metric needs only this module. A whole one, judged:
 
     correctness = Correctness()
 
-It is installed by an entry point under its name:
+Register it with an entry point of the same name:
 
     [project.entry-points."localjudge.metrics"]
     correctness = "own_metrics:correctness"
 
-`steps` may yield several times, or nothing (`yield from ()`). A task is one question about one unit of text:
-`Attribution` (can it be attributed to these contexts?), `Relevance` (is it needed for the question?), `Usefulness`
-(does it help to arrive at the reference?), or a `CustomQuestion` in any words. That one needs a judge that reads
-instructions, so its metric has `special_tasks = frozenset({"criterion"})`; with `common_tasks =
-frozenset({"attribution"})` it is refused by judges of other tasks before anything is asked. Optionally, `about =
-About(question=..., unit=..., source=...)` is what `run --list-metrics` shows and annotators are asked. An exception
-fails the sample; SampleError gives the reason.
+`steps` may yield several times, or never (`yield from ()`). A task is one question about one unit of text:
+
+    Attribution       can it be attributed to these contexts?
+    Relevance         is it needed for the question?
+    Usefulness        does it help to reach the reference?
+    CustomQuestion    your own question; needs a judge that follows instructions
+
+A judge that cannot do a metric's declared tasks is refused before the run: `common_tasks = frozenset({"attribution"})`,
+or `special_tasks = frozenset({"criterion"})` for custom questions. Optionally, `about = About(question=..., unit=...,
+source=...)` describes the metric to users and annotators. An exception makes the sample `Failed`; raise SampleError to
+give the reason.
 '''
 
 from localjudge.errors import SampleError

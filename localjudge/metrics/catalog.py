@@ -1,12 +1,12 @@
-"""Table of all metrics: a metric is one file, one row here, one golden example.
+"""Table of all metrics. A metric has one file, one row here and one golden example.
 
-An installed package adds a metric by an entry point (see `localjudge.metrics`), under no name of ours. By default, a
-run computes one metric for each question, the first whose columns are available:
+An installed package can add metrics by entry points (see `localjudge.metrics`), but not replace ours. By default, a run
+computes one metric for each question, if the data has its columns:
 
     was the needed text retrieved?     context_recall       or, without a reference: context_relevancy_chunk
     is the response grounded in it?    faithfulness
     does the response answer?          answer_correctness   or, without a reference: answer_relevancy
-    which documents were retrieved?    all document metrics, which ask nothing; replaces context_relevancy_chunk
+    which documents were retrieved?    all document metrics (no judge), instead of context_relevancy_chunk
 """
 
 import inspect
@@ -59,11 +59,11 @@ def default_metrics(possible: Collection[str]) -> tuple[str, ...]:
 
 _LONGEST_MESSAGE = 300
 _NAME = re.compile(r"[^\s<>=(),]+(\([^()]*\))?")
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # another one in every process
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # differs in every process
 
 
 def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
-    """Run the metric's steps; any exception becomes a SampleError with its place."""
+    """Run the metric's steps; any exception becomes a SampleError with its file and line."""
     try:
         outcome = yield from _checked_tasks(metric.steps(sample, sentences))
     except (LocaljudgeError, MemoryError):
@@ -122,7 +122,7 @@ class LabelledStatements(Faithfulness):
 
 
 class LabelledPassage(ContextRelevancy):
-    """Metric of `calibrate`: which contexts, the sentences of one passage, are needed?"""
+    """Metric of `calibrate`: which sentences of a passage (the contexts) are needed?"""
 
     name = RELEVANCE_LABELS
 
@@ -188,7 +188,7 @@ def example(name: str) -> Metric:
 
 
 def get(name: str) -> Metric:
-    """Return the metric of this name with options. Raises InputError."""
+    """Return the metric with this name and its options. Raises InputError if there is none."""
     parsed, make = naming.parse(name), _maker(name)
     if parsed is None or make is None:
         return _installed_metric(name)
@@ -223,7 +223,7 @@ def reads_texts_of(metric: Metric) -> frozenset[str]:
 
 
 def special_tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
-    """Return the tasks that not every judge can be asked, by `special_tasks`."""
+    """Return the `special_tasks`, which only some judges can do."""
     return frozenset(task for metric in metrics for task in getattr(metric, "special_tasks", ()))
 
 
@@ -268,7 +268,7 @@ def _installed() -> dict[str, EntryPoint]:
 def _installed_metric(name: str) -> Metric:
     installed, base = _installed(), name.partition("(")[0]
     if name not in installed and base in installed:
-        raise InputError(f"the metric {base} belongs to another package and takes no options", hint=f"name it {base}")
+        raise InputError(f"the metric {base} belongs to another package and takes no options", hint=f"write {base}")
     if name not in installed:
         several = re.split(r"[\s,]+", name.strip())
         hint = suggestion(base, names(), "the metrics") if len(several) == 1 else option("metrics", several)
@@ -281,7 +281,7 @@ def _installed_metric(name: str) -> Metric:
         raise InputError(problem, hint="repair or remove the package that installs it") from error
     flaw = flaw_of(metric)
     if flaw or metric.name != point.name:
-        problem = flaw or f"expected an object whose name is {point.name!r}"
+        problem = flaw or f"expected an object with the name {point.name!r}"
         hint = "for a complete example: python -m pydoc localjudge.metrics"
         raise InputError(f"{point.value} is not a metric: {problem}", hint=hint)
     return metric
@@ -303,7 +303,7 @@ class MetricDescription(NamedTuple):
 
 
 def described() -> list[MetricDescription]:
-    """Describe all metrics; one that cannot be loaded is logged."""
+    """Describe all metrics. One that cannot be loaded is logged and left out."""
     listed = []
     for name in names():
         try:

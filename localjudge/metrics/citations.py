@@ -10,15 +10,14 @@ A mark is a pair of square brackets with citations, separated by commas or semic
     a range         [2-4]: each of them, at most 100
     an id           of a retrieved context; where contexts have ids, also any other word with a letter and a digit in it
 
-If the id of any retrieved context has the form of a number, such numbers are ids instead of ranks. A number without a
-rank, or a word without an id, cites a context that was not retrieved. Other brackets ([sic], [a link](...)) are no
-marks.
+If the id of any retrieved context looks like a number, such numbers are ids, not ranks. A number or id without a
+context cites one that was not retrieved. Other brackets ([sic], [a link](...)) do not count.
 
 A sentence is judged with exactly the contexts that it cites; marks at its end are not part of it. If all are missing,
-it is unsupported without asking the model. For validity, each citation counts, also repetitions.
+it is unsupported without asking the model. Validity counts every citation, including repeated ones.
 
-Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023). With `of=all`,
-support equals its citation recall. ALCE drops citations out of range.
+Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023). Support with `of=all`
+is its citation recall, but ALCE drops citations out of range.
 
 Empty cases: a response without a sentence or without citations is `Undefined`. Without retrieved contexts, every
 citation is invalid.
@@ -70,7 +69,7 @@ class CitingSentence(NamedTuple):
 
 def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
     ids = {context.id: index for index, context in reversed([*enumerate(contexts)]) if context.id is not None}
-    # Numbers with a word (doc1) and those without (1) may be ids, each kind for itself.
+    # Numbers with a word (doc1) and without one (1) are separate kinds: either may be ids or ranks.
     ids_like_ranks = {any(map(str.isalpha, name)) for name in ids if _NUMBER.fullmatch(name)}
     in_order = []
     for match in _BRACKETS.finditer(text):
@@ -102,7 +101,7 @@ def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
 def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSentence]:
     """Return the response's sentences as statements, without the marks at their ends.
 
-    Marks without a sentence belong to the previous one.
+    Marks between sentences belong to the previous one.
     """
     text, statements = sample.response or "", list[CitingSentence]()
     marked = marks(text, sample.retrieved_contexts or ())

@@ -3,7 +3,7 @@
     criterion    units with the good answer / units                    a yes/no question
     rubric       mean over units of (expected level - 1) / 4           levels 1 to 5, each described
 
-A criterion is a value: its text is in the prompts and the manifest, and its checksum in the signature. Its file:
+A criterion's text is part of the prompts and the manifest, and its checksum is part of the signature. A file:
 
     name = "names_its_source"
     question = "Does the response name the source of what it says?"
@@ -13,14 +13,14 @@ A criterion is a value: its text is in the prompts and the manifest, and its che
 
     [[examples]]
     text = "According to the leaflet, twice a day."
-    user_input = "How often?"         # an example gives what the criterion shows
+    user_input = "How often?"         # an example has the fields in `shows`
     answer = "yes"
 
 A rubric has `levels = {1 = "...", 2 = "...", 3 = "...", 4 = "...", 5 = "..."}` and no `good`; the answer of an example
-is a level. The expected level follows from the probabilities of the five digits, as in G-Eval (Liu et al. 2023); a
-unit's verdict is its place in [0, 1], and 1 from the threshold on.
+is a level. The expected level follows from the probabilities of the five digits, as in G-Eval (Liu et al. 2023). A
+unit's value is that level scaled to [0, 1]; its label is 1 at or above the threshold.
 
-Higher is always better: with `good = "no"`, the score counts "no". Inputs that do not fit the model fail. Needs a judge
+Higher is always better: with `good = "no"`, the score counts "no". Inputs too long for the model fail. Needs a judge
 that follows instructions. Empty cases: a blank shown field, a response without a sentence, and no context text are
 `Undefined`.
 """
@@ -88,7 +88,7 @@ class Criterion(UserValue):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.levels and self.good == "no":
-            raise ValueError("level 5 of a rubric is the best: describe the levels in the other order")
+            raise ValueError("level 5 of a rubric is the best: reverse the order of the levels and omit good")
         if self.of == "response" and "response" in self.shows:
             raise ValueError("the response is always shown: shows lists only other fields")
         kind, answers = ("a level", _LEVELS) if self.levels else ("yes or no", tuple(_WRITTEN))
@@ -170,9 +170,9 @@ def rubrics(metrics: Iterable[object]) -> frozenset[str]:
 
 
 def criteria_of(criteria: object) -> tuple[Criterion, ...]:
-    """Return criteria from file names, bundled names, mappings and criteria; one, or a list of them.
+    """Return criteria from one file name, bundled name, mapping or criterion, or from a list of them.
 
-    Raises InputError for an invalid criterion, or two different ones of one name.
+    Raises InputError for an invalid criterion, or for two different ones with the same name.
     """
     if criteria is None:
         return ()

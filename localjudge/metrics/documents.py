@@ -1,4 +1,4 @@
-"""Document metrics: which ground-truth documents were retrieved, and at which rank? They ask no judge.
+"""Document metrics: which ground-truth documents were retrieved, and at which rank? They need no judge.
 
     document_recall_single_hit = 1 if any ground-truth document was retrieved, otherwise 0
     document_recall_multi_hit  = ground-truth documents that were retrieved / ground-truth documents
@@ -9,14 +9,14 @@
     precision@k   = ground-truth documents among the first k / k
     recall@k      = ground-truth documents among the first k / ground-truth documents
 
-A hit is the first retrieval of a ground-truth document, so no score exceeds 1. Documents are equal if their *comparison
-values* are: their text (`content`), their `id`, or a value of their meta (`meta.a.b` reaches into objects). A document
-without the value keeps its rank and has no match; so does an empty text for recall and the metrics at k. A relevance
-is the `score` of a ground-truth document (the highest of a repeated one), 1 if none has one.
+A hit is the first retrieval of a ground-truth document, so no score exceeds 1. Documents match if they have the same
+*comparison value*: text (`content`), `id`, or a value of the meta (`meta.a.b` reaches into objects). A document without
+the value keeps its rank but never matches; for recall and the metrics at k, neither does an empty text. The relevance
+of a ground-truth document is its `score` (the highest if it is repeated), or 1 if none has a score.
 
-Source: Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), float for float: a test runs both. Two
-differences: a comparison value may be a list for every metric, and a negative relevance is an error. Precision divides
-by k even if fewer were retrieved, as trec_eval does.
+Source: Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), with equal scores to the last bit: a test
+runs both. Two differences: a comparison value may be a list for every metric, and a negative relevance is an error.
+Precision divides by k even if fewer were retrieved, as in trec_eval.
 
 Empty cases: 0 without ground truth or retrieved documents; `Undefined` if documents with only an id cannot be compared.
 """
@@ -46,7 +46,7 @@ class RankingMeasure(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentMetric(BuiltIn):
-    """A measure as a metric. Raises InputError for an unknown comparison value."""
+    """A ranking measure as a metric. Raises InputError for an unknown comparison value."""
 
     measure: RankingMeasure
     _: KW_ONLY
@@ -75,7 +75,7 @@ class DocumentMetric(BuiltIn):
         )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask nothing. A 0 from missing documents has a detail. Raises SampleError from the measure."""
+        """Score without a judge. A 0 from missing documents has a detail. Raises SampleError from the measure."""
         yield from ()
         truths, retrieved = sample.reference_contexts, sample.retrieved_contexts
         if truths is None or retrieved is None:
@@ -161,7 +161,7 @@ def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], com
             position = relevant.index(value)
             relevant.pop(position)
             gains[-1] = relevances.pop(position)
-    # Where scores differ in their last digit only, rounding can put another order above the ideal one.
+    # If scores differ only in the last digit, rounding can put another order above the ideal one.
     return Scored(value=min(_discounted(gains) / ideal, 1))
 
 

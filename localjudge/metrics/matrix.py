@@ -1,7 +1,7 @@
 """Matrix metrics: every sentence of the reference against every retrieved chunk.
 
                 chunk 1   chunk 2   chunk 3
-    sentence 1     1         0         1        supported, and twice
+    sentence 1     1         0         1        supported twice
     sentence 2     0         0         1        supported only by chunk 3: its marginal value
     sentence 3     0         0         0        not supported
 
@@ -54,7 +54,7 @@ class MatrixMetric(ABC):
 
 @dataclass(frozen=True)
 class MatrixRecall(MatrixMetric):
-    """Share of sentences supported by any of the first k chunks; with None by any chunk, and with marginal values."""
+    """Share of sentences supported by any of the first k chunks. None: all chunks, and marginal values."""
 
     k: int | None = None
 

@@ -1,8 +1,8 @@
-"""Definition of a metric: it asks questions and counts, and never calls a model.
+"""Definition of a metric, which yields questions and counts verdicts, but never calls a model.
 
     steps    yields tasks  ──>  receives one verdict for each, in order  ──>  ...  ──>  returns the outcome
 
-A metric is a value. Its name, with the options that are not default, and its version determine what its numbers mean:
+A metric is immutable. Its name, with its non-default options, and its version determine the meaning of its scores:
 `document_map`, `hit_rate@3(compare_by=meta.doc)`. An option is a keyword-only text field of the metric's dataclass.
 """
 
@@ -20,11 +20,11 @@ from localjudge.types import Attribution, Outcome, Sample, Scored, Span, Task, U
 
 
 class About(NamedTuple):
-    """Words about a metric for users. Every part may be missing.
+    """Description of a metric for users. All fields are optional.
 
-    `question` is asked about each `unit` ("none" without a judge). `headline` states the mean, with `{}` for the
-    amount: "in an average answer, {} of the sentences ..."; it names the average, as a mean of shares is not the share
-    of all sentences. `counted` follows the fraction: "2 of 3 attributed".
+    `question` is asked about each `unit` ("none" without a judge). `headline` states the mean, with `{}` for its value:
+    "in an average answer, {} of the sentences ..." (a mean of shares is not the share of all sentences). `counted`
+    follows the fraction: "2 of 3 attributed".
     """
 
     question: str = ""
@@ -46,22 +46,22 @@ class Metric(Protocol):
 
     @property
     def name(self) -> str:
-        """For selection and reports, with non-default options."""
+        """Name for selection and reports, with non-default options."""
 
     @property
     def version(self) -> int:
-        """Raised when the same data and verdicts could give another number."""
+        """Increased when the same data and verdicts could give another score."""
 
     @property
     def required_fields(self) -> frozenset[str]:
-        """If one of the sample is null, the outcome is `Undefined`."""
+        """Fields of a sample; if one is null, the outcome is `Undefined`."""
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the sample and turn the verdicts into an outcome."""
 
 
 def about_of(metric: object) -> About:
-    """Return the metric's `about`, or one without text: a `Metric` need not have it."""
+    """Return the metric's `about`, or an empty one."""
     words = getattr(metric, "about", None)
     return words if isinstance(words, About) else About()
 
@@ -73,7 +73,7 @@ class _Frozen:
 
 @dataclass(frozen=True)
 class BuiltIn(_Frozen):
-    """Common base of the metrics of this package: they are values, of version 1 by default."""
+    """Base class of the built-in metrics: immutable, with version 1 by default."""
 
     version = 1
 
@@ -112,7 +112,7 @@ def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
 
 
 class WithOptions(BuiltIn):
-    """A metric with fixed values of its options. Raises InputError for others."""
+    """A metric with a fixed set of values for each option. Raises InputError for others."""
 
     base: ClassVar[str]
 
@@ -156,7 +156,7 @@ def attributions(
 
 
 def share_of(tasks: Sequence[Task], if_none: str, detail: str | None = None) -> Steps:
-    """Ask all tasks and return the share of 1, or `Undefined` with the reason `if_none` without tasks."""
+    """Ask all tasks and return the share of label 1, or without tasks `Undefined` with the reason `if_none`."""
     if not tasks:
         return Undefined(reason=if_none)
     verdicts = yield tasks

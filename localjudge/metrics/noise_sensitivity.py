@@ -2,7 +2,7 @@
 
     noise_sensitivity = sentences of the response that are wrong and that a relevant chunk supports / all its sentences
 
-A sentence is *wrong* if it cannot be attributed to the reference, also if it is true. A chunk is *relevant* if any
+A sentence is *wrong* if it cannot be attributed to the reference, even if it is true. A chunk is *relevant* if any
 sentence of the reference can be attributed to it.
 
 Source: RAGChecker (Ru et al., 2024), as computed by ragas (`NoiseSensitivity`, `mode` relevant), with sentences as

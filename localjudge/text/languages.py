@@ -1,25 +1,25 @@
 """Conventions of each language for abbreviations, units, ordinals and sentence starts, and language detection.
 
-A full stop after an abbreviation ends the sentence before a capitalised *function word* ("The", "She", "Ich"); another
-capitalised word may be a name. The word lists are in `abbreviations/`, one file per language and `xx.toml` for all.
-Words are listed without their final full stop, in groups:
+A full stop after an abbreviation ends the sentence only if a capitalised *function word* follows ("The", "She", "Ich"):
+any other capitalised word may be a name. The word lists are in `abbreviations/`, one file per language and `xx.toml`
+for all. Words are listed without their final full stop, in groups:
 
     never_ends     the sentence always continues                      "Dr. Watson", "z.B. Kupfer"
     before_number  an abbreviation only before a number or a letter   "Fig. 3", "lit. b"
     may_end        ends a sentence before a function word             "Acme Ltd. They", "die Pat. klagt"
     often_ends     ends a sentence before any capitalised word        "etc. Toyota", "b.i.d. Stop"
-    units          after a number, end a sentence before any capital  "4 g. Take", "12 mmHg. Chest"
+    units          after a number, ends one before any capital        "4 g. Take", "12 mmHg. Chest"
     after_unit     never starts a sentence after a unit               "5 mg. IV"
-    lettered       takes a letter or number after it                  "Vitamin K. Vitamin C.", "Anlage C."
+    lettered       a following letter or number belongs to it         "Vitamin K. Vitamin C.", "Anlage C."
     valued         a following number is a value, not an ordinal      "Puls 72. Lunge frei."
     endings        abbreviated last parts of compound words           "Hauptstr. 5"
     particles      may begin a surname after an initial               "J. De Vries"
-    openers        words that begin sentences and are not stop words
+    openers        begin sentences, although they are not stop words
     not_openers    stop words that occur in names                     "U.S. First Lady"
-    frequent       function words by which `misfit` recognises the language
+    frequent       function words that identify the language in `misfit`
 
-Function words are spaCy's stop words for the language. spaCy's tokenizer exceptions with a final stop may end a
-sentence. The stop of a user-defined abbreviation never does: "Pat.", "PAT.", "n. Chr.", "n.Chr.".
+Function words are spaCy's stop words for the language. spaCy's tokenizer exceptions with a final stop count as
+`may_end`. A user-defined abbreviation never ends a sentence: "Pat.", "PAT.", "n. Chr.", "n.Chr.".
 """
 
 import re
@@ -38,7 +38,7 @@ from localjudge.words import option, option_name
 
 
 def written(words: Iterable[str], *, capitals: bool = False) -> frozenset[str]:
-    """Return the words, also capitalised ("Etc") and, with `capitals`, in upper case ("ETC")."""
+    """Return the words as written, capitalised ("Etc") and, with `capitals`, in upper case ("ETC")."""
     words = list(words)
     capitalised = (word[0].upper() + word[1:] for word in words if len(word) > 1)
     upper = (word.upper() for word in words if capitals and len(word) > 1 and "." not in word)
@@ -55,7 +55,7 @@ _EDGE = re.compile(r"\b(?=\w)")
 
 
 class UserAbbreviations:
-    """User-defined abbreviations, looked up at the stops inside and after them."""
+    """User-defined abbreviations, looked up at each full stop inside or after them."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = written((_compact(word) for word in words), capitals=True)
@@ -135,7 +135,7 @@ class Conventions:
     ordinals: bool = False  # a number with a full stop is an ordinal: "am 3. Oktober"
     dotted_ends: bool = False  # unlisted lower-case letters with stops ("p.a.") end a sentence before any capital
     elides: bool = False  # an apostrophe joins articles to nouns: "l'art. 8"
-    unknown_letters: int = 0  # most letters of an unlisted abbreviation before a lower-case letter
+    unknown_letters: int = 0  # longest unlisted abbreviation before a lower-case word
     stops: str = ""  # in addition to the stops of all languages
     user_abbreviations: UserAbbreviations | None = None
 
@@ -187,8 +187,8 @@ _MOST_CHARACTERS = 50_000
 _MIN_LETTERS = 100
 _MIN_WORDS = 30
 _MIN_HITS = 8
-_MIN_SHARE = 0.15  # of function words of the other language only
-_TIMES = 4  # more of them than function words of this language only
+_MIN_SHARE = 0.15  # least share of words that only the other language has as function words
+_TIMES = 4  # least ratio to function words that only this language has
 _MAJORITY = 0.6
 _KANA = 0.05  # share of kana that makes Chinese characters Japanese
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -209,7 +209,7 @@ _SCRIPTS = {
 
 
 def misfit(texts: Sequence[str], language: str) -> str | None:
-    """Return a line about the texts' probable language, or None if `language` is plausible.
+    """Return a warning that the texts are in another language, or None if `language` is plausible.
 
     Compares scripts and function words in 50,000 characters, spread over all texts.
     """

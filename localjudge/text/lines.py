@@ -6,9 +6,9 @@ r"""Split a text into paragraphs, headings and list items.
     - two eggs\n- one loaf             a marker at the start of each line                  cut before each
     Do this: 1. Open it 2. Close it    numbers that increase from the first                cut before each
 
-A line is *full* if the first word of the next line would not have fitted in the widest line of its block (adjacent
-non-blank lines). A list inside a line begins at the start of its piece, with a number or dash after a colon, or with a
-bullet after a stop. Numbers after a comma or "and" are part of a sentence: "1) eggs, 2) milk and 3) flour".
+A line is *full* if the first word of the next line would have made it longer than the widest line of its block
+(adjacent non-blank lines). A list inside a line begins at the start of its piece, with a number or dash after a colon,
+or with a bullet after a stop. Numbers after a comma or "and" are part of a sentence: "1) eggs, 2) milk and 3) flour".
 """
 
 import re
@@ -27,7 +27,7 @@ class TextPiece(NamedTuple):
 _BULLET = "•◦▪▸►‣⁃●○■□➢➤✓✔"
 _NUMBER = r"\(?(?P<number>\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})(?P<delimiter>[.)]\)?|\.\))"
 
-# Of a list item (bullet, number, letter), a heading or a table row.
+# The start of a list item (bullet, number, letter), a heading or a table row.
 MARKER = re.compile(rf"\s*(?:(?:[{_BULLET}]\s*)?(?:{_NUMBER})(?=\s|$)|[{_BULLET}]|[-*+·–—](?=\s)|#{{1,6}}(?=\s)|\|)")
 
 _FIRST_BULLET = re.compile(rf"(?:(?<=[.:!?]\s)|(?<=[.:!?]\s\s))[{_BULLET}]")
@@ -89,13 +89,13 @@ _SUBSCRIPT = re.compile(r"\d{1,2}(?!\d)")  # at the start of the next line: "H\n
 _ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
 _BEFORE_FIRST_LETTER = " \t\xa0>\"'“‘«(["
 
-_NARROW = 40  # characters of wrapped text, at least
-_MOST = 0.75  # share of the width of two lines of wrapped text, at least
-_LONG = 60  # characters of a full line that is wrapped in any block
+_NARROW = 40  # least width of wrapped text, in characters
+_MOST = 0.75  # two lines of wrapped text have at least this share of the width
+_LONG = 60  # a full line of this many characters is wrapped in any block
 
 
 class _Line(NamedTuple):
-    """Non-blank line without surrounding white space, and the width of its block, which looks wrapped or not."""
+    """Non-blank line without surrounding white space, the width of its block, and whether the block looks wrapped."""
 
     start: int
     end: int

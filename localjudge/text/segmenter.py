@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @cache
 def import_spacy() -> None:
-    """Import spaCy without the IPv6 socket that its HTTP client opens to test for IPv6."""
+    """Import spaCy, and keep its HTTP client from opening a socket to test for IPv6."""
     has_ipv6, socket.has_ipv6 = socket.has_ipv6, False
     try:
         import_module("spacy")
@@ -57,12 +57,12 @@ def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Langu
     try:
         get_lang_class(language if _LANGUAGE.fullmatch(language) else "")
     except ImportError as error:
-        hint = "give a code such as 'en' or 'de', or 'xx' for any language"
-        raise InputError(f"spaCy knows no language {language!r}", hint=hint) from error
+        hint = "use a code such as 'en' or 'de', or 'xx' for any language"
+        raise InputError(f"spaCy does not support the language {language!r}", hint=hint) from error
     try:
         return blank_pipeline(language, abbreviations)
     except ImportError as error:
-        _logger.warning("sentences of language %r are cut with the language-independent tokenizer: %s", language, error)
+        _logger.warning("sentences in language %r use the language-independent tokenizer: %s", language, error)
         return blank_pipeline(ANY_LANGUAGE, abbreviations)
 
 
@@ -70,7 +70,7 @@ def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Langu
 def named_pipeline(name: str) -> "Language":
     """Load an installed pipeline by name. Raises InputError if it is missing.
 
-    Loading runs code, and the name may come from an untrusted file. So it names a registered package, never a folder.
+    Loading runs code, and the name may come from an untrusted file, so only an installed package is accepted.
     """
     import_spacy()
     pipelines = entry_points(group="spacy_models")
@@ -78,7 +78,7 @@ def named_pipeline(name: str) -> "Language":
         installed = ", ".join(sorted(pipelines.names)) or "none"
         raise InputError(
             f"no spaCy pipeline called {name!r:.80} is installed",
-            hint=f"install its package, or omit it to use the rules; installed: {installed}",
+            hint=f"install its package, or omit the pipeline to use the built-in rules; installed: {installed}",
         )
     try:
         return cast("Language", pipelines[name].load().load())
@@ -125,7 +125,7 @@ class Segmenter:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Everything that affects the cuts. `version` is spaCy's."""
+        """Everything that affects the sentences. `version` is spaCy's."""
         spacy = {"version": version("spacy")}
         if self.pipeline:
             meta = named_pipeline(self.pipeline).meta
@@ -169,7 +169,7 @@ def _cut(nlp: "Language", rules: "SentenceRules | None", text: str, offset: int)
     if len(doc) and not doc.has_annotation("SENT_START"):
         raise InputError(
             f"the spaCy pipeline {nlp.meta['name']!r} sets no sentence boundaries",
-            hint="name one with a parser, a 'senter' or a 'sentencizer', or omit it to use the rules",
+            hint="use one with a parser, a 'senter' or a 'sentencizer', or omit it to use the built-in rules",
         )
     for sent in doc.sents:
         piece = text[sent.start_char : sent.end_char]

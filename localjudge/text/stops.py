@@ -1,10 +1,10 @@
-"""Find sentence starts by lines, by stops, and by signs that end a sentence without a stop.
+"""Find sentence starts: at lines, after stops, and after smileys and addresses without a stop.
 
     She met Dr. No (twice.) Then she left.
               ^ "Dr" is a title: no cut
                          ^ mark "."   closed ")"   next "Then"   cut before "Then"
 
-One regular expression finds every stop. The first of an ordered list of rules with a result decides. Without a result,
+One regular expression finds every stop. Rules are tried in order, and the first that applies decides. If none applies,
 the stop ends the sentence.
 """
 
@@ -88,7 +88,7 @@ _WINDOW = 40  # characters of a list marker or an opening, at most
 
 
 def _opening_or_comma(stop: _Stop) -> bool | None:
-    """Continue at a comma after a stop ("et al., 2015") and at stops in an opening ("...", "1.")."""
+    """Continue before a comma ("et al., 2015") and after stops that open a sentence ("...", "1.")."""
     so_far = stop.text[stop.begin : min(stop.end, stop.begin + _WINDOW + 1)]
     if stop.follower in ",;:)]}、，；：،؛" or not so_far[:_WINDOW].strip(_OPENING):
         return False
@@ -302,7 +302,7 @@ def _abbreviation(stop: _Stop) -> bool | None:
 
 
 def _unlisted(stop: _Stop) -> bool | None:
-    """Continue a capitalised sentence before a lower-case letter in brackets, after "Fig. 3.", or a short word."""
+    """Before a lower-case word, continue a capitalised sentence in brackets, after "Fig. 3." or after a short word."""
     word, conventions = stop.word, stop.conventions
     if stop.before_capital or stop.closed or not stop.text[stop.begin].isupper() or stop.after_first_word:
         return None

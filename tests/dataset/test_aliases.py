@@ -25,7 +25,7 @@ def only(row: dict[str, Any], **mapping: str) -> Sample:
     ],
 )
 def test_two_columns_for_one_field_are_refused(rows: list[dict[str, Any]], columns: str, field: str) -> None:
-    with pytest.raises(DataError, match=f"the columns {columns} both give {field}") as caught:
+    with pytest.raises(DataError, match=f"the columns {columns} both match {field}") as caught:
         load(rows)
     assert f"mapping={{'{field}': '{columns.partition(' ')[0]}'}}" in str(caught.value.hint)
 
@@ -49,7 +49,7 @@ def test_the_mapping_has_priority(row: dict[str, Any], mapping: dict[str, str], 
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"quest": "q"}, "quest=q is not for a field of localjudge"),
+        ({"quest": "q"}, "quest=q does not begin with a field of localjudge"),
         ({"reference": "gold"}, "reference=gold names a column that no row"),
         ({"retrieved_contexts": "a,missing"}, "names a column that no row"),
         ({"reference": "a,b"}, "names a column that no row"),
@@ -152,7 +152,7 @@ def test_rows_below_the_top_are_found_by_their_path(tmp_path: Path, indent: int 
     path.write_text(json.dumps(ITEMS, indent=indent) + "\n")
     assert [sample.user_input for sample in load(path, rows_path="experiment.items").samples] == ["q", "r"]
     assert [sample.user_input for sample in load(ITEMS, rows_path="experiment.items").samples] == ["q", "r"]
-    with pytest.raises(DataError, match=r"none of its columns is known .*\n.*rows='NAME'"):
+    with pytest.raises(DataError, match=r"no column has a known name .*\n.*rows='NAME'"):
         load(path)
     with pytest.raises(DataError, match=r"nothing under experiment.rows \(keys: version, experiment\)"):
         load(path, rows_path="experiment.rows")

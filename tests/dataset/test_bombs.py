@@ -99,7 +99,7 @@ def test_a_record_without_an_end_is_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(DataError, match=r"a\.csv has a header or a row that is too large") as caught:
         load(str(path))
-    assert "is every quote closed" in str(caught.value.hint)
+    assert "every quote is closed" in str(caught.value.hint)
 
 
 LOAD = """

@@ -80,7 +80,7 @@ def test_a_missing_or_nested_column_is_refused() -> None:
     for name in nowhere:
         with pytest.raises(InputError, match=rf"the data has no column {re.escape(name)}"):
             load([ROW]).column(name)
-    with pytest.raises(InputError, match="the column l holds a list of 2"):
+    with pytest.raises(InputError, match="the column l contains a list of 2"):
         load([ROW]).column("l")
 
 

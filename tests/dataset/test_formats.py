@@ -160,7 +160,7 @@ def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
 )
 def test_an_object_with_unknown_keys_is_refused(tmp_path: Path, content: dict[str, Any], found: str) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps(content))
-    with pytest.raises(DataError, match=rf"a\.jsonl: none of its columns is known \(found: {found}"):
+    with pytest.raises(DataError, match=rf"a\.jsonl: no column has a known name \(columns: {found}"):
         load(tmp_path / "a.jsonl")
 
 

@@ -166,7 +166,7 @@ def test_any_row_of_python_is_read_or_refused(rows: list[Any], separator: str | 
 def test_values_that_contain_themselves_are_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    with pytest.raises(DataError, match="nested more than 64 deep"):
+    with pytest.raises(DataError, match="nested more than 64 levels deep"):
         load([{"question": "q", "contexts": [{"text": "a", "meta": {"k": endless}}]}])
     for name in ("other", "documents", "gold"):
         assert load([{"question": "q", name: endless}]).samples[0].user_input == "q"

@@ -49,7 +49,11 @@ def zipped() -> bytes:
         ("a.jsonl", ROW + b"\x00", "a.jsonl:2: found invalid JSON: Expecting value"),
         ("a.jsonl", b'{"question": "a", "question": "b"}', "the key 'question' appears twice in one object"),
         ("a.jsonl", b'{"question": "a\x00b"}', "a.jsonl:1: found invalid JSON: Invalid control character"),
-        ("a.jsonl", b'{"question": "\\ud83d"}', "a.jsonl:1: question: found half a character (U+D83D, at position 0)"),
+        (
+            "a.jsonl",
+            b'{"question": "\\ud83d"}',
+            "a.jsonl:1: question: found half of a surrogate pair (U+D83D, at position 0)",
+        ),
         ("a.jsonl", ROW.decode().encode("utf-16-le"), "a.jsonl is not text: 18 of its first 36 bytes are control"),
         ("a.jsonl", b"\xff\xfe" + b'{"question"', "a.jsonl is marked as utf-16-le text but is not: truncated data"),
         ("a.csv", b"question,question\na,b\n", "a.csv has two columns question"),

@@ -54,7 +54,7 @@ def test_infinity_in_a_file_is_no_text(tmp_path: Path) -> None:
 
 
 def test_control_characters_in_column_names_are_escaped() -> None:
-    with pytest.raises(DataError, match=re.escape(r"(found: \x1b[2J\ud800)")):
+    with pytest.raises(DataError, match=re.escape(r"(columns: \x1b[2J\ud800)")):
         load([{"\x1b[2J\ud800": "x"}])
 
 

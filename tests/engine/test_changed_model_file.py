@@ -69,7 +69,7 @@ def test_a_file_that_changes_before_or_while_it_is_loaded_is_refused(
 
     before(model.path)
     monkeypatch.setattr(loading, "open_model", slowly)
-    with pytest.raises(ModelError, match="changed since its checksum was taken"):
+    with pytest.raises(ModelError, match="changed since its checksum was computed"):
         loading.load(model, SETTINGS)
 
 

@@ -79,7 +79,7 @@ def refusal(file: ModelFile) -> ModelError:
         ({"llama.embedding_length": 32}, r"tensor 'token_embd.weight' has wrong shape"),
         ({"llama.block_count": 3}, r"tensor 'blk.2.attn_norm.weight' not found"),
         ({"llama.attention.layer_norm_rms_epsilon": None}, "key not found in model"),
-        ({"split.count": 3, "split.no": 0}, "has 3 parts by its header, and 1 by its name"),
+        ({"split.count": 3, "split.no": 0}, "has 3 parts by its header, but 1 by its name"),
     ],
     ids=lambda value: ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
@@ -154,4 +154,4 @@ def test_parts_of_another_model_are_refused(make_model: ModelMaker, tmp_path: Pa
     for part in (1, 2):
         shutil.copy(make_model().path, tmp_path / f"big-{part:05d}-of-00002.gguf")
     first = tmp_path / "big-00001-of-00002.gguf"
-    assert "has 1 parts by its header, and 2 by its name" in str(refusal(model_registry.find(str(first))))
+    assert "has 1 parts by its header, but 2 by its name" in str(refusal(model_registry.find(str(first))))

@@ -31,8 +31,8 @@ def test_text_around_the_verdict_is_literal(before: str, after: str) -> None:
         ({"labels": {"relevant": 1, "relevant in part": 0.5}}, "different characters"),
         ({"labels": {"Yes": 1}}, "two values"),
         ({"labels": {"Yes": 1, "No": 1}}, "two values"),
-        ({"labels": {"": 1, "No": 0}, "form": "x"}, "shows {verdict} once"),
-        ({"labels": {"Yes": 1, "No": 0}, "form": "{verdict} {verdict}"}, "shows {verdict} once"),
+        ({"labels": {"": 1, "No": 0}, "form": "x"}, "must contain {verdict} once"),
+        ({"labels": {"Yes": 1, "No": 0}, "form": "{verdict} {verdict}"}, "must contain {verdict} once"),
     ],
 )
 def test_an_ambiguous_answer_form_is_refused(fields: dict[str, Any], complaint: str) -> None:

@@ -12,7 +12,7 @@ from localjudge.metrics import metric as naming
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
 
 # The example in the docstring of `localjudge.metrics`, as its author would save it.
-EXAMPLE = textwrap.dedent(metrics.__doc__.partition("A whole one, judged:\n")[2].partition("\nIt is installed by")[0])
+EXAMPLE = textwrap.dedent(metrics.__doc__.partition("A complete example:\n")[2].partition("\nRegister it with")[0])
 # One that asks nothing: 1 up to ten words, less for more.
 BREVITY = """
 from localjudge.metrics import About
@@ -136,7 +136,7 @@ def test_direction_of_a_metric_may_depend_on_an_option() -> None:
         ("broken", "it lacks name, version, required_fields, steps\n"),
         ("gone", "cannot be loaded: AttributeError"),
         ("a_class", "own_metrics:Brevity is not a metric: it is a class"),
-        ("other", "expected an object whose name is 'other'"),
+        ("other", "expected an object with the name 'other'"),
         ("raises", "cannot be loaded: KeyError: 'no such key'"),
     ],
 )

@@ -4,7 +4,7 @@
     cut back to       instructions ─ context
     resident path     instructions ─ context ─ statement 2 {"attributed":     -> logits -> verdict
 
-A verdict is bit-identical for any other requests, any order and any number of threads, because
+A verdict has the same bits for any set of other requests, any order and any number of threads, because
 
 - a path occupies cells 0 .. length-1, and no other path is in memory while a verdict is decoded;
 - every node is evaluated from its start in steps of `n_ubatch` tokens, since kernels round by batch shape;
@@ -105,5 +105,5 @@ class LlamaCppEngine(DecodingEngine):
                 if not answer.finished:
                     request.require_room(run.end)
         except SampleError:
-            self._cache.clear()  # the cells may hold what is not a number
+            self._cache.clear()  # the cells may contain NaN
             raise

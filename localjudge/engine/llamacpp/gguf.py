@@ -3,13 +3,13 @@
     "GGUF" | version | tensor count, key count | key type value ... | name shape type offset ... | padding | tensor data
 
 Every length is checked against the file size, which the `gguf` package does not do. llama.cpp loads some files that
-cannot predict the next token (adapters, embedding models), with meaningless output.
+cannot predict the next token (adapters, embedding models), and their output is meaningless.
 
     weights    bytes of tensor data, read into memory
     cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes          attention keys and values, F16
     working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width)) x n_ubatch x 4 bytes
 
-For layers other than attention, the cache is an upper bound without their states.
+For layers without attention, the cache is an upper bound, without their states.
 """
 
 import mmap
@@ -58,7 +58,7 @@ class Header(NamedTuple):
 
 
 def read(path: Path, *, words: bool = True) -> Header:
-    """Read the header of a GGUF file, or only up to its `words`, which takes a millisecond.
+    """Read the header of a GGUF file. Without `words`, read its first keys, in a millisecond.
 
     Raises ModelError for an invalid file.
     """
@@ -189,7 +189,7 @@ def check(path: Path, *, words: bool = True) -> Header:
         (kind == "adapter" or "adapter.type" in header.keys, "is not a model, but an adapter: merge it into its base"),
         (kind in ("mmproj", "imatrix", "vocab"), f"is not a model, but of type {kind}"),
         (not architecture, "does not name its architecture"),
-        (count != len(headers), f"has {count} parts by its header, and {len(headers)} by its name: rename them back"),
+        (count != len(headers), f"has {count} parts by its header, but {len(headers)} by its name: restore the names"),
         (not header.tensor_count, "contains a vocabulary but no weights"),
         (architecture in _CANNOT_JUDGE, f"cannot judge: a {architecture} model does not write text word by word"),
         (embeds, "cannot judge: it is an embedding or ranking model"),

@@ -25,7 +25,7 @@ RewindMode = Literal["cut", "checkpoint", "recompute"]  # remove cells, restore 
 
 
 class TokenRun(NamedTuple):
-    """Tokens to append at a position, the number of occupied cells."""
+    """Tokens to append after `position` occupied cells."""
 
     position: int
     tokens: Sequence[int]
@@ -42,7 +42,7 @@ class KVCache:
         self._context = _open(model, n_ctx=n_ctx, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._rewind_mode = rewind_mode
-        self._checkpoints: list[tuple[int, Any]] = []  # of the first node, which samples share, and the last ones
+        self._checkpoints: list[tuple[int, Any]] = []  # after the first node, which samples share, and the latest ones
         self._path: TokenPath = ()
         self._vocabulary_size = vocabulary_size
         self._batch = batch = llama_cpp.llama_batch_init(UBATCH, 0, 1)

@@ -3,10 +3,10 @@
     header                 can the model judge, is the file complete, does it fit into memory?
     child process          load the model ─ open a context ─ prefix + a ─ rewind ─ prefix + b ─┐ the same logits?
     (once per machine)                      from scratch: prefix + b ──────────────────────────┘
-    this process           the model; the weights in memory are the bytes of the recorded checksum
+    this process           load the model; its bytes still have the recorded checksum
 
-The child survives models that end llama.cpp. If it crashes on weights repacked for the processor (GCC 12 and AMX
-tiles), they are used without repacking. If logits after a rewind are wrong, every request is evaluated from scratch.
+A model that crashes llama.cpp ends only the child. If weights repacked for the processor crash it (GCC 12 and AMX
+tiles), they are not repacked. If logits after a rewind are wrong, every request is evaluated from scratch.
 """
 
 import hashlib
@@ -140,7 +140,7 @@ def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenMo
             unchanged = False
         if not unchanged:
             raise ModelError(
-                f"{file.path} was changed since its checksum was taken",
+                f"{file.path} has changed since its checksum was computed",
                 hint="run the same command again when the file is complete",
             )
         undo.pop_all()
@@ -180,7 +180,7 @@ def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> Sel
 
 
 def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCheckResult:
-    """Test in a child process, again without repacking if it dies."""
+    """Test in a child process. If it crashes, test without repacking."""
     done = _run_child(wanted, on_tick)
     if done.returncode in _OF_THE_BUILD:
         without_repacking = _run_child(wanted.model_copy(update={"repack": False}), on_tick)
@@ -280,7 +280,7 @@ def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], l
 
 
 def _difference(cache: KVCache, prefix: list[int], first: list[int], second: list[int]) -> float:
-    """Return the largest difference of logits after a rewind and from scratch, as a share of their range."""
+    """Return the largest difference between logits after a rewind and from scratch, as a share of their range."""
     suffix = TokenRun(len(prefix), second)
     cache.evaluate(TokenRun(0, prefix))
     expected: NDArray[np.float32] = cache.logits_after(suffix).copy()

@@ -49,7 +49,7 @@ _NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
 _CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
 _DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
 _complaints: deque[str] = deque(maxlen=8)
-_threaded: list[int] = []  # the process where llama.cpp has used threads or a GPU, which a fork does not inherit
+_threaded: list[int] = []  # id of the process that used threads or a GPU, which a fork does not inherit
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def complaints() -> str:
 
 
 def usable_threads(threads: int, gpu_layers: int) -> int:
-    """Return 1 in a fork of a process that used several processor threads, for which OpenMP would wait.
+    """Return `threads`, or 1 in a fork of a process that used several, because OpenMP would wait for them.
 
     Raises InputError for a GPU in such a fork.
     """
@@ -167,11 +167,11 @@ def vocabulary_of_file(path: Path) -> Iterator[Vocabulary]:
 def _refused(path: Path) -> LocaljudgeError:
     complaint = complaints() or "it gave no reason"
     if gguf.is_out_of_memory(complaint):
-        return OutOfResource(f"llama.cpp got no memory or threads to load {path}: {complaint}", hint=gguf.memory_hint())
+        return OutOfResource(f"llama.cpp lacks memory or threads to load {path}: {complaint}", hint=gguf.memory_hint())
     return ModelError(
         f"llama.cpp cannot load {path}: {complaint}",
-        hint=f"the file is damaged, or llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or "
-        "use another conversion of the model",
+        hint=f"the file is damaged, or llama-cpp-python {version('llama-cpp-python')} does not support it: update "
+        "it, or use another conversion of the model",
     )
 
 

@@ -1,6 +1,6 @@
 """Connect to the server named by the judge. No other module opens a connection.
 
-    http://127.0.0.1:8080/v1                              host, port, perhaps the usual path
+    http://127.0.0.1:8080/v1                              host, port, optional path
     host ──look up──> addresses, each local or allowed?   no: refused before a packet is sent
 
 Ignores proxy variables and redirects. A reply must be JSON and is limited in size and time.
@@ -34,7 +34,7 @@ class ServerAddress(NamedTuple):
 
 
 def read_address(judge: str) -> ServerAddress:
-    """Raise InputError for an invalid address."""
+    """Parse an address. Raises InputError if it is invalid."""
     match = _HTTP.fullmatch(judge)
     port = int(match["port"] or 80) if match else 0
     if not match or not 0 < port <= _LAST_PORT:
@@ -47,7 +47,7 @@ def read_address(judge: str) -> ServerAddress:
 
 
 def is_loopback(address: ServerAddress) -> bool:
-    """Return whether an address is written as local, without resolving names."""
+    """Return whether an address is local as written, without a name lookup."""
     return address.host.casefold() == "localhost" or ("%" not in address.host and is_this_machine(address.host))
 
 
@@ -73,7 +73,7 @@ class Patience(NamedTuple):
 
 
 class Refused(ModelError):
-    """Error reported by a server: HTTP `status`, reply, and whether the request caused it."""
+    """Error reported by a server: HTTP `status`, reply, and whether the request is at fault."""
 
     def __init__(self, address: ServerAddress, status: int, said: str) -> None:
         super().__init__(
@@ -86,7 +86,7 @@ class Refused(ModelError):
 
 
 class _TimedSocket(socket.socket):
-    """Socket with one deadline, even if data arrive slowly."""
+    """Socket with one deadline for a whole reply."""
 
     until = 0.0
 
@@ -177,7 +177,7 @@ class ServerConnection:
         """Connect to the first address that responds, after checking all addresses of the host."""
         try:
             addresses = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:  # UnicodeError: a label of more than 63 characters
+        except (OSError, UnicodeError) as error:  # UnicodeError: more than 63 characters between two dots
             self._require_allowed(self.address.host)  # a name that is not found is not this machine
             raise self._unreachable(f"cannot be reached: {error}") from error
         for *_, target in addresses:

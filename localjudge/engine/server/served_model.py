@@ -1,7 +1,7 @@
 """Identify the model of a llama-server. Any other server is refused.
 
-If the server names the full path of a file on this machine, with the same token count and weight size, the file's
-checksum identifies the model, and its registered profile, card and caution apply. Any other name is no proof.
+If the server reports the full path of a file on this machine, with the same number of tokens and size of weights, the
+file's checksum identifies the model, and its registered profile, card and caution apply. Any other name is no proof.
 """
 
 import logging
@@ -27,7 +27,7 @@ _FACTS = {"size": "weight_bytes", "n_params": "parameters", "n_embd": "width"}
 
 
 class ProvedFile(NamedTuple):
-    """Local file that a server names, with its header."""
+    """Local file of a served model, with facts from its header."""
 
     file: ModelFile
     metadata: Mapping[str, str]
@@ -38,7 +38,7 @@ class ServedModel(NamedTuple):
     """Model at a server address.
 
     `called` is the server's name for it. `bos` and `eos` are texts for chat templates. `host` is set for another
-    machine. `facts` are sizes that tell apart models without a proved file.
+    machine. `facts` are sizes that distinguish models without a proved file.
     """
 
     address: ServerAddress
@@ -78,7 +78,7 @@ class ServedModel(NamedTuple):
 def served_model(judge: str, settings: EngineSettings) -> ServedModel:
     """Identify the model at the address in a judge's name.
 
-    Raises ModelError without a server that can judge, InputError for an invalid address or another machine,
+    Raises ModelError if there is no server that can judge, InputError for an invalid address or another machine,
     OutOfResource for a server that does not become ready.
     """
     with closing(ServerConnection(read_address(judge), settings.allow_host)) as connection:
@@ -115,10 +115,10 @@ def read_model(connection: ServerConnection) -> ServedModel:
         address=address,
         build=printable(str(props.get("build_info", "unknown"))),
         called=printable(str(props.get("model_alias") or model_path)),
-        # 0 from a router, which has no model of its own.
+        # 0 from a router, which has no model itself.
         n_ctx=whole(inside(props, "default_generation_settings", "n_ctx"), "its context", least=1),
         vocabulary_size=size,
-        # Without one in its file, the server names the template that it would use instead.
+        # If the file has no template, the server reports the one that it would use instead.
         chat_template=None if proved and not proved.chat_template else template or None,
         bos=str(props.get("bos_token", "")),
         eos=str(props.get("eos_token", "")),
@@ -154,7 +154,7 @@ def _refuse_adapters(connection: ServerConnection) -> None:
         if inside(row, "scale") != 0:
             raise ModelError(
                 f"the server at {connection.address} applies a LoRA adapter, {printable(str(row.get('path')))[:200]!r}",
-                hint="merge it into a model of its own (llama-export-lora), or start the server without --lora",
+                hint="merge it into the model (llama-export-lora), or start the server without --lora",
             )
 
 
@@ -168,7 +168,7 @@ def _ask_if_known(connection: ServerConnection, path: str, kind: type[Any] = dic
 
 
 def inside(reply: Any, *steps: str | int, kind: type[Any] = object) -> Any:
-    """Return the value at keys and indices of a reply. Raises ModelError if it is missing or of another type."""
+    """Return the value at a path of keys and indices. Raises ModelError if it is missing or of another type."""
     value, place, hint = reply, ".".join(map(str, steps)), "use a recent version of the server"
     try:
         for step in steps:

@@ -1,21 +1,21 @@
-"""Judge with a llama-server: prompts and grammars are ours, the server gives probabilities of tokens.
+"""Judge with a llama-server. Prompts and grammars are applied here; the server returns probabilities of tokens.
 
-Verdicts. The server returns log probabilities before samplers and grammar, for the chosen token and the most likely
-ones. `logit_bias` raises the valid tokens, so one of them is chosen. If another one is missing, a second call returns
-the shares of the valid tokens after sampling (about four correct digits: 1000 is added to a logit in single precision).
+Verdicts. The server returns log probabilities, before samplers and grammar, of the chosen token and the most likely
+ones. `logit_bias` raises the valid tokens, so one of them is chosen. If another is not listed, a second call returns
+the shares of the valid tokens after sampling, to about four digits (1000 is added to a logit in single precision).
 
-Isolation. The server continues from the longest prefix in its cache, so an answer would depend on earlier requests
-(0.06 in the logits of one prompt with a 0.5 B model). Each prompt is therefore evaluated from a defined state:
+Isolation. The server reuses the longest prefix in its cache, so an answer would depend on earlier requests: the logits
+of one prompt differed by 0.06 with a 0.5B model. Three calls evaluate each prompt from the same state:
 
-    shared          cache_prompt false   evaluates all tokens
-    shared          cache_prompt true    evaluates the last token
-    shared + suffix    cache_prompt true    evaluates the suffix tokens
+    shared            cache_prompt false   evaluates all tokens
+    shared            cache_prompt true    evaluates the last token again
+    shared + suffix   cache_prompt true    evaluates the suffix
 
-Another number of cached tokens means that another client uses the slot. Other requests in a batch and a quantised cache
-remain invisible, so the identity says "not isolated".
+Another number of cached tokens shows that another client uses the slot. Other requests in a batch and a quantised cache
+cannot be detected, so the identity says "not isolated".
 
-Vocabulary. Without the model's file, the server does not tell which tokens match in plain text (llama.cpp's
-USER_DEFINED), so every token that looks like markup is reserved, `<div>` as well as `<|im_end|>`.
+Vocabulary. The server does not report which tokens it matches in plain text (llama.cpp's USER_DEFINED). Without the
+model's file, every token that looks like markup is therefore reserved: `<div>` as well as `<|im_end|>`.
 """
 
 import math
@@ -43,10 +43,10 @@ _Tokens = tuple[int, ...]
 _RAISED = 1000.0
 _LEAST = -700.0
 """Log probability for a probability of 0."""
-_LOWEST = -1e39  # where single precision ends
+_LOWEST = -1e39  # below all single-precision numbers
 _ROUNDING = 1e-3
 _LISTED = 256
-"""Most likely tokens to request, about 32 kB."""
+"""Number of most likely tokens to request, about 32 kB."""
 _TRIES = 3
 _FIELDS = ["completion_probabilities", "tokens", "tokens_evaluated", "timings", "truncated"]
 _FOLDING = (3, 4)
@@ -59,7 +59,7 @@ _TRIAL_SUFFIX = 6
 
 
 def open_server(model: ServedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> "ServerEngine":
-    """Open the engine on the server. Raises the errors of `served_model`, also if the model has changed."""
+    """Open the engine on the server. Raises the errors of `served_model`, and ModelError if the model has changed."""
     with ExitStack() as undo:
         connection = undo.enter_context(closing(ServerConnection(model.address, settings.allow_host)))
         if read_model(connection) != model:
@@ -72,7 +72,7 @@ def open_server(model: ServedModel, settings: EngineSettings, *, begin_of_text: 
 class ServerEngine(DecodingEngine):
     """Engine on a llama-server. Raises ModelError if the requested context exceeds the server's.
 
-    `answers` raises OutOfResource if the server is gone, in other use, or serves another model.
+    `answers` raises OutOfResource if the server is gone, used by others, or serves another model.
     """
 
     ignored_settings = ("threads", "gpu_layers")
@@ -151,7 +151,7 @@ class ServerEngine(DecodingEngine):
                 request.require_room(len(shared) + len(suffix) - 1)
 
     def _append_verdict(self, answer: ConstrainedAnswer, shared: _Tokens, suffix: _Tokens) -> _Tokens:
-        """Return the suffix tokens with a verdict. One invalid token gets the remaining probability."""
+        """Append a verdict to the suffix. One invalid token gets the remaining probability."""
         logarithms = self._log_probabilities(shared, suffix, answer.wanted)
         scores = np.full(self.vocabulary.size, -np.inf, dtype=np.float64)
         scores[list(logarithms)] = list(logarithms.values())
@@ -162,7 +162,7 @@ class ServerEngine(DecodingEngine):
         return (*suffix, *answer.pending)
 
     def _append_reason(self, answer: ConstrainedAnswer, shared: _Tokens, suffix: _Tokens) -> _Tokens:
-        """Return the suffix tokens with a reason. Raises SampleError if it cannot be closed."""
+        """Append a reason to the suffix. Raises SampleError if it cannot be closed."""
         end = self.vocabulary.user(REASON_END)[-1:]
         likely: list[int] = []
         if most := answer.reason_left:
@@ -258,7 +258,7 @@ class ServerEngine(DecodingEngine):
                     f"{now.name} ({now.build}) now",
                     hint="start it with the first model again, and run the same command to resume",
                 )
-            self._compared = made  # only now: until then, no reply over it is believed
+            self._compared = made  # only now: replies over an unchecked connection are not trusted
         return reply
 
     def _refusal(self, error: Refused) -> Exception:
