@@ -88,7 +88,7 @@ def columns_of(resolved: Mapping[str, str]) -> set[str]:
     return {name for column in resolved.values() for name in (column, *column.split(","))}
 
 
-def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
+def source_has(field: str, column: str, has: Callable[[str], bool]) -> bool:
     """Return whether the source has the column or, for contexts and ids, every column in a list."""
     return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
 
@@ -129,7 +129,7 @@ class Survey:
 
 def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved:
     """Choose the column for each field. Raises DataError if two columns match one field."""
-    resolved = {field: column for field, column in mapping.items() if is_there(field, column, survey.has)}
+    resolved = {field: column for field, column in mapping.items() if source_has(field, column, survey.has)}
     mapped = columns_of(resolved)
     present = frozenset(filter(survey.has, _ALL_NAMES | _EXPECTED)) | mapped
 

@@ -256,11 +256,11 @@ def _pyarrow_for(what: str) -> Any:
     return pyarrow
 
 
-_OF_CONTAINERS = {"data", "outputs", "request"}  # names of a field, or of an object around the rows
+_CONTAINER_NAMES = {"data", "outputs", "request"}  # names of a field, or of an object around the rows
 _TEXT_FIELDS = ("user_input", "response")
-_TEXTS = {name for field in _TEXT_FIELDS for name in ALIASES[field]} - _OF_CONTAINERS
+_TEXTS = {name for field in _TEXT_FIELDS for name in ALIASES[field]} - _CONTAINER_NAMES
 _FIELDS = (*ALIASES.items(), *LOOSE_NAMES.items())
-_COLUMNS = {name for field, names in _FIELDS if field != "id" for name in names} - _OF_CONTAINERS
+_COLUMNS = {name for field, names in _FIELDS if field != "id" for name in names} - _CONTAINER_NAMES
 
 
 def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:

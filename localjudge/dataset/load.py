@@ -19,7 +19,7 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, get_args
 
-from localjudge.dataset.columns import ALIASES, ID_COLUMNS, Resolved, Survey, columns_of, is_there, resolve
+from localjudge.dataset.columns import ALIASES, ID_COLUMNS, Resolved, Survey, columns_of, resolve, source_has
 from localjudge.dataset.formats import expand, read, rows_of_columns, rows_of_iterable, rows_of_table
 from localjudge.dataset.problems import (
     MISSING,
@@ -350,7 +350,7 @@ def _checked(
 
 def _check_mapped_columns_exist(sources: Sequence[_Source], mapping: Mapping[str, str]) -> None:
     for field, column in mapping.items() if any(source.readable for source in sources) else ():
-        if not any(is_there(field, column, source.survey.has) for source in sources):
+        if not any(source_has(field, column, source.survey.has) for source in sources):
             names = list(dict.fromkeys(str(name) for source in sources for name in source.survey.columns))
             raise InputError(
                 f"the mapping {field}={column} names a column that no row of "

@@ -61,7 +61,7 @@ _OURS = re.compile(r"^\w+")
 _LISTS = (*CONTEXT_FIELDS, *ID_COLUMNS)
 _INDEX = re.compile(r"\.(-?[0-9]{1,9}|\*|\[[0-9*]*\])(?=\.|$)")
 
-NOTHING = {
+PLACEHOLDERS = {
     *("NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "None", "<NA>", "NA", "N/A", "n/a", "#N/A", "#N/A N/A"),
     *("#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "-", "\\N"),
 }
@@ -184,7 +184,7 @@ def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
 
 
 def is_placeholder(value: Any) -> bool:
-    return value.strip() in NOTHING if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
+    return value.strip() in PLACEHOLDERS if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
 
 
 def read_cell(cell: str, field: str, report: Report) -> Any:
@@ -394,7 +394,7 @@ def _text_of(content: Any) -> str:
 
 _MARK = "|"
 _BETWEEN_CONTEXTS = re.compile(r"\||\n\s*\n|\n-+\n")
-_OF_DEEPEVAL = ("additional_metadata", "custom_column_key_values", "expected_tools", "source_file", "tools_called")
+_DEEPEVAL_COLUMNS = ("additional_metadata", "custom_column_key_values", "expected_tools", "source_file", "tools_called")
 
 
 def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
@@ -403,7 +403,7 @@ def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
     Without a separator, it raises DataError for `first|second` in a source with DeepEval's columns: DeepEval 4.3.1
     joins lists like this, and one text would get another score.
     """
-    of_deepeval = any(map(has, _OF_DEEPEVAL))  # every DeepEval file has these columns, and handwritten data do not
+    of_deepeval = any(map(has, _DEEPEVAL_COLUMNS))  # every DeepEval file has these columns, and handwritten data do not
 
     def split(value: Any, place: Place, column: str) -> Any:
         if isinstance(value, str) and separator is not None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from localjudge.types import Attribution, CustomQuestion, Refusal, Relevance, Span, Sufficiency, Task, Usefulness
 
-_BesideContexts = Attribution | Relevance | Sufficiency
+_TaskWithContexts = Attribution | Relevance | Sufficiency
 Cost = Callable[[Task], int]
 """Returns the maximum number of tokens of a task."""
 Sentences = Callable[[str], Sequence[Span]]
@@ -42,38 +42,38 @@ class Windows:
 
     def of(self, task: Task) -> tuple[Window, ...]:
         """Return the task if it fits, otherwise its windows in order."""
-        if not self._far_too_long(task) and self._cost(task) <= self._capacity:
+        if not self._is_far_too_long(task) and self._cost(task) <= self._capacity:
             return (Window(task, None),)
         if task.unit.kind == "chunk" and not isinstance(task, CustomQuestion):
             return tuple(Window(part, number) for number, part in enumerate(self._runs_of_unit(task)))
         if isinstance(task, Attribution | Sufficiency):
             groups = self._cut_for(task).groups
-            return tuple(Window(_beside(task, group), number) for number, group in enumerate(groups))
+            return tuple(Window(_with_contexts(task, group), number) for number, group in enumerate(groups))
         return (self._window_of_unit(task) if isinstance(task, Relevance) else Window(task, None),)
 
-    def _far_too_long(self, task: Task) -> bool:
+    def _is_far_too_long(self, task: Task) -> bool:
         if isinstance(task, Usefulness | Refusal | CustomQuestion) or self._latest[0] != _shared(task):
             return False
-        alone = self._cost(_beside(task, ()))
-        cut = self._latest[1].get(self._room(alone))
-        return cut is not None and alone + cut.tokens > self._capacity + _ROUNDING_TOKENS
+        fixed = self._cost(_with_contexts(task, ()))
+        cut = self._latest[1].get(self._room(fixed))
+        return cut is not None and fixed + cut.tokens > self._capacity + _ROUNDING_TOKENS
 
-    def _cut_for(self, task: _BesideContexts) -> "_Cut":
-        shared, alone = _shared(task), self._cost(_beside(task, ()))
+    def _cut_for(self, task: _TaskWithContexts) -> "_Cut":
+        shared, fixed = _shared(task), self._cost(_with_contexts(task, ()))
         if self._latest[0] != shared:
             self._latest = (shared, {})
-        cuts, room = self._latest[1], self._room(alone)
+        cuts, room = self._latest[1], self._room(fixed)
         if room not in cuts:
-            cuts[room] = self._cut(task, alone, room)
+            cuts[room] = self._cut(task, fixed, room)
         return cuts[room]
 
-    def _room(self, alone: int) -> int:
-        return self._capacity - -(-alone // _ROUNDING_TOKENS) * _ROUNDING_TOKENS
+    def _room(self, fixed: int) -> int:
+        return self._capacity - -(-fixed // _ROUNDING_TOKENS) * _ROUNDING_TOKENS
 
-    def _cut(self, task: _BesideContexts, alone: int, room: int) -> "_Cut":
+    def _cut(self, task: _TaskWithContexts, fixed: int, room: int) -> "_Cut":
         @cache
         def tokens(part: _Part) -> int:
-            return self._cost(_beside(task, (part,))) - alone
+            return self._cost(_with_contexts(task, (part,))) - fixed
 
         def fitting(context: _Part) -> list[_Part]:
             if tokens(context) <= room:
@@ -99,7 +99,7 @@ class Windows:
         context = 0 if unit.source == "response" else unit.source_index  # a response is shown without other contexts
         for number, group in enumerate(groups):
             if any(part.context == context and 0 <= unit.span.start - part.start < len(part.text) for part in group):
-                window = _beside(task, group)
+                window = _with_contexts(task, group)
                 return Window(window, number) if self._cost(window) <= self._capacity else Window(task, None)
         return Window(task, None)
 
@@ -128,11 +128,11 @@ class _Cut(NamedTuple):
     tokens: int
 
 
-def _shared(task: _BesideContexts) -> object:
+def _shared(task: _TaskWithContexts) -> object:
     return type(task), task.contexts, task.user_input
 
 
-def _beside(task: _BesideContexts, parts: Sequence[_Part]) -> _BesideContexts:
+def _with_contexts(task: _TaskWithContexts, parts: Sequence[_Part]) -> _TaskWithContexts:
     return task.model_copy(update={"contexts": tuple(part.text for part in parts)})
 
 

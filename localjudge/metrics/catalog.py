@@ -162,7 +162,7 @@ _AT_K: dict[str, Callable[[int], _Maker]] = {
     "recall": lambda k: partial(DocumentMetric, recall_at(k)),
 }
 _BY_NAME: dict[str, _Maker] = {make().name: make for make in _WITHOUT_K}
-_OF_LABELS: dict[str, _Maker] = {ATTRIBUTION_LABELS: LabelledStatements, RELEVANCE_LABELS: LabelledPassage}
+_LABEL_METRICS: dict[str, _Maker] = {ATTRIBUTION_LABELS: LabelledStatements, RELEVANCE_LABELS: LabelledPassage}
 
 
 def our_names() -> tuple[str, ...]:
@@ -258,7 +258,7 @@ def is_ours(name: str) -> bool:
 def _maker(name: str) -> _Maker | None:
     if (parsed := naming.parse(name)) and parsed.k is not None:
         return _AT_K[parsed.base](parsed.k) if parsed.base in _AT_K else None
-    return parsed and (_BY_NAME.get(parsed.base) or _OF_LABELS.get(parsed.base))
+    return parsed and (_BY_NAME.get(parsed.base) or _LABEL_METRICS.get(parsed.base))
 
 
 def _installed() -> dict[str, EntryPoint]:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from localjudge.dataset import load
 from localjudge.dataset.formats import rows_of_table
-from localjudge.dataset.rows import NOTHING
+from localjudge.dataset.rows import PLACEHOLDERS
 from localjudge.errors import DataError, InputError
 from localjudge.run.plan import nothing_lines
 from localjudge.types import Context, Sample
@@ -159,7 +159,7 @@ def test_a_missing_value_is_counted_by_column_for_any_source(tmp_path: Path) -> 
 def test_all_missing_words_of_pandas_are_known() -> None:
     from pandas._libs.parsers import STR_NA_VALUES
 
-    assert {word for word in STR_NA_VALUES if word} <= NOTHING
+    assert {word for word in STR_NA_VALUES if word} <= PLACEHOLDERS
 
 
 def test_a_missing_element_is_left_out_with_its_id() -> None:

@@ -51,7 +51,7 @@ _PREFIX = (
     "the cable reached the island; its last keeper left in the spring of 1987."
 )
 _FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
-_OF_THE_BUILD = (-signal.SIGILL, -signal.SIGSEGV, 0xC000001D, 0xC0000005)  # instructions that the processor lacks
+_BUILD_CRASHES = (-signal.SIGILL, -signal.SIGSEGV, 0xC000001D, 0xC0000005)  # instructions that the processor lacks
 _KILLED = -9
 _ALL_LAYERS = -1
 _GIB = 1 << 30
@@ -182,7 +182,7 @@ def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> Sel
 def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCheckResult:
     """Test in a child process. If it crashes, test without repacking."""
     done = _run_child(wanted, on_tick)
-    if done.returncode in _OF_THE_BUILD:
+    if done.returncode in _BUILD_CRASHES:
         without_repacking = _run_child(wanted.model_copy(update={"repack": False}), on_tick)
         if without_repacking.returncode == 0:
             _log.warning("llama.cpp fails on weights repacked for this processor, so it uses the slower original ones")

@@ -60,7 +60,7 @@ def is_this_machine(numeric: str) -> bool:
     return (mapped or address).is_loopback
 
 
-class Patience(NamedTuple):
+class Limits(NamedTuple):
     """Time limits in seconds and the size limit in bytes."""
 
     connecting: float = 10
@@ -82,7 +82,7 @@ class Refused(ModelError):
         )
         self.status = status
         self.said = said
-        self.is_for_good = status < http.client.INTERNAL_SERVER_ERROR
+        self.is_permanent = status < http.client.INTERNAL_SERVER_ERROR
 
 
 class _TimedSocket(socket.socket):
@@ -101,10 +101,10 @@ class _TimedSocket(socket.socket):
 class ServerConnection:
     """Connection to this machine or an `allowed` host, opened on demand and reopened if closed."""
 
-    def __init__(self, address: ServerAddress, allowed: Collection[str] = (), patience: Patience | None = None) -> None:
+    def __init__(self, address: ServerAddress, allowed: Collection[str] = (), limits: Limits | None = None) -> None:
         self.address = address
         self._allowed = allowed
-        self._patience = patience or Patience()
+        self._limits = limits or Limits()
         self._http: http.client.HTTPConnection | None = None
         self.made = 0
         """Number of connections so far. Each may lead to another server."""
@@ -141,14 +141,14 @@ class ServerConnection:
     def _exchange(self, path: str, body: bytes | None) -> tuple[int, bytes]:
         reused = self._http is not None and self._http.sock is not None
         connection = self._connection()
-        seconds = self._patience.describing if body is None else self._patience.answering
+        seconds = self._limits.describing if body is None else self._limits.answering
         self._socket.until = monotonic() + seconds
         self._socket.settimeout(seconds)
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
             connection.request("GET" if body is None else "POST", path, body, headers)
             response = connection.getresponse()
-            data = _content(response, self._patience.most_bytes + 1)
+            data = _content(response, self._limits.most_bytes + 1)
         except TimeoutError as error:
             self.close()
             raise self._unreachable(f"gave no answer within {seconds:.0f} s") from error
@@ -160,9 +160,9 @@ class ServerConnection:
         except (http.client.HTTPException, ValueError) as error:
             self.close()
             raise self._not_a_model_server(str(error).encode()) from error
-        if len(data) > self._patience.most_bytes:
+        if len(data) > self._limits.most_bytes:
             self.close()
-            raise ModelError(f"the server at {self.address} sent more than {self._patience.most_bytes:,} bytes at once")
+            raise ModelError(f"the server at {self.address} sent more than {self._limits.most_bytes:,} bytes at once")
         return response.status, data
 
     def _connection(self) -> http.client.HTTPConnection:
@@ -186,7 +186,7 @@ class ServerConnection:
         for family, kind, protocol, _, target in addresses:
             made = _TimedSocket(family, kind, protocol)
             try:
-                made.settimeout(self._patience.connecting)
+                made.settimeout(self._limits.connecting)
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 made.connect(target)
             except OSError as error:

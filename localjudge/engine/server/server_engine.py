@@ -263,7 +263,7 @@ class ServerEngine(DecodingEngine):
 
     def _refusal(self, error: Refused) -> Exception:
         where = f"the server at {self._model.address}"
-        if not error.is_for_good:
+        if not error.is_permanent:
             return OutOfResource(f"{where} failed: {error.said}", hint="see its log, and run the command again")
         return SampleError(f"{where} has no room for the prompt: {error.said}") if "context" in error.said else error
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from localjudge.engine.protocol import EngineSettings
-from localjudge.engine.server.connection import Patience, Refused, ServerAddress, ServerConnection
+from localjudge.engine.server.connection import Limits, Refused, ServerAddress, ServerConnection
 from localjudge.engine.server.served_model import served_model
 from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import InputError, LocaljudgeError, ModelError, OutOfResource
@@ -19,7 +19,7 @@ from tests.engine.server.fake_server import FakeServer, engine_on, serving
 pytestmark = pytest.mark.engine
 
 SETTINGS = EngineSettings()
-HASTY = Patience(connecting=1, describing=0.3, answering=0.6, most_bytes=4096)
+HASTY = Limits(connecting=1, describing=0.3, answering=0.6, most_bytes=4096)
 
 
 @contextmanager
