@@ -255,7 +255,7 @@ class Run(record.Run):
         return labels_of(self)
 
     @check_arguments
-    def label(  # each by its name, so that editors offer them
+    def label(  # noqa: PLR0913 # each by its name, so that editors offer them
         self,
         out: str | Path,
         *,
@@ -265,15 +265,18 @@ class Run(record.Run):
         seed: int = 0,
         labeller: str | None = None,
         again: bool = False,
+        disputed: bool = False,
     ) -> Path:
         """Draw `sample` statements (50), or as many as fit into `minutes`, and write them for annotators.
 
+        `again` draws statements that others have labelled; `disputed` takes those on which annotators differ.
         A .csv or .jsonl file is a sheet, .html a page for a browser; `read_labels` imports it. Arguments as in
         `localjudge label`. Raises InputError for a metric without judged verdicts, and for an existing file.
         """
         path = Path(out).expanduser()
         names = [metrics] if isinstance(metrics, str) else metrics
-        labelling = Labelling(self, labeller, sample=sample, minutes=minutes, metrics=names, seed=seed, again=again)
+        how: dict[str, Any] = {"sample": sample, "minutes": minutes, "again": again, "disputed": disputed}
+        labelling = Labelling(self, labeller, metrics=names, seed=seed, **how)
         if path.suffix == ".html":
             write_label_page(path, labelling.rows_to_send(), title=self.directory.name)
         else:

@@ -69,7 +69,7 @@ class BothLabels:
         if not any(labelled) or not all(frame.share_of for frame in frames):
             return CorrectedDifference(remark=NO_SHARE) if any(labelled) else None
         if (agreement := self._decisions.agreement(labelled[0] | labelled[1])) and agreement.is_too_low:
-            return CorrectedDifference(remark=agreement.request, unsettled=agreement.disputed)
+            return CorrectedDifference(remark=agreement.request, unsettled=agreement.unsettled)
         people = self._decisions.by_annotator(labelled[0] | labelled[1]).values()
         looks = [self._at_one_look(frames, labels) for labels in people]
         sides, look = looks[0]

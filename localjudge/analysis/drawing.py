@@ -24,6 +24,8 @@ from localjudge.record.run import Run
 from localjudge.stats.corrected import draw, strata_by_score, uncertainty
 from localjudge.words import option_name
 
+DISPUTED = "disputed"
+"""Name of the drawing of disputed statements, which is not random."""
 _STRATA = 10
 _AND = " + "
 _NAME_DIGITS = 8
@@ -44,13 +46,18 @@ class DrawnStatement(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """Statements in order. `name` encodes seed, metrics and sizes; `frame` is the hash of the statements."""
+    """Statements in order. `name` encodes seed, metrics and sizes; `frame` is the hash of the statements.
+
+    Labels of disputed statements are adjudicated, and have no drawing.
+    """
 
     name: str
     frame: str
     statements: list[DrawnStatement]
 
     def of(self, statement: DrawnStatement) -> dict[str, Any]:
+        if self.name == DISPUTED:
+            return {"adjudicated": True}
         row = {"draw": self.name, "frame": self.frame, "share": statement.share, "turn": statement.turn}
         return {**row, "drawn_by": None}
 
@@ -83,6 +90,12 @@ def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> D
             for number, turn in zip(drawing.taken.tolist(), drawing.turns.tolist(), strict=True)
         ],
     )
+
+
+def disputed_statements(frames: Mapping[str, UnitFrame], keys: Iterable[str]) -> Drawing:
+    """Return the statements with these keys in the order of the run, in place of a drawing."""
+    places, wanted = first_places(frames.values()), {*keys}
+    return Drawing(DISPUTED, "", [DrawnStatement(key, place, 0.0, 0) for key, place in places.items() if key in wanted])
 
 
 def frame_of(frames: Iterable[UnitFrame]) -> str:

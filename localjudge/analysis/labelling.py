@@ -10,7 +10,16 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from localjudge.analysis.drawing import Drawing, draw_again, draw_statements, labels_in, misdrawn, sheet_rows
+from localjudge.analysis.drawing import (
+    DISPUTED,
+    Drawing,
+    disputed_statements,
+    draw_again,
+    draw_statements,
+    labels_in,
+    misdrawn,
+    sheet_rows,
+)
 from localjudge.analysis.label_sheet import SheetLabel, SheetRow, read_sheet
 from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace
 from localjudge.analysis.units import UnitFrame, correctable, first_places, unit_frames, verdicts_at
@@ -21,6 +30,7 @@ from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option, option_name, printable
 
 DEFAULT_COUNT = 50
+NO_DISPUTE = "no disputed statement remains to be settled"
 _SHOWN = 3
 
 
@@ -30,7 +40,7 @@ class Labelling:
     `rows` are left to label, in order. `remarks` name the means that labels cannot correct.
     """
 
-    def __init__(  # as they are typed
+    def __init__(  # noqa: PLR0913 # as they are typed
         self,
         run: Run | str | Path,
         labeller: str | None = None,
@@ -40,15 +50,18 @@ class Labelling:
         metrics: Sequence[str] | None = None,
         seed: int = 0,
         again: bool = False,
+        disputed: bool = False,
     ) -> None:
         """Draw `sample` statements (default 50), or the number that this annotator can label in `minutes`.
 
-        `again` draws statements that others have labelled. Raises InputError for a metric without judge verdicts, a
-        count below 1, both counts, or a run stopped by scores, and RunDirectoryError for a directory without a run.
+        `again` draws statements that others have labelled. `disputed` takes all statements with different labels, to
+        settle them. Raises InputError for a metric without judge verdicts, a count below 1, options that exclude each
+        other, or a run stopped by scores, and RunDirectoryError for a directory without a run.
         """
-        if sample is not None and minutes is not None:
-            names = f"{option_name('sample')} and {option_name('minutes')}"
-            raise InputError(f"{names} exclude each other", hint="omit one of them")
+        choices = {"sample": sample is not None, "minutes": minutes is not None, "disputed": disputed}
+        choices |= {"seed": disputed and seed != 0, "again": disputed and again}
+        if len(names := [option_name(name) for name, is_given in choices.items() if is_given]) > 1:
+            raise InputError(f"{' and '.join(names)} exclude each other", hint="omit one of them")
         if minutes is not None and not 0 < minutes < math.inf:
             raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
         self.run, self.labeller, self._named = as_run(run), annotator(labeller), labeller
@@ -59,22 +72,31 @@ class Labelling:
             rows = [row for row in self._decisions.rows if row.labeller == self.labeller]
             more = max(1, round(60 * minutes / pace(rows)))
             sample = more + len(self._decisions.of)
-        self._drawing = draw_statements(frames, DEFAULT_COUNT if sample is None else sample, seed)
-        people = self._decisions.of.items()
-        own = {key for key, labels in people if self.labeller in labels}
-        others = {
-            key for key, labels in people if any(labels[name] is not None for name in {*labels} - {self.labeller})
-        }
+        if disputed:
+            shown = unit_frames(self.run) if metrics is None else frames
+            self._drawing = disputed_statements(shown, self._decisions.disputed)
+        else:
+            self._drawing = draw_statements(frames, DEFAULT_COUNT if sample is None else sample, seed)
+        own, others = self._answered()
         asked = [drawn for drawn in self._drawing.statements if not again or drawn.key in others]
-        done = own if again else own | others
+        done = self._decisions.settled.keys() if disputed else own if again else own | others
         left = [drawn for drawn in asked if drawn.key not in done][:more]
         self.rows = sheet_rows(self.run, self._drawing, left)
         self.total = asked.index(left[-1]) + 1 if left and more else len(asked)
         self.remarks = [f"{name}: {why}" for name, frame in frames.items() if (why := cannot_correct(frame))]
         self._passed: list[SheetRow] = []
-        self._again = again
+        self._again, self.disputed = again, disputed
         statements = {key for frame in frames.values() for key in frame.by_key}
         self._complete = statements <= self._decisions.human.keys()
+
+    def _answered(self) -> tuple[set[str], set[str]]:
+        """Return the statements answered by this annotator, and those labelled by others."""
+        people = self._decisions.of.items()
+        own = {key for key, labels in people if self.labeller in labels}
+        others = {
+            key for key, labels in people if any(labels[name] is not None for name in {*labels} - {self.labeller})
+        }
+        return own, others
 
     @property
     def labelled(self) -> int:
@@ -84,6 +106,8 @@ class Labelling:
         """Return the remaining rows for another annotator. Raises InputError if none is left."""
         if not self.rows:
             hint = f"draw more with {option('sample')}"
+            if self.disputed:
+                raise InputError(NO_DISPUTE)
             if self._again:
                 hint = f"a second opinion needs statements labelled by others and not by {self.labeller}"
             elif self._complete:
@@ -133,7 +157,7 @@ def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]
     labels = {
         row.key: row
         for row in decisions.rows
-        if row.human in (0, 1) and decisions.of[row.key].get(row.labeller) == row.human
+        if row.human in (0, 1) and not row.adjudicated and decisions.of[row.key].get(row.labeller) == row.human
     }
     before = (drawn for drawn in drawing.statements if drawn.turn < turn and drawn.key not in of_drawing)
     return [labels[drawn.key].model_copy(update=drawing.of(drawn)) for drawn in before if drawn.key in labels]
@@ -189,13 +213,14 @@ def _labels_of(other: Run, run: Run, frames: Mapping[str, UnitFrame]) -> list[La
 
 
 def _decided(row: LabelRow) -> tuple[Any, ...]:
-    return row.labeller, row.key, row.draw, row.human, row.when
+    return row.labeller, row.key, row.draw, row.human, row.when, row.adjudicated
 
 
 def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> Counter[str]:
     counts = Counter[str]()
-    for row in {(row.key, row.labeller): row for row in sorted(rows, key=lambda row: row.moment)}.values():
-        old, new = (decisions.of.get(row.key, {}).get(row.labeller) for decisions in (before, after))
+    latest = {(row.key, row.labeller, row.adjudicated): row for row in sorted(rows, key=lambda row: row.moment)}
+    for row in latest.values():
+        old, new = (side.in_role_of(row).get(row.key, {}).get(row.labeller) for side in (before, after))
         if old == new:
             name = "unlabelled" if new is None else "known" if row.human == new else "older"
         else:
@@ -235,13 +260,16 @@ def _decisions_in(
             of_name = [statement for statement in drawing.statements if statement.key in keys]
             drawn |= {(name, statement.key): drawing.of(statement) for statement in drawing.statements}
             before += carried(drawing, max((statement.turn for statement in of_name), default=0), decisions)
-    counting = {(row.key, row.labeller): row for row in decisions.rows}
+    counting = {(row.key, row.labeller, row.adjudicated): row for row in decisions.rows}
     decided, when = list[LabelRow](), now(precise=True)
     for label in sheet:
         if not _is_among(texts, label):
             continue
         key = label.label_id
-        of_drawing, last = drawn.get((label.draw or "", key), {}), counting.get((key, label.labeller or ""))
+        of_drawing: dict[str, Any] = (
+            {"adjudicated": True} if label.draw == DISPUTED else drawn.get((label.draw or "", key), {})
+        )
+        last = counting.get((key, label.labeller or "", label.draw == DISPUTED))
         if label.human is None and not label.when and not _from_sheet(last, of_drawing.get("draw"), decisions):
             continue  # left empty
         same = last is not None and last.human == label.human

@@ -143,30 +143,39 @@ class PairAgreement(Record):
 class Agreement(Record):
     """Agreement of annotators on statements with two or more labels.
 
-    `share` is the mean share of equal pairs of labels. `alpha` is Krippendorff's, if defined.
+    `share` is the mean share of equal pairs of labels. `alpha` is Krippendorff's, if defined. Adjudicated labels are
+    left out; they settle `settled` of the `disputed` statements.
     """
 
     statements: int
     share: float
     alpha: float | None
     disputed: int
+    settled: int = 0
     pairs: tuple[PairAgreement, ...]
 
     @property
+    def unsettled(self) -> int:
+        return self.disputed - self.settled
+
+    @property
     def is_too_low(self) -> bool:
-        return self.statements >= FEWEST_SHARED and self.share < LEAST_AGREEMENT
+        """Whether too few labels agree, and disputes are unsettled."""
+        return self.statements >= FEWEST_SHARED and self.share < LEAST_AGREEMENT and self.unsettled > 0
 
     @property
     def lines(self) -> list[str]:
         alpha = "" if self.alpha is None else f", Krippendorff's alpha {self.alpha:.3f}"
         shared = f"{numbered(self.statements, 'statement')} with several labels: {100 * self.share:.0f} % agreement"
-        return [f"{shared}{alpha}", *(pair.line for pair in self.pairs)]
+        disputed = f"{self.settled:,} of {numbered(self.disputed, 'disputed statement')} settled by adjudication"
+        return [f"{shared}{alpha}", *(pair.line for pair in self.pairs), *([disputed] if self.settled else ())]
 
     @property
     def request(self) -> str:
         return (
             f"annotators agree on {100 * self.share:.0f} % of {self.statements:,} statements with several labels, less "
-            f"than {100 * LEAST_AGREEMENT:.0f} %: settle the {numbered(self.disputed, 'disputed statement')} first"
+            f"than {100 * LEAST_AGREEMENT:.0f} %: settle the {numbered(self.unsettled, 'disputed statement')} first: "
+            "`localjudge label RUN --disputed`"
         )
 
 
@@ -207,19 +216,25 @@ class _Drawn(NamedTuple):
 
 
 class Decisions:
-    """The latest decision of each annotator on each statement, and its drawing. For equal times the last row counts."""
+    """The latest decision of each annotator on each statement, and its drawing. For equal times the last row counts.
+
+    The latest adjudicated label of a statement replaces the labels of its annotators, except in their agreement.
+    """
 
     def __init__(self, rows: Iterable[LabelRow]) -> None:
         self.rows = sorted(rows, key=lambda row: row.moment)
         self.of: dict[str, dict[str, Label | None]] = defaultdict(dict)
         """By statement, then by annotator. None for undecidable."""
+        self.adjudications: dict[str, dict[str, Label | None]] = defaultdict(dict)
+        """The same for adjudicated labels, the latest last."""
         self.drawn: dict[tuple[str, str], dict[str, _Drawn]] = defaultdict(dict)
         """By name and frame of the drawing, then by statement."""
         drawing_of: dict[tuple[str, str, str], tuple[str, str]] = {}
         for row in self.rows:
-            self.of[row.key].pop(row.labeller, None)
+            people = self.in_role_of(row)[row.key]
+            people.pop(row.labeller, None)
             if row.human is not None:
-                self.of[row.key][row.labeller] = None if row.human == "?" else row.human
+                people[row.labeller] = None if row.human == "?" else row.human
             if row.draw and row.frame and row.share and row.turn:
                 self.drawn[row.draw, row.frame][row.key] = _Drawn(row.turn, row.share, row.key)
                 drawing_of.setdefault((row.key, row.labeller, row.when), (row.draw, row.frame))
@@ -228,19 +243,36 @@ class Decisions:
         self.labels: dict[str, dict[str, Label]] = {
             key: {name: label for name, label in people.items() if label is not None} for key, people in self.of.items()
         }
-        """By statement, then by annotator, without undecided ones."""
+        """By statement, then by annotator, without undecided and adjudicated ones."""
+        decided = {
+            key: [(name, label) for name, label in people.items() if label is not None]
+            for key, people in self.adjudications.items()
+        }
+        self.settled = {key: labels[-1] for key, labels in decided.items() if labels and self.labels.get(key)}
+        """Adjudicator and adjudicated label of each labelled statement that has one."""
         self.human = {key: sum(people.values()) / len(people) for key, people in self.labels.items() if people}
-        """Mean label of each labelled statement."""
+        """Mean label of each labelled statement, or the adjudicated one."""
+        self.human |= {key: float(label) for key, (_, label) in self.settled.items()}
         counts = Counter(name for people in self.labels.values() for name in people)
         self.annotators = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         """Number of labels of each annotator, most first."""
 
+    @property
+    def disputed(self) -> list[str]:
+        """Statements with different labels, settled or not."""
+        return [key for key, labels in self.labels.items() if len(set(labels.values())) > 1]
+
+    def in_role_of(self, row: LabelRow) -> dict[str, dict[str, Label | None]]:
+        """Return the decisions of annotators, or the adjudications if the row is one."""
+        return self.adjudications if row.adjudicated else self.of
+
     def by_annotator(self, keys: Collection[str]) -> dict[str, dict[str, float]]:
         """Return the labels of these statements by annotator, completed with the labels of the annotator with the most.
 
-        One entry if all labels of each statement are equal.
+        One entry if all labels of each statement are equal. An adjudicated label replaces each annotator's.
         """
         people = {key: self.labels[key] for key in keys}
+        people |= {key: dict.fromkeys(people[key], self.settled[key][1]) for key in keys if key in self.settled}
         disputed = [labels for labels in people.values() if len(set(labels.values())) > 1]
         names = [name for name in self.annotators if any(name in labels for labels in disputed)] or [""]
         others = {
@@ -250,7 +282,8 @@ class Decisions:
 
     def agreement(self, keys: Collection[str] | None = None) -> Agreement | None:
         """Return the agreement on these or all statements, or None if none has labels of two annotators."""
-        shared = [labels for key, labels in self.labels.items() if len(labels) > 1 and (keys is None or key in keys)]
+        among = self.labels if keys is None else keys
+        shared = [labels for key, labels in self.labels.items() if len(labels) > 1 and key in among]
         if not shared:
             return None
         ones = [(sum(labels.values()), len(labels)) for labels in shared]
@@ -258,12 +291,14 @@ class Decisions:
         alpha = None
         with suppress(DataError):  # all labels are equal
             alpha = krippendorff_alpha([list(labels.values()) for labels in shared])
+        disputed = [key for key in self.disputed if key in among]
         both = (_pair(pair, shared) for pair in combinations(sorted(self.annotators), 2))
         return Agreement(
             statements=len(shared),
             share=fmean(equal),
             alpha=alpha,
-            disputed=sum(0 < one < count for one, count in ones),
+            disputed=len(disputed),
+            settled=sum(key in self.settled for key in disputed),
             pairs=tuple(pair for pair in both if pair),
         )
 
@@ -408,7 +443,7 @@ def _corrected(
     if frame.share_of is None:
         return CorrectedMean(remark=NO_SHARE)
     if (agreement := decisions.agreement(frame.by_key)) and agreement.is_too_low:
-        return CorrectedMean(remark=agreement.request, unsettled=agreement.disputed, statements=len(frame.by_key))
+        return CorrectedMean(remark=agreement.request, unsettled=agreement.unsettled, statements=len(frame.by_key))
     labels = decisions.by_annotator(frame.by_key.keys() & decisions.human.keys())
     people = {name: labelled_units(frame, of_one, drawings) for name, of_one in labels.items()}
     _, counted, labelled, look = next(iter(people.values()))

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from localjudge.analysis.label_sheet import write_sheet
-from localjudge.analysis.labelling import Labelling, read_labels
+from localjudge.analysis.labelling import NO_DISPUTE, Labelling, read_labels
 from localjudge.cli import options as cli
 from localjudge.errors import InputError
 from localjudge.record.run import Run
@@ -59,6 +59,7 @@ def _pressed(descriptor: int) -> Iterator[str]:
 @cli.option("Data", "--seed", type=int, metavar="N", help="Seed of the random draw.  [default: 0]")
 @cli.metrics("Only these metrics.  [default: all that labels can correct]")
 @cli.option("Data", "--again", is_flag=True, help="Only statements that others have labelled (second opinion).")
+@cli.option("Data", "--disputed", is_flag=True, help="Only statements on which annotators differ, to settle them.")
 @cli.option("Data", "--labeller", metavar="NAME", help="Name of the annotator.  [default: your user name]")
 @cli.option(
     "Output",
@@ -86,11 +87,15 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if typed.get("read"):
         _read(run, typed["read"], typed.get("labeller"), as_json)
         return
-    how = {name: typed[name] for name in ("sample", "minutes", "metrics", "seed", "again", "labeller") if name in typed}
+    drawing = ("sample", "minutes", "metrics", "seed", "again", "disputed", "labeller")
+    how = {name: typed[name] for name in drawing if name in typed}
     files = {name: typed[name] for name in ("out", "page") if name in typed}
     if not files and as_json:
         raise InputError("labelling in the terminal prints no JSON", hint="add --out or --page, or omit --json")
     labelling = Labelling(run, **how)
+    if labelling.disputed and not labelling.rows:
+        click.echo(json.dumps({"rows": 0}, indent=2) if as_json else NO_DISPUTE)
+        return
     if not files and not sys.stdin.isatty():
         raise InputError("there is no terminal to label in", hint="name a sheet to write with --out, or a page")
     for remark in labelling.remarks:

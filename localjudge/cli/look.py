@@ -10,6 +10,7 @@ from typing import Any, get_args
 import click
 
 from localjudge.analysis.compare import compare, slices
+from localjudge.analysis.labelled_statements import disputed_statements
 from localjudge.cli import options as cli
 from localjudge.cli.gates import Checks, values, views
 from localjudge.cli.main import ExitCode
@@ -19,6 +20,7 @@ from localjudge.report import tables
 from localjudge.report.certificate import write_certificate
 from localjudge.report.export import Format, Rows, exported_parts
 from localjudge.report.html_page import write_report
+from localjudge.report.label_views import disputes_view
 from localjudge.report.sample import find_sample, prompts_view, sample_view
 from localjudge.report.terminal import Table
 from localjudge.resources import write_output
@@ -31,6 +33,7 @@ from localjudge.words import option_name
 @cli.metrics("Only these metrics.")
 @cli.count_option("Output", "--worst", "Number of worst samples to show.", default=10)
 @cli.option("Data", "--by", "column", metavar="COLUMN", help="Show each metric by the values of a column.")
+@cli.option("Data", "--labels", is_flag=True, help="Show disputed statements with each annotator's answer.")
 @cli.option("Output", "--prompts", is_flag=True, help="With SAMPLE: also show the prompts as sent to the judge.")
 @cli.json_option
 def show_command(directory: Path, sample: str | None, column: str | None, as_json: bool, **options: Any) -> None:
@@ -43,9 +46,12 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     for name in names or ():
         if name not in run:
             raise InputError(f"the run has no metric {name!r}", hint=f"it has {', '.join(run)}")
-    if sample is not None and column is not None:
-        raise InputError("SAMPLE and --by exclude each other", hint="omit one of them")
-    if column is not None:
+    choices = {"SAMPLE": sample is not None, "--by": column is not None, "--labels": options["labels"]}
+    if len(chosen := [name for name, is_given in choices.items() if is_given]) > 1:
+        raise InputError(f"{' and '.join(chosen)} exclude each other", hint="name one of them")
+    if options["labels"]:
+        _show_disputes(run, names or list(run), as_json)
+    elif column is not None:
         parts = slices(run, column)
         cli.print_result(
             as_json, parts, lambda: [tables.slices_view(run, parts, metric=name) for name in names or (None,)]
@@ -60,6 +66,14 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
             lambda: _values(run, names or list(run), worst),
             lambda: [view(run, metric=metric) for metric in names or (None,) for view in shown],
         )
+
+
+def _show_disputes(run: Run, names: Sequence[str], as_json: bool) -> None:
+    cli.print_result(
+        as_json,
+        lambda: [dispute.model_dump(mode="json") for dispute in disputed_statements(run, names)],
+        lambda: disputes_view(run, names),
+    )
 
 
 def _values(run: Run, names: Sequence[str], worst: int) -> dict[str, Any]:

@@ -4,8 +4,9 @@
 
 `key` is the hash of the question and texts shown to the annotator. A decision is 1, 0, "?" for an undecidable
 statement, or null to withdraw an earlier one. `draw`, `frame` (hash of the statements), `share` (of their total size)
-and `turn` describe the drawing. `drawn_by` is the directory of another run that drew it. `previous` is the sha256 of
-the previous row without its line end, so a changed, removed or moved row contradicts the next one.
+and `turn` describe the drawing. `drawn_by` is the directory of another run that drew it. `adjudicated` is true in a
+decision that settles a dispute, and missing in all others. `previous` is the sha256 of the previous row without its
+line end, so a changed, removed or moved row contradicts the next one.
 """
 
 import getpass
@@ -60,6 +61,7 @@ class LabelRow(Record):
     share: Share | None = None
     turn: Annotated[int, Field(ge=1, le=MOST_POINTS)] | None = None
     drawn_by: str | None = None
+    adjudicated: bool = False
 
     @property
     def moment(self) -> datetime:
@@ -177,6 +179,7 @@ def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
 def _chained(rows: Sequence[LabelRow], labels: LabelFile) -> bytes:
     lines, head = [b"" if labels.is_ended else b"\n"], labels.head
     for row in rows:
-        lines.append(json_line(row.model_dump() | {"previous": head}).encode())
+        values = row.model_dump(exclude=None if row.adjudicated else {"adjudicated"})
+        lines.append(json_line(values | {"previous": head}).encode())
         head = hashlib.sha256(lines[-1].removesuffix(b"\n")).hexdigest()
     return b"".join(lines)

@@ -189,7 +189,7 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
 
 def ended_view(labelling: Labelling) -> Table:
     lines = [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
-    if not labelling.rows:
+    if not labelling.rows and not labelling.disputed:
         lines.append(f"to draw more: {call('label', str(labelling.run.directory), 'sample', 2 * labelling.total)}")
     title = f"{labelling.labelled:,} of {labelling.total:,} answered, stored in {labelling.run.directory / LABELS}"
     return Table(titles=[title], notes=lines)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check, Gate, parse_gate
 from localjudge.analysis.compare import RunComparison
+from localjudge.analysis.labelled_statements import disputed_statements
 from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label
 from localjudge.engine.hardware import readable
 from localjudge.metrics import catalog
@@ -74,6 +75,7 @@ def overview(
         ],
         "comparison": checked.comparison and _comparison(checked.comparison),
         "labels": checked.labels,
+        "disputes": disputed_statements(run, run.summary.metrics),
         "verification": verification,
         "is_verified": verification is not None and verification.is_of(run.directory),
         "facts": [(name, fact) for name, fact in _facts(run, checked.comparison) if fact],

@@ -116,6 +116,33 @@ def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None
         assert counted == {**zero, **counts, "unlabelled": counted["unlabelled"]}
 
 
+def test_disputed_statements_are_listed_and_settled(run: Run, call: Call) -> None:
+    """Ann says 1 to all 12; bob differs on 4: 67 % agreement is too low. Carol says 0 to the 4: the mean is 8/12."""
+    assert "no statement has a label" in call("show", "run", "--labels")[1]
+    assert call("label", "run", "--disputed") == (0, "no disputed statement remains to be settled\n", "")
+    call("label", "run", "--out", "s.jsonl")
+    for name, labels in (("ann", {}), ("bob", {f"Fact {n}.": 0 for n in range(4)})):
+        fill("s.jsonl", labels, labeller=name)
+        call("label", "run", "--read", "s.jsonl")
+    assert metric(call)["corrected"]["mean"] is None
+    assert "settle the 4 disputed statements first" in " ".join(call("show", "run")[1].split())
+    output = call("show", "run", "--labels")[1]
+    assert output.count("ann 1, bob 0") == 4
+    assert "to settle 4 disputed statements: localjudge label run --disputed" in " ".join(output.split())
+    assert call("label", "run", "--disputed", "--out", "d.jsonl", "--page", "d.html")[0] == 0
+    assert "bob" not in Path("d.html").read_text()
+    fill("d.jsonl", {}, human=0, labeller="carol")
+    assert "4 new labels" in call("label", "run", "--read", "d.jsonl")[1]
+    rows = json.loads(call("show", "run", "--labels", "--json")[1])
+    assert rows[0] | {"text": "", "sample_id": ""} == {
+        **{"sample_id": "", "metric": "context_recall", "position": 0, "text": ""},
+        **{"answers": {"ann": 1, "bob": 0}, "human": 0, "adjudicator": "carol"},
+    }
+    assert metric(call)["corrected"]["mean"] == pytest.approx(8 / 12)
+    assert json.loads(call("label", "run", "--disputed", "--json", "--out", "d2.csv")[1]) == {"rows": 0}
+    assert call("show", "run", "s0", "--labels")[0] == 1
+
+
 @pytest.mark.engine
 def test_labelling_resumes_after_a_full_disk(run: Run, call: Call) -> None:
     """Files are limited to 2 KiB; 12 rows take 5 KiB."""
@@ -258,4 +285,9 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
         seen(controller, "0 of 3 answered")
         os.write(controller, b"111")
         assert "3 statements with several labels: 33 % agreement" in seen(controller, "signature")
+        assert process.wait(timeout=60) == 0
+    with in_a_terminal("label", "run", "--disputed", "--labeller", "carol") as (process, controller):
+        seen(controller, "0 of 2 answered")
+        os.write(controller, b"10")
+        assert "2 of 2 disputed statements settled" in seen(controller, "signature")
         assert process.wait(timeout=60) == 0

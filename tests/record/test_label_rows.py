@@ -65,6 +65,15 @@ def test_the_label_file_is_private_and_append_only(tmp_path: Path) -> None:
     assert path.stat().st_ino == inode
 
 
+def test_only_an_adjudicated_row_names_it_and_the_chain_covers_it(tmp_path: Path) -> None:
+    append_labels(tmp_path, [row(), row(adjudicated=True), row()])
+    first, second, third = lines = (tmp_path / LABELS).read_bytes().splitlines(keepends=True)
+    assert [b"adjudicated" in line for line in lines] == [False, True, False]
+    (tmp_path / LABELS).write_bytes(first + second.replace(b'"adjudicated": true, ', b"") + third)
+    with pytest.raises(RunDirectoryError, match=":3 does not match the previous row"):
+        stored_labels(tmp_path)
+
+
 @pytest.mark.parametrize("kept", [1, 40, -2])
 def test_a_torn_last_row_is_ignored_and_overwritten(tmp_path: Path, kept: int) -> None:
     append_labels(tmp_path, [row(), row(text="cut off")])

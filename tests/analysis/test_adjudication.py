@@ -1,0 +1,130 @@
+"""Disputed statements, and the labels that settle them."""
+
+from typing import Any
+
+import pytest
+
+from localjudge import InputError, Run
+from localjudge.analysis.labelled_statements import disputed_statements, labelled_statements
+from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
+from localjudge.analysis.labels import Decisions, RunLabels, labels_of
+from localjudge.record.label_rows import stored_labels
+from tests.analysis.conftest import JudgedRun, human_of, label, written
+from tests.analysis.labelled_runs import METRIC
+
+
+def contradicted(run: Run, n: int = 30) -> Run:
+    """Ann labels n statements, and bob the same ones the other way round."""
+    return label(label(run, n=n), lambda words: 1 - human_of(words), n, "bob", again=True)
+
+
+def settled(run: Run, labeller: str = "carol", say: Any = human_of) -> Run:
+    labelling = Labelling(run, labeller, disputed=True)
+    while labelling.rows:
+        labelling.answer(say(labelling.rows[0]["text"]))
+    return run
+
+
+def labels(run: Run) -> RunLabels:
+    found = labels_of(run)
+    assert found is not None
+    return found
+
+
+def test_adjudicated_labels_replace_the_disputed_ones(judged_run: JudgedRun) -> None:
+    """Carol decides all 30 disputes as ann does, so the mean is ann's. The agreement stays 0."""
+    run, ann = contradicted(judged_run()), label(judged_run("ann"), n=30)
+    assert (labels(run).corrected[METRIC].mean, labels(run).corrected[METRIC].unsettled) == (None, 30)
+    found, alone = labels(settled(run)), labels(ann).corrected[METRIC]
+    mean = found.corrected[METRIC]
+    assert (mean.mean, mean.ci95, mean.by_annotator) == (alone.mean, alone.ci95, None)
+    assert (found.statements, found.labellers, mean.unsettled) == (30, {"ann": 30, "bob": 30}, 0)
+    assert found.agreement is not None
+    assert (found.agreement.share, found.agreement.disputed, found.agreement.settled) == (0, 30, 30)
+    assert found.agreement.lines[-1] == "30 of 30 disputed statements settled by adjudication"
+    assert found.agreement == labels(contradicted(judged_run("open"))).agreement.model_copy(  # type: ignore[union-attr]
+        update={"settled": 30}
+    )
+
+
+def test_the_latest_adjudication_counts_until_it_is_withdrawn(judged_run: JudgedRun) -> None:
+    """Ann says 1 and bob 0. Each may also adjudicate; carol's later decision counts until she cannot tell."""
+    run = label(label(judged_run(), lambda _: 1, 1), lambda _: 0, 1, "bob", again=True)
+    rows = stored_labels(run.directory)
+    for name, human, counting in (("ann", 0, 0), ("carol", 1, 1), ("carol", "?", 0), ("ann", None, 0.5)):
+        rows.append(rows[0].model_copy(update={"labeller": name, "human": human, "adjudicated": True}))
+        decisions = Decisions(row.model_copy(update={"when": rows[0].when}) for row in rows)
+        assert decisions.human == {rows[0].key: counting}
+        assert decisions.labels == {rows[0].key: {"ann": 1, "bob": 0}}
+        assert decisions.disputed == [rows[0].key]
+
+
+def test_undo_in_the_terminal_reopens_the_dispute(judged_run: JudgedRun) -> None:
+    run = contradicted(judged_run(), 2)
+    labelling = Labelling(run, "carol", disputed=True)
+    labelling.answer(1)
+    assert len(Labelling(run, disputed=True).rows) == 1
+    assert labelling.undo()
+    assert len(Labelling(run, disputed=True).rows) == 2
+
+
+def test_a_sheet_settles_disputes_and_an_emptied_cell_reopens_them(judged_run: JudgedRun) -> None:
+    run = contradicted(judged_run(), 6)
+    rows = Labelling(run, "carol", disputed=True).rows_to_send()
+    assert {row["draw"] for row in rows} == {"disputed"}
+    assert not any("ann" in str(cell) or "bob" in str(cell) for row in rows for cell in row.values())
+    sheet = run.directory.parent / "sheet.jsonl"
+    for humans, counts, open_disputes in (
+        ([1] * 4 + [None] * 2, LabelsRead(new=4, unlabelled=2), 2),
+        ([1] * 6, LabelsRead(new=2, known=4), 0),
+        ([0, None, *[1] * 4], LabelsRead(changed=1, withdrawn=1, known=4), 1),
+    ):
+        filled = [{**row, "human": human} for row, human in zip(rows, humans, strict=True)]
+        assert read_labels(run, written(sheet, *filled), "carol") == counts
+        assert len(Labelling(run, disputed=True).rows) == open_disputes
+    assert labels(run).labellers == {"ann": 6, "bob": 6}
+
+
+def test_statements_show_all_answers_and_the_label_that_counts(judged_run: JudgedRun) -> None:
+    """Of three statements ann and bob agree on one; carol settles one of the other two."""
+    run = label(judged_run(), lambda _: 1, 3)
+    texts = [row.text for row in stored_labels(run.directory)]
+    label(run, lambda words: int(words == texts[0]), 3, "bob", again=True)
+    carol = Labelling(run, "carol", disputed=True)
+    first = carol.rows[0]["text"]
+    carol.answer(0)
+    found = {statement.text: statement for statement in labelled_statements(run).values()}
+    assert {words: (row.human, row.annotators) for words, row in found.items()} == {
+        texts[0]: (1, "ann, bob"),
+        **{words: (None, "ann, bob") for words in texts[1:] if words != first},
+        first: (0, "ann, bob, carol"),
+    }
+    disputes = disputed_statements(run, [METRIC])
+    assert {(dispute.answers_line, dispute.settled_line) for dispute in disputes} == {
+        ("ann 1, bob 0", "0 by carol"),
+        ("ann 1, bob 0", "no"),
+    }
+    assert disputed_statements(run, ["faithfulness"]) == []
+
+
+def test_adjudicated_labels_go_to_a_run_with_the_same_statements(judged_run: JudgedRun) -> None:
+    run, other = settled(contradicted(judged_run(), 5)), judged_run("other")
+    assert read_labels(other, run.directory).new == 15
+    assert labels(other).corrected == labels(run).corrected
+    assert Labelling(other, disputed=True).rows == []
+
+
+def test_an_adjudicated_label_is_not_carried_over_to_a_drawing(judged_run: JudgedRun) -> None:
+    """Ann has also settled the disputes. A second drawing counts each annotator's label."""
+    run = label(settled(contradicted(judged_run(), 8), "ann", lambda _: 1), seed=1)
+    assert {row.adjudicated for row in stored_labels(run.directory) if row.draw} == {False}
+    assert labels(run).undrawn == 0
+
+
+@pytest.mark.parametrize("options", [{"sample": 5}, {"minutes": 1}, {"again": True}, {"seed": 3}], ids=str)
+def test_disputes_are_not_drawn(judged_run: JudgedRun, options: dict[str, Any]) -> None:
+    run = judged_run(samples=3)
+    with pytest.raises(InputError, match=f"disputed.*{next(iter(options))}|{next(iter(options))}.*disputed"):
+        run.label("sheet.csv", disputed=True, **options)
+    with pytest.raises(InputError, match="no disputed statement remains"):
+        run.label("sheet.csv", disputed=True)
