@@ -44,6 +44,7 @@ from localjudge.run.job import rescore_run
 from localjudge.run.judges import JudgeName
 from localjudge.run.options import RescoreOptions, VerifyOptions, named
 from localjudge.run.verify import Verification, verify_run
+from localjudge.types import Language
 
 if TYPE_CHECKING:
     import pandas
@@ -212,13 +213,13 @@ class Run(record.Run):
         return write_report(self, checked, before, out, title=title)
 
     @check_arguments
-    def certificate(self, file: str | Path, *, title: str | None = None) -> Certificate:
+    def certificate(self, file: str | Path, *, title: str | None = None, language: Language = "en") -> Certificate:
         """Write one printable page on the result, what was checked, and how others repeat the check, without texts.
 
         Checks all files without asking the judge: call `verify` before. The returned `problems` list what was altered.
         Raises InputError for an existing file that is no page of localjudge.
         """
-        return write_certificate(self, file, title=title)
+        return write_certificate(self, file, title=title, language=language)
 
     @check_arguments
     def export(

@@ -24,6 +24,8 @@ Against = int | AgainstText | None
 Use = Literal["ranking", "means", "thresholds"]
 """Uses of a judge, each including those before it: compare systems, read a mean as a share, decide one verdict."""
 USES: tuple[Use, ...] = get_args(Use)
+Language = Literal["en", "de", "fr", "es"]
+"""Language of a page."""
 
 
 class Record(BaseModel):

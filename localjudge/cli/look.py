@@ -116,9 +116,10 @@ def _show_sample(run: Run, name: str, names: Sequence[str] | None, prompts: bool
 @cli.option("Output", "--title", metavar="TEXT", help="Heading of the page.  [default: the names of the data files]")
 @cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")
 @cli.option("Output", "--certificate", type=cli.PATH, metavar="FILE", help="Write a certificate of one page instead.")
+@cli.language_option
 @cli.json_option
 def report_command(
-    directory: Path, out: Path | None, title: str | None, certificate: Path | None, as_json: bool, **_: Any
+    directory: Path, out: Path | None, certificate: Path | None, as_json: bool, title: str | None, **options: Any
 ) -> int:
     """Write RUN as one HTML page: findings, means, gates, all samples, and changes since a baseline.
 
@@ -132,7 +133,9 @@ def report_command(
     cannot be written.
     """
     if certificate is not None:
-        return _certify(directory, certificate, title, as_json)
+        return _certify(directory, certificate, as_json, title=title, language=options["language"])
+    if options["language"] != "en":
+        raise InputError("only certificates are translated", hint="omit --report-language, or add --certificate")
     checks, run = Checks(cli.typed_arguments()), Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
@@ -145,11 +148,11 @@ def report_command(
     return ExitCode.DONE if result.passed else ExitCode.GATE_MISSED
 
 
-def _certify(directory: Path, file: Path, title: str | None, as_json: bool) -> int:
+def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
     if others := cli.typed_arguments().keys() & {"baseline", "gates", "out"}:
         hint = f"omit {option_name(min(others).removesuffix('s'))}, or write the report by another command"
         raise InputError("--certificate writes no report", hint=hint)
-    path, problems = write_certificate(Run.open(directory, check=False), file, title=title)
+    path, problems = write_certificate(Run.open(directory, check=False), file, **how)
     lines = [f"certificate {path}", *(f"not to be quoted: {problem}" for problem in problems)]
     cli.print_result(as_json, lambda: {"file": str(path), "problems": problems}, lambda: Table(notes=lines))
     return ExitCode.GATE_MISSED if problems else ExitCode.DONE

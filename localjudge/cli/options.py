@@ -22,7 +22,7 @@ from localjudge.progress import Progress
 from localjudge.report.terminal import progress_on, put, show
 from localjudge.run.settings import SETTINGS, RunSettings
 from localjudge.suite import SUITE, read_suite
-from localjudge.types import USES
+from localjudge.types import USES, Language
 from localjudge.words import flag
 
 PATH = click.Path(path_type=Path)
@@ -157,6 +157,10 @@ def out_option(words: str, *, metavar: str = "DIR", required: bool = False) -> _
 
 quiet_option = option("Output", "--quiet", is_flag=True, help="Print only warnings and the result.")
 json_option = option("Output", "--json", "as_json", is_flag=True, help="Print JSON.")
+_language = "Language of the page."
+language_option = option(
+    "Output", "--report-language", "language", type=click.Choice(get_args(Language)), default="en", help=_language
+)
 run_argument = click.argument("directory", metavar="RUN", type=PATH)
 _use = "Fail unless the judge is recommended for this use, by the limits of localjudge doctor."
 require_option = option("Judge", "--require", "required", type=click.Choice(USES), help=_use)

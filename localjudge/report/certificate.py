@@ -17,8 +17,9 @@ from localjudge.record.run import Run, file_sha256
 from localjudge.record.verification import last_verification
 from localjudge.report.overview import overview
 from localjudge.report.private_page import page_parts, write_page
-from localjudge.report.translation import Language, Words
+from localjudge.report.translation import Words
 from localjudge.run.verify_files import alterations
+from localjudge.types import Language
 from localjudge.words import as_typed, call, numbered, option
 
 _STYLES = ("base.css", "certificate.css")

@@ -51,7 +51,7 @@ def page_parts(
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(number=words.number, tr=words.sentence, cut=_cut, begin=_begin)
+    environment.filters.update(number=words.number, signs=words.signs, tr=words.sentence, cut=_cut, begin=_begin)
     return environment.get_template(template).generate(
         **values,
         t=words,

@@ -1,30 +1,31 @@
 """Texts of pages in the reader's language. The English text is the key, as in gettext.
 
-    languages/de.toml    "Mean" = "Mittelwert"
+    languages/de.toml    "Repeat the check" = "Die Prüfung wiederholen"
                          "{labels:n} of {total:n} labels" = "{labels} von {total} Labels"
 
-A sentence that another module composes is recognised by its key: `{x}` stays as it is (names and texts of users),
-`{x:n}` is a number, and `{x:t}` is translated, too. What has no entry stays English.
+Pages translate their own texts by `words("Repeat the check")`. A sentence that another module composed is recognised by
+a key with typed places: `{x:n}` is a number, `{x:s}` stays as it is (names, texts of users), and `{x:t}` is translated,
+too. What has no entry stays English.
 """
 
 import re
 import tomllib
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from markupsafe import Markup
 
+from localjudge.types import Language
 from localjudge.words import printable
 
-Language = Literal["en", "de", "fr", "es"]
 FOLDER = Path(__file__).with_name("languages")
-PLACEHOLDER = re.compile(r"\{(\w*)(?::([nt]))?\}")
+TYPED_PLACE = re.compile(r"\{(\w+):([nst])\}")
 _NUMBER = r"[-+]?[0-9][0-9.,]*(?:e[-+]?[0-9]+)?"
 
 
 class Words:
-    """Texts of one language. `table` is empty for English."""
+    """Texts of one language. `table` is empty for English; `missing` collects texts without an entry."""
 
     def __init__(self, language: Language = "en") -> None:
         self.language = language
@@ -48,8 +49,10 @@ class Words:
 
     def number(self, value: float | None) -> str:
         """Format a count as 1,234 and any other number as 0.708, with the signs of the language."""
-        text = "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
-        return text.translate(self._signs)
+        return self.signs("-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3f}")
+
+    def signs(self, number: str) -> str:
+        return number.translate(self._signs)
 
     def _entry(self, text: str) -> str:
         if text not in self.table:
@@ -58,8 +61,8 @@ class Words:
 
     @cached_property
     def _patterns(self) -> list[tuple[re.Pattern[str], dict[str, str], str]]:
-        """Keys with placeholders as expressions, the most literal first."""
-        keys = sorted(filter(PLACEHOLDER.search, self.table), key=lambda key: -len(PLACEHOLDER.sub("", key)))
+        """Keys with typed places as expressions, the most literal first."""
+        keys = sorted(filter(TYPED_PLACE.search, self.table), key=lambda key: -len(TYPED_PLACE.sub("", key)))
         return [_pattern(key, self.table[key]) for key in keys]
 
     @lru_cache(maxsize=4096)  # noqa: B019 # lives as long as the page is written
@@ -74,14 +77,13 @@ class Words:
         parts = [self._translated(part) for part in text.split("; ")] if "; " in text else []
         return "; ".join(filter(None, parts)) if parts and None not in parts else None
 
-    def _value(self, kind: str, value: str) -> str | None:
-        return value.translate(self._signs) if kind == "n" else self._translated(value) if kind == "t" else value
+    def _value(self, kind: str, text: str) -> str | None:
+        return self.signs(text) if kind == "n" else self._translated(text) if kind == "t" else text
 
 
 def _pattern(key: str, template: str) -> tuple[re.Pattern[str], dict[str, str], str]:
-    parts, kinds, place = list[str](), dict[str, str](), 0
-    for match in PLACEHOLDER.finditer(key):
-        name, kinds[match[1]] = match[1], match[2] or ""
-        parts += [re.escape(key[place : match.start()]), f"(?P<{name}>{_NUMBER if match[2] == 'n' else '.+?'})"]
+    expression, place = "", 0
+    for match in TYPED_PLACE.finditer(key):
+        expression += f"{re.escape(key[place : match.start()])}(?P<{match[1]}>{_NUMBER if match[2] == 'n' else '.+?'})"
         place = match.end()
-    return re.compile("".join([*parts, re.escape(key[place:])]), re.DOTALL), kinds, template
+    return re.compile(expression + re.escape(key[place:]), re.DOTALL), dict(TYPED_PLACE.findall(key)), template

@@ -60,6 +60,9 @@ def test_an_unwritable_report_is_refused(folder: Path, call: Call, arguments: tu
 def test_a_certificate_is_written_instead_of_a_report(folder: Path, call: Call) -> None:
     assert call("report", "new", "--certificate", "c.html") == (0, " certificate c.html\n", "")
     assert "In an average right answer, about 100 % of the sentences" in (folder / "c.html").read_text()
+    assert call("report", "new", "--certificate", "c.html", "--report-language", "fr")[0] == 0
+    french = "Dans une réponse de référence moyenne, environ 100 % des phrases sont étayées par les documents"
+    assert french in (folder / "c.html").read_text(encoding="utf-8")
     assert not (folder / "new" / "report.html").exists()
     code, _, errors = call("report", "new", "--certificate", "c.html", "--gate", "context_recall>=0.5")
     assert (code, errors.splitlines()[0]) == (1, "localjudge: --certificate writes no report")

@@ -10,7 +10,10 @@ import pytest
 from localjudge import InputError, Run
 from localjudge.record.label_rows import label_file
 from localjudge.record.run import file_sha256
+from localjudge.report import certificate
 from localjudge.report.certificate import write_certificate
+from localjudge.report.translation import Words
+from localjudge.types import Language
 from tests.analysis.conftest import label
 from tests.analysis.labelled_runs import run_of, same_judge
 from tests.conftest import ScriptedRun
@@ -86,11 +89,27 @@ def test_a_run_that_was_not_reproduced_has_no_result(run: Run, text: Text) -> No
 def test_an_altered_run_has_no_result(run: Run, text: Text, tmp_path: Path) -> None:
     assert run.verify(engine=same_judge(run))
     edited("summary.json", '"mean": 0.', '"mean": 0.9')(run.directory)
-    certificate = write_certificate(Run.open(run.directory, check=False), tmp_path / "altered.html", when=WHEN)
-    page = PageReader(certificate.file.read_text()).text
-    assert certificate.problems[0] == "summary.json was changed: its sha256 differs from manifest.json"
-    assert page.index("This run was altered. Do not quote its results.") < page.index(certificate.problems[0])
+    file, problems = write_certificate(Run.open(run.directory, check=False), tmp_path / "altered.html", when=WHEN)
+    page = PageReader(file.read_text()).text
+    assert problems[0] == "summary.json was changed: its sha256 differs from manifest.json"
+    assert page.index("This run was altered. Do not quote its results.") < page.index(problems[0])
     assert not re.search("In an average|Verified|had the checksum", page)
+
+
+@pytest.mark.parametrize("language", ["de", "fr", "es"])
+def test_certificates_are_whole_in_each_language(
+    run: Run, text: Text, tmp_path: Path, language: Language, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Verified, with labels of two annotators, then altered. Only what files of the run state stays English."""
+    words = Words(language)
+    monkeypatch.setattr(certificate, "Words", lambda _: words)
+    text(label(run, n=30, labeller="bo", again=True), language=language)
+    assert run.verify(engine=same_judge(run), sample=5)
+    assert "--report-language" in text(run, language=language)
+    edited("scores.jsonl", '"score": ', '"score": 0')(run.directory)
+    path = write_certificate(Run.open(run.directory, check=False), tmp_path / "altered.html", language=language).file
+    assert words.missing == set()
+    assert f'<html lang="{language}">' in path.read_text()
 
 
 def test_equal_runs_have_equal_certificates_apart_from_the_date(run: Run, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -11,6 +12,7 @@ from playwright.sync_api import Browser
 
 from localjudge import Run
 from localjudge.report.certificate import write_certificate
+from localjudge.types import Language
 from tests.analysis.conftest import JudgedRun, human_of, judged_run, label
 from tests.record.conftest import edited
 
@@ -56,7 +58,9 @@ def pages_of(browser: Browser, path: Path) -> int:
 
 
 def test_a_large_certificate_is_one_page_of_a4(browser: Browser, large: Run, certificate: Path) -> None:
-    assert pages_of(browser, certificate) == 1
+    for language in get_args(Language):
+        write_certificate(large, certificate, title="Answers of the help desk " * 8, language=language)
+        assert pages_of(browser, certificate) == 1, language
     edited("scores.jsonl", '"score": ', '"score": 0')(large.directory)
     assert pages_of(browser, write_certificate(Run.open(large.directory, check=False), certificate).file) == 1
 
