@@ -97,7 +97,6 @@ def evaluate(
     segmenter: installed spaCy pipeline that splits sentences instead.
     abbreviations: words whose full stop does not end a sentence, or a file with one per line.
     profile: prompt profile ("instruct", "minicheck" ...), or a folder; None for the one made for the model.
-    prompts: one or more prompt files, each replacing the built-in prompt of one task.
     reasons: "before" lets the model write a reason before the verdict (which may change it), "after" after it ("none").
     protocol: "joint" judges all statements of a sample in one answer, as RAGAS does ("independent").
 

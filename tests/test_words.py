@@ -45,10 +45,10 @@ def test_an_option_is_spelled_for_python_or_the_command_line(
 
 def test_names_and_commands_are_spelled_for_python_or_the_command_line() -> None:
     command = ("verify", "my runs/a", "judge", "b.gguf")
-    assert (option_name("criteria"), option_name("prompts")) == ("criteria", "prompts")
+    assert (option_name("criteria"), option_name("profile")) == ("criteria", "profile")
     assert call(*command) == "Run.open('my runs/a').verify(judge='b.gguf')"
     with as_typed():
-        assert (option_name("criteria"), option_name("prompts")) == ("--criterion", "prompts")
+        assert (option_name("criteria"), option_name("profile")) == ("--criterion", "profile")
         assert call(*command) == "localjudge verify 'my runs/a' --judge b.gguf"
 
 

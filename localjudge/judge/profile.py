@@ -31,7 +31,7 @@ from localjudge import resources
 from localjudge.errors import InputError, SampleError
 from localjudge.resources import parse_toml
 from localjudge.types import Attribution, CustomQuestion, Grammar, Label, Record, Relevance, Span, Task, Unit
-from localjudge.words import option, option_name
+from localjudge.words import option_name
 
 COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
 """Converts schemas to regular expressions. `pyproject.toml` has the same rule."""
@@ -204,11 +204,13 @@ class TaskPrompt(Record):
         return {name for node in self.node for _, name in PLACE.findall(node.text)}
 
     @model_validator(mode="after")
-    def _begins_a_message(self) -> Self:
+    def _can_be_shown(self) -> Self:
         if self.is_conversation and not self.node[0].role:
             raise ValueError("the first node must have a role if another node has one")
         if self.template and not self.is_conversation:
             raise ValueError("arguments of a chat template need nodes with roles")
+        if "unit" not in self.places:
+            raise ValueError("it never shows the text that is judged: put {unit} into a node")
         return self
 
 
@@ -264,13 +266,6 @@ class ProfileFolder(Record):
         return cls(path=str(folder), files={file.relative_to(folder).as_posix(): _text_of(file) for file in files})
 
 
-class CustomPrompt(Record):
-    """A prompt file, as stored in a run."""
-
-    file: str
-    text: str
-
-
 def _text_of(file: Path) -> str:
     try:
         return file.read_bytes().decode()
@@ -319,47 +314,6 @@ def load_profile(profile: str | ProfileFolder) -> PromptProfile:
         raise InputError(
             f"the prompt profile {profile.path} is not valid: {error}", hint="correct its files"
         ) from error
-
-
-def read_prompts(files: object) -> tuple[CustomPrompt, ...]:
-    return tuple(map(_prompt, files if isinstance(files, Sequence) and not isinstance(files, str) else [files]))
-
-
-def _prompt(file: object) -> CustomPrompt:
-    match file:
-        case CustomPrompt():
-            return file
-        case str() | Path():
-            return CustomPrompt(file=str(file), text=_text_of(Path(file)))
-    raise InputError(f"{option_name('prompts')} must be names of files, got {file!r:.80}")
-
-
-def with_prompt(profile: PromptProfile, prompt: CustomPrompt) -> PromptProfile:
-    """Replace one task's prompt in the profile. Raises InputError if the prompt does not fit."""
-    file, content = prompt.file, prompt.text.encode()
-    if not profile.instructions:
-        raise InputError(
-            f"the prompt {file} cannot be used: this judge ({profile.description}) does not follow instructions",
-            hint=f"omit {option_name('prompts')}, or name a model that follows instructions: {option('judge')}",
-        )
-    table = parse_toml(content, f"the prompt {file}")
-    task = table.pop("task", None)
-    if task not in profile.tasks:
-        raise InputError(
-            f"the prompt {file} says task = {task!r}",
-            hint=f"put task = ... above the first [[node]]; it is one of {', '.join(sorted(profile.tasks))}",
-        )
-    try:
-        wording = TaskPrompt.model_validate(table)
-    except ValidationError as error:
-        raise InputError(f"the prompt {file} is not valid: {error}", hint="compare it with a bundled one") from error
-    if wording.grammar != profile.tasks[task].grammar:
-        legal = f"this task needs the answer of the bundled profile: {profile.tasks[task].grammar!r}"
-        raise InputError(f"the prompt {file} asks for the answer {wording.grammar!r}", hint=legal)
-    if "unit" not in wording.places:
-        raise InputError(f"the prompt {file} never shows the text that is judged", hint="put {unit} into a node")
-    digest = hashlib.sha256(profile.sha256.encode() + hashlib.sha256(content).digest()).hexdigest()
-    return profile.model_copy(update={"tasks": {**profile.tasks, task: wording}, "sha256": digest})
 
 
 class ChosenProfile(NamedTuple):

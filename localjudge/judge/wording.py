@@ -16,7 +16,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any, Literal, NamedTuple, cast
 
@@ -25,7 +25,6 @@ from localjudge.judge.profile import (
     JOINT,
     PLACE,
     ChosenProfile,
-    CustomPrompt,
     ProfileFolder,
     PromptProfile,
     TaskPrompt,
@@ -33,7 +32,6 @@ from localjudge.judge.profile import (
     for_statements,
     load_grammar,
     task_name,
-    with_prompt,
 )
 from localjudge.types import (
     Attribution,
@@ -190,16 +188,14 @@ class Asking(NamedTuple):
     """The user's choices of how to ask the judge."""
 
     profile: str | ProfileFolder | None
-    prompts: Sequence[CustomPrompt]
     reasons: Reasons
     protocol: JudgingProtocol
 
     def profile_for(self, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
-        """Return a model's profile with the user's prompts. Raises InputError if it cannot be asked so."""
+        """Return a model's profile. Raises InputError if it cannot be asked so."""
         chosen = choose(self.profile, registered, metadata)
-        profile = reduce(with_prompt, self.prompts, chosen.profile)
-        require(profile, self.reasons, self.protocol)
-        return chosen._replace(profile=profile)
+        require(chosen.profile, self.reasons, self.protocol)
+        return chosen
 
 
 def require(profile: PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from localjudge.judge.profile import CustomPrompt, ProfileFolder
+from localjudge.judge.profile import ProfileFolder
 from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.record.calibration import Calibration
 from localjudge.record.run import Run
 
-_Prompts = str | Path | CustomPrompt
 _Calibrations = str | Path | Calibration
 _Runs = Run | str | Path
 
@@ -33,7 +32,6 @@ class _Scoring(_Answers, total=False):
 
 class _Asking(_Answers, total=False):
     profile: str | Path | ProfileFolder | None
-    prompts: _Prompts | Sequence[_Prompts] | None
     reasons: Reasons | None
     n_ctx: int | None
     gpu_layers: int | None

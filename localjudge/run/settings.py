@@ -12,8 +12,8 @@ from localjudge import model_registry
 from localjudge.dataset.samples import Shard
 from localjudge.engine.opening import may_be_elsewhere, names_a_server
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import InputError, ModelError
-from localjudge.judge.profile import CustomPrompt, ProfileFolder, no_profile, read_profile, read_prompts
+from localjudge.errors import InputError, ModelError, RunDirectoryError
+from localjudge.judge.profile import ProfileFolder, no_profile, read_profile
 from localjudge.judge.profile import bundled as bundled_profiles
 from localjudge.judge.wording import Asking, JudgingProtocol, Reasons
 from localjudge.metrics.catalog import question_of
@@ -64,10 +64,6 @@ class RunSettings(EngineSettings):
     ] = None
     """How the judge is asked: a bundled prompt profile (instruct, minicheck ...), or the folder of your own. Default:
     the one made for the model."""
-    prompts: Annotated[
-        tuple[CustomPrompt, ...], Setting(names="read", read=read_prompts, calibration=True, doctor=True)
-    ] = ()
-    """Prompt files that replace built-in prompts, one for each task."""
     reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
     """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
     protocol: Annotated[JudgingProtocol, Setting()] = "independent"
@@ -174,7 +170,7 @@ class RunSettings(EngineSettings):
 
     @property
     def asking(self) -> Asking:
-        return Asking(self.profile, self.prompts, self.reasons, self.protocol)
+        return Asking(self.profile, self.reasons, self.protocol)
 
     @property
     def sentences(self) -> Segmenter:
@@ -251,11 +247,18 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
 
 
 def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
-    """Return the settings of a run with changes. Reads no file that the run names, because it may be foreign."""
+    """Return the settings of a run with changes. Reads no file that the run names, because it may be foreign.
+
+    Raises RunDirectoryError for invalid or unsupported ones.
+    """
     # With calibrations, the run's threshold is one half.
     calibrated = changed.get("calibration")
     changes = checked({name: value for name, value in changed.items() if name != "threshold" or not calibrated})
     stored = dict(manifest.environment.settings)
+    if stored.get("prompts"):
+        problem = "this run was judged with prompts of single files, which this version does not support"
+        hint = f"its results can be read; judge its data again with {option('profile', 'FOLDER')}"
+        raise RunDirectoryError(problem, hint=hint)
     values = {name: stored[name] for name in SETTINGS if name in stored and name not in NOT_IN_FILES}
     values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")
     values |= {name: getattr(changes, name) for name in changed}

@@ -11,17 +11,6 @@ OPENINGS = [
     {"id": "eiffel", "retrieved_contexts": ["It opened in 1889."], "reference": "It opened in 1889. It is in Paris."},
     {"id": "mars", "retrieved_contexts": ["The king lives."], "reference": "Mars is red."},
 ]
-OWN_PROMPT = """
-task = "attribution"
-grammar = "attributed"
-
-[[node]]
-for_each = "contexts"
-text = "<ctx>{context}"
-
-[[node]]
-text = "<stmt>So: {unit}<ans>"
-"""
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,8 @@ import pytest
 import random_model
 
 from localjudge import evaluate, resources
-from tests.cli.conftest import OWN_PROMPT, Call
+from localjudge.judge import profile as prompts
+from tests.cli.conftest import Call
 
 pytestmark = pytest.mark.engine
 
@@ -61,17 +62,16 @@ def test_other_last_bits_are_verified_only_with_the_option(directory: Path, call
 
 
 def test_a_run_keeps_the_text_of_its_prompt(tmp_path: Path, call: Call) -> None:
-    """The run is verified without the file. A changed text is another judge."""
-    own = tmp_path / "own.toml"
-    own.write_text(OWN_PROMPT)
+    """The run is verified without the folder. A changed text is another judge."""
+    own = Path(shutil.copytree(Path(prompts.__file__).parent / "prompts" / "instruct", tmp_path / "own"))
     model = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary())
-    options: Any = {"metrics": ["context_recall"], "prompts": (str(own),), "threads": 1, "min_legal_mass": 0}
+    options: Any = {"metrics": ["context_recall"], "profile": str(own), "threads": 1, "min_legal_mass": 0}
     run = evaluate(ROWS, judge=model, out=tmp_path / "run", **options)
     assert call("verify", run.directory, "--quiet")[0] == 0
-    own.unlink()
+    shutil.rmtree(own)
     assert call("verify", run.directory, "--quiet")[0] == 0
     manifest = run.directory / "manifest.json"
-    manifest.write_text(manifest.read_text(encoding="utf-8").replace("<ctx>", "<doc>", 1))
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace("{context}", "{context} "))
     code, output, _ = call("verify", run.directory, "--quiet", "--json")
     verification = json.loads(output)
     assert (code, verification["result"]) == (3, "different")

@@ -59,6 +59,7 @@ def test_a_user_folder_is_a_profile(folder: Path) -> None:
         ("attribution.toml", "node = [{text = '{unit}'}]\n[grammar]\nlabels = {Yes = 1}", "two values"),
         ("attribution.toml", ANSWER + "node = [{text = 'x'}, {role = 'user', text = '{unit}'}]", "must have a role"),
         ("attribution.toml", ANSWER + "template = {a = 1}\nnode = [{text = '{unit}'}]", "nodes with roles"),
+        ("attribution.toml", ANSWER + "node = [{text = 'x'}]", "never shows the text that is judged"),
         ("attribution.toml", "grammar = ", "house"),
         ("attribution.toml", ANSWER + "colour = 'red'", "house"),
         ("profile.toml", "description = 'x'\nchat = 'perhaps'", "house"),

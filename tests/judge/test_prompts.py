@@ -149,6 +149,19 @@ def test_a_special_task_has_its_own_hash(folder: Path) -> None:
     assert list(after.identity_for(["sufficiency", "refusal"])["special_tasks"]) == ["refusal", "sufficiency"]
 
 
+def test_a_prompt_without_a_place_for_a_text_refuses_it(folder: Path) -> None:
+    words = 'grammar = "level"\n[[node]]\ntext = "{own_question} {levels} {unit}"'
+    (folder / "special" / "rubric.toml").write_text(words, encoding="utf-8")
+    judge = PromptWriter(prompts.load_profile(str(folder)))
+    levels = ("rude", "curt", "neutral", "polite", "warm")
+    rubric = CustomQuestion(unit=unit("response", "In 1889."), question="Is it polite?", levels=levels)
+    example = AnsweredQuestion(asked=rubric, answer='{"level":5}')
+    assert judge.request(rubric)
+    for shown, text in (({"response": "All of it."}, "response"), ({"examples": (example,)}, "examples")):
+        with pytest.raises(SampleError, match=f"no place for {text} in the task rubric"):
+            judge.request(rubric.model_copy(update=shown))
+
+
 @pytest.mark.parametrize("task", special_tasks("Some text."), ids=prompts.task_name)
 def test_a_judge_without_a_prompt_for_a_task_is_refused(task: Task) -> None:
     name = prompts.task_name(task)

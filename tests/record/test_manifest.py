@@ -20,7 +20,6 @@ from localjudge.record.files import write_manifest
 from localjudge.record.manifest import DataIdentity, JudgeIdentity, Manifest, signature
 from localjudge.record.run import read_manifest
 from localjudge.types import ChatEnds, VerdictRule
-from tests.cli.conftest import OWN_PROMPT
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "user_input": "Why?", "retrieved_contexts": ["Because.", "So."], "reference": "One. Zwei ä."},
@@ -91,13 +90,6 @@ def test_a_real_run_names_every_ingredient(made: Manifest) -> None:
 )
 def test_signed_options_are_named(made: Manifest, tmp_path: Path, options: Any, ingredients: list[str]) -> None:
     assert changed(made, manifest(tmp_path / "run", **options)) == ingredients
-
-
-def test_a_user_prompt_changes_the_profile_ingredient(tmp_path: Path) -> None:
-    own = tmp_path / "own.toml"
-    own.write_text(OWN_PROMPT)
-    plain = manifest(tmp_path / "plain", engine=ENGINE)
-    assert changed(plain, manifest(tmp_path / "run", engine=ENGINE, prompts=(str(own),))) == ["judge.profile_sha256"]
 
 
 @pytest.mark.engine

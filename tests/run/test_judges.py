@@ -9,7 +9,7 @@ import localjudge
 from localjudge import model_registry, resources
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import InputError, ModelError
+from localjudge.errors import ModelError
 from localjudge.run.judges import use_judge
 from localjudge.run.settings import RunSettings
 
@@ -46,18 +46,6 @@ def test_a_passed_engine_uses_the_profile_of_its_model(by_name: localjudge.Run, 
         engine.close()
     assert run.summary == by_name.summary
     assert run.manifest.judge == by_name.manifest.judge
-
-
-def test_a_judge_without_instructions_refuses_a_user_prompt(tmp_path: Path) -> None:
-    """It answered .5 to every question, so 1, so a score of 1.000."""
-    own = tmp_path / "own.toml"
-    own.write_text(
-        'task = "attribution"\ngrammar = "attributed"\n[[node]]\ntext = "Is this so? {unit}"\n', encoding="utf-8"
-    )
-    with pytest.raises(InputError, match="does not follow instructions") as caught:
-        localjudge.evaluate(ROWS, prompts=(str(own),), out=tmp_path / "run", **OPTIONS)
-    assert "judge=..." in (caught.value.hint or "")
-    assert not (tmp_path / "run").exists()
 
 
 def test_an_untrained_model_gives_no_number(tmp_path: Path) -> None:

@@ -1,16 +1,19 @@
 import shutil
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import localjudge
-from localjudge import ScriptedEngine
+from localjudge import Run, ScriptedEngine
 from localjudge.engine.tokens import ChatTemplate
-from localjudge.errors import InputError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judge import profile as prompts
-from localjudge.record.run import Run
+from localjudge.record.directory import RunDirectory
+from localjudge.record.files import write_manifest
 from localjudge.run.judges import wrap_engine
 from localjudge.run.settings import checked
 from localjudge.run.verify import verify_run as verify
@@ -85,6 +88,23 @@ def test_a_run_stores_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     manifest = found.manifest.with_environment(settings=settings.changed(profile=words))
     again = verify(replace(found, manifest=manifest), engine=ScriptedEngine(script))
     assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
+
+
+@pytest.mark.parametrize("setting", [{"prompts": [{"file": "own.toml", "text": 'task = "attribution"'}]}])
+def test_a_run_with_a_setting_of_earlier_versions_is_read_but_not_judged_again(
+    tmp_path: Path, setting: dict[str, Any]
+) -> None:
+    engine = ScriptedEngine({}, default=0.9)
+    found = run(tmp_path / "run", engine, ["faithfulness"])
+    environment = found.manifest.environment
+    with closing(RunDirectory(found.directory)) as directory:
+        settings = environment.settings.changed(**setting)
+        write_manifest(directory, found.manifest.with_environment(settings=settings))
+    earlier = Run.open(found.directory)
+    assert earlier["faithfulness"].mean == 1.0
+    for repeat in (earlier.verify, partial(earlier.rescore, out=tmp_path / "again")):
+        with pytest.raises(RunDirectoryError, match="which this version does not support"):
+            repeat(engine=engine)
 
 
 @pytest.mark.parametrize("options", [{"reasons": "before"}, {"protocol": "joint"}])

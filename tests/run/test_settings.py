@@ -17,7 +17,6 @@ from localjudge.run.settings import NOT_IN_FILES, checked
         ("limit", True, "limit must be a valid integer, got True"),
         ("skip_bad_rows", "perhaps", "skip_bad_rows must be a valid boolean, got 'perhaps'"),
         ("reasons", "later", "reasons must be 'none', 'before' or 'after', got 'later'"),
-        ("prompts", (1,), "prompts must be names of files, got 1"),
         ("mapping", {"reference": 3}, "mapping.reference must be a valid string, got 3"),
         ("cluster_by", "", "cluster_by: String should have at least 1 character, got ''"),
         ("thresold", 0.5, "there is no option 'thresold'\n  hint: did you mean threshold?"),
