@@ -133,13 +133,13 @@ def about(count: int) -> str:
 _MINUTE, _HOUR = 60, 3_600
 
 
-def roughly(seconds: float) -> str:
-    """Format an estimated duration: `about 20 seconds`."""
-    if seconds >= 2 * _HOUR:
-        return f"about {numbered(round(seconds / _HOUR), 'hour')}"
+def roughly(seconds: float, ends: tuple[float, float] | None = None) -> str:
+    """Format an estimated duration, with the ends of its interval: `about 14 minutes (11 to 18)`."""
+    unit, noun, step = 1, "second", 5
     if seconds >= 0.9 * _MINUTE:
-        return f"about {numbered(max(1, round(seconds / _MINUTE)), 'minute')}"
-    return f"about {max(5, 5 * round(seconds / 5))} seconds"
+        unit, noun, step = (_HOUR, "hour", 1) if seconds >= 2 * _HOUR else (_MINUTE, "minute", 1)
+    count, *limits = (max(step, step * round(value / unit / step)) for value in (seconds, *(ends or ())))
+    return f"about {numbered(count, noun)}{f' ({limits[0]:,} to {limits[1]:,})' if limits else ''}"
 
 
 _ALIKE = 0.75  # "answer_relevancy" is not a typing error for "context_relevancy" (0.73), "contxt_recall" is one (0.96)

@@ -142,6 +142,6 @@ def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
 
 
 def _advice(arguments: Sequence[str]) -> str:
-    if arguments and arguments[0] in _RESUMES and "--dry-run" not in arguments:
+    if arguments and arguments[0] in _RESUMES:
         return "run the same command again to resume"
     return "run the same command again; it starts over"

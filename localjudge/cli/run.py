@@ -46,7 +46,7 @@ _accept = "Accept only identical bits, or also identical verdicts."
 @cli.option("Evidence", "--junit", type=cli.PATH, metavar="FILE", help="Write the gates as JUnit XML.")
 @cli.option("Evidence", "--markdown", type=cli.PATH, metavar="FILE", help="Write table, gates and changes (no texts).")
 @cli.out_option("Run directory.  [default: runs/<data>-<hash>]")
-@cli.option("Output", "--dry-run", is_flag=True, help="Only estimate verdicts, tokens, time and memory.")
+@cli.option("Output", "--dry-run", is_flag=True, help="Only estimate verdicts, tokens, time and memory (30 seconds).")
 @cli.quiet_option
 @cli.json_option
 def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
@@ -59,7 +59,6 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         return _list_metrics(as_json)
     arguments, suite = _arguments(data, options)
     checks, run_settings = Checks(arguments), checked(cli.settings_in(arguments))
-    judge = arguments.get("judge")
     if not options["dry_run"]:
         checks.begin()
     with cli.progress_shown(quiet=quiet) as progress:
@@ -68,9 +67,14 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         else:
             planned = _plan(arguments, run_settings, suite, progress)
             checks.refuse_unknown([metric.name for metric in planned.metrics])
+            how: dict[str, Any] = {
+                "judge": arguments.get("judge"),
+                "out": arguments.get("out"),
+                "baseline": checks.baseline,
+            }
             if options["dry_run"]:
-                return _estimate(planned, judge, checks.baseline, progress, as_json)
-            run = run_plan(planned, judge=judge, out=arguments.get("out"), baseline=checks.baseline, progress=progress)
+                return _estimate(planned, as_json, progress, **how)
+            run = run_plan(planned, **how, progress=progress)
     result = checks.check(run)
     report = write_report(run, result, checks.baseline) if arguments.get("report") else None
     written = {"report": str(report)} if report else {}
@@ -115,8 +119,8 @@ def _rescore(directory: Path, arguments: Mapping[str, Any], checks: Checks, prog
     return rescore_run(run, names, cli.settings_in(arguments), **where, progress=progress)
 
 
-def _estimate(planned: Plan, judge: str | None, baseline: Run | None, progress: Progress, as_json: bool) -> int:
-    estimate = estimate_plan(planned, judge=judge, baseline=baseline, progress=progress)
+def _estimate(planned: Plan, as_json: bool, progress: Progress, **how: Any) -> int:
+    estimate = estimate_plan(planned, **how, progress=progress)
     progress.close()
     cli.print_result(as_json, estimate, lambda: estimate_view(estimate))
     return ExitCode.DONE

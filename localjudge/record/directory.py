@@ -154,10 +154,7 @@ class RunDirectory:
         self.path = path
         with _translated_errors(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            names = {entry.name for entry in path.iterdir()}
-            if MANIFEST not in names and names - {_LOCK, f"{MANIFEST}{_PART}"}:
-                hint = f"name another directory with {option('out')}"
-                raise RunDirectoryError(f"{path} is not empty and contains no run", hint=hint)
+            _refuse_other_content(path)
             self._lock = _locked(path / _LOCK)
 
     def write(self, name: str, text: str, *, durable: bool = True) -> None:
@@ -219,11 +216,20 @@ class PartFile:
             self._file.close()
 
 
-def refuse_held(path: Path) -> None:
-    """Raise RunDirectoryError if another process is writing into the directory. Creates no file."""
-    if (path / _LOCK).exists():
-        with _translated_errors(path):
+def refuse_unusable(path: Path) -> None:
+    """Raise RunDirectoryError if the directory has other content or another process is writing. Creates no file."""
+    with _translated_errors(path):
+        if path.exists():
+            _refuse_other_content(path)
+        if (path / _LOCK).exists():
             os.close(_locked(path / _LOCK))
+
+
+def _refuse_other_content(path: Path) -> None:
+    names = {entry.name for entry in path.iterdir()}
+    if MANIFEST not in names and names - {_LOCK, f"{MANIFEST}{_PART}"}:
+        hint = f"name another directory with {option('out')}"
+        raise RunDirectoryError(f"{path} is not empty and contains no run", hint=hint)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ A mean is hidden if more samples failed than allowed.
 
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import timedelta
 from itertools import groupby
 from statistics import fmean
 from typing import Any
@@ -244,8 +243,14 @@ def estimate_view(estimate: Estimate) -> Table:
         rows.append(("answered", f"{stored}; {estimate.remaining:,} remain"))
     time = "none: no question remains"
     if estimate.seconds is not None:
-        time = f"about {timedelta(seconds=round(estimate.seconds))}"
+        time = roughly(estimate.seconds, estimate.seconds_ci95)
         time += f", from the last run: {estimate.pace}" if estimate.pace else ""
+    if measured := estimate.measured:
+        few = "" if estimate.seconds_ci95 else ", too few for an interval"
+        basis = f": measured on {measured.answers:,} of {estimate.remaining:,} questions{few}"
+        time += "" if estimate.pace else basis
+        kept = f"{numbered(measured.answers, 'answer')} in {excerpt(measured.directory)}, which the run uses"
+        rows.append(("kept", kept))
     rows += [
         ("tokens", f"{estimate.tokens:,} distinct, each evaluated once"),
         ("time", time),

@@ -1,31 +1,45 @@
 """Estimate the work of a run before it starts (`localjudge run --dry-run`).
 
 tokens     of the real prompts of each metric's first round, with shared prefixes once
-seconds    tokens x seconds per token, from the judge's last run here or measured on the first requests
+seconds    tokens x seconds per token, from the judge's last run here or measured on the first questions
 memory     weights, cache and working space of the model
+
+A dry run begins the run and keeps the measured answers in its directory, where the run finds them. It stops after 30
+seconds or 64 answers. The 95 % interval of the seconds is that of the ratio of seconds to tokens over ten consecutive
+parts of the measured answers, as answers that share a text have related times. It takes the other questions to be like
+the first ones.
 """
 
-from collections.abc import Sequence
-from itertools import islice
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
 from localjudge.progress import Progress, count_with_progress
-from localjudge.record.reuse import EarlierAnswers
+from localjudge.record.directory import STORE, refuse_unusable
+from localjudge.record.reuse import EarlierAnswers, OtherRun
 from localjudge.record.run import Run
 from localjudge.run import judges
+from localjudge.run.job import Job
 from localjudge.run.judges import JudgeName, OpenJudge
-from localjudge.run.loop import Blocks, TaskRef, Wording, answers_in_order, blocks, digest, distinct, evaluate_samples
+from localjudge.run.loop import Blocks, TaskRef, Wording, blocks, digest, distinct, evaluate_samples
 from localjudge.run.pace import Pace, pace_of
 from localjudge.run.plan import NotedProgress, Plan, report_data
 from localjudge.run.settings import seconds_of
 from localjudge.run.stopping import AimStatus, Stopping, check_aims
+from localjudge.stats.interval import ratio_interval
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
-from localjudge.words import numbered
 
-_MEASURED_TOKENS = 1024
-_MEASURED_REQUESTS = 16
+_MOST_SECONDS = 30.0
+_MOST_ANSWERS = 64
+_PARTS = 10
 
 
 class Needed(Record):
@@ -36,9 +50,17 @@ class Needed(Record):
     seconds: float | None
 
 
+class Measured(Record):
+    """Answers measured by the dry run, and kept in the run's directory."""
+
+    answers: int
+    seconds: float
+    directory: str
+
+
 class Estimate(Record):
-    """Estimated work of a run: all distinct `requests`, the `reused` ones by source, and the rest in tokens and
-    seconds.
+    """Estimated work of a run: all distinct `requests`, the `reused` ones by source, and the rest (`measured` ones
+    included) in tokens and seconds.
     """
 
     schema_version: int = 1
@@ -49,8 +71,10 @@ class Estimate(Record):
     reused: dict[str, int]
     tokens: int
     seconds: float | None
+    seconds_ci95: tuple[float, float] | None = None
     memory_bytes: int
     pace: Pace | None = None
+    measured: Measured | None = None
     until: tuple[Needed, ...] = ()
 
     @property
@@ -58,42 +82,85 @@ class Estimate(Record):
         return self.requests - sum(self.reused.values())
 
 
+class _EnoughAnswers(Exception):
+    """Ends the loop over the engine; no error."""
+
+
+class _Stopwatch:
+    """Note when each answer came. Raises _EnoughAnswers after 30 seconds or `most` answers."""
+
+    def __init__(self, clock: Callable[[], float], most: float) -> None:
+        self._clock, self._most, self._times = clock, most, [clock()]
+        self.requests: list[VerdictRequest] = []
+
+    def __call__(self, request: VerdictRequest) -> None:
+        self.requests.append(request)
+        self._times.append(self._clock())
+        if len(self.requests) >= self._most or self.seconds >= _MOST_SECONDS:
+            raise _EnoughAnswers
+
+    @property
+    def seconds(self) -> float:
+        return self._times[-1] - self._times[0]
+
+    def total_seconds(self, engine: Engine, tokens: int) -> tuple[float, tuple[float, float] | None]:
+        """Return the seconds of questions with so many tokens, and their 95 % interval unless only one was measured."""
+        count, parts = len(self.requests), min(len(self.requests), _PARTS)
+        ends = [count * part // parts for part in range(parts + 1)]
+        measured = [engine.distinct_tokens(self.requests[:end]) for end in ends]
+        rest = max(0, tokens - measured[-1])
+        rate, arm = ratio_interval(np.diff([self._times[end] for end in ends]), np.diff(measured))
+        seconds = self.seconds + rate * rest
+        return seconds, None if arm is None else (max(self.seconds, seconds - arm * rest), seconds + arm * rest)
+
+
 def estimate_plan(
     planned: Plan,
     *,
     judge: JudgeName | None = None,
+    out: str | Path | None = None,
     engine: Engine | None = None,
     baseline: Run | None = None,
     progress: Progress | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Estimate:
-    """Count and measure the work of a plan. With `until` or `width`, judge the first samples."""
+    """Count the work of a plan, and measure it if the judge's speed is unknown or scores decide when to stop.
+
+    Raises RunDirectoryError where the run would.
+    """
     check_aims(planned, baseline)
-    settings, metrics, samples = planned.settings, planned.metrics, planned.dataset.samples
-    notes = NotedProgress(progress)
+    settings, samples, notes = planned.settings, planned.dataset.samples, NotedProgress(progress)
     with judges.use_judge(judge, engine, settings, notes) as opened:
         report_data(planned, notes)
-        part = judges.announce_judge(opened, metrics, settings, notes)
+        part = judges.announce_judge(opened, planned.metrics, settings, notes)
+        job = Job(planned, opened, part, notes, baseline)
+        path = job.path(out)
+        refuse_unusable(path)
+        job.existing(path)
         earlier = judges.earlier_answers(opened, part, settings)
-        counts = _count(planned, opened, earlier, notes)
-        aims: list[AimStatus] = []
-        if settings.by_scores:
-            notes.phase("judging the first samples")
-            judging = Blocks(opened, None, metrics, settings, notes, earlier)
-            aims = Stopping(planned, baseline).pilot(judging)
-        requests, pace, seconds = counts.pop("first"), pace_of(opened, settings), None
-        if requests:
-            per_token = pace.seconds_per_token if pace else _seconds_per_token(opened.engine, requests, notes)
-            seconds = per_token * counts["tokens"]
+        stored = [OtherRun(path, part)] if (path / STORE).exists() else []
+        counts = _count(planned, opened, [*stored, *earlier], notes)
+        pace, watch, aims = pace_of(opened, settings) if counts["tokens"] else None, None, list[AimStatus]()
+        if settings.by_scores or (counts["tokens"] and not pace):
+            watch = _Stopwatch(clock, math.inf if settings.by_scores else _MOST_ANSWERS)
+            aims = _measure(job, path, watch, earlier)
+        seconds, limits, measured = pace.seconds_per_token * counts["tokens"] if pace else None, None, None
+        if watch and watch.requests:
+            measured = Measured(answers=len(watch.requests), seconds=watch.seconds, directory=str(path))
+            if not pace:
+                seconds, limits = watch.total_seconds(opened.engine, counts["tokens"])
         each = (seconds or 0) / len(samples) if len(samples) else 0
-        if each and settings.budget:
-            fit = min(len(samples), int(seconds_of(settings.budget) / each))
+        if settings.budget and len(samples):
+            fit = min(len(samples), int(seconds_of(settings.budget) / each)) if each else len(samples)
             aims.append(AimStatus(f"what fits in {settings.budget}", decided=False, needed=fit))
         return Estimate(
             samples=len(samples),
-            metrics=tuple(metric.name for metric in metrics),
+            metrics=tuple(metric.name for metric in planned.metrics),
             seconds=seconds,
+            seconds_ci95=limits,
             memory_bytes=opened.engine.memory_bytes,
-            pace=pace if requests else None,
+            pace=pace,
+            measured=measured,
             until=tuple(
                 Needed(aim=aim.words, samples=aim.needed, seconds=aim.needed and aim.needed * each) for aim in aims
             ),
@@ -101,10 +168,24 @@ def estimate_plan(
         )
 
 
+def _measure(job: Job, path: Path, watch: _Stopwatch, earlier: Sequence[EarlierAnswers]) -> list[AimStatus]:
+    planned, notes = job.plan, job.progress
+    notes.note(f"measuring the judge for at most {_MOST_SECONDS:.0f} seconds")
+    notes.phase("measuring")
+    stopping = Stopping(planned, job.baseline) if planned.settings.stops_by else None
+    with job.begun(path) as begun, suppress(_EnoughAnswers):
+        judging = Blocks(job.judge, begun.store, planned.metrics, planned.settings, notes, earlier, watch=watch)
+        if stopping:
+            stopping.pilot(judging)
+        else:
+            deque(judging.evaluations(planned.dataset.samples), maxlen=0)
+    return stopping.pilot_statuses() if stopping else []
+
+
 def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], progress: Progress) -> dict[str, Any]:
     settings, samples = planned.settings, planned.dataset.samples
     wording, seen, verdicts, tokens = Wording(judge, settings.sentences), set[bytes](), 0, 0
-    reused, first = {source.name: 0 for source in earlier}, list[VerdictRequest]()
+    reused = {source.name: 0 for source in earlier}
     for block in blocks(count_with_progress(samples, progress, "counting", len(samples))):
         tasks = _first_tasks(block, planned.metrics, settings.sentences)
         verdicts += len(tasks)
@@ -116,8 +197,7 @@ def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], p
             reused[source.name] += len(answers)
             requests = {key: request for key, request in requests.items() if key not in answers}
         tokens += judge.engine.distinct_tokens(list(requests.values())) if requests else 0
-        first += islice(requests.values(), _MEASURED_REQUESTS - len(first))
-    return {"verdicts": verdicts, "requests": len(seen), "reused": reused, "tokens": tokens, "first": first}
+    return {"verdicts": verdicts, "requests": len(seen), "reused": reused, "tokens": tokens}
 
 
 def _first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[TaskRef]:
@@ -129,14 +209,3 @@ def _first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences
 
     evaluate_samples(samples, metrics, sentences, note)
     return tasks
-
-
-def _seconds_per_token(engine: Engine, requests: Sequence[VerdictRequest], progress: Progress) -> float:
-    sizes = range(1, len(requests))
-    count = next((size for size in sizes if engine.distinct_tokens(requests[:size]) >= _MEASURED_TOKENS), len(requests))
-    progress.note(f"the speed of this judge is unknown: measuring it with {numbered(count, 'verdict')}")
-    progress.phase("measuring")
-    progress.expect(count)
-    start = engine.stats.seconds_total
-    answers_in_order(engine, requests[:count], progress)
-    return (engine.stats.seconds_total - start) / max(engine.distinct_tokens(requests[:count]), 1)

@@ -7,11 +7,11 @@ The same call resumes an interrupted job; the results have the same bytes.
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, RunDirectoryError
@@ -19,7 +19,7 @@ from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import manifest as manifests
-from localjudge.record.directory import STORE, RunDirectory, refuse_held
+from localjudge.record.directory import STORE, RunDirectory, refuse_unusable
 from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, rows_so_far, write_manifest
 from localjudge.record.label_rows import label_file, now
 from localjudge.record.manifest import Session
@@ -47,11 +47,11 @@ def run_plan(
     notes = NotedProgress(progress)
     check_aims(planned, baseline)
     if out:
-        refuse_held(Path(os.path.expanduser(out)))
+        refuse_unusable(Path(os.path.expanduser(out)))
     with use_judge(judge, engine, planned.settings, notes) as opened:
         report_data(planned, notes)
         part = announce_judge(opened, planned.metrics, planned.settings, notes)
-        return _Job(planned, opened, part, notes, baseline).run(out)
+        return Job(planned, opened, part, notes, baseline).run(out)
 
 
 def rescore_run(
@@ -97,8 +97,20 @@ def _thresholds(original: Run, options: Mapping[str, Any], chosen: RunSettings, 
     return {"calibration": tuple(by_question.values()), **({"threshold": ONE_HALF} if chosen.calibration else {})}
 
 
+class Begun(NamedTuple):
+    """A run in its locked directory, with the manifest of an earlier process, if any."""
+
+    directory: RunDirectory
+    existing: manifests.Manifest | None
+    stopping: Stopping | None
+    sessions: list[Session]
+    store: Store
+
+
 @dataclass
-class _Job:
+class Job:
+    """A plan with its open judge, to be carried out in a directory."""
+
     plan: Plan
     judge: OpenJudge
     judge_part: manifests.JudgeIdentity
@@ -106,17 +118,10 @@ class _Job:
     baseline: Run | None = None
 
     def run(self, out: str | Path | None) -> Run:
-        plan, progress = self.plan, self.progress
-        path = Path(os.path.expanduser(out or default_directory(plan, self.judge_part)))
+        plan, progress, path = self.plan, self.progress, self.path(out)
         with ExitStack() as stack:
             earlier = earlier_answers(self.judge, self.judge_part, plan.settings)
-            directory = stack.enter_context(closing(RunDirectory(path)))
-            if (existing := read_manifest(path)) is not None:
-                self._manifest([]).refuse_other_run(path, existing)
-            stopping = self._stopping(path, existing)
-            sessions = self._begin(directory, existing)
-            store = stack.enter_context(closing(Store(path / STORE)))
-            sessions[-1] = sessions[-1].changed(**self._resumed(store, path))
+            directory, existing, stopping, sessions, store = stack.enter_context(self.begun(path))
             stack.callback(progress.close)
             stats, pace = self.judge.engine.stats, None if stopping else pace_of(self.judge, plan.settings)
             judging = Blocks(self.judge, store, plan.metrics, plan.settings, progress, earlier, pace)
@@ -146,6 +151,26 @@ class _Job:
                 manifest = results.finish(summary, manifest)
         self._log_summary(run := Run(path, summary, manifest), judging.asked, work.seconds_total)
         return replace(run, notes=tuple(progress.notes))
+
+    def path(self, out: str | Path | None) -> Path:
+        return Path(os.path.expanduser(out or default_directory(self.plan, self.judge_part)))
+
+    def existing(self, path: Path) -> manifests.Manifest | None:
+        """Return the manifest in the directory. Raises RunDirectoryError if it is of another run."""
+        if (existing := read_manifest(path)) is not None:
+            self._manifest([]).refuse_other_run(path, existing)
+        return existing
+
+    @contextmanager
+    def begun(self, path: Path) -> Iterator[Begun]:
+        """Begin or resume the run in the directory."""
+        with closing(RunDirectory(path)) as directory:
+            existing = self.existing(path)
+            stopping = self._stopping(path, existing)
+            sessions = self._begin(directory, existing)
+            with closing(Store(path / STORE)) as store:
+                sessions[-1] = sessions[-1].changed(**self._resumed(store, path))
+                yield Begun(directory, existing, stopping, sessions, store)
 
     def _begin(self, directory: RunDirectory, existing: manifests.Manifest | None) -> list[Session]:
         session = Session(started=now(), finished=None, asked=None, effort=None)

@@ -230,6 +230,8 @@ class Blocks:
     progress: Progress
     earlier: Sequence[EarlierAnswers] = ()
     pace: Pace | None = None
+    watch: Callable[[VerdictRequest], object] = lambda _request: None
+    """Is called after each answer was stored."""
     asked: int = 0
     answered: int = 0
 
@@ -270,7 +272,12 @@ class Blocks:
         if self.pace and requests and not self.asked:
             self._announce_estimate(self.pace, list(requests.values()))
         self.asked += len(requests)
-        answers |= ask(self.judge.engine, requests, self.progress, on_answer=self._keep)
+
+        def keep(key: str, answer: Answer | NoAnswer) -> None:
+            self._keep(key, answer)
+            self.watch(requests[key])
+
+        answers |= ask(self.judge.engine, requests, self.progress, on_answer=keep)
         return verdicts_of(tasks, worded, answers, self._rule)
 
     def _announce_estimate(self, pace: Pace, requests: Sequence[VerdictRequest]) -> None:

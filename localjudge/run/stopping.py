@@ -166,8 +166,14 @@ class Stopping:
             self.positions += draw
             yield len(self.positions)
 
-    def pilot(self, judging: Blocks) -> list[AimStatus]:
-        next((judged for judged in self.draws(judging) if judged >= min(_PILOT_SAMPLES, self._count)), None)
+    def pilot(self, judging: Blocks) -> None:
+        """Judge the first samples: as many as decide the aims, at most 20, and at least one that is not stored."""
+        for judged in self.draws(judging):
+            aims = self.aim_statuses()
+            if (aims and all(aim.decided for aim in aims)) or (judged >= _PILOT_SAMPLES and judging.asked):
+                break
+
+    def pilot_statuses(self) -> list[AimStatus]:
         judged = len(self.positions)
         return [aim._replace(needed=judged) if aim.decided else aim for aim in self.aim_statuses()]
 

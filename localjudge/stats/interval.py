@@ -92,6 +92,21 @@ def mean_interval(
     return Interval(exact_mean(scores), low, high, method, len(scores), draws.clusters)
 
 
+def ratio_interval(numerators: ArrayLike, denominators: ArrayLike) -> tuple[float, float | None]:
+    """Return the ratio of the sums of (n,) pairs, and half the width of its t interval (None for one pair).
+
+    Source: W. G. Cochran (1977), Sampling Techniques, 3rd edition, section 6.4.
+    """
+    parts, sizes = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
+    total, pairs = max(1.0, float(sizes.sum())), len(parts)
+    ratio = float(parts.sum()) / total
+    if pairs == 1:
+        return ratio, None
+    deviations = parts - ratio * sizes
+    error = math.sqrt(float(deviations @ deviations) * pairs / (pairs - 1)) / total
+    return ratio, two_sided_quantile(CONFIDENCE, pairs - 1) * error
+
+
 def mean_bounds(values: ArrayLike, failed: int) -> tuple[float, float]:
     """Return the smallest and largest possible mean of `values` (n,) in [0, 1] and `failed` unknown ones.
 

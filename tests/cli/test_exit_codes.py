@@ -132,7 +132,7 @@ def test_errors_have_their_exit_codes(
 def test_only_a_run_says_that_it_can_resume(
     monkeypatch: pytest.MonkeyPatch, call: Call, arguments: list[str], error: Any
 ) -> None:
-    hint = "again to resume" if arguments == ["run"] else "again; it starts over"
+    hint = "again to resume" if arguments[0] == "run" else "again; it starts over"
     fail_with(monkeypatch, error)
     code, _, errors = call(*arguments)
     assert (code, errors.endswith(f"run the same command {hint}\n")) == (4, True)

@@ -63,4 +63,21 @@ def test_a_dry_run_names_samples_and_time(output: Callable[..., str]) -> None:
     assert aim["aim"].endswith("wide, needs at most 0.2")
     [time] = json.loads(output("run", "data.jsonl", "--budget", "1h", "--dry-run", "--json"))["until"]
     assert (time["samples"], time["aim"]) == (60, "what fits in 1h")
-    assert not list(Path().glob("run*"))
+
+
+def test_a_dry_run_keeps_its_answers_for_the_run(call: Call, output: Callable[..., str]) -> None:
+    """60 samples with two distinct questions: the dry run asks both, the run none, with the same bytes."""
+    command = ("run", "data.jsonl", "--until", "context_recall>=0.5")
+    output(*command, "--out", "plain")
+    code, printed, errors = call(*command, "--dry-run")
+    [directory] = Path("runs").iterdir()
+    assert code == 0
+    assert f"kept      2 answers in {directory}, which the run uses" in printed
+    assert "measuring the judge for at most 30 seconds" in errors
+    estimate = json.loads(output(*command, "--dry-run", "--json"))
+    assert estimate["reused"] == {str(directory): 2}
+    assert "asked 0 verdicts" in call(*command)[2]
+    for name in ("scores.jsonl", "verdicts.jsonl", "summary.json"):
+        assert (directory / name).read_bytes() == Path("plain", name).read_bytes()
+    code, _, errors = call("run", "data.jsonl", "--threshold", "0.7", "--dry-run", "--out", str(directory))
+    assert (code, "belongs to another run" in errors) == (1, True)

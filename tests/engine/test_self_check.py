@@ -266,7 +266,8 @@ def test_a_command_announces_the_self_check_once_on_stderr(
     data.write_text('{"contexts": ["It opened in 1936."], "ground_truth": "It opened."}')
     name, *options = COMMANDS[command]
     model = make_model(shape=random_model.Shape(context=8192)).path
-    typed = [name, *([str(data)] if name == "run" else []), *options, "--judge", str(model), "--threads", "1", "--json"]
+    data_options = [str(data), "--out", str(tmp_path / "run")] if name == "run" else []
+    typed = [name, *data_options, *options, "--judge", str(model), "--threads", "1", "--json"]
     said = []
     for _ in range(2):
         with pytest.raises(SystemExit):

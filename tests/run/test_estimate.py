@@ -2,6 +2,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from localjudge import ScriptedEngine, evaluate
@@ -17,18 +18,21 @@ ROWS = [
 ]
 
 
-def estimated(rows: Any = ROWS, metrics: Any = ("context_recall",), **options: Any) -> Estimate:
-    return estimate_plan(plan(rows, metrics, checked(options)), engine=ScriptedEngine({}, default=0.5))
-
-
-def test_the_estimate_counts_what_the_run_then_asks(tmp_path: Path, monkeypatch: Any) -> None:
-    """Recall: 2 + 3 + 1 statements, where a and b share "One." and c has no context: 4 requests."""
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+def estimated(rows: Any = ROWS, metrics: Any = ("context_recall",), out: str = "run", **options: Any) -> Estimate:
+    return estimate_plan(plan(rows, metrics, checked(options)), out=out, engine=ScriptedEngine({}, default=0.5))
+
+
+def test_the_estimate_counts_what_the_run_then_asks(tmp_path: Path) -> None:
+    """Recall: 2 + 3 + 1 statements, where a and b share "One." and c has no context: 4 requests."""
     estimate = estimated()
     assert (estimate.samples, estimate.verdicts, estimate.requests) == (3, 6, 4)
-    assert list(tmp_path.iterdir()) == []
     engine = ScriptedEngine({}, default=0.5)
-    evaluate(ROWS, metrics=["context_recall"], engine=engine, out=tmp_path / "run")
+    evaluate(ROWS, metrics=["context_recall"], engine=engine, out=tmp_path / "asked")
     assert len(engine.asked) == estimate.requests
     assert estimate.tokens == engine.distinct_tokens(engine.asked)
 
@@ -53,9 +57,9 @@ def test_answers_of_other_runs_are_counted_apart_once_and_take_no_tokens(tmp_pat
     estimate = estimated(reuse=names[:1])
     assert (estimate.requests, estimate.reused, estimate.remaining) == (4, {names[0]: 2}, 2)
     asked = ScriptedEngine({}, default=0.5)
-    evaluate(ROWS, metrics=["context_recall"], engine=asked, out=tmp_path / "run", reuse=names[:1])
+    evaluate(ROWS, metrics=["context_recall"], engine=asked, out=tmp_path / "asked", reuse=names[:1])
     assert estimate.tokens == asked.distinct_tokens(asked.asked)
-    whole = estimated(reuse=names)
+    whole = estimated(reuse=names, out="whole")
     assert (whole.reused, whole.remaining, whole.tokens, whole.seconds) == ({names[0]: 2, names[1]: 2}, 0, 0, None)
     stream = io.StringIO()
     Console(file=stream, width=1_000).print(estimate_view(estimate))

@@ -231,3 +231,20 @@ def test_a_run_resumes_after_a_full_disk(data: Path, tmp_path: Path, judged: dic
     assert "run the same command again to resume" in done.stderr
     finish(*command)
     assert results(tmp_path / "run") == judged
+
+
+def test_a_killed_dry_run_loses_no_answer(
+    data: Path, judged: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed after 20 answers. The judge's speed is unknown in a new state directory."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    out = tmp_path / "run"
+    command = ("run", str(data), "--metrics", "context_recall", "--out", str(out))
+    process = paused(*command, "--dry-run", out=out, after=20)
+    process.kill()
+    process.communicate()
+    assert answers(out) == 20
+    assert "resuming: 20 answers already stored" in finish(*command, "--dry-run")
+    assert answers(out) == 84, "a dry run asks at most 64"
+    assert "resuming: 84 answers already stored" in finish(*command)
+    assert results(out) == judged

@@ -66,6 +66,7 @@ class Refusing(Timed):
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
     return tmp_path / "home"
 
 

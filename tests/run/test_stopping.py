@@ -324,7 +324,7 @@ def test_a_kill_while_writing_does_not_shorten_the_run(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(f"localjudge.run.job._Job.{step}", die)
+        patched.setattr(f"localjudge.run.job.Job.{step}", die)
         with pytest.raises(KeyboardInterrupt):
             judge(tmp_path / "run", until="context_recall>=0.8")
     assert bytes_of(judge(tmp_path / "run", until=GATE), ROW_FILES) == bytes_of(longer, ROW_FILES)
@@ -432,17 +432,17 @@ def test_progress_gives_no_forecast_before_the_first_score(tmp_path: Path) -> No
     assert told.standings[5].endswith(" more") or told.standings[5].endswith("than there are")
 
 
-def test_a_dry_run_estimates_the_samples_for_a_decision() -> None:
+def test_a_dry_run_estimates_the_samples_for_a_decision(stopped: Run, tmp_path: Path) -> None:
     by = engine()
     planned = plan(ROWS, ["context_recall"], checked({"until": GATE}))
-    estimate = estimate_plan(planned, engine=by)
-    [needed] = estimate.until
-    assert needed.samples == 20, "the first samples decide it"
-    harder = estimate_plan(plan(ROWS, ["context_recall"], checked({"until": "context_recall>=0.75"})), engine=by)
+    [needed] = estimate_plan(planned, engine=by, out=tmp_path / "easy").until
+    assert needed.samples == stopped.summary.samples < 20, "the first samples decide it"
+    planned = plan(ROWS, ["context_recall"], checked({"until": "context_recall>=0.75"}))
+    harder = estimate_plan(planned, engine=by, out=tmp_path / "harder")
     [needed] = harder.until
     assert needed.samples is not None
     assert 20 < needed.samples <= 400
-    assert len(by.asked) >= 40, "two facts of each of the first 20 samples"
+    assert len(by.asked) == 2 * stopped.summary.samples + 40, "two facts of each of the first 20 samples"
     assert harder.seconds is not None
     assert needed.seconds == pytest.approx(harder.seconds * needed.samples / 120)
 

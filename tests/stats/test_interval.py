@@ -23,6 +23,7 @@ from localjudge.stats.interval import (
     gamma_weights,
     mean_bounds,
     mean_interval,
+    ratio_interval,
     statistic_intervals,
     two_sided_quantile,
     within,
@@ -178,6 +179,15 @@ def test_bounds_count_failed_samples_as_0_and_1(
     values: list[float], failed: int, expected: tuple[float, float]
 ) -> None:
     assert mean_bounds(values, failed) == expected
+
+
+def test_a_ratio_has_a_t_interval() -> None:
+    """12 / 50 = 0.24. Deviations -0.4, -0.8 and 1.2: sqrt(2.24 x 3/2) / 50 = 0.03666, and t(2) = 4.3027."""
+    ratio, arm = ratio_interval([2, 4, 6], [10, 20, 20])
+    assert ratio == pytest.approx(0.24)
+    assert arm == pytest.approx(0.03666 * 4.3027, rel=1e-3)
+    assert ratio_interval([1, 2], [2, 4]) == (0.5, 0.0)
+    assert ratio_interval([3], [4]) == (0.75, None)
 
 
 def test_far_tail_of_a_million_trials_is_not_lost() -> None:
