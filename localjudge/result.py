@@ -266,20 +266,22 @@ class Run(record.Run):
         seed: int = 0,
         labeller: str | None = None,
         again: bool = False,
+        language: Language = "en",
         disputed: bool = False,
     ) -> Path:
         """Draw `sample` statements (50), or as many as fit into `minutes`, and write them for annotators.
 
         `again` draws statements that others have labelled; `disputed` takes those on which annotators differ.
-        A .csv or .jsonl file is a sheet, .html a page for a browser; `read_labels` imports it. Arguments as in
-        `localjudge label`. Raises InputError for a metric without judged verdicts, and for an existing file.
+        A .csv or .jsonl file is a sheet, .html a page for a browser in this `language`; `read_labels` imports it. Other
+        arguments as in `localjudge label`. Raises InputError for a metric without judged verdicts, and for an existing
+        file.
         """
         path = Path(out).expanduser()
         names = [metrics] if isinstance(metrics, str) else metrics
         how: dict[str, Any] = {"sample": sample, "minutes": minutes, "again": again, "disputed": disputed}
         labelling = Labelling(self, labeller, metrics=names, seed=seed, **how)
         if path.suffix == ".html":
-            write_label_page(path, labelling.rows_to_send(), title=self.directory.name)
+            write_label_page(path, labelling.rows_to_send(), title=self.directory.name, language=language)
         else:
             write_sheet(path, labelling.rows_to_send())
         return path

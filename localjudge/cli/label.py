@@ -71,6 +71,7 @@ def _pressed(descriptor: int) -> Iterator[str]:
 )
 @cli.out_option("Write a sheet: .csv or .jsonl.", metavar="FILE")
 @cli.option("Output", "--page", type=cli.PATH, metavar="FILE", help="Write a page for labelling in a browser.")
+@cli.language_option
 @cli.json_option
 def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     """Label statements of RUN without the judge's verdicts: 1 for supported, 0 for unsupported.
@@ -107,7 +108,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if "out" in files:
         write_sheet(files["out"], rows)
     if "page" in files:
-        write_label_page(files["page"], rows, title=run.directory.name)
+        write_label_page(files["page"], rows, title=run.directory.name, language=options["language"])
     if as_json:
         paths = {"file" if name == "out" else name: str(file) for name, file in files.items()}
         click.echo(json.dumps({**paths, "rows": len(rows)}, indent=2))

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.report.private_page import page_parts, write_page
+from localjudge.report.translation import Words
+from localjudge.types import Language
 
 _STYLES = ("base.css", "label.css")
 _SCRIPTS = ("elements.js", "shared_words.js", "decisions.js", "label.js")
@@ -21,16 +23,20 @@ _NAMES = ("label_id", "draw", "sample_id", "metric", "position")
 _SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text")
 
 
-def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: str) -> None:
+def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: str, language: Language = "en") -> None:
     """Write sheet rows as a page, reproducibly. The first row may name the annotator.
 
     Replaces an earlier page. Raises InputError for another file of that name, or if it cannot be written.
     """
+    words = Words(language)
     shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]
+    for row in shown:
+        row["asks"] = words.table.get(row["asks"], row["asks"])
     # Key of the decisions in the browser's storage, by annotator, drawing and ordered labels.
     labeller = rows[0].get("labeller") if rows else None
     names = [labeller or "", *(f"{row['draw']}\n{row['label_id']}" for row in shown)]
     digest = hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()
     config = {"key": f"localjudge-labels-{digest}", "labeller": labeller, "rows": shown}
-    parts = page_parts("label.html", styles=_STYLES, scripts=_SCRIPTS, config=config, title=title, count=len(shown))
+    values = {"config": config, "title": title, "count": len(shown)}
+    parts = page_parts("label.html", styles=_STYLES, scripts=_SCRIPTS, words=words, **values)
     write_page(path, parts, kind="page")

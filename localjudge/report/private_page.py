@@ -55,7 +55,7 @@ def page_parts(
     return environment.get_template(template).generate(
         **values,
         t=words,
-        config={**config, "words": words.table} if words.table else config,
+        config={**config, "words": words.of_script(script)} if words.table else config,
         version=version("localjudge"),
         policy=_policy(style, script),
         style=Markup(style),

@@ -47,6 +47,10 @@ class Words:
             return text
         return self._translated(text) or self._entry(text)
 
+    def of_script(self, script: str) -> dict[str, str]:
+        """Return the entries of the texts in a script, and the signs of numbers."""
+        return {key: text for key, text in self.table.items() if key in ".," or f'"{key}"' in script}
+
     def number(self, value: float | None) -> str:
         """Format a count as 1,234 and any other number as 0.708, with the signs of the language."""
         return self.signs("-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3f}")

@@ -129,7 +129,9 @@ def test_disputed_statements_are_listed_and_settled(run: Run, call: Call) -> Non
     output = call("show", "run", "--labels")[1]
     assert output.count("ann 1, bob 0") == 4
     assert "to settle 4 disputed statements: localjudge label run --disputed" in " ".join(output.split())
-    assert call("label", "run", "--disputed", "--out", "d.jsonl", "--page", "d.html")[0] == 0
+    page = ("--page", "d.html", "--report-language", "es")
+    assert call("label", "run", "--disputed", "--out", "d.jsonl", *page)[0] == 0
+    assert "Qué hay que hacer" in Path("d.html").read_text(encoding="utf-8")
     assert "bob" not in Path("d.html").read_text()
     fill("d.jsonl", {}, human=0, labeller="carol")
     assert "4 new labels" in call("label", "run", "--read", "d.jsonl")[1]

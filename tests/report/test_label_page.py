@@ -13,6 +13,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Dialog, Page, Playwright, expect
 
 from localjudge.report.label_page import write_label_page
+from localjudge.report.translation import Words
+from localjudge.types import Language
 from localjudge.words import printable, printable_lines
 from tests.report.conftest import HOSTILE, Open, PageReader, check_policy, check_script
 
@@ -512,6 +514,35 @@ def test_answer_buttons_stay_visible_and_hold_their_texts(open_page: Open, writt
         for _ in range(2):
             expect(page.get_by_role("button", name="Yes")).to_be_in_viewport(ratio=1)
             page.get_by_text("A long text.").last.scroll_into_view_if_needed()
+
+
+@pytest.mark.parametrize("language", ["de", "fr", "es"])
+@pytest.mark.parametrize("width", [1280, 1025, 380])
+def test_the_page_in_another_language(open_page: Open, tmp_path: Path, language: Language, width: int) -> None:
+    """The keys and the file are the same as in English, and texts of users stay as they are."""
+    asks = "sentence of the response: can it be attributed to the retrieved contexts?"
+    rows = [row(number, asks=asks, text="no text", user_input="Question") for number in range(1_001)]
+    path, table = tmp_path / "labels.html", Words(language).table
+    write_label_page(path, rows, title="Label page", language=language)
+    page = open_page(path, viewport={"width": width, "height": 860}, color_scheme="dark")
+    expect(page.locator("html")).to_have_attribute("lang", language)
+    expect(page.get_by_label(table["Your name"])).to_be_focused()
+    page.keyboard.type(NAME)
+    page.keyboard.press("Enter")
+    press(page, "1?u1")
+    text = page.locator("body").inner_text()
+    spoken = table["Statement {n}: {answer}"].format(n=2, answer=table["yes"])
+    assert [words in text for words in (table[asks][1:], spoken, "no text", "Question", "Label page")] == [True] * 5
+    assert table["{n} of {total} labelled"].format(n=2, total=Words(language).number(1_001)) in text
+    english = ("Statement", "Cannot tell", "labelled", "Download", "Change your name", "without an answer", "loads no")
+    assert [words for words in english if words in text] == []
+    assert Axe().run(page).response["violations"] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    tight = "(button) => button.scrollWidth > button.clientWidth"
+    assert not page.evaluate(f"[...document.querySelectorAll('.answers button')].some({tight})")
+    file = table["Download {file}"].format(file="labels-Ann-Example.jsonl")
+    name, labels = downloaded(page, file)
+    assert (name, [label["human"] for label in labels]) == ("labels-Ann-Example.jsonl", [1, 1])
 
 
 def test_without_a_script_it_says_so(browser: Browser, sixty: Path) -> None:

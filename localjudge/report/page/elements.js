@@ -1,5 +1,23 @@
 // Elements from data. Text becomes text nodes, never markup, and control characters become visible.
 
+/** The page's texts in its language, by their English texts; empty in English. */
+const { words: WORDS = {} } = JSON.parse(document.getElementById("config").textContent);
+
+/** A text in the page's language, as pieces: `{name}` stands for a value, which may be an element. */
+function pieces(text, values) {
+  return (WORDS[text] ?? text).split(/\{(\w+)\}/).map((piece, at) => (at % 2 ? values[piece] : piece));
+}
+
+/** The same as one string. */
+function t(text, values = {}) {
+  return pieces(text, values).join("");
+}
+
+/** A number with the decimal and thousands signs of the language. */
+function inSigns(number) {
+  return number.replace(/[.,]/g, (sign) => WORDS[sign] ?? sign);
+}
+
 /** The characters that `localjudge/words.py` escapes: controls, writing directions, separators, surrogates. */
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u;
 const UNSAFE_IN_LINES = new RegExp(UNSAFE.source.replace("\\u0000-\\u001f", "\\u0000-\\u0008\\u000b-\\u001f"), "u");
@@ -30,7 +48,7 @@ function visible(text, { lines = false } = {}) {
   return text
     .split(split)
     .map((part, at) =>
-      at % 2 ? element("span", { class: "escape", title: "control character" }, escapeOf(part)) : part,
+      at % 2 ? element("span", { class: "escape", title: t("control character") }, escapeOf(part)) : part,
     );
 }
 
@@ -64,7 +82,7 @@ function textBlock(text, drawn, most = MOST_SHOWN) {
       whole.focus();
     };
     holder.append(
-      element("button", { type: "button", class: "more", click: all }, `Show all ${counted(text.length, "character")}`),
+      element("button", { type: "button", class: "more", click: all }, t("Show all {n} characters", { n: grouped(text.length) })),
     );
   }
   return holder;
@@ -75,20 +93,16 @@ function remark(...words) {
 }
 
 function threeDigits(value) {
-  return value.toFixed(3);
+  return inSigns(value.toFixed(3));
 }
 
 /** A difference with its sign. A value that rounds to 0 has no sign. */
 function signed(value) {
   const digits = threeDigits(Math.abs(value));
-  return Number(digits) === 0 ? digits : `${value > 0 ? "+" : "-"}${digits}`;
+  return Number(value.toFixed(3)) === 0 ? digits : `${value > 0 ? "+" : "-"}${digits}`;
 }
 
 /** A count with thousands separators: 20,000. */
 function grouped(count) {
-  return count.toLocaleString("en");
-}
-
-function counted(count, noun) {
-  return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
+  return inSigns(count.toLocaleString("en"));
 }

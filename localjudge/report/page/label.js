@@ -1,7 +1,12 @@
 // The page for annotators: one statement at a time, next to the texts to compare.
 
-const ANSWERS = { 1: "yes", 0: "no", null: "cannot tell" };
-const EVIDENCE = { user_input: "Question", contexts: "Contexts", reference: "Reference", response: "Response" };
+const ANSWERS = { 1: t("yes"), 0: t("no"), null: t("cannot tell") };
+const EVIDENCE = {
+  user_input: t("Question"),
+  contexts: t("Contexts"),
+  reference: t("Reference"),
+  response: t("Response"),
+};
 const SCREENS = ["start", "task", "end"];
 const DIGITS = { Digit1: "1", Digit0: "0" }; // where digits need the shift key
 
@@ -26,12 +31,13 @@ function show(screen, focused) {
 function showCounts() {
   const { total, labelled, unlabelled } = decisions.counts;
   const isEmpty = !decisions.fileText;
-  const without = unlabelled ? `, ${grouped(unlabelled)} without a label` : "";
-  part("count").textContent = `${grouped(labelled)} of ${grouped(total)} labelled${without}`;
+  const without = unlabelled ? t(", {n} without a label", { n: grouped(unlabelled) }) : "";
+  const counts = { n: grouped(labelled), total: grouped(total) };
+  part("count").textContent = `${t("{n} of {total} labelled", counts)}${without}`;
   part("progress").value = labelled;
   for (const id of ["download", "early"]) part(id).disabled = isEmpty;
   for (const id of ["undo", "regret"]) part(id).disabled = !decisions.current.size;
-  part("download").replaceChildren("Download ", inLine(decisions.fileName));
+  part("download").replaceChildren(...pieces("Download {file}", { file: inLine(decisions.fileName) }));
 }
 
 /** Show the row with this number, or the end. */
@@ -46,8 +52,9 @@ function showRow(row) {
   const compared = texts.length ? texts : [row.user_input ?? ""];
   const shared = sharedWords(row.text, compared.filter(Boolean), common);
   const marked = (text) => textBlock(text, (shown) => markedPieces(shown, shared));
-  part("place").textContent = `Statement ${grouped(at + 1)} of ${grouped(rows.length)}`;
-  part("asks").replaceChildren(...visible(row.asks ?? "Is this true?"));
+  const place = { n: grouped(at + 1), total: grouped(rows.length) };
+  part("place").textContent = t("Statement {n} of {total}", place);
+  part("asks").replaceChildren(...visible(row.asks ?? t("Is this true?")));
   part("statement").replaceChildren(marked(row.text));
   part("evidence").replaceChildren(...evidence(row, marked, texts.length > 0));
   part("back").disabled = at === 0;
@@ -69,17 +76,23 @@ function evidence(row, marked, hasTexts) {
 }
 
 function contextList(texts, marked) {
-  if (!texts.length) return remark("none");
-  const items = texts.map((text) => element("li", {}, text === null ? remark("no text") : marked(text)));
+  if (!texts.length) return remark(t("none"));
+  const items = texts.map((text) => element("li", {}, text === null ? remark(t("no text")) : marked(text)));
   return element("ol", { class: "contexts" }, ...items);
 }
 
 function showEnd() {
   const { labelled, unlabelled, open } = decisions.counts;
-  part("end-heading").textContent = open ? `${counted(open, "statement")} without an answer` : "All done. Thank you.";
-  const have = unlabelled === 1 ? "has" : "have";
-  const without = unlabelled ? `, ${grouped(unlabelled)} ${have} none because you could not tell` : "";
-  part("summary").textContent = `${counted(labelled, "statement")} ${labelled === 1 ? "has" : "have"} a label${without}.`;
+  const missing = t(open === 1 ? "1 statement without an answer" : "{n} statements without an answer", {
+    n: grouped(open),
+  });
+  part("end-heading").textContent = open ? missing : t("All done. Thank you.");
+  const have = t(labelled === 1 ? "1 statement has a label" : "{n} statements have a label", { n: grouped(labelled) });
+  const none = t(
+    unlabelled === 1 ? ", 1 has none because you could not tell" : ", {n} have none because you could not tell",
+    { n: grouped(unlabelled) },
+  );
+  part("summary").textContent = `${have}${unlabelled ? none : ""}.`;
   part("resume").hidden = !open;
   show("end", "end-heading");
 }
@@ -87,7 +100,7 @@ function showEnd() {
 /** Show the last action, and announce the next statement to screen readers. */
 function say(action) {
   const next = part(at === rows.length ? "end-heading" : "place").textContent.replace(/\.$/, "");
-  part("status").replaceChildren(`${action}.`, element("span", { class: "heard" }, ` Now: ${next}.`));
+  part("status").replaceChildren(`${action}.`, element("span", { class: "heard" }, ` ${t("Now: {next}.", { next })}`));
 }
 
 function answer(human) {
@@ -95,26 +108,27 @@ function answer(human) {
   const answered = at;
   decisions.add(answered, human);
   go(decisions.nextOpen(answered + 1) ?? rows.length);
-  say(`Statement ${grouped(answered + 1)}: ${ANSWERS[human]}`);
+  say(t("Statement {n}: {answer}", { n: grouped(answered + 1), answer: ANSWERS[human] }));
 }
 
 function undo() {
   const number = decisions.undo();
   if (number === undefined) return;
   go(number);
-  say(`Statement ${grouped(number + 1)}: answer undone`);
+  say(t("Statement {n}: answer undone", { n: grouped(number + 1) }));
 }
 
 function move(by) {
   if (at + by < 0 || at + by > rows.length) return;
   go(at + by);
   const human = decisions.current.get(at)?.human;
-  say(at === rows.length ? "The end" : `Statement ${grouped(at + 1)}: ${ANSWERS[human] ?? "no answer yet"}`);
+  const place = { n: grouped(at + 1), answer: ANSWERS[human] ?? t("no answer yet") };
+  say(at === rows.length ? t("The end") : t("Statement {n}: {answer}", place));
 }
 
 function ask() {
   part("name").value = decisions.labeller;
-  part("begin").textContent = decisions.labeller ? "Continue" : "Start";
+  part("begin").textContent = decisions.labeller ? t("Continue") : t("Start");
   show("start", "name");
 }
 
@@ -131,7 +145,7 @@ function download() {
   const url = URL.createObjectURL(new Blob([decisions.fileText], { type: "application/octet-stream" }));
   element("a", { href: url, download: decisions.fileName }).click();
   decisions.isUnsaved = false;
-  part("status").replaceChildren("Downloaded ", inLine(decisions.fileName), ".");
+  part("status").replaceChildren(...pieces("Downloaded {file}.", { file: inLine(decisions.fileName) }));
 }
 
 const ACTIONS = {
@@ -180,6 +194,8 @@ addEventListener("beforeunload", (event) => {
 part("unready").remove();
 if (decisions.labeller && (decisions.fileText || !config.labeller)) {
   go(decisions.nextOpen(0) ?? rows.length);
-  if (decisions.current.size) say(`Continued with ${counted(decisions.current.size, "answer")} saved in this browser`);
+  const { size } = decisions.current;
+  if (size === 1) say(t("Continued with 1 answer saved in this browser"));
+  else if (size) say(t("Continued with {n} answers saved in this browser", { n: grouped(size) }));
 } else ask();
 document.documentElement.dataset.ready = "";

@@ -148,7 +148,8 @@ class SampleList {
     const { name, judged } = this.#config.metrics[this.#chosen.metric];
     const { scored, failed, undefined: without, mean } = inNumbers(this.#listed, this.#chosen.metric);
     const counts = `${grouped(scored)} scored, ${grouped(without)} undefined, ${grouped(failed)} failed`;
-    const shown = `${grouped(this.#listed.length)} of ${counted(this.#rows.length, "sample")}`;
+    const [n, total] = [this.#listed, this.#rows].map(({ length }) => grouped(length));
+    const shown = t(this.#rows.length === 1 ? "{n} of 1 sample" : "{n} of {total} samples", { n, total });
     const average = mean === null ? "" : `, mean ${threeDigits(mean)}${judged ? " by the judge" : ""}`;
     this.#status.replaceChildren(`${shown}. `, inLine(name), `: ${counts}${average}${more ? `; ${more}` : ""}`);
   }
