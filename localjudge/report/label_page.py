@@ -37,6 +37,6 @@ def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: st
     names = [labeller or "", *(f"{row['draw']}\n{row['label_id']}" for row in shown)]
     digest = hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()
     config = {"key": f"localjudge-labels-{digest}", "labeller": labeller, "rows": shown}
-    values = {"config": config, "title": title, "count": len(shown)}
+    values: dict[str, Any] = {"config": config, "title": title, "count": len(shown)}
     parts = page_parts("label.html", styles=_STYLES, scripts=_SCRIPTS, words=words, **values)
     write_page(path, parts, kind="page")
