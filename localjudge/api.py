@@ -98,7 +98,6 @@ def evaluate(
     abbreviations: words whose full stop does not end a sentence, or a file with one per line.
     profile: prompt profile ("instruct", "minicheck" ...), or a folder; None for the one made for the model.
     reasons: "before" lets the model write a reason before the verdict (which may change it), "after" after it ("none").
-    protocol: "joint" judges all statements of a sample in one answer, as RAGAS does ("independent").
 
     Engine; of these, only n_ctx and gpu_layers affect numbers:
 

@@ -213,8 +213,8 @@ class Grammar(Record):
     name: str
     pattern: str
     labels: dict[str, int | float]
-    verdicts: int = Field(default=1, ge=1)
-    """In one answer."""
+    verdicts: Literal[1] = 1
+    """In one answer. Part of every key."""
     reason_tokens: int = Field(default=0, ge=0)
     """At most."""
     reason_end: Literal['"'] = '"'
@@ -231,14 +231,12 @@ class VerdictRequest(NamedTuple):
     """A path of prompt nodes, root first, and the grammar of the answer.
 
     Requests with equal first nodes share their evaluation. The prompt profile cuts the nodes, because cuts affect the
-    logits. `explanation` continues the answer with a reason. `entry` is the index of the verdict in an answer with
-    several.
+    logits. `explanation` continues the answer with a reason.
     """
 
     path: tuple[Node, ...]
     grammar: Grammar
     explanation: Grammar | None = None
-    entry: int = 0
 
     @property
     def shape(self) -> str:

@@ -1,7 +1,7 @@
 r"""Format option names, counts and data for messages.
 
-    option("protocol", "joint")   protocol='joint'   in Python
-                                  protocol = "joint" in localjudge.toml   or   --map a=b   on the command line
+    option("reasons", "after")   reasons='after'   in Python
+                                 reasons = "after" in localjudge.toml   or   --map a=b   on the command line
     printable("a\x1b[2Jb\u202ec")   "a\\x1b[2Jb\\u202ec"
 
 Messages name an option as the reader can type it; files of a run never do.

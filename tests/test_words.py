@@ -25,7 +25,7 @@ NAMES = ("context_recall", "matrix_recall", "document_recall", "context_relevanc
         (("out",), "out=...", "--out"),
         (("quiet", True), "quiet=True", "--quiet"),
         (("threads", 4), "threads=4", "--threads 4"),
-        (("protocol", "joint"), "protocol='joint'", 'protocol = "joint" in localjudge.toml'),
+        (("reasons", "after"), "reasons='after'", 'reasons = "after" in localjudge.toml'),
         (("n_ctx",), "n_ctx=...", "n_ctx = ... in localjudge.toml"),
         (
             ("mapping", {"reference": "a b", "id": "k"}),
@@ -65,7 +65,7 @@ def evaluate(row: Any = ROW, **options: Any) -> None:
         ({"question": "Q?", "documents": ["A text."], "chunks": ["A text."]}, {}, "'retrieved_contexts': 'documents'"),
         ({**ROW, "reference": 3}, {}, "skip_bad_rows=True"),
         ({**ROW, "document": None}, {"cluster_by": "document"}, "cluster_by needs a value"),
-        (ROW, {"protocol": "joint", "reasons": "after"}, "reasons='after' or protocol='joint'"),
+        (ROW, {"reuse": 3}, "reuse takes runs or their directories"),
     ],
 )
 def test_an_error_in_python_names_arguments_and_no_flags(

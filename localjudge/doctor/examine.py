@@ -115,7 +115,7 @@ class _Examiner:
         self.step = "model"
         metadata = judges.metadata_of(model, settings)
         self.step = "prompts"
-        profile = settings.asking.profile_for(model.profile, metadata).profile
+        profile = settings.profile_for(model.profile, metadata).profile
         self.step = "model"
         free = hardware.available_bytes()
         begin_of_text, progress = profile.begin_of_text, self.progress

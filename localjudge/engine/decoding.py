@@ -57,7 +57,6 @@ def shared_nodes(resident: Sequence[Hashable], wanted: Sequence[Hashable]) -> in
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(resident, wanted, strict=False)))
 
 
-_GRAMMARS_KEPT = 512
 _STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
 # Tokens that llguidance allows or forbids together: the mask is the same, in a quarter of the time.
 _SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
@@ -117,8 +116,6 @@ class Constraints:
             if matcher.is_error():
                 raise ModelError(f"the grammar {grammar.name!r} cannot be compiled: {matcher.get_error()}")
             start = self._next_position(matcher, (), b"", grammar)
-            if len(self._compiled) >= _GRAMMARS_KEPT:
-                self._compiled.clear()
             self._compiled[key] = CompiledGrammar(grammar, start, self._longest(start, grammar))
         return self._compiled[key]
 
@@ -175,8 +172,7 @@ class Constraints:
             soonest_closed = int(np.argmax(self.closing(position.choice).legal))
             position = self.advance(position, soonest_closed, grammar)
             tokens += len(position.forced) - 1 if position.choice else 0
-        reasons = grammar.verdicts if has_reasons else 0
-        return tokens + reasons * (grammar.reason_tokens + _CLOSING_TOKENS)
+        return tokens + (grammar.reason_tokens + _CLOSING_TOKENS if has_reasons else 0)
 
 
 def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
@@ -311,28 +307,11 @@ class ConstrainedAnswer:
         if not self.finished:
             self.continued_tokens += len(self.pending)
 
-    def answers(self) -> tuple[Answer, ...]:
-        entries = _entries(self._text.decode(), self._grammar)
-        return tuple(
-            Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=raw, reason=reason)
-            for reading, (raw, reason) in zip(self._readings, entries, strict=True)
-        )
-
-
-def _entries(raw: str, grammar: Grammar) -> list[tuple[str, str | None]]:
-    """Return text and reason of each verdict."""
-    if not grammar.reason_tokens:
-        return [(raw, None)]
-    if grammar.verdicts == 1 and not raw.partition(":")[2].startswith("["):
-        return [(raw, json.loads(raw).get("reason"))]
-    decoder = json.JSONDecoder()
-    entries: list[tuple[str, str | None]] = []
-    place = raw.index("[") + 1
-    for _ in range(grammar.verdicts):
-        entry, end = decoder.raw_decode(raw, place)
-        entries.append((raw[place:end], entry.get("reason")))
-        place = end + 1
-    return entries
+    def answer(self) -> Answer:
+        [reading] = self._readings
+        raw = self._text.decode()
+        reason = json.loads(raw).get("reason") if self._grammar.reason_tokens else None
+        return Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=raw, reason=reason)
 
 
 class TokenizedRequest(NamedTuple):
@@ -447,9 +426,9 @@ class DecodingEngine(ABC):
         yield from refused
         for place in depth_first(paths):
             question, indices = questions[place]
-            answers = self._decode(question)
+            answer = self._decode(question)
             for index in indices:
-                yield index, answers if isinstance(answers, NoAnswer) else answers[requests[index].entry]
+                yield index, answer
 
     def _tokenize_if_it_fits(self, request: VerdictRequest) -> TokenizedRequest:
         tokenized = self.tokenize(request)
@@ -461,12 +440,12 @@ class DecodingEngine(ABC):
             )
         return tokenized
 
-    def _decode(self, request: TokenizedRequest) -> tuple[Answer, ...] | NoAnswer:
+    def _decode(self, request: TokenizedRequest) -> Answer | NoAnswer:
         started = time.perf_counter()
         answer = ConstrainedAnswer(self._constraints, request.grammar, request.explanation)
         try:
             self._write(answer, request)
-            return answer.answers()
+            return answer.answer()
         except SampleError as error:
             return NoAnswer(error=error.in_one_line)
         finally:

@@ -5,7 +5,6 @@ evaluated node by node, because the steps affect the logits.
 
     instructions | context ... | question | statement                attribution
     instructions | chunk | question                                  relevance of a chunk
-    instructions, examples | context ... | question | statements     attribution of all statements in one answer
 
 Answers follow a JSON schema in `grammars/`, which Outlines converts to a regular expression without white space, or the
 format that the model was trained for:
@@ -20,7 +19,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, NamedTuple, Self, cast
@@ -28,17 +27,21 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 from pydantic import Field, ValidationError, model_validator
 
 from localjudge import resources
-from localjudge.errors import InputError, SampleError
+from localjudge.errors import InputError
 from localjudge.resources import parse_toml
-from localjudge.types import Attribution, CustomQuestion, Grammar, Label, Record, Relevance, Span, Task, Unit
+from localjudge.types import CustomQuestion, Grammar, Record, Relevance, Task
 from localjudge.words import option_name
 
 COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
 """Converts schemas to regular expressions. `pyproject.toml` has the same rule."""
-JOINT = "attribution_joint"
 TASKS = frozenset(
-    f"attribution {JOINT} relevance_chunk relevance_sentence usefulness sufficiency refusal criterion rubric".split()
+    [
+        *("attribution", "relevance_chunk", "relevance_sentence", "usefulness"),
+        *("sufficiency", "refusal", "criterion", "rubric"),
+    ]
 )
+_FORMER_TASK = "attribution_joint"
+"""No longer asked. Its file is still hashed, because it is in the signatures of profile `instruct`."""
 DEFAULT_PROFILE = "instruct"
 
 _BUNDLED = Path(__file__).parent / "prompts"
@@ -49,7 +52,7 @@ _LABELS: dict[str, dict[str, int | float]] = {
     "answer": {"no": 0, "yes": 1},
     "level": {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1},
 }
-_STATEMENTS = "classifications"
+_REASON = {"type": "string", "minLength": 1, "maxLength": 200, "x-max-tokens": 64}
 PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_question|levels|answer)\}")
 
 
@@ -57,28 +60,8 @@ PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_questio
 def load_grammar(name: str) -> Grammar:
     """Load a bundled grammar. Raises InputError if it does not exist."""
     schema = load_schema(name)
-    return _grammar(name, schema, schema)
+    labels = next((_LABELS[key] for key in schema["properties"] if key in _LABELS), _LABELS["attributed"])
 
-
-def for_statements(statements: Sequence[str]) -> Grammar:
-    """Build the grammar of a joint answer. Raises SampleError for a statement that JSON cannot represent."""
-    try:
-        "".join(statements).encode()
-    except UnicodeEncodeError as error:
-        raise SampleError("a statement holds a lone surrogate, which cannot be part of an answer in JSON") from error
-    schema = load_schema(_STATEMENTS)
-    entries = schema["properties"][_STATEMENTS]
-    entry = entries["items"]
-    asked = ({**entry["properties"], "statement": {"const": statement}} for statement in statements)
-    entries["prefixItems"] = [{**entry, "properties": properties} for properties in asked]
-    entries["minItems"] = entries["maxItems"] = len(statements)
-    entries["items"] = False
-    return _grammar(_STATEMENTS, schema, entry, len(statements))
-
-
-def _grammar(name: str, schema: dict[str, Any], entry: dict[str, Any], verdicts: int = 1) -> Grammar:
-    """`entry` is the schema of one verdict."""
-    labels = next((_LABELS[key] for key in entry["properties"] if key in _LABELS), _LABELS["attributed"])
     text = json.dumps(schema)
     if COMPILER == "outlines":
         from outlines.types import JsonSchema
@@ -89,8 +72,8 @@ def _grammar(name: str, schema: dict[str, Any], entry: dict[str, Any], verdicts:
         from outlines_core.json_schema import build_regex_from_schema
 
         pattern = f"({build_regex_from_schema(text, '')})"
-    tokens = int(entry["properties"].get("reason", {}).get("x-max-tokens", 0))
-    return Grammar(name=name, pattern=pattern, labels=labels, verdicts=verdicts, reason_tokens=tokens)
+    tokens = int(schema["properties"].get("reason", {}).get("x-max-tokens", 0))
+    return Grammar(name=name, pattern=pattern, labels=labels, reason_tokens=tokens)
 
 
 def load_schema(name: str) -> dict[str, Any]:
@@ -100,7 +83,7 @@ def load_schema(name: str) -> dict[str, Any]:
         text = resources.bundled_file("grammars", f"{name}.json").read_text(encoding="utf-8")
         return cast(dict[str, Any], json.loads(text))
     schema = load_schema(verdict)
-    reason = {"reason": load_schema(_STATEMENTS)["properties"][_STATEMENTS]["items"]["properties"]["reason"]}
+    reason = {"reason": _REASON}
     reason_first = name.startswith("reason_")
     properties = {**reason, **schema["properties"]} if reason_first else {**schema["properties"], **reason}
     order = "A reason, then the verdict." if reason_first else "The verdict, then a reason."
@@ -134,45 +117,18 @@ def _literal(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
-class ExampleEntry(Record):
-    """Statement with its answer."""
-
-    statement: str
-    reason: str
-    attributed: Label
-
-
-class Example(Record):
-    """Example of a joint answer."""
-
-    contexts: tuple[str, ...]
-    question: str | None = None
-    classifications: tuple[ExampleEntry, ...]
-
-    @property
-    def tasks(self) -> tuple[Attribution, ...]:
-        spans = enumerate(Span.whole(entry.statement) for entry in self.classifications)
-        units = (Unit(kind="statement", index=index, source="reference", span=span) for index, span in spans)
-        return tuple(Attribution(unit=unit, contexts=self.contexts, user_input=self.question) for unit in units)
-
-    @property
-    def answer(self) -> str:
-        entries = [entry.model_dump() for entry in self.classifications]
-        return json.dumps({_STATEMENTS: entries}, ensure_ascii=False, separators=(",", ":"))
-
-
 _Shown = Literal["question", "contexts", "reference", "response", "examples"]
 
 
 class NodeTemplate(Record):
     """Text of a node with placeholders. Left out if the text named by `when` is empty.
 
-    A node for each context or example, one for all statements. A `role` begins a message, or a document of the chat
+    A node for each context or example. A `role` begins a message, or a document of the chat
     template. `{ unit}` tokenises a leading space with the text, as in `Claim: text`.
     """
 
     text: str
-    for_each: Literal["contexts", "examples", "statements"] | None = None
+    for_each: Literal["contexts", "examples"] | None = None
     when: _Shown | None = None
     role: str | None = None
 
@@ -193,7 +149,6 @@ class TaskPrompt(Record):
     template: dict[str, Any] = Field(default_factory=dict)
     reasons: ReasonPrompt | None = None
     node: tuple[NodeTemplate, ...]
-    example: tuple[Example, ...] = ()
 
     @property
     def is_conversation(self) -> bool:
@@ -306,7 +261,8 @@ def load_profile(profile: str | ProfileFolder) -> PromptProfile:
             special[task] = hashlib.sha256(content).hexdigest()
         else:
             digest.update(f"{name}\0{len(content)}\0".encode() + content)
-        tables[task] = parse_toml(content, f"{profile.path}/{name}")
+        if task != _FORMER_TASK:
+            tables[task] = parse_toml(content, f"{profile.path}/{name}")
     fields = {"name": PurePath(profile.path).name, "sha256": digest.hexdigest(), "special": special}
     try:
         return PromptProfile.model_validate(tables.pop("profile", {}) | fields | {"tasks": tables})

@@ -1,10 +1,8 @@
 """Turn tasks into verdict requests in the prompt format of the model.
 
-    protocol      independent   one request per task
-                  joint         one answer for all statements about the same contexts and question, as RAGAS asks
-    reasons       none          verdict only
-                  before        a reason, then the verdict, which may depend on it
-                  after         the verdict of `none`, bit for bit, then a reason
+    reasons    none      verdict only
+               before    a reason, then the verdict, which may depend on it
+               after     the verdict of `none`, bit for bit, then a reason
 
 User text never passes through a chat template: it is placed between the parts of the rendered template. It cannot close
 the tag around it: `{fence}` becomes the first of "", "-2", "-3" ... so that no tag of the node occurs in its texts, in
@@ -18,23 +16,17 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import count
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from localjudge.errors import InputError, ModelError, SampleError
 from localjudge.judge.profile import (
-    JOINT,
     PLACE,
-    ChosenProfile,
-    ProfileFolder,
     PromptProfile,
     TaskPrompt,
-    choose,
-    for_statements,
     load_grammar,
     task_name,
 )
 from localjudge.types import (
-    Attribution,
     ChatEnds,
     CustomQuestion,
     Grammar,
@@ -48,7 +40,6 @@ from localjudge.types import (
 from localjudge.words import option, option_name
 
 Reasons = Literal["none", "before", "after"]
-JudgingProtocol = Literal["independent", "joint"]
 
 _DOCUMENT = "document"  # in the template's argument `documents`
 _PLAIN = ChatEnds(head="", tail="", sha256="")
@@ -71,14 +62,12 @@ class PromptWriter:
         chat: ChatEnds | None = None,
         *,
         reasons: Reasons = "none",
-        protocol: JudgingProtocol = "independent",
     ) -> None:
-        require(profile, reasons, protocol)
+        require(profile, reasons)
         self._profile = profile
         self._chat = chat if profile.chat else None
         self._ends = self._chat or _PLAIN._replace(tail=profile.bare_answer)
         self._reasons: Reasons = reasons
-        self._protocol: JudgingProtocol = protocol
         self._skeleton = lru_cache(maxsize=_KEPT)(partial(skeleton, profile, self._chat))
         self._whole = [
             self._skeleton(name, tuple(node.role for node in task.node if node.role))
@@ -89,10 +78,8 @@ class PromptWriter:
     @property
     def identity(self) -> dict[str, Any]:
         """Options, and hashes of profile, chat template and grammars of the common tasks."""
-        common = sorted(self._profile.tasks.keys() - self._profile.special.keys() - {JOINT})
+        common = sorted(self._profile.tasks.keys() - self._profile.special.keys())
         answers = {name: self._answer_shape(name) for name in common}
-        if self._protocol == "joint":
-            answers[JOINT] = [for_statements(["statement"])]
         ends = [gap for skeleton in self._whole for gap in skeleton.gaps] or self._ends[:2]
         return {
             "profile": self._profile.name,
@@ -101,7 +88,7 @@ class PromptWriter:
             "chat_ends_sha256": hashlib.sha256("\0".join(ends).encode()).hexdigest(),
             "grammars_sha256": {name: _digest(shape) for name, shape in answers.items()},
             "reasons": self._reasons,
-            "protocol": self._protocol,
+            "protocol": "independent",  # each task has its own request
         }
 
     def identity_for(self, special_tasks: Iterable[str]) -> dict[str, Any]:
@@ -119,14 +106,14 @@ class PromptWriter:
     def why_not_asked(self) -> str:
         if not self._profile.instructions:
             return "it does not follow instructions"
-        words = ", ".join(sorted(self._profile.tasks.keys() - {JOINT}))
+        words = ", ".join(sorted(self._profile.tasks))
         return f"its prompt profile {self._profile.name!r} supports only {words}"
 
     def has_words_for(self, task: Task) -> bool:
         return task_name(task) in self._profile.tasks
 
     def request(self, task: Task) -> VerdictRequest:
-        """Return the request for a separate task.
+        """Return the request for a task.
 
         Raises SampleError if the profile has no prompt for the task, or no place for some of its texts.
         """
@@ -139,35 +126,16 @@ class PromptWriter:
             raise SampleError(f"the prompt profile {self._profile.name!r} has no place for {texts} in the task {name}")
         announced = prompt.reasons.form if self._reasons == "before" and prompt.reasons else prompt.form
         grammar, *explanation = self._answer_shape(name)
-        path = self._path(prompt, [task], form=announced)
+        path = self._path(prompt, task, form=announced)
         return VerdictRequest(path, grammar, explanation[0] if explanation else None)
 
-    def requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
-        """Return one request for each task of one metric on one sample.
+    def requests(self, tasks: Iterable[Task]) -> list[VerdictRequest]:
+        return [self.request(task) for task in tasks]
 
-        Raises SampleError for a statement that a joint answer cannot contain, and the errors of `request`.
-        """
-        if self._protocol == "independent":
-            return [self.request(task) for task in tasks]
-        requests: dict[int, VerdictRequest] = {}
-        groups: dict[tuple[tuple[str, ...], str | None], list[int]] = {}
-        for index, task in enumerate(tasks):
-            if isinstance(task, Attribution):
-                groups.setdefault((task.contexts, task.user_input), []).append(index)
-            else:
-                requests[index] = self.request(task)
-        prompt = self._profile.tasks[JOINT]
-        for indices in groups.values():
-            group = [cast(Attribution, tasks[index]) for index in indices]
-            grammar = for_statements([task.unit.span.text for task in group])
-            path = self._path(prompt, group, form=prompt.form)
-            requests |= {index: VerdictRequest(path, grammar, entry=entry) for entry, index in enumerate(indices)}
-        return [requests[index] for index in range(len(tasks))]
-
-    def _path(self, prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> tuple[Node, ...]:
-        nodes = render(prompt, tasks, form=form)
+    def _path(self, prompt: TaskPrompt, task: Task, *, form: str) -> tuple[Node, ...]:
+        nodes = render(prompt, task, form=form)
         if prompt.is_conversation:
-            around = self._skeleton(task_name(tasks[0]), tuple(role for role, _ in nodes if role))
+            around = self._skeleton(task_name(task), tuple(role for role, _ in nodes if role))
             return tuple(_join(*node) for node in _in_skeleton(nodes, around))
         root, *rest = (node for _, node in nodes)
         path = [_join(Piece(text=self._ends.head, trusted=True), *root), *rest]
@@ -184,33 +152,12 @@ class PromptWriter:
         return [load_grammar(prompt.grammar), *explained]
 
 
-class Asking(NamedTuple):
-    """The user's choices of how to ask the judge."""
-
-    profile: str | ProfileFolder | None
-    reasons: Reasons
-    protocol: JudgingProtocol
-
-    def profile_for(self, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
-        """Return a model's profile. Raises InputError if it cannot be asked so."""
-        chosen = choose(self.profile, registered, metadata)
-        require(chosen.profile, self.reasons, self.protocol)
-        return chosen
-
-
-def require(profile: PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:
+def require(profile: PromptProfile, reasons: Reasons) -> None:
     """Raise InputError if the profile does not support the options."""
-    mute = sorted(name for name, task in profile.tasks.items() if name != JOINT and not task.reasons)
-    other = f"or name another model with {option('judge')}"
-    if protocol == "joint" and JOINT not in profile.tasks:
-        problem = f"the prompt profile {profile.name!r} cannot judge several statements in one answer"
-        raise InputError(problem, hint=f"omit {option('protocol', 'joint')}, {other}")
-    if protocol == "joint" and reasons == "after":
-        hint = f"omit {option('reasons', 'after')} or {option('protocol', 'joint')}"
-        raise InputError("a joint answer gives every reason before its verdict", hint=hint)
+    mute = sorted(name for name, task in profile.tasks.items() if not task.reasons)
     if reasons != "none" and mute:
         problem = f"the prompt profile {profile.name!r} cannot give reasons ({', '.join(mute)})"
-        raise InputError(problem, hint=f"omit {option_name('reasons')}, {other}")
+        raise InputError(problem, hint=f"omit {option_name('reasons')}, or name another model with {option('judge')}")
 
 
 def _digest(shape: Sequence[Grammar]) -> str:
@@ -231,14 +178,12 @@ _RoledNode = tuple[str | None, Node]
 """Node with the role of the message that it begins, if any."""
 
 
-def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[_RoledNode]:
-    task = tasks[0]
+def render(prompt: TaskPrompt, task: Task, *, form: str) -> list[_RoledNode]:
     texts, contexts = _texts(task), () if isinstance(task, Usefulness | Refusal) else task.contexts
     examples = task.examples if isinstance(task, CustomQuestion) else ()
     is_there = {**texts, "contexts": any(map(str.strip, contexts)), "examples": examples}
     our_texts = {
         "{form}": form,
-        "{examples}": "".join(_example(prompt, example.tasks, example.answer) for example in prompt.example),
         "{kind}": "passage" if task.unit.kind == "chunk" else task.unit.kind,
     }
     nodes: list[_RoledNode] = []
@@ -257,9 +202,6 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[_Rol
                 made = _context_nodes(template, contexts, tuple((k, text) for k, text in texts.items() if k in places))
             case "examples":
                 made = [_example_node(prompt, node.text, example.asked, example.answer) for example in examples]
-            case "statements":
-                units = ({**texts, "unit": each.unit.span.text} for each in tasks)
-                made = [tuple(piece for each in units for piece in _fill(template, each))]
         nodes += ((node.role, each) for each in made)
     return nodes
 
@@ -292,13 +234,8 @@ def _context_nodes(template: str, contexts: tuple[str, ...], texts: tuple[tuple[
 
 def _example_node(prompt: TaskPrompt, heading: str, asked: CustomQuestion, answer: str) -> Node:
     visible = tuple(node for node in prompt.node[1:] if "examples" not in (node.when, node.for_each))
-    nodes = render(prompt.model_copy(update={"node": visible}), [asked], form="")
+    nodes = render(prompt.model_copy(update={"node": visible}), asked, form="")
     return (*_fill(heading, {"answer": answer}), *(piece for _, node in nodes for piece in node))
-
-
-def _example(prompt: TaskPrompt, tasks: Sequence[Task], answer: str) -> str:
-    nodes = render(prompt.model_copy(update={"node": prompt.node[1:], "example": ()}), tasks, form="")
-    return "".join(piece.text for _, node in nodes for piece in node) + f"\n{answer}\n"
 
 
 @lru_cache(maxsize=_KEPT)

@@ -66,10 +66,10 @@ class RequestKeys:
         node_keys, nodes = zip(*map(self._node, request.path), strict=True)
         grammars = request.grammar, request.explanation
         shape = self._shapes.get(grammars) or self._shapes.setdefault(grammars, request.shape)
-        key = self.key_of(node_keys, shape, request.entry)
+        key = self.key_of(node_keys, shape)
         return KeyedRequest(key, node_keys, shape, request._replace(path=nodes))
 
-    def key_of(self, node_keys: Iterable[str], shape: str, entry: int) -> str:
+    def key_of(self, node_keys: Iterable[str], shape: str, entry: int = 0) -> str:
         return _sha256("|".join((self._engine, *node_keys, _sha256(shape), str(entry))))
 
 
@@ -199,7 +199,7 @@ CREATE INDEX sample_in_order ON sample (position);
 CREATE TABLE node (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, text TEXT NOT NULL, pieces TEXT NOT NULL);
 -- Which answers are legal: grammars (regular expressions) and the label of each value, as JSON.
 CREATE TABLE shape (id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);
--- One question: ids of its nodes, root first, as a JSON list; `entry` numbers the verdicts of one answer.
+-- One question: ids of its nodes, root first, as a JSON list; `entry` is 0.
 CREATE TABLE request (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, shape INTEGER NOT NULL REFERENCES shape,
                       entry INTEGER NOT NULL, path TEXT NOT NULL);
 -- What the model said: `p_yes`, or `error`.
@@ -315,7 +315,7 @@ class Store:
             put(_PUT_SHAPE, dict.fromkeys((keyed.shape,) for keyed in missing))
             put(
                 _PUT_REQUEST,
-                ((keyed.key, keyed.shape, keyed.request.entry, _LIST.encode(keyed.node_keys)) for keyed in missing),
+                ((keyed.key, keyed.shape, 0, _LIST.encode(keyed.node_keys)) for keyed in missing),
             )
             put(_PUT_UNIT, ((storable(link.sample_id), *link[1:]) for link in askings))
 

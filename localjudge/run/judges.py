@@ -58,7 +58,7 @@ def use_judge(
             file = find_model(str(judge or DEFAULT_JUDGE), settings.engine)
             source = file.source
             # An unusable profile is refused before gigabytes are loaded.
-            chosen = settings.asking.profile_for(file.profile, metadata_of(file, settings))
+            chosen = settings.profile_for(file.profile, metadata_of(file, settings))
             begin_of_text = chosen.profile.begin_of_text
             engine = open_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
             stack.callback(engine.close)
@@ -88,8 +88,8 @@ def wrap_engine(engine: Engine, settings: RunSettings, chosen: ChosenProfile | N
     identity = EngineIdentity(**engine.identity)
     registered = model_registry.registered_as(str(identity.model_sha256))
     metadata = engine.metadata if isinstance(engine, DescribedEngine) else {}
-    profile, why = chosen or settings.asking.profile_for(registered.profile if registered else None, metadata)
-    judge = PromptWriter(profile, chat_around(profile, engine), reasons=settings.reasons, protocol=settings.protocol)
+    profile, why = chosen or settings.profile_for(registered.profile if registered else None, metadata)
+    judge = PromptWriter(profile, chat_around(profile, engine), reasons=settings.reasons)
     card = identity.card(engine.name or identity.engine)
     note = f": {registered.note}" if registered and registered.note else ""
     advice = f"; name a larger model with {option('judge')}" if card.caution and not identity.is_unproved else ""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from localjudge.judge.profile import ProfileFolder
-from localjudge.judge.wording import JudgingProtocol, Reasons
+from localjudge.judge.wording import Reasons
 from localjudge.record.calibration import Calibration
 from localjudge.record.run import Run
 
@@ -56,7 +56,6 @@ class JudgeOptions(_Scoring, _Asking, total=False):
     language: str | None
     segmenter: str | None
     abbreviations: str | Path | Sequence[str] | None
-    protocol: JudgingProtocol | None
 
 
 class RunOptions(JudgeOptions, _Reusing, total=False):

@@ -59,7 +59,7 @@ def _file_of(judge: OpenJudge, settings: RunSettings) -> Path | None:
     engine = judge.engine
     if judge.source is None or not is_inspectable(engine):
         return None
-    speed = [settings.engine.used_threads, engine.identity["gpu_layers"], settings.reasons, settings.protocol]
+    speed = [settings.engine.used_threads, engine.identity["gpu_layers"], settings.reasons]
     return _file(engine.identity["model_sha256"], canonical_sha256(speed)[:_DIGITS])
 
 

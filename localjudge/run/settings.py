@@ -13,9 +13,9 @@ from localjudge.dataset.samples import Shard
 from localjudge.engine.opening import may_be_elsewhere, names_a_server
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError, ModelError, RunDirectoryError
-from localjudge.judge.profile import ProfileFolder, no_profile, read_profile
+from localjudge.judge.profile import ChosenProfile, ProfileFolder, choose, no_profile, read_profile
 from localjudge.judge.profile import bundled as bundled_profiles
-from localjudge.judge.wording import Asking, JudgingProtocol, Reasons
+from localjudge.judge.wording import Reasons, require
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.metrics.metric import Metric
@@ -66,9 +66,6 @@ class RunSettings(EngineSettings):
     the one made for the model."""
     reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
     """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
-    protocol: Annotated[JudgingProtocol, Setting()] = "independent"
-    """Judge each unit separately, or all statements of a sample in one answer, as RAGAS does, where they influence each
-    other."""
     mapping: Annotated[Mapping[str, str], Setting("Data", "--map", "FIELD=COLUMN", data=True)] = Field(
         default_factory=dict
     )
@@ -168,9 +165,11 @@ class RunSettings(EngineSettings):
     def stops_by(self) -> str | None:
         return next((name for name in settings_with("stops") if getattr(self, name)), None)
 
-    @property
-    def asking(self) -> Asking:
-        return Asking(self.profile, self.reasons, self.protocol)
+    def profile_for(self, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
+        """Return a model's profile. Raises InputError if it cannot be asked so."""
+        chosen = choose(self.profile, registered, metadata)
+        require(chosen.profile, self.reasons)
+        return chosen
 
     @property
     def sentences(self) -> Segmenter:
@@ -255,10 +254,10 @@ def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
     calibrated = changed.get("calibration")
     changes = checked({name: value for name, value in changed.items() if name != "threshold" or not calibrated})
     stored = dict(manifest.environment.settings)
-    if stored.get("prompts"):
-        problem = "this run was judged with prompts of single files, which this version does not support"
-        hint = f"its results can be read; judge its data again with {option('profile', 'FOLDER')}"
-        raise RunDirectoryError(problem, hint=hint)
+    former = "prompts" if stored.get("prompts") else 'protocol = "joint"' if stored.get("protocol") == "joint" else None
+    if former:
+        problem = f"this run was judged with {former}, which this version does not support"
+        raise RunDirectoryError(problem, hint="its results can be read; judge its data again without this setting")
     values = {name: stored[name] for name in SETTINGS if name in stored and name not in NOT_IN_FILES}
     values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")
     values |= {name: getattr(changes, name) for name in changed}

@@ -143,7 +143,7 @@ def answers_are_legal(case: ContractCase) -> Iterator[str]:
         if not (math.isfinite(answer.legal_mass) and answer.legal_mass >= 0):
             yield f"request {index}: legal_mass is {answer.legal_mass}, not a share"
         written = request.explanation or request.grammar
-        if answer.raw and written.verdicts == 1 and not re.fullmatch(written.pattern, answer.raw):
+        if answer.raw and not re.fullmatch(written.pattern, answer.raw):
             yield f"request {index}: the grammar does not allow {answer.raw!r}"
         if answer.reason is not None and not written.reason_tokens:
             yield f"request {index}: there is a reason, and the grammar has none"

@@ -59,7 +59,7 @@ def test_a_certain_level_is_written_as_its_digit(open_vocabulary: OpenVocabulary
         scores = np.full(vocabulary.size, -50, np.float32)
         scores[vocabulary.user(text)] = 50
         answer.take(scores)
-    (written,) = answer.answers()
+    written = answer.answer()
     assert answer.finished
     assert written.raw == f'{{"level":{text}}}'
     assert written.p_yes == pytest.approx(LEVELS[level])

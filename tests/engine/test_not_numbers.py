@@ -16,7 +16,7 @@ from localjudge.engine.llamacpp.loading import SelfCheckResult
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import profile as grammars
-from localjudge.judge.wording import JudgingProtocol, Reasons
+from localjudge.judge.wording import Reasons
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 from tests.engine.conftest import Opener, attributions
@@ -65,14 +65,10 @@ def damaged(request: pytest.FixtureRequest, tmp_path: Path, untried: None) -> Mo
     return damage(path, "token_embd.weight", -1, value)
 
 
-@pytest.mark.parametrize(
-    ("reasons", "protocol"), [*((reasons, "independent") for reasons in ("none", "before", "after")), ("none", "joint")]
-)
-def test_a_damaged_model_gives_no_answer(
-    damaged: ModelFile, open_engine: Opener, reasons: Reasons, protocol: JudgingProtocol
-) -> None:
+@pytest.mark.parametrize("reasons", ["none", "before", "after"])
+def test_a_damaged_model_gives_no_answer(damaged: ModelFile, open_engine: Opener, reasons: Reasons) -> None:
     engine = open_engine(damaged, n_ctx=4096)
-    requests = attributions(["It opened in 1936.", "It was closed."], reasons=reasons, protocol=protocol)
+    requests = attributions(["It opened in 1936.", "It was closed."], reasons=reasons)
     answers = dict(engine.answers(requests)).values()
     assert [isinstance(answer, NoAnswer) and REASON in answer.error for answer in answers] == [True, True]
 

@@ -47,7 +47,7 @@ def test_every_answer_is_complete_and_valid(opened: Opener, reasons: Reasons) ->
 
 
 def test_the_length_covers_the_longest_answer(opened: Opener) -> None:
-    """A reason adds at most the 64 tokens of grammars/classifications.json, 4 to close it, and the surrounding text."""
+    """A reason adds at most the 64 tokens of its grammar, 4 to close it, and the surrounding text."""
     engine = opened()
     plain, before, after = (engine.length(asked(reasons)[0]) for reasons in ("none", "before", "after"))
     assert min(before, after) - plain >= 64 + 4
@@ -66,7 +66,7 @@ def test_a_character_may_span_tokens(opened: Opener) -> None:
         logits[vocabulary.pieces.index(wanted)] = 9
         written.take(logits)
     assert written.finished
-    assert [answer.raw for answer in written.answers()] == ['{"reason":"é","attributed":1}']
+    assert written.answer().raw == '{"reason":"é","attributed":1}'
     assert written.free_tokens == 3
 
 

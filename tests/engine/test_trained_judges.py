@@ -80,7 +80,7 @@ def decide(vocabulary: Vocabulary, grammar: Grammar, wish: str) -> Answer:
         rest = wish.encode()[len(answer._text) :]
         shares = [len(piece) if piece and rest.startswith(piece) else -4 for piece in vocabulary.pieces]
         answer.take(20 + 10 * np.array(shares, np.float32))
-    return answer.answers()[0]
+    return answer.answer()
 
 
 @pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])

@@ -13,7 +13,6 @@ from localjudge import resources
 from localjudge.engine.decoding import ConstrainedAnswer, Constraints
 from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import profile as grammars
-from localjudge.types import Grammar
 from tests.engine.conftest import vocabulary_of
 
 pytestmark = pytest.mark.engine
@@ -21,19 +20,14 @@ pytestmark = pytest.mark.engine
 VERDICTS = {name: name for name in ("attributed", "relevant", "useful", "sufficient", "refused")}
 BEFORE = {f"reason_{key}": key for key in VERDICTS}
 AFTER = {f"{key}_reason": key for key in VERDICTS}
-STATEMENTS = ("It opened in 1936.", 'He said "no".\n', "桥 😀 \\ / </s>")
 OWN = {"level": ("1", "2", "3", "4", "5"), "answer": ('"no"', '"yes"')}
 OWN_NAMES = [name for key in OWN for name in (key, f"reason_{key}", f"{key}_reason")]
-NAMES = (*VERDICTS, *BEFORE, *AFTER, *OWN_NAMES, "classifications")
+NAMES = (*VERDICTS, *BEFORE, *AFTER, *OWN_NAMES)
 REASONS = ("x", "It says so.", 'Qu\'il dit \\"oui\\".', "1\\n2\\t3", "日本 😀", "a" * 200, "\\\\", "é", "/")
 NOT_REASONS = ("", "a" * 201, 'a"b', "a\nb", "a\tb", "\\x", "\\u0041", "a\\", "\x7f")
 
 
 def accepted(name: str) -> list[str]:
-    if name == "classifications":
-        return [
-            joint([(text, reason, label) for text in STATEMENTS]) for reason in ("x", "Because.") for label in (0, 1)
-        ]
     if name in OWN_NAMES:
         (key,) = OWN.keys() & set(name.split("_"))
         parts = {key: f'"{key}":{{0}}', "reason": '"reason":"So."'}
@@ -57,53 +51,30 @@ def refused(name: str) -> list[str]:
     spoiled += [whole.replace('"', "'"), f"```json\n{whole}\n```", f"[{whole}]", f"Answer: {whole}"]
     if name in (*BEFORE, *AFTER):
         spoiled += [whole.replace('"x"', f'"{reason}"') for reason in NOT_REASONS]
-    if name == "classifications":
-        entries = [(text, "x", 0) for text in STATEMENTS]
-        spoiled += [
-            joint(entries[:-1]),
-            joint([*entries, entries[0]]),
-            joint(entries[::-1]),
-            joint([(text + " ", reason, label) for text, reason, label in entries]),
-            joint([(text, "", label) for text, _, label in entries]),
-        ]
     return spoiled
-
-
-def joint(entries: list[tuple[str, str, int]]) -> str:
-    rows = [
-        f'{{"statement":{json.dumps(text, ensure_ascii=False)},"reason":"{reason}","attributed":{label}}}'
-        for text, reason, label in entries
-    ]
-    return f'{{"classifications":[{",".join(rows)}]}}'
-
-
-def grammar_of(name: str) -> Grammar:
-    return grammars.for_statements(STATEMENTS) if name == "classifications" else grammars.load_grammar(name)
 
 
 def test_every_grammar_file_is_tested_here() -> None:
     files = {path.stem for path in resources.bundled_file("grammars", "attributed.json").parent.glob("*.json")}
-    assert files == {*VERDICTS, *OWN, "classifications"}
+    assert files == {*VERDICTS, *OWN}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_valid_answers_are_accepted_and_others_refused(name: str) -> None:
     for answer in accepted(name):
-        assert re.fullmatch(grammar_of(name).pattern, answer), answer
+        assert re.fullmatch(grammars.load_grammar(name).pattern, answer), answer
         jsonschema.validate(json.loads(answer), grammars.load_schema(name))
     for answer in refused(name):
-        assert not re.fullmatch(grammar_of(name).pattern, answer), answer
+        assert not re.fullmatch(grammars.load_grammar(name).pattern, answer), answer
 
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=40)
 @given(data=st.data())
 def test_every_accepted_answer_is_json_of_the_schema(name: str, data: st.DataObject) -> None:
-    answer = data.draw(st.from_regex(grammar_of(name).pattern, fullmatch=True))
+    answer = data.draw(st.from_regex(grammars.load_grammar(name).pattern, fullmatch=True))
     parsed = json.loads(answer)
     jsonschema.validate(parsed, grammars.load_schema(name))
-    if name == "classifications":
-        assert [entry["statement"] for entry in parsed[name]] == list(STATEMENTS)
 
 
 @pytest.fixture(scope="module", params=["bytes", "pieces"])
@@ -119,15 +90,13 @@ def test_a_random_model_cannot_leave_the_grammar(vocabulary: Vocabulary, name: s
     """The answer ends, is valid, and its reason is within the token limit."""
     chance = np.random.default_rng(seed)
     constraints = Constraints(vocabulary)
-    compiled = constraints.compile(grammar_of(name))
+    compiled = constraints.compile(grammars.load_grammar(name))
     answer = ConstrainedAnswer(constraints, compiled, None)
     tokens = 0
     while not answer.finished:
         tokens += len(answer.pending)
         assert tokens <= compiled.longest
         answer.take(chance.standard_normal(vocabulary.size).astype(np.float32))
-    answers = answer.answers()
-    raw = ",".join(answer.raw for answer in answers)
-    whole = f'{{"classifications":[{raw}]}}' if name == "classifications" else raw
-    assert re.fullmatch(grammar_of(name).pattern, whole)
-    jsonschema.validate(json.loads(whole), grammars.load_schema(name))
+    raw = answer.answer().raw
+    assert re.fullmatch(grammars.load_grammar(name).pattern, raw)
+    jsonschema.validate(json.loads(raw), grammars.load_schema(name))

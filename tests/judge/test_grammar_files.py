@@ -60,13 +60,6 @@ def test_criterion_grammars_allow_yes_no_or_a_level(
     assert (legal, grammar.labels) == ([*labels], labels)
 
 
-def test_a_joint_answer_names_its_statements() -> None:
-    grammar = grammars.for_statements(["One.", 'Tw"o.'])
-    entries = [{"statement": text, "reason": "So.", "attributed": 1} for text in ("One.", 'Tw"o.')]
-    answer = written(("classifications", entries))
-    assert re.fullmatch(grammar.pattern, answer)
-
-
 def test_a_grammar_has_the_same_text_in_every_key_and_file() -> None:
     grammar = grammars.load_grammar("attributed")
     pattern = r"(\\{\"attributed\":(0|1)\\})"
@@ -92,7 +85,7 @@ def test_grammar_hashes_in_manifests_are_stable(reasons: Reasons) -> None:
     assert identity["grammars_sha256"] == GOLDEN["grammars_sha256"][reasons]
 
 
-@pytest.mark.parametrize("name", ["reason_classifications", "reason_attributed_reason", "reason_"])
+@pytest.mark.parametrize("name", ["classifications", "reason_attributed_reason", "reason_"])
 def test_an_invalid_grammar_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"grammars/{name}.json"):
         grammars.load_grammar(name)

@@ -120,19 +120,18 @@ def part(judge: PromptWriter, metric: Metric | None = None) -> JudgeIdentity:
     return JudgeIdentity.of({"engine": "x"}, judge.identity, {}, [metric or ContextRecall()], RULE)
 
 
-def test_changes_of_metric_version_protocol_reasons_and_chat_template_are_named() -> None:
+def test_changes_of_metric_version_reasons_and_chat_template_are_named() -> None:
     profile = prompts.load_profile("instruct")
     one, two = (PromptWriter(profile, ChatEnds("<user>", "<model>", sha256=name)) for name in ("1", "2"))
     pairs = [
         (part(PromptWriter(profile)), part(PromptWriter(profile), NextContextRecall())),
-        (part(PromptWriter(profile)), part(PromptWriter(profile, protocol="joint"))),
         (part(PromptWriter(profile)), part(PromptWriter(profile, reasons="before"))),
         (part(one), part(two)),
     ]
     named = [{change.ingredient.split(".")[1] for change in differences(*pair)} for pair in pairs]
-    assert named[:2] == [{"context_recall"}, {"protocol", "grammars_sha256"}]
-    assert {"reasons", "grammars_sha256"} <= named[2]
-    assert named[3] == {"chat_template_sha256"}
+    assert named[0] == {"context_recall"}
+    assert {"reasons", "grammars_sha256"} <= named[1]
+    assert named[2] == {"chat_template_sha256"}
 
 
 def test_clusters_belong_to_the_data(tmp_path: Path) -> None:

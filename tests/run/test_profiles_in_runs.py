@@ -90,7 +90,7 @@ def test_a_run_stores_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
 
 
-@pytest.mark.parametrize("setting", [{"prompts": [{"file": "own.toml", "text": 'task = "attribution"'}]}])
+@pytest.mark.parametrize("setting", [{"prompts": [{"file": "own.toml", "text": ""}]}, {"protocol": "joint"}])
 def test_a_run_with_a_setting_of_earlier_versions_is_read_but_not_judged_again(
     tmp_path: Path, setting: dict[str, Any]
 ) -> None:
@@ -107,7 +107,6 @@ def test_a_run_with_a_setting_of_earlier_versions_is_read_but_not_judged_again(
             repeat(engine=engine)
 
 
-@pytest.mark.parametrize("options", [{"reasons": "before"}, {"protocol": "joint"}])
-def test_a_profile_has_a_fixed_answer_form(options: dict[str, str]) -> None:
+def test_a_profile_has_a_fixed_answer_form() -> None:
     with pytest.raises(InputError, match="the prompt profile 'minicheck' cannot"):
-        wrap_engine(Templated({}), checked({"profile": "minicheck", **options}))
+        wrap_engine(Templated({}), checked({"profile": "minicheck", "reasons": "before"}))

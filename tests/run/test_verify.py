@@ -246,8 +246,8 @@ def test_a_missing_result_file_is_named(run: Run, name: str) -> None:
     assert verify(run, engine=moved({"One.": 0.1})).files == {name: ("it cannot be read",)}
 
 
-@pytest.mark.parametrize("options", [{"cluster_by": "topic"}, {"protocol": "joint"}, {"reasons": "after"}], ids=str)
-def test_verify_covers_clusters_failures_and_protocols(scripted_run: ScriptedRun, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [{"cluster_by": "topic"}, {"reasons": "after"}], ids=str)
+def test_verify_covers_clusters_failures_and_reasons(scripted_run: ScriptedRun, options: dict[str, Any]) -> None:
     rows = [{**row, "topic": number % 2} for number, row in enumerate(ROWS)]
     script: dict[str, float | str] = {**SCRIPT, "Two.": "too long"}
     run = scripted_run("run", rows, script, **options)

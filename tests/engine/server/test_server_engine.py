@@ -195,15 +195,6 @@ def test_rounding_differences_give_the_same_verdicts(fake: FakeServer, tmp_path:
     assert verification.largest_move < 1e-9
 
 
-def test_a_joint_answer_is_read_verdict_by_verdict(fake: FakeServer, tmp_path: Path) -> None:
-    """Two statements in one answer: each verdict needs a separate call."""
-    fake.n_ctx = 20_000  # a token a byte
-    run = evaluate(fake, tmp_path / "run", rows=ROWS[:1], protocol="joint")
-    rows = list(run.iter_verdicts())
-    assert [row.reason for row in rows] == ["It says so."] * 2
-    assert len({row.p_yes for row in rows}) == 2
-
-
 def test_a_run_resumes_after_its_server_died(tmp_path: Path) -> None:
     """It dies at the word Rome. After a restart, stored answers are not requested again."""
     fake = FakeServer()
