@@ -268,6 +268,7 @@ class Run(record.Run):
         again: bool = False,
         language: Language = "en",
         disputed: bool = False,
+        by: str | None = None,
     ) -> Path:
         """Draw `sample` statements (50), or as many as fit into `minutes`, and write them for annotators.
 
@@ -279,7 +280,7 @@ class Run(record.Run):
         path = Path(out).expanduser()
         names = [metrics] if isinstance(metrics, str) else metrics
         how: dict[str, Any] = {"sample": sample, "minutes": minutes, "again": again, "disputed": disputed}
-        labelling = Labelling(self, labeller, metrics=names, seed=seed, **how)
+        labelling = Labelling(self, labeller, metrics=names, seed=seed, by=by, **how)
         if path.suffix == ".html":
             write_label_page(path, labelling.rows_to_send(), title=self.directory.name, language=language)
         else:

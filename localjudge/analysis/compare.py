@@ -14,28 +14,24 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from localjudge.analysis.column_values import column_values, slice_order
 from localjudge.analysis.corrected_change import BothLabels, CorrectedDifference
-from localjudge.dataset.problems import MISSING, UNKNOWN, group_name, lookup
 from localjudge.dataset.samples import content_hash
 from localjudge.errors import InputError
 from localjudge.record.differences import Difference, differences, only_rounds
-from localjudge.record.directory import excerpt
-from localjudge.record.files import MetricSummary, Totals
-from localjudge.record.result_rows import VerdictRow, evaluations_of
+from localjudge.record.result_rows import VerdictRow
 from localjudge.record.run import Run, as_run, unknown_sample
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import paired_difference, smallest_detectable_difference
 from localjudge.types import JudgeCard, Label, Record, Sample
-from localjudge.words import numbered, option_name, suggestion
+from localjudge.words import numbered, option_name
 
 MOVED_SAMPLES = 5
-MOST_SLICES = 1_000
 
 _BASELINE, _NEW = "the baseline", "this run"
 Ground = Literal["id", "content", "question"]
@@ -267,6 +263,12 @@ class SliceChange(Record):
 
     compared: int
     scores: ScoreChanges | None
+    corrected: CorrectedDifference | None = None
+
+    @property
+    def headline(self) -> CorrectedDifference | None:
+        """Corrected difference, if it has an interval."""
+        return self.corrected if self.corrected and self.corrected.ci95 else None
 
 
 class ComparedSlice(Record):
@@ -493,7 +495,7 @@ class _BothRuns:
         )
 
     def slices(self, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
-        value_of = _column_values(self.after.run, column)
+        value_of = column_values(self.after.run, column)
         pairs_of: dict[str | None, list[Pair]] = {value: [] for value in value_of.values()}
         for pair in self.pairs:
             pairs_of[value_of[self.after.samples[pair.after].id]].append(pair)
@@ -503,70 +505,7 @@ class _BothRuns:
             changes = {}
             for metric in metrics:
                 scored = self._scored(metric, pairs)
-                changes[metric] = SliceChange(compared=len(scored), scores=self._score_changes(metric, scored))
+                scores, corrected = self._score_changes(metric, scored), self._corrected(metric, scored)
+                changes[metric] = SliceChange(compared=len(scored), scores=scores, corrected=corrected)
             parts.append(ComparedSlice(value=value, samples=counts[value], paired=len(pairs), metrics=changes))
-        return sorted(parts, key=_slice_order)
-
-
-class Slice(Record):
-    """Samples with one value in the column."""
-
-    value: str | None
-    samples: int
-    metrics: dict[str, MetricSummary]
-
-
-class Slices(Record):
-    """A run by the values of a column, largest slice first."""
-
-    schema_version: int = 1
-    run: str
-    column: str
-    slices: tuple[Slice, ...]
-
-
-def slices(run: Run, column: str) -> Slices:
-    """Return the metrics of a run by the values of a column of the data. Dots in its name reach into objects.
-
-    Raises InputError for a missing column, and for values that are not text or numbers or are too many.
-    """
-    value_of = _column_values(run, column)
-    totals: dict[str | None, Totals] = defaultdict(
-        lambda: Totals(run.summary.metrics, run.summary, run.cluster_of, (), run.sampling, run.max_failed)
-    )
-    rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
-    for sample_id, evaluations in rows:
-        if sample_id not in value_of:
-            raise unknown_sample(run, sample_id)
-        totals[value_of[sample_id]].add(evaluations)
-    parts = [Slice(value=value, samples=total.samples, metrics=total.metrics) for value, total in totals.items()]
-    return Slices(run=str(run.directory), column=column, slices=tuple(sorted(parts, key=_slice_order)))
-
-
-def _slice_order(part: Slice | ComparedSlice) -> tuple[int, bool, str]:
-    return -part.samples, part.value is None, part.value or ""
-
-
-def _column_values(run: Run, column: str) -> dict[str, str | None]:
-    distinct: dict[str | None, str | None] = {}
-    values: dict[str, str | None] = {}
-    columns: dict[str, None] = {}
-    exists, name = False, excerpt(column)
-    for sample_id, extras in run.iter_extras():
-        value = lookup(extras, column, MISSING)
-        exists = exists or value is not MISSING
-        columns.update(dict.fromkeys(extras))
-        value = None if value is MISSING else group_name(value) if isinstance(value, int | float) else value
-        if not isinstance(value, str | None) or str(value).startswith(UNKNOWN):
-            raise InputError(
-                f"the column {name} of the sample {excerpt(sample_id)} is not a text or a number",
-                hint=f"a value inside an object is named with a dot: {name}.NAME",
-            )
-        values[sample_id] = distinct.setdefault(value, value)
-        if len(distinct) > MOST_SLICES:
-            problem = f"the column {name} has more than {MOST_SLICES:,} different values"
-            raise InputError(problem, hint="name a column with fewer values, such as a topic")
-    if not exists:
-        hint = suggestion(column, columns, "its columns", show=excerpt) if columns else "its data has no extra columns"
-        raise InputError(f"the run has no column {name}", hint=hint)
-    return values
+        return sorted(parts, key=lambda part: slice_order(part.samples, part.value))

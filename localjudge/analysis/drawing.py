@@ -6,11 +6,14 @@ uncertainty (`localjudge.stats.corrected`):
     statement                     context_recall   faithfulness   unsure   size
     "It rises in Germany."               1/12           1/20        .49    .0476
 
-Run, metrics and seed determine the order. Any number of labels from its start is a sample.
+Run, metrics and seed determine the order. Any number of labels from its start is a sample. For slices by a column, the
+sizes of each slice are scaled to an equal total, so that all slices get about as many labels.
 """
 
 import hashlib
+import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,7 +24,8 @@ from localjudge.analysis.units import Evidence, UnitFrame, UnitPlace, first_plac
 from localjudge.errors import InputError
 from localjudge.record.label_rows import LabelRow, stored_labels
 from localjudge.record.run import Run
-from localjudge.stats.corrected import draw, strata_by_score, uncertainty
+from localjudge.stats.corrected import FEWEST_CLUSTERS, draw, strata_by_score, uncertainty
+from localjudge.stats.interval import Floats, Indices
 from localjudge.words import option_name
 
 DISPUTED = "disputed"
@@ -33,7 +37,7 @@ _SAME_DIGITS = ".9g"
 """Format of a share that is the same on other machines."""
 _NO_DRAWING = dict.fromkeys(("draw", "frame", "share", "turn"))
 _SEED_DIGITS = 18
-_NAME = re.compile(rf"([0-9]{{1,{_SEED_DIGITS}}}): (.+) [0-9a-f]{{{_NAME_DIGITS}}}")
+_NAME = re.compile(rf'([0-9]{{1,{_SEED_DIGITS}}}): (.+) [0-9a-f]{{{_NAME_DIGITS}}}(?: by (".*"))?')
 
 
 class DrawnStatement(NamedTuple):
@@ -46,7 +50,7 @@ class DrawnStatement(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """Statements in order. `name` encodes seed, metrics and sizes; `frame` is the hash of the statements.
+    """Statements in order. `name` encodes seed, metrics, sizes and column; `frame` is the hash of the statements.
 
     Labels of disputed statements are adjudicated, and have no drawing.
     """
@@ -62,8 +66,11 @@ class Drawing(NamedTuple):
         return {**row, "drawn_by": None}
 
 
-def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> Drawing:
-    """Draw `count` statements, or all, from these frames. Raises InputError for a count below 1 or an invalid seed."""
+def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int, by: str | None = None) -> Drawing:
+    """Draw `count` statements, or all, from these frames, equally from the slices `by` a column.
+
+    Raises InputError for a count below 1, an invalid seed or an unsuitable column.
+    """
     if count < 1:
         raise InputError(f"{option_name('sample')} must be at least 1, got {count}")
     if not 0 <= seed < 10**_SEED_DIGITS:
@@ -78,12 +85,16 @@ def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> D
         p_yes[of_units] = frame.p_yes[units]  # a judge gives the same answer to the same question
         kinds[list(set(of_units))] += 1 << kind
     sizes = np.sqrt(squares) * uncertainty(p_yes)
-    drawing = draw(sizes, kinds * _STRATA + strata_by_score(p_yes, _STRATA), count, seed)
+    strata = kinds * _STRATA + strata_by_score(p_yes, _STRATA)
+    if by is not None:
+        factors, slices = _slices(sizes, frames.values(), numbers, by)
+        sizes, strata = sizes * factors, slices * len(places) + np.unique(strata, return_inverse=True)[1]
+    drawing = draw(sizes, strata, count, seed)
     shares, keys = sizes / sizes.sum(), list(places)
     # In single precision, because the last bits of the sum differ between machines.
     digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
     return Drawing(
-        name=f"{seed}: {_AND.join(frames)} {digest}",
+        name=f"{seed}: {_AND.join(frames)} {digest}" + ("" if by is None else f" by {json.dumps(by)}"),
         frame=frame_of(frames.values()),
         statements=[
             DrawnStatement(keys[number], places[keys[number]], float(shares[number]), turn)
@@ -96,6 +107,30 @@ def disputed_statements(frames: Mapping[str, UnitFrame], keys: Iterable[str]) ->
     """Return the statements with these keys in the order of the run, in place of a drawing."""
     places, wanted = first_places(frames.values()), {*keys}
     return Drawing(DISPUTED, "", [DrawnStatement(key, place, 0.0, 0) for key, place in places.items() if key in wanted])
+
+
+def _slices(sizes: Floats, frames: Iterable[UnitFrame], numbers: Mapping[str, int], by: str) -> tuple[Floats, Indices]:
+    """Return the factor of each statement's size, and its slice. A statement of two slices belongs to the smaller one.
+
+    Slices with too few samples for an interval share the part of one slice.
+    """
+    members: dict[str | None, set[int]] = defaultdict(set)
+    samples: dict[str | None, set[str]] = defaultdict(set)
+    for frame in frames:
+        value_of = frame.values_of(by)
+        for key, units in frame.by_key.items():
+            for sample in (frame.places[unit].sample_id for unit in units):
+                members[value_of[sample]].add(numbers[key])
+                samples[value_of[sample]].add(sample)
+    parts = [members[value] for value, those in samples.items() if len(those) >= FEWEST_CLUSTERS]
+    parts += [rest] if (rest := set[int]().union(*members.values()).difference(*parts)) else []
+    factors, slices = np.zeros(len(sizes)), np.zeros(len(sizes), dtype=np.intp)
+    for number, part in enumerate(parts):
+        indices = np.array(sorted(part))
+        factor = 1 / float(sizes[indices].sum())
+        slices[indices] = np.where(factor > factors[indices], number, slices[indices])
+        factors[indices] = np.maximum(factor, factors[indices])
+    return factors, slices
 
 
 def frame_of(frames: Iterable[UnitFrame]) -> str:
@@ -113,8 +148,13 @@ def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawin
     """Return the first statements of the named drawing, if these frames reproduce it."""
     parts = _NAME.fullmatch(name)
     of_drawing = {of: frames[of] for of in metrics_of(name) if of in frames and frames[of].by_key}
-    drawing = draw_statements(of_drawing, count, int(parts[1])) if parts and of_drawing else None
-    return drawing if drawing and drawing.name == name else None
+    if not (parts and of_drawing):
+        return None
+    try:
+        drawing = draw_statements(of_drawing, count, int(parts[1]), json.loads(parts[3] or "null"))
+    except (InputError, ValueError):  # no such column
+        return None
+    return drawing if drawing.name == name else None
 
 
 def misdrawn(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[int]:

@@ -51,15 +51,17 @@ class Labelling:
         seed: int = 0,
         again: bool = False,
         disputed: bool = False,
+        by: str | None = None,
     ) -> None:
         """Draw `sample` statements (default 50), or the number that this annotator can label in `minutes`.
 
-        `again` draws statements that others have labelled. `disputed` takes all statements with different labels, to
-        settle them. Raises InputError for a metric without judge verdicts, a count below 1, options that exclude each
-        other, or a run stopped by scores, and RunDirectoryError for a directory without a run.
+        `again` draws statements that others have labelled, `by` a column about as many from each slice. `disputed`
+        takes all statements with different labels, to settle them. Raises InputError for a metric without judge
+        verdicts, a count below 1, options that exclude each other, an unsuitable column, or a run stopped by scores,
+        and RunDirectoryError for a directory without a run.
         """
         choices = {"sample": sample is not None, "minutes": minutes is not None, "disputed": disputed}
-        choices |= {"seed": disputed and seed != 0, "again": disputed and again}
+        choices |= {"seed": disputed and seed != 0, "again": disputed and again, "by": disputed and by is not None}
         if len(names := [option_name(name) for name, is_given in choices.items() if is_given]) > 1:
             raise InputError(f"{' and '.join(names)} exclude each other", hint="omit one of them")
         if minutes is not None and not 0 < minutes < math.inf:
@@ -76,7 +78,7 @@ class Labelling:
             shown = unit_frames(self.run) if metrics is None else frames
             self._drawing = disputed_statements(shown, self._decisions.disputed)
         else:
-            self._drawing = draw_statements(frames, DEFAULT_COUNT if sample is None else sample, seed)
+            self._drawing = draw_statements(frames, DEFAULT_COUNT if sample is None else sample, seed, by)
         own, others = self._answered()
         asked = [drawn for drawn in self._drawing.statements if not again or drawn.key in others]
         done = self._decisions.settled.keys() if disputed else own if again else own | others

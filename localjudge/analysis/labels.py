@@ -52,9 +52,8 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 _FEWEST_PAUSES = 5
 NO_SHARE = "its scores are not shares of its verdicts, so labels cannot correct its mean"
 NOT_DRAWN = "its labels were not drawn from its statements, so they cannot correct its mean"
-TOO_SMALL = (
-    f"the run has fewer than {FEWEST_CLUSTERS} samples (or groups of samples), too few for an interval by labels"
-)
+TOO_SMALL = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples), too few for an interval by labels"
+TOO_MANY_FAILED = "too many of its samples failed"
 FEWEST_SHARED = 10
 LEAST_AGREEMENT = 0.70
 """Below this agreement, on that number of statements or more, no mean is corrected."""
@@ -405,17 +404,50 @@ def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabe
     return run_labels(run, rows, tuple(others)) if is_correctable else None
 
 
+def slice_means(
+    run: Run, value_of: Mapping[str, str | None], others: Sequence[LabelRow] = ()
+) -> dict[str | None, dict[str, CorrectedMean]]:
+    """Return the corrected means of each slice by metric, {} without labels. A slice has its own looks."""
+    labels = labels_of(run, others)
+    means: dict[str | None, dict[str, CorrectedMean]] = {value: {} for value in value_of.values()}
+    if labels is None:
+        return means
+    matched = _matched(run, tuple(stored_labels(run.directory)), tuple(others))
+    for name, frame in matched.frames.items():
+        for value, part in frame.by_value(value_of).items():
+            if part.by_key:
+                of_whole = labels.corrected[name]
+                unsettled = of_whole if of_whole.unsettled else None
+                means[value][name] = unsettled or _corrected(part, matched, labels.seconds_a_label)
+    return means
+
+
+class _Matched(NamedTuple):
+    """Statements of a run, the decisions on them, and their drawings by metric."""
+
+    frames: dict[str, UnitFrame]
+    decisions: Decisions
+    drawings: dict[str, list[list[_Drawn]]]
+    undrawn: int
+
+
 @lru_cache(maxsize=8)
-def run_labels(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...] = ()) -> RunLabels | None:
-    """Return the run's labels and corrected means from its own and other labels, or None if none match."""
+def _matched(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]) -> _Matched:
     frames = unit_frames(run)
     known = {key for frame in frames.values() for key in frame.by_key}
     rows = without_drawing(own, frames)
     undrawn = sum(row.draw is not None and new.draw is None for row, new in zip(own, rows, strict=True))
     decisions = Decisions(row for row in (*rows, *others) if row.key in known)
+    return _Matched(frames, decisions, decisions.drawings(frames), undrawn)
+
+
+@lru_cache(maxsize=8)
+def run_labels(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...] = ()) -> RunLabels | None:
+    """Return the run's labels and corrected means from its own and other labels, or None if none match."""
+    frames, decisions, _, undrawn = matched = _matched(run, own, others)
     if not decisions.human:
         return None
-    seconds, drawings = pace(decisions.rows), decisions.drawings(frames)
+    seconds, beyond = pace(decisions.rows), run.summary.failed_beyond(run.max_failed)
     labelled = [row for row in decisions.rows if row.key in decisions.human]
     return RunLabels(
         statements=len(decisions.human),
@@ -428,24 +460,21 @@ def run_labels(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]
         agreement=decisions.agreement(),
         seconds_a_label=seconds,
         corrected={
-            name: _corrected(run, frame, decisions, drawings[name], seconds)
+            name: CorrectedMean(remark=TOO_MANY_FAILED) if name in beyond else _corrected(frame, matched, seconds)
             for name, frame in frames.items()
             if frame.by_key
         },
     )
 
 
-def _corrected(
-    run: Run, frame: UnitFrame, decisions: Decisions, drawings: Sequence[Sequence[_Drawn]], seconds: float
-) -> CorrectedMean:
-    if frame.metric in run.summary.failed_beyond(run.max_failed):
-        return CorrectedMean(remark="too many of its samples failed")
+def _corrected(frame: UnitFrame, matched: _Matched, seconds: float) -> CorrectedMean:
+    _, decisions, drawings, _ = matched
     if frame.share_of is None:
         return CorrectedMean(remark=NO_SHARE)
     if (agreement := decisions.agreement(frame.by_key)) and agreement.is_too_low:
         return CorrectedMean(remark=agreement.request, unsettled=agreement.unsettled, statements=len(frame.by_key))
     labels = decisions.by_annotator(frame.by_key.keys() & decisions.human.keys())
-    people = {name: labelled_units(frame, of_one, drawings) for name, of_one in labels.items()}
+    people = {name: labelled_units(frame, of_one, drawings[frame.metric]) for name, of_one in labels.items()}
     _, counted, labelled, look = next(iter(people.values()))
     missing = {}
     if look.next and not cannot_correct(frame):

@@ -13,14 +13,16 @@ texts shown. Equal keys, in two metrics or two runs, are one statement, which is
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from localjudge.analysis.column_values import column_values
 from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.metric import about_of
@@ -56,8 +58,11 @@ class _SampleUnits(NamedTuple):
 class UnitFrame:
     """Verdicts of one metric on the scored samples, in the order of the run."""
 
-    def __init__(self, metric: str) -> None:
-        self.metric = metric
+    def __init__(
+        self, metric: str, values_of: Callable[[str], Mapping[str, str | None]], *, pooled: bool = False
+    ) -> None:
+        """`values_of` returns a column's values by sample. The mean of a `pooled` frame is the share of all units."""
+        self.metric, self.values_of, self._is_pooled = metric, values_of, pooled
         self._samples: list[_SampleUnits] = []
         self._shares: set[ShareOf] = {"ones", "zeros"}
 
@@ -77,11 +82,29 @@ class UnitFrame:
             self._samples.append(_SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes))
 
     def among(self, clusters: Mapping[str, int]) -> "UnitFrame":
-        part = UnitFrame(self.metric)
-        part._shares = self._shares
+        part = self._empty()
         samples = (sample for sample in self._samples if sample.sample_id in clusters)
         part._samples = [sample._replace(cluster=clusters[sample.sample_id]) for sample in samples]
         return part
+
+    def by_value(self, value_of: Mapping[str, str | None]) -> dict[str | None, "UnitFrame"]:
+        """Return the part of each slice, with its clusters numbered from 0."""
+        numbers: dict[str | None, dict[int, int]] = defaultdict(dict)
+        clusters: dict[str | None, dict[str, int]] = defaultdict(dict)
+        for sample in self._samples:
+            known = numbers[value := value_of[sample.sample_id]]
+            clusters[value][sample.sample_id] = known.setdefault(sample.cluster, len(known))
+        return {value: self.among(of_slice) for value, of_slice in clusters.items()}
+
+    def pooled(self) -> "UnitFrame":
+        frame = self._empty(pooled=True)
+        frame._samples = self._samples
+        return frame
+
+    def _empty(self, *, pooled: bool = False) -> "UnitFrame":
+        frame = UnitFrame(self.metric, self.values_of, pooled=pooled)
+        frame._shares = self._shares
+        return frame
 
     @cached_property
     def share_of(self) -> ShareOf | None:
@@ -105,6 +128,8 @@ class UnitFrame:
     @cached_property
     def weights(self) -> Floats:
         """Weights of the units (units,) in the mean of the metric, with sum 1."""
+        if self._is_pooled:
+            return np.full(len(self.judged), 1 / max(1, len(self.judged)))
         return np.repeat(1 / (self._sizes * float(len(self._sizes))), self._sizes)
 
     @cached_property
@@ -126,9 +151,9 @@ class UnitFrame:
 
 def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
     """Return the frame of each metric, without rubrics. Raises RunDirectoryError if samples and scores do not match."""
-    rubrics = run.manifest.rubrics
+    rubrics, values_of = run.manifest.rubrics, cache(partial(column_values, run))
     frames = {
-        name: UnitFrame(name)
+        name: UnitFrame(name, values_of)
         for name in run.summary.metrics
         if name not in rubrics and (metrics is None or name in metrics)
     }

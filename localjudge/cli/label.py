@@ -58,6 +58,7 @@ def _pressed(descriptor: int) -> Iterator[str]:
 @cli.option("Data", "--minutes", type=float, metavar="M", help="Draw enough for M more minutes at your pace.")
 @cli.option("Data", "--seed", type=int, metavar="N", help="Seed of the random draw.  [default: 0]")
 @cli.metrics("Only these metrics.  [default: all that labels can correct]")
+@cli.option("Data", "--by", metavar="COLUMN", help="Draw about as many from each slice by a column of the data.")
 @cli.option("Data", "--again", is_flag=True, help="Only statements that others have labelled (second opinion).")
 @cli.option("Data", "--disputed", is_flag=True, help="Only statements on which annotators differ, to settle them.")
 @cli.option("Data", "--labeller", metavar="NAME", help="Name of the annotator.  [default: your user name]")
@@ -88,8 +89,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if typed.get("read"):
         _read(run, typed["read"], typed.get("labeller"), as_json)
         return
-    drawing = ("sample", "minutes", "metrics", "seed", "again", "disputed", "labeller")
-    how = {name: typed[name] for name in drawing if name in typed}
+    how = {name: typed[name] for name in typed.keys() - {"read", "out", "page", "directory", "as_json"}}
     files = {name: typed[name] for name in ("out", "page") if name in typed}
     if not files and as_json:
         raise InputError("labelling in the terminal prints no JSON", hint="add --out or --page, or omit --json")

@@ -9,8 +9,9 @@ from typing import Any, get_args
 
 import click
 
-from localjudge.analysis.compare import compare, slices
+from localjudge.analysis.compare import compare
 from localjudge.analysis.labelled_statements import disputed_statements
+from localjudge.analysis.slices import slices
 from localjudge.cli import options as cli
 from localjudge.cli.gates import Checks, values, views
 from localjudge.cli.main import ExitCode

@@ -4,6 +4,7 @@ A mean is hidden if more samples failed than allowed.
 """
 
 import heapq
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from statistics import fmean
@@ -14,8 +15,9 @@ from rich.text import Text
 from localjudge.analysis import compare
 from localjudge.analysis.check import GateDecision, signed
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.labels import RunLabels, how_to_label, labels_of
+from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label, labels_of
 from localjudge.analysis.missing_scores import missing_scores
+from localjudge.analysis.slices import Slices
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.metric import about_of
@@ -115,28 +117,45 @@ def summary_values(run: Run) -> dict[str, Any]:
     return values
 
 
-def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) -> Table:
+def slices_view(run: Run, slices: Slices, *, metric: str | None = None) -> Table:
     """Return the metrics, or one, by the values of a column. Omits columns of counts that are all 0."""
     parts = [summary for part in slices.slices for summary in part.metrics.values()]
     counted = [name for name in ("undefined", "failed") if any(getattr(summary, name) for summary in parts)]
-    rows = [
-        (
-            "" if place else name,
-            _value(part.value),
-            f"{part.samples:,}",
-            *interval_cells(summary.mean, summary.ci95),
-            *(f"{getattr(summary, name):,}" for name in counted),
-        )
-        for name in _metrics(run, metric)
-        for place, part in enumerate(slices.slices)
-        for summary in [part.metrics[name]]
-    ]
+    rows, is_labelled = list[tuple[str, ...]](), any(part.corrected for part in slices.slices)
     notes = [EACH_ALONE, *([ALWAYS_VALID] if run.sampling.by_scores else ())]
-    if labels_of(run):
-        notes.append("slices show the judge's means; labels correct only the means of the whole run")
+    for name in _metrics(run, metric):
+        means = [(part.value, part.corrected.get(name)) for part in slices.slices]
+        notes += [f"{name}: {line}" for line in _lacking(means)]
+        for part in slices.slices:
+            summary, corrected = part.metrics[name], part.corrected.get(name)
+            headline = corrected if corrected and corrected.ci95 else None
+            rows.append(
+                (
+                    "" if rows and part is not slices.slices[0] else name,
+                    _value(part.value),
+                    f"{part.samples:,}",
+                    *interval_cells(*((headline.mean, headline.ci95) if headline else (summary.mean, summary.ci95))),
+                    *([headline.in_words if headline else "judge only"] if is_labelled else []),
+                    *(f"{getattr(summary, count):,}" for count in counted),
+                )
+            )
     notes += [f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
-    headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", *counted)
+    by = ["corrected by"] if is_labelled else []
+    headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", *by, *counted)
     return Table(headings, rows, notes, names=2)
+
+
+def _lacking(means: Iterable[tuple[str | None, CorrectedMean | CorrectedDifference | None]]) -> Iterator[str]:
+    """Yield why slices are not corrected, with the numbers of missing labels."""
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for value, mean in means:
+        if isinstance(mean, CorrectedMean) and mean.needed:
+            reasons["more labels needed"].append(f"{_value(value)} {mean.needed:,}")
+        elif mean and not mean.ci95:
+            reasons[mean.remark or "no labels"].append(_value(value))
+    for reason, values in reasons.items():
+        more = f" and {len(values) - _MOST_REASONS:,} more" if len(values) > _MOST_REASONS else ""
+        yield f"not corrected, {reason}: {', '.join(values[:_MOST_REASONS])}{more}"
 
 
 def _value(value: str | None) -> str:
@@ -359,12 +378,20 @@ def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
     column = excerpt(changes.column)
     for metric in changes.slices[0].metrics if changes.slices else ():
         parts = [(part, part.metrics[metric]) for part in changes.slices]
+        is_labelled = any(change.corrected for _, change in parts)
         rows = [
-            (_value(part.value), f"{change.compared:,}/{part.samples:,}", *score_cells(change.scores))
+            (
+                _value(part.value),
+                f"{change.compared:,}/{part.samples:,}",
+                *score_cells(change.headline or change.scores),
+                *([change.headline.in_words if change.headline else "judge only"] if is_labelled else []),
+            )
             for part, change in parts
         ]
-        yield Table((column, "compared", *SCORE_HEADINGS), rows, titles=[f"{metric} by {column}"])
-    yield Table(notes=[f"slices are from the data of B, with the judge's scores; {EACH_ALONE}"])
+        notes = list(_lacking((part.value, change.corrected) for part, change in parts))
+        headings = (column, "compared", *SCORE_HEADINGS, *(["corrected by"] if is_labelled else []))
+        yield Table(headings, rows, notes, titles=[f"{metric} by {column}"])
+    yield Table(notes=[f"slices are from the data of B; {EACH_ALONE}"])
 
 
 def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:

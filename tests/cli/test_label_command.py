@@ -221,7 +221,7 @@ def test_a_finished_drawing_suggests_the_next_step(call: Call, run: Run) -> None
 def test_useless_labelling_is_announced_first(call: Call, scripted_run: ScriptedRun) -> None:
     """Too few samples, or scores that are not shares of verdicts."""
     scripted_run("few", ROWS[:9], {}, metrics=["context_recall"])
-    assert "context_recall: the run has fewer than 10 samples" in call("label", "few", "--out", "few.csv")[2]
+    assert "context_recall: fewer than 10 samples" in call("label", "few", "--out", "few.csv")[2]
     scripted_run("ranks", ROWS, {}, metrics=["context_precision", "context_recall"])
     named = call("label", "ranks", "--metrics", "context_precision", "--out", "ranks.csv")[2]
     assert "context_precision: its scores are not shares of its verdicts" in named

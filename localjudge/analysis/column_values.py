@@ -1,0 +1,38 @@
+"""Values of a column of a run's data, for slices of its samples."""
+
+from localjudge.dataset.problems import MISSING, UNKNOWN, group_name, lookup
+from localjudge.errors import InputError
+from localjudge.record.directory import excerpt
+from localjudge.record.run import Run
+from localjudge.words import suggestion
+
+MOST_SLICES = 1_000
+
+
+def column_values(run: Run, column: str) -> dict[str, str | None]:
+    distinct: dict[str | None, str | None] = {}
+    values: dict[str, str | None] = {}
+    columns: dict[str, None] = {}
+    exists, name = False, excerpt(column)
+    for sample_id, extras in run.iter_extras():
+        value = lookup(extras, column, MISSING)
+        exists = exists or value is not MISSING
+        columns.update(dict.fromkeys(extras))
+        value = None if value is MISSING else group_name(value) if isinstance(value, int | float) else value
+        if not isinstance(value, str | None) or str(value).startswith(UNKNOWN):
+            raise InputError(
+                f"the column {name} of the sample {excerpt(sample_id)} is not a text or a number",
+                hint=f"a value inside an object is named with a dot: {name}.NAME",
+            )
+        values[sample_id] = distinct.setdefault(value, value)
+        if len(distinct) > MOST_SLICES:
+            problem = f"the column {name} has more than {MOST_SLICES:,} different values"
+            raise InputError(problem, hint="name a column with fewer values, such as a topic")
+    if not exists:
+        hint = suggestion(column, columns, "its columns", show=excerpt) if columns else "its data has no extra columns"
+        raise InputError(f"the run has no column {name}", hint=hint)
+    return values
+
+
+def slice_order(samples: int, value: str | None) -> tuple[int, bool, str]:
+    return -samples, value is None, value or ""

@@ -1,0 +1,54 @@
+"""Metrics of a run by the values of a column of its data, corrected by labels where a slice has enough."""
+
+from collections import defaultdict
+from itertools import groupby
+
+from pydantic import Field
+
+from localjudge.analysis.column_values import column_values, slice_order
+from localjudge.analysis.labels import CorrectedMean, slice_means
+from localjudge.record.files import MetricSummary, Totals
+from localjudge.record.result_rows import evaluations_of
+from localjudge.record.run import Run, unknown_sample
+from localjudge.types import Record
+
+
+class Slice(Record):
+    """Samples with one value in the column. `corrected` has the metrics with verdicts of a labelled run."""
+
+    value: str | None
+    samples: int
+    metrics: dict[str, MetricSummary]
+    corrected: dict[str, CorrectedMean] = Field(default_factory=dict)
+
+
+class Slices(Record):
+    """A run by the values of a column, largest slice first."""
+
+    schema_version: int = 1
+    run: str
+    column: str
+    slices: tuple[Slice, ...]
+
+
+def slices(run: Run, column: str) -> Slices:
+    """Return the metrics of a run by the values of a column of the data. Dots in its name reach into objects.
+
+    Raises InputError for a missing column, and for values that are not text or numbers or are too many.
+    """
+    value_of = column_values(run, column)
+    totals: dict[str | None, Totals] = defaultdict(
+        lambda: Totals(run.summary.metrics, run.summary, run.cluster_of, (), run.sampling, run.max_failed)
+    )
+    rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
+    for sample_id, evaluations in rows:
+        if sample_id not in value_of:
+            raise unknown_sample(run, sample_id)
+        totals[value_of[sample_id]].add(evaluations)
+    means, parts = slice_means(run, value_of), list[Slice]()
+    for value, total in totals.items():
+        metrics = total.metrics
+        corrected = {name: mean for name, mean in means[value].items() if metrics[name].mean is not None}
+        parts.append(Slice(value=value, samples=total.samples, metrics=metrics, corrected=corrected))
+    parts.sort(key=lambda part: slice_order(part.samples, part.value))
+    return Slices(run=str(run.directory), column=column, slices=tuple(parts))

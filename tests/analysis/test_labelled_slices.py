@@ -1,0 +1,192 @@
+import csv
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge import Run
+from localjudge.analysis.compare import compare
+from localjudge.analysis.drawing import draw_again, draw_statements, misdrawn
+from localjudge.analysis.label_sheet import read_sheet
+from localjudge.analysis.labels import CorrectedMean
+from localjudge.analysis.slices import slices
+from localjudge.analysis.units import correctable, unit_frames
+from localjudge.errors import InputError
+from localjudge.record.label_rows import stored_labels
+from localjudge.run.verify_labels import check_labels
+from tests.analysis.conftest import label
+from tests.cli.conftest import called
+from tests.conftest import ScriptedRun
+
+METRIC = "faithfulness"
+SIZES = {"big": 60, "mid": 30, "small": 24}
+SAYS = (0.7, 0.3)
+"""The judge's probabilities for even and odd samples of a slice: labels 1 and 0 of equal uncertainty."""
+
+
+def sentence(number: int, value: str) -> str:
+    return f"Fact {number} of {value} is so."
+
+
+def human_of(text: str) -> int:
+    """The judge is wrong about every fifth sentence."""
+    number = int(text.split()[1])
+    return (number + 1) % 2 if number % 5 else number % 2
+
+
+@pytest.fixture
+def departments(scripted_run: ScriptedRun) -> Callable[..., Run]:
+    """Create a run of one sentence per sample in slices of these sizes, in turn until a slice is full."""
+
+    def run(name: str = "run", sizes: dict[str, int] = SIZES, **options: Any) -> Run:
+        places = [(turn, value) for turn in range(max(sizes.values())) for value, size in sizes.items() if turn < size]
+        rows = [
+            {
+                "id": f"{value}{number}",
+                "user_input": "Why?",
+                "retrieved_contexts": [f"All of {number}."],
+                "response": sentence(number, value),
+                "department": value,
+            }
+            for number, value in places
+        ]
+        script = {sentence(number, value): SAYS[number % 2] for number, value in places}
+        return scripted_run(name, rows, script, metrics=[METRIC], **options)
+
+    return run
+
+
+def means_of(run: Run) -> dict[str | None, CorrectedMean]:
+    return {part.value: part.corrected[METRIC] for part in slices(run, "department").slices}
+
+
+def test_a_drawing_by_a_column_gives_each_slice_the_same_share(departments: Callable[..., Run]) -> None:
+    """Slices of 60, 30, 24 and 3 + 3 samples. Those of 3 cannot have an interval and are one part: four parts of 1/4.
+
+    All uncertainties are equal, so a statement has 1/4 of 1/60, 1/30, 1/24 or 1/6.
+    """
+    run = departments(sizes={**SIZES, "one": 3, "two": 3})
+    drawing = draw_statements(correctable(run), 120, 0, "department")
+    value_of = values_of(run)
+    shares = {value_of[drawn.place.sample_id]: drawn.share for drawn in drawing.statements}
+    sizes = {"big": 60, "mid": 30, "small": 24, "one": 6, "two": 6}
+    assert shares == {value: pytest.approx(1 / (4 * size)) for value, size in sizes.items()}
+    counts = Counter(value_of[drawn.place.sample_id] for drawn in drawing.statements[:24])
+    assert all(5 <= counts[value] <= 7 for value in SIZES)
+
+
+def values_of(run: Run) -> dict[str, str]:
+    return {name: str(extras["department"]) for name, extras in run.iter_extras()}
+
+
+def test_a_drawing_by_a_column_is_reproduced_from_its_name(departments: Callable[..., Run]) -> None:
+    run = departments()
+    label(run, human_of, 60, by="department")
+    rows, frames = stored_labels(run.directory), unit_frames(run)
+    name = rows[0].draw
+    assert name is not None
+    assert name.endswith(' by "department"')
+    assert misdrawn(rows, frames) == []
+    assert check_labels(run).problems == ()
+    for other in (name.replace("department", "ward"), name.removesuffix(' by "department"'), f'{name} "'):
+        assert draw_again(other, frames, 60) is None
+        assert len(misdrawn([row.model_copy(update={"draw": other}) for row in rows], frames)) == 60
+    with pytest.raises(InputError, match="no column ward"):
+        label(run, by="ward")
+
+
+def test_a_slice_is_corrected_by_its_own_labels(departments: Callable[..., Run]) -> None:
+    """All weights and chances are equal within a slice, and the strata are the judge's 1 and 0, half of it each.
+
+    corrected = 1/2 (human mean of the labelled 1) + 1/2 (human mean of the labelled 0), for any lambda
+    """
+    run = label(departments(), human_of, 75, by="department")
+    texts = {row.text: row.sample_id for row in stored_labels(run.directory)}
+    value_of = values_of(run)
+    for value, mean in means_of(run).items():
+        order = [text for text, sample in texts.items() if value_of[sample] == value][:20]
+        assert (len(order), mean.labels, mean.statements) == (20, 20, SIZES[str(value)])
+        halves: list[list[int]] = [[], []]
+        for text in order:
+            halves[int(text.split()[1]) % 2].append(human_of(text))
+        assert mean.mean == pytest.approx(sum(sum(half) / len(half) / 2 for half in halves))
+        assert mean.ci95 is not None
+
+
+def test_a_slice_with_labels_of_all_its_statements_has_their_mean(departments: Callable[..., Run]) -> None:
+    run = label(departments(), human_of, by="department")
+    for value, mean in means_of(run).items():
+        names = {name for name, of in values_of(run).items() if of == value}
+        humans = [human_of(row.text) for row in run.verdicts if row.sample_id in names]
+        assert mean.mean == pytest.approx(sum(humans) / len(humans))
+        assert mean.next_look is None
+
+
+def test_a_statement_of_two_slices_counts_in_both(scripted_run: ScriptedRun) -> None:
+    """Twelve samples of x and all twelve of y have the same unsupported sentence, twelve of x have supported ones."""
+    kinds = [("x", True)] * 12 + [("y", True)] * 12 + [("x", False)] * 12
+    rows = [
+        {
+            "id": str(number),
+            "retrieved_contexts": ["All."],
+            "response": "Shared." if is_shared else f"Fact {number}.",
+            "slice": value,
+        }
+        for number, (value, is_shared) in enumerate(kinds)
+    ]
+    run = label(scripted_run("run", rows, {}, metrics=[METRIC]), lambda text: int(text != "Shared."))
+    parts = {part.value: part.corrected[METRIC] for part in slices(run, "slice").slices}
+    assert {value: (mean.mean, mean.statements) for value, mean in parts.items()} == {"x": (0.5, 13), "y": (0.0, 1)}
+
+
+def test_too_low_agreement_settles_no_slice(departments: Callable[..., Run]) -> None:
+    run = label(departments(), human_of, 75, by="department")
+    label(run, lambda text: 1 - human_of(text), 15, "bob", again=True, by="department")
+    means = means_of(run)
+    assert all(mean.mean is None and mean.unsettled == 15 for mean in means.values())
+
+
+def test_slices_of_a_comparison_are_corrected(departments: Callable[..., Run]) -> None:
+    """With all labels equal in both runs, the corrected difference is 0, and the judge's is not."""
+    before, after = departments("before"), departments("after", threshold=0.8)
+    label(before, human_of)
+    label(after, human_of)
+    changes = compare(before, after, by="department").by
+    assert changes is not None
+    for part in changes.slices:
+        change = part.metrics[METRIC]
+        assert change.headline is not None
+        assert change.headline.difference == pytest.approx(0)
+        assert change.scores is not None
+        assert change.scores.difference == -0.5
+
+
+def test_the_command_names_the_slices_that_lack_labels(
+    departments: Callable[..., Run], capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    run, sheet = departments(sizes={**SIZES, "tiny": 3}), tmp_path / "sheet.csv"
+    command = ("label", run.directory, "--by", "department", "--sample", "70", "--labeller", "ann", "--out", sheet)
+    assert called(capfd, *command)[0] == 0
+    with sheet.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    value_of = values_of(run)
+    left = 0
+    for row in rows:  # leave the last labels of one slice empty
+        left += value_of[row["sample_id"]] == "mid"
+        row["human"] = "" if value_of[row["sample_id"]] == "mid" and left > 15 else str(human_of(row["text"]))
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    assert len(read_sheet(sheet)) == 70
+    assert called(capfd, "label", run.directory, "--read", sheet)[0] == 0
+    out = called(capfd, "show", run.directory, "--by", "department")[1]
+    for value, by in (("big", "labels"), ("mid", "judge only"), ("small", "labels"), ("tiny", "judge only")):
+        assert next(line for line in out.splitlines() if f" {value} " in line).endswith(by)
+    assert "faithfulness: not corrected, more labels needed: mid 5" in out
+    assert "faithfulness: not corrected, fewer than 10 samples" in " ".join(out.split())
+    compared = called(capfd, "compare", run.directory, run.directory, "--by", "department", "--moved", "0")[1]
+    assert "each run needs 20 labels, got 15: mid" in " ".join(compared.split())
