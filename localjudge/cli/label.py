@@ -89,7 +89,8 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if typed.get("read"):
         _read(run, typed["read"], typed.get("labeller"), as_json)
         return
-    how = {name: typed[name] for name in typed.keys() - {"read", "out", "page", "directory", "as_json"}}
+    drawing = ("sample", "minutes", "metrics", "seed", "by", "again", "disputed", "labeller")
+    how = {name: typed[name] for name in drawing if name in typed}
     files = {name: typed[name] for name in ("out", "page") if name in typed}
     if not files and as_json:
         raise InputError("labelling in the terminal prints no JSON", hint="add --out or --page, or omit --json")
