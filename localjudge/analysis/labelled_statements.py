@@ -1,11 +1,13 @@
 """The labelled statements of a run, with each annotator's answer and the label that counts."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from localjudge.analysis.labels import Decisions
 from localjudge.analysis.units import UnitPlace, unit_frames
 from localjudge.record.label_rows import LabelRow, stored_labels
+from localjudge.record.result_rows import VerdictRow
 from localjudge.record.run import Run
 from localjudge.types import Label, Record
 
@@ -36,13 +38,63 @@ class LabelledStatement(Record):
 
     @property
     def settled_line(self) -> str:
-        return "no" if self.adjudicator is None else f"{self.human} by {self.adjudicator}"
+        return self.label_line if self.adjudicator else "no"
+
+    @property
+    def label_line(self) -> str:
+        return f"{self.human} by {self.adjudicator or self.annotators}"
 
     @property
     def annotators(self) -> str:
         """Names of those who gave a label, such as `ann, bob`."""
         names = [name for name, label in self.answers.items() if label is not None]
         return ", ".join(dict.fromkeys([*names, *filter(None, [self.adjudicator])]))
+
+
+class LabelledVerdict(NamedTuple):
+    """A verdict with its labelled statement, if it has one.
+
+    `certainty` is the distance of its probability from the threshold, if it differs from the human label.
+    """
+
+    row: VerdictRow
+    statement: LabelledStatement | None
+    certainty: float | None
+
+    @property
+    def remark(self) -> str | None:
+        """The human label, such as `differs from human label 0 by ann, bob`."""
+        if self.statement is None:
+            return None
+        if self.statement.human is None:
+            return f"annotators differ: {self.statement.answers_line}"
+        return f"{'' if self.certainty is None else 'differs from '}human label {self.statement.label_line}"
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The verdict with the columns `human` and `annotators`, None without a label."""
+        human, annotators = (self.statement.human, self.statement.annotators) if self.statement else (None, None)
+        return {**vars(self.row), "human": human, "annotators": annotators}
+
+
+def with_labels(
+    run: Run, rows: Iterable[VerdictRow], labelled: Mapping[UnitPlace, LabelledStatement] | None = None
+) -> Iterator[LabelledVerdict]:
+    """Yield these verdicts of a run with their labels, by default those in its directory."""
+    labelled = labelled_statements(run) if labelled is None else labelled
+    for row in rows:
+        statement, certainty = labelled.get(UnitPlace(row.sample_id, row.metric, row.position or 0)), None
+        human = statement.human if statement else None
+        if row.p_yes is not None and human is not None and row.label not in (None, human):
+            certainty = abs(row.p_yes - run.summary.threshold_of(row.metric))
+        yield LabelledVerdict(row, statement, certainty)
+
+
+def disagreements(run: Run, metrics: Collection[str]) -> list[LabelledVerdict]:
+    """Return the verdicts of these metrics that differ from their human label, those of the surest judge first."""
+    rows = (row for row in run.iter_verdicts() if row.metric in metrics)
+    differing = (verdict for verdict in with_labels(run, rows) if verdict.certainty is not None)
+    return sorted(differing, key=lambda verdict: -(verdict.certainty or 0))
 
 
 def labelled_statements(run: Run) -> Mapping[UnitPlace, LabelledStatement]:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import click
 
 from localjudge.analysis.compare import compare
-from localjudge.analysis.labelled_statements import disputed_statements
+from localjudge.analysis.labelled_statements import disagreements, disputed_statements, with_labels
 from localjudge.analysis.slices import slices
 from localjudge.cli import options as cli
 from localjudge.cli.gates import Checks, values, views
@@ -21,7 +21,7 @@ from localjudge.report import tables
 from localjudge.report.certificate import write_certificate
 from localjudge.report.export import Format, Rows, exported_parts
 from localjudge.report.html_page import write_report
-from localjudge.report.label_views import disputes_view
+from localjudge.report.label_views import disagreements_view, disputes_view
 from localjudge.report.sample import find_sample, prompts_view, sample_view
 from localjudge.report.terminal import Table
 from localjudge.resources import write_output
@@ -35,6 +35,7 @@ from localjudge.words import option_name
 @cli.count_option("Output", "--worst", "Number of worst samples to show.", default=10)
 @cli.option("Data", "--by", "column", metavar="COLUMN", help="Show each metric by the values of a column.")
 @cli.option("Data", "--labels", is_flag=True, help="Show disputed statements with each annotator's answer.")
+@cli.option("Data", "--disagree", is_flag=True, help="Show verdicts that differ from human labels, the surest first.")
 @cli.option("Output", "--prompts", is_flag=True, help="With SAMPLE: also show the prompts as sent to the judge.")
 @cli.json_option
 def show_command(directory: Path, sample: str | None, column: str | None, as_json: bool, **options: Any) -> None:
@@ -47,11 +48,17 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     for name in names or ():
         if name not in run:
             raise InputError(f"the run has no metric {name!r}", hint=f"it has {', '.join(run)}")
-    choices = {"SAMPLE": sample is not None, "--by": column is not None, "--labels": options["labels"]}
+    choices = {"SAMPLE": sample is not None, "--by": column is not None}
+    choices |= {f"--{name}": options[name] for name in ("labels", "disagree")}
     if len(chosen := [name for name, is_given in choices.items() if is_given]) > 1:
         raise InputError(f"{' and '.join(chosen)} exclude each other", hint="name one of them")
     if options["labels"]:
-        _show_disputes(run, names or list(run), as_json)
+        disputes = disputed_statements(run, names or list(run))
+        values = [dispute.model_dump() for dispute in disputes]
+        cli.print_result(as_json, lambda: values, lambda: disputes_view(run, disputes))
+    elif options["disagree"]:
+        verdicts = disagreements(run, names or list(run))
+        cli.print_result(as_json, lambda: [row.values for row in verdicts], lambda: disagreements_view(verdicts))
     elif column is not None:
         parts = slices(run, column)
         cli.print_result(
@@ -67,14 +74,6 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
             lambda: _values(run, names or list(run), worst),
             lambda: [view(run, metric=metric) for metric in names or (None,) for view in shown],
         )
-
-
-def _show_disputes(run: Run, names: Sequence[str], as_json: bool) -> None:
-    cli.print_result(
-        as_json,
-        lambda: [dispute.model_dump(mode="json") for dispute in disputed_statements(run, names)],
-        lambda: disputes_view(run, names),
-    )
 
 
 def _values(run: Run, names: Sequence[str], worst: int) -> dict[str, Any]:
@@ -101,7 +100,11 @@ def _show_sample(run: Run, name: str, names: Sequence[str] | None, prompts: bool
             "judge": run.judge.model_dump(mode="json"),
             "sample": sample.model_dump(mode="json"),
             "scores": [vars(row) for row in run.scores_of(sample.id) if row.metric in listed],
-            "verdicts": [vars(row) for row in run.verdicts_of(sample.id) if row.metric in listed],
+            "verdicts": [
+                verdict.values
+                for verdict in with_labels(run, run.verdicts_of(sample.id))
+                if verdict.row.metric in listed
+            ],
         },
         lambda: [
             *(sample_view(run, sample.id, metric=metric) for metric in names or (None,)),

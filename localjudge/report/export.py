@@ -19,6 +19,7 @@ from itertools import chain, groupby, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from localjudge.analysis.labelled_statements import with_labels
 from localjudge.dataset.rows import plain
 from localjudge.dataset.samples import extras_text
 from localjudge.errors import InputError, RunDirectoryError
@@ -46,7 +47,7 @@ _TEXTS: dict[str, _Kind] = {
     "reference": "text",
 }
 _KINDS: dict[str, _Kind] = {
-    **dict.fromkeys(("index", "source_index", "start", "end", "label", "window", "position"), "whole"),
+    **dict.fromkeys(("index", "source_index", "start", "end", "label", "human", "window", "position"), "whole"),
     **dict.fromkeys(("p_yes", "legal_mass", "score", "numerator", "denominator"), "number"),
 }
 """Types of columns. All others are text, including `against`, a number or `reference`."""
@@ -109,7 +110,8 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
 
 def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
     if rows != "samples":
-        yield from (dict(vars(row)) for row in (run.iter_scores() if rows == "scores" else run.iter_verdicts()))
+        of_scores = (dict(vars(row)) for row in run.iter_scores())
+        yield from of_scores if rows == "scores" else (row.values for row in with_labels(run, run.iter_verdicts()))
         return
     for sample, scores in run.iter_scored_samples():
         row: Row = {"sample_id": sample.id}
@@ -122,8 +124,9 @@ def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
 def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
     kinds: dict[str, _Kind] = {"sample_id": "text"}
     if rows != "samples":
-        row = ScoreRow if rows == "scores" else VerdictRow
-        return kinds | {field.name: _KINDS.get(field.name, "text") for field in fields(row)}
+        names = [field.name for field in fields(ScoreRow if rows == "scores" else VerdictRow)]
+        names += ["human", "annotators"] if rows == "verdicts" else []
+        return kinds | {name: _KINDS.get(name, "text") for name in names}
     for metric in run.summary.metrics:
         kinds |= {metric: "number", f"{metric}_status": "text"}
     return kinds

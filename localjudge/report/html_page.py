@@ -12,7 +12,7 @@ import base64
 import gzip
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self
 
 from localjudge.analysis.check import Check, Undecided
 from localjudge.analysis.compare import ComparedRun, pair_samples, unit_changes
+from localjudge.analysis.labelled_statements import LabelledVerdict, labelled_statements, with_labels
 from localjudge.metrics import catalog
 from localjudge.record.files import NEAR
 from localjudge.record.label_rows import label_file
@@ -119,6 +120,7 @@ def page(
         "near": NEAR,
         "hasGroups": run.cluster_of is not None,
         "compared": baseline is not None,
+        "labelled": bool(labelled_statements(run)),
         "samples": run.summary.samples,
         "worst": [
             [row - 1, score.metric]
@@ -166,8 +168,10 @@ def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
 def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
     metrics, groups, side = run.summary.metrics, run.cluster_of, ComparedRun(run, run.summary.metrics)
     partners = _Baseline(baseline, side) if baseline is not None else None
+    statements = labelled_statements(run)
     for position, (sample, scores) in enumerate(run.iter_scored_samples()):
         verdicts = {metric: side.verdicts(metric, position) for metric in scores}
+        labelled = {metric: [*with_labels(run, rows, statements)] for metric, rows in verdicts.items()}
         question = (sample.user_input or sample.response or sample.reference or "")[:_LETTERS_OF_A_QUESTION]
         outcomes = [_outcome(scores.get(metric)) for metric in metrics]
         row: list[Any] = [sample.id, question, None if groups is None else groups[sample.id], outcomes]
@@ -175,7 +179,7 @@ def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values
             name: {
                 "outcome": outcome_of(score),
                 "why": tables.why(score, verdicts[name]) if score.status == "scored" else "",
-                "verdicts": [_verdict_values(sample, verdict) for verdict in verdicts[name]],
+                "verdicts": [_labelled_values(sample, verdict) for verdict in labelled[name]],
             }
             for name, score in scores.items()
         }
@@ -183,6 +187,9 @@ def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values
         if partners:
             row.append([partners.score(position, metric) for metric in metrics])
             values["before"] = partners.values(position, sample, verdicts)
+        if statements:
+            row += [None] * (not partners)
+            row.append([_surest(labelled.get(metric, ())) for metric in metrics])
         yield row, values
 
 
@@ -207,6 +214,16 @@ def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
         text = "".join(context_texts(text)[verdict.source_index : verdict.source_index + 1])
     ends = (place_in_browser(text or "", place) for place in (verdict.start, verdict.end))
     return [verdict.source, verdict.source_index, *ends, verdict.label, _rounded(verdict.p_yes), remark_on(verdict)]
+
+
+def _labelled_values(sample: Sample, verdict: LabelledVerdict) -> list[Any]:
+    values = _verdict_values(sample, verdict.row)
+    return values if verdict.remark is None else [*values, verdict.remark, verdict.certainty is not None]
+
+
+def _surest(verdicts: Iterable[LabelledVerdict]) -> float | None:
+    """Return the largest certainty of a verdict that differs from its human label."""
+    return _rounded(max((each.certainty for each in verdicts if each.certainty is not None), default=None))
 
 
 def place_in_browser(text: str, place: int) -> int:

@@ -1,19 +1,30 @@
 """Views of the labelled statements of a run."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
-from localjudge.analysis.labelled_statements import disputed_statements
+from localjudge.analysis.labelled_statements import LabelledStatement, LabelledVerdict
 from localjudge.analysis.labels import labels_of
 from localjudge.record.directory import excerpt
 from localjudge.record.run import Run
-from localjudge.report.terminal import Table
+from localjudge.report.terminal import Table, number
 from localjudge.words import call, numbered
 
 
-def disputes_view(run: Run, metrics: Collection[str]) -> Table:
+def disagreements_view(verdicts: Sequence[LabelledVerdict]) -> Table:
+    rows = [
+        (excerpt(row.sample_id), row.metric, f"{row.label} {number(row.p_yes)}", statement.label_line, row.text)
+        for row, statement, _ in verdicts
+        if statement
+    ]
+    if not rows:
+        return Table(notes=["no verdict differs from a human label"])
+    headings = ("sample", "metric", "judge", "human label", "statement")
+    return Table(headings, rows, ["the verdicts of the surest judge come first"], names=len(headings))
+
+
+def disputes_view(run: Run, disputes: Sequence[LabelledStatement]) -> Table:
     """Return the disputed statements with each annotator's answer, and the agreement."""
-    labels, disputes = labels_of(run), disputed_statements(run, metrics)
-    if labels is None:
+    if (labels := labels_of(run)) is None:
         return Table(notes=["no statement has a label"])
     rows = [
         (excerpt(dispute.sample_id), dispute.metric, dispute.answers_line, dispute.settled_line, dispute.text)

@@ -8,9 +8,11 @@ Units judged against a few single contexts are shown as a matrix for each text. 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
+from localjudge.analysis.labelled_statements import LabelledVerdict, with_labels
 from localjudge.errors import InputError
 from localjudge.record.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.record.directory import STORE, excerpt
@@ -115,8 +117,13 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
         for place, context in enumerate(getattr(sample, field) or (), 1):
             texts[f"{field}[{place}]"] = f"(id {context.id}, no text)" if context.text is None else context.text
     rows = [(Text(name, style="dim"), text) for name, text in texts.items()]
-    verdicts = verdicts_view(run.scores_of(sample.id), run.verdicts_of(sample.id), metric)
+    labelled = map(_with_remark, with_labels(run, run.verdicts_of(sample.id)))
+    verdicts = verdicts_view(run.scores_of(sample.id), labelled, metric)
     return View([Table(rows=rows, titles=[sample.id], indent=2), *verdicts, Table(notes=[f"judge {run.judge}"])])
+
+
+def _with_remark(verdict: LabelledVerdict) -> VerdictRow:
+    return replace(verdict.row, reason="; ".join(filter(None, (verdict.row.reason, verdict.remark))) or None)
 
 
 def prompts_view(run: Run, sample_id: str, metric: str) -> View:

@@ -145,6 +145,24 @@ def test_disputed_statements_are_listed_and_settled(run: Run, call: Call) -> Non
     assert call("show", "run", "s0", "--labels")[0] == 1
 
 
+def test_verdicts_that_differ_from_labels_are_listed_surest_first(run: Run, call: Call) -> None:
+    """0.9 and 0.2 for facts labelled the other way: 0.4 and 0.3 from the threshold of 0.5."""
+    assert "no verdict differs" in call("show", "run", "--disagree")[1]
+    call("label", "run", "--out", "s.jsonl")
+    fill("s.jsonl", {"Fact 1.": 0, "Fact 3.": 1, **{f"Fact {n}.": 0 for n in (0, 6, 9)}}, labeller="ann")
+    call("label", "run", "--read", "s.jsonl")
+    output = call("show", "run", "--disagree")[1]
+    assert [line.split()[-1] for line in output.splitlines() if "Fact" in line] == ["1.", "3."]
+    rows = json.loads(call("show", "run", "--disagree", "--json")[1])
+    assert [(row["text"], row["label"], row["human"], row["annotators"]) for row in rows] == [
+        ("Fact 1.", 1, 0, "ann"),
+        ("Fact 3.", 0, 1, "ann"),
+    ]
+    shown = json.loads(call("show", "run", "s1", "--json")[1])["verdicts"]
+    assert [(row["human"], row["annotators"]) for row in shown] == [(0, "ann")]
+    assert "differs from human label 0 by ann" in call("show", "run", "s1")[1]
+
+
 @pytest.mark.engine
 def test_labelling_resumes_after_a_full_disk(run: Run, call: Call) -> None:
     """Files are limited to 2 KiB; 12 rows take 5 KiB."""

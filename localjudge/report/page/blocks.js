@@ -20,13 +20,14 @@ async function unpacked({ node }) {
 /** All rows of the list, in the order of the data. */
 async function listedSamples() {
   const parts = await Promise.all(blocksOf("list").map(unpacked));
-  return parts.flat().map(([id, question, group, outcomes, before], number) => ({
+  return parts.flat().map(([id, question, group, outcomes, before, disagreements], number) => ({
     number,
     id,
     question,
     group,
     outcomes,
     before,
+    disagreements,
   }));
 }
 

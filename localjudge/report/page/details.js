@@ -14,8 +14,8 @@ const VERDICTS = {
 };
 
 /** A row of verdict values as an object; `was` is its label and probability in the baseline. */
-function verdictOf([field, context, start, end, label, p, words], was) {
-  return { field, context, start, end, label, p, words, was };
+function verdictOf([field, context, start, end, label, p, words, human, differs], was) {
+  return { field, context, start, end, label, p, words, human, differs, was };
 }
 
 /** The sign of a verdict and its probability, with words for screen readers. */
@@ -36,13 +36,14 @@ function earlier([label, p]) {
   return element("span", { class: "was" }, ...words);
 }
 
-/** The notes behind a unit: its verdicts, different verdicts of the baseline, and remarks. */
+/** The notes behind a unit: its verdicts, human labels, different verdicts of the baseline, and remarks. */
 function verdictNotes(verdicts) {
-  return verdicts.map(({ label, p, words, was }) =>
+  return verdicts.map(({ label, p, words, human, differs, was }) =>
     element(
       "span",
       { class: "verdict" },
       badge(label, p),
+      human ? element("span", { class: differs ? "human differs" : "human" }, inLine(human)) : null,
       was && was[0] !== label ? earlier(was) : null,
       words ? element("span", { class: "note", dir: "auto" }, inLine(words)) : null,
     ),

@@ -14,6 +14,11 @@ const ORDER_NAMES = [
   ["best", "best first"],
   ["data", "order of the data"],
 ];
+const SUREST = ["surest", "surest judge first"];
+const LABELS = [
+  ["any", "any"],
+  ["disagree", "judge and annotator disagree"],
+];
 const MOVES = [
   ["moved", "moved most"],
   ["worsened", "worsened most"],
@@ -51,6 +56,7 @@ class SampleList {
       low: 0,
       high: 1,
       change: "any",
+      labels: "any",
       group: "",
       query: "",
       found: new Set(),
@@ -63,9 +69,9 @@ class SampleList {
 
   /** The controls, without those for missing parts of the run. */
   #form() {
-    const { metrics, compared, hasGroups } = this.#config;
+    const { metrics, compared, labelled, hasGroups } = this.#config;
     const names = metrics.map(({ name }, at) => [at, visibleText(name)]);
-    const orders = compared ? [...MOVES, ...ORDER_NAMES] : ORDER_NAMES;
+    const orders = [...(compared ? MOVES : []), ...ORDER_NAMES, ...(labelled ? [SUREST] : [])];
     const range = { type: "number", min: 0, max: 1, step: "any" };
     const text = { type: "search", autocomplete: "off", spellcheck: "false" };
     const controls = [
@@ -77,12 +83,18 @@ class SampleList {
       this.#control("high", "to", element("input", { ...range, value: 1 }), (value) => Number(value || 1)),
     ];
     if (compared) controls.push(this.#control("change", "Change", options(CHANGE_NAMES)));
+    if (labelled) controls.push(this.#control("labels", "Human labels", options(LABELS)));
     if (hasGroups)
       controls.push(this.#control("group", "Group", element("input", { ...text, list: "groups" }), folded));
     const reset = element("button", { type: "reset" }, "Reset");
     const form = element("form", { class: "controls", role: "search", "aria-label": "Samples" }, ...controls, reset);
     if (hasGroups) form.append(this.#groups());
     form.addEventListener("submit", (event) => event.preventDefault());
+    this.#controls.labels?.input.addEventListener("change", ({ target }) => {
+      const { input } = this.#controls.order;
+      input.value = target.value === "disagree" ? "surest" : input.options[0].value;
+      this.#readControls();
+    });
     form.addEventListener("reset", () => setTimeout(() => this.#readControls()));
     return form;
   }

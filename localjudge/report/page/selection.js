@@ -28,6 +28,7 @@ const ORDERS = {
   moved: (...row) => negative(absolute(improvement(...row))),
   worsened: improvement,
   improved: (...row) => negative(improvement(...row)),
+  surest: (row, at) => negative(row.disagreements?.[at] ?? null),
 };
 
 function negative(value) {
@@ -53,12 +54,18 @@ const CHANGES = {
   missing: (moved) => moved === null,
 };
 
+/** Whether the judge and the annotators differ on a verdict of the sample. */
+function isDisagreed(row, at) {
+  return typeof row.disagreements?.[at] === "number";
+}
+
 /** Whether a row is listed. `found` has the numbers of samples with the searched text. */
-function isListed(row, { metric, status, low, high, change, group, query, found }, config) {
+function isListed(row, { metric, status, low, high, change, labels, group, query, found }, config) {
   const outcome = row.outcomes[metric];
   if (status !== "any" && statusOf(outcome) !== status) return false;
   if ((low > 0 || high < 1) && !(typeof outcome === "number" && outcome >= low && outcome <= high)) return false;
   if (!CHANGES[change](improvement(row, metric, config.metrics[metric]))) return false;
+  if (labels === "disagree" && !isDisagreed(row, metric)) return false;
   if (group && !folded(row.group ?? "").includes(group)) return false;
   return !query || found.has(row.number) || folded(row.id).includes(query) || folded(row.question).includes(query);
 }
