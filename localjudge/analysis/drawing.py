@@ -20,7 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localjudge.analysis.label_sheet import SheetRow
-from localjudge.analysis.units import Evidence, UnitFrame, UnitPlace, first_places, unit_frames, verdicts_at
+from localjudge.analysis.units import (
+    AnswerAround,
+    Evidence,
+    UnitFrame,
+    UnitPlace,
+    first_places,
+    unit_frames,
+    verdicts_at,
+)
 from localjudge.errors import InputError
 from localjudge.record.label_rows import LabelRow, stored_labels
 from localjudge.record.run import Run
@@ -197,6 +205,7 @@ def sheet_rows(run: Run, drawing: Drawing, statements: Sequence[DrawnStatement])
             **place._asdict(),
             **evidence.shown(samples[place.sample_id], verdicts[key]),
             "text": verdicts[key].text,
+            "source_text": AnswerAround.of(samples[place.sample_id], verdicts[key]),
             "human": None,
             "labeller": None,
         }

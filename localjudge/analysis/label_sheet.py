@@ -5,7 +5,8 @@
              decimals with a comma, as Excel expects, otherwise by commas; texts are never formulas
 
 Rows contain the evidence without the judge's verdict. Columns are read by name: `label_id`, the key of the statement;
-its `text`, to detect a column that was sorted separately; `human`, the label; `labeller`, `when` and `draw`.
+its `text`, to detect a column that was sorted separately; `human`, the label; `labeller`, `when` and `draw`. All others
+are only for the reader: `source_text` is the answer around the statement, which is between >>> and <<<.
 
 The reader also accepts what spreadsheets save: tabs, UTF-16 ("Unicode text"), Windows' Western code page, and records
 without their last empty cells.
@@ -38,7 +39,10 @@ from localjudge.words import escape_formula, numbered, option
 ENDINGS = (".jsonl", ".csv")
 
 SheetRow = dict[str, Any]
-"""Values by column, with the same columns in each row. `contexts` is a list of texts or None."""
+"""Values by column, with the same columns in each row.
+
+`contexts` is a list of texts or None, `source_text` an `AnswerAround` or None.
+"""
 
 _PAGE = "--page FILE; in Python a file that ends in .html"
 _log = logging.getLogger(__name__)
@@ -75,6 +79,8 @@ def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
         raise InputError(f"{path} is not a sheet", hint=hint)
     if path.exists() or path.is_symlink():
         raise InputError(f"{path} already exists and may contain labels", hint=f"name another with {option('out')}")
+    answers = [row["source_text"] and "{1}>>> {2} <<<{3}".format(*row["source_text"]) for row in rows]
+    rows = [{**row, "source_text": answer} for row, answer in zip(rows, answers, strict=True)]
     if ending == ".jsonl":
         write_output(path, (json_line(row).encode() for row in rows))
         return

@@ -198,6 +198,23 @@ def correctable(run: Run, metrics: Collection[str] | None = None) -> dict[str, U
     return shares if shares and metrics is None else judged
 
 
+class AnswerAround(NamedTuple):
+    """The whole answer around a statement, in three parts, and its field of the sample."""
+
+    field: str
+    before: str
+    statement: str
+    after: str
+
+    @classmethod
+    def of(cls, sample: Sample, verdict: VerdictRow) -> "AnswerAround | None":
+        """Return the answer, or None if the statement is all of it or of another text."""
+        text, start, end = getattr(sample, verdict.source), verdict.start, verdict.end
+        if not isinstance(text, str) or text.strip() == text[start:end].strip():
+            return None
+        return cls(verdict.source, text[:start], text[start:end], text[end:])
+
+
 class Evidence:
     """Question and texts shown to an annotator for the verdicts of a run."""
 

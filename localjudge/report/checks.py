@@ -9,16 +9,17 @@ from typing import Any
 from rich.text import Text
 
 from localjudge.analysis.labelling import Labelling, LabelsRead
+from localjudge.analysis.units import AnswerAround
 from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, recommendation
 from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.metrics.catalog import MetricDescription
 from localjudge.record.calibration import Calibration, Figure, LabelsUsed
 from localjudge.record.label_rows import LABELS
-from localjudge.report.terminal import Table, View, number, safe_text
+from localjudge.report.terminal import Table, View, number, safe_text, terminal
 from localjudge.run.verify import REPORT, Verification
 from localjudge.run.verify_labels import LabelsCheck
-from localjudge.words import call, numbered, printable
+from localjudge.words import call, numbered, printable, printable_lines
 
 KEYS = {"1": "yes", "0": "no", "?": "cannot tell", "s": "skip", "u": "undo", "q": "quit"}
 KEYS_LINE = ", ".join(f"{key} {what}" for key, what in KEYS.items())
@@ -166,10 +167,10 @@ def _changed(verification: Verification) -> Iterator[str]:
 
 
 def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
-    contexts = row.get("contexts")
+    answer, contexts = row.get("source_text"), row.get("contexts")
     texts = {"user_input": row.get("user_input")}
     texts |= {f"context {n}": text for n, text in enumerate(contexts if isinstance(contexts, list) else (), 1)}
-    texts |= {name: row.get(name) for name in ("reference", "response")}
+    texts |= {name: row.get(name) for name in ("reference", "response") if not answer or name != answer.field}
     about = [
         (Text("" if number else name, style="dim"), line)
         for name, text in texts.items()
@@ -180,11 +181,17 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
     return View(
         [
             Table(titles=[f"{labelled:,} of {total:,} answered   {metric}"], notes=[asks]),
-            Table(rows=about),
+            Table(rows=[*about, *([(Text(answer.field, style="dim"), _marked(answer))] if answer else [])]),
             Table(titles=[f"> {unit}"]),
             Table(notes=[Text(KEYS_LINE, style="dim")]),
         ]
     )
+
+
+def _marked(answer: AnswerAround) -> Text:
+    before, statement, after = map(printable_lines, answer[1:])
+    shown = statement if terminal().color_system else f"[[{statement}]]"
+    return Text.assemble(before, (shown, "bold underline"), after)
 
 
 def ended_view(labelling: Labelling) -> Table:

@@ -20,7 +20,7 @@ from localjudge.types import Language
 _STYLES = ("base.css", "label.css")
 _SCRIPTS = ("elements.js", "shared_words.js", "decisions.js", "label.js")
 _NAMES = ("label_id", "draw", "sample_id", "metric", "position")
-_SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text")
+_SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text", "source_text")
 
 
 def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: str, language: Language = "en") -> None:

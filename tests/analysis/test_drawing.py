@@ -23,7 +23,8 @@ ROW: dict[str, Any] = {
     "reference": "The reference.",
     "response": "The response.",
 }
-COLUMNS = "label_id draw sample_id metric position asks user_input contexts reference response text human labeller"
+_TEXTS = "asks user_input contexts reference response text source_text"
+COLUMNS = f"label_id draw sample_id metric position {_TEXTS} human labeller"
 
 
 def rows_of(run: Run, n: int = 1_000, metrics: Any = None, seed: int = 0) -> list[dict[str, Any]]:

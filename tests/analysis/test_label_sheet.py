@@ -39,8 +39,8 @@ HOSTILE = [
 
 def sheet_row(**cells: Any) -> SheetRow:
     row = {"label_id": ID, "draw": "0:context_recall,faithfulness", **KEY, "asks": "Is it so?", "user_input": "Why?"}
-    row |= {"contexts": ["First.", "Second."], "reference": None, "response": "An answer.", "human": None}
-    return row | {"labeller": None} | cells
+    row |= {"contexts": ["First.", "Second."], "reference": None, "response": "An answer.", "source_text": None}
+    return row | {"human": None, "labeller": None} | cells
 
 
 @pytest.fixture(params=[".", ","])
@@ -239,7 +239,7 @@ def test_all_problems_are_reported_together_and_each_once(tmp_path: Path) -> Non
         ("sheet.csv", b"human;human;label_id\r\n1;2;3\r\n", "two columns human"),
         ("sheet.jsonl", b"{\n{\n", r"2 of 2 rows(?s:.*)sheet\.jsonl:1; .*invalid JSON"),
         ("sheet.jsonl", b'{"label_id": [1], "human": {"a": 1}}\n', "found a list(?s:.*)human: found an object"),
-        ("sheet.jsonl", b'{"label_id": "\\ud800", "human": 1' + b"0" * 400 + b"}\n", "half a char(?s:.*)bits, exp"),
+        ("sheet.jsonl", b'{"label_id": "\\ud800", "human": 1' + b"0" * 400 + b"}\n", "half of a surr(?s:.*)bits, exp"),
         ("sheet.csv", b"PK\x03\x04", "a zip archive"),
         ("sheet.xls", b"\xd0\xcf\x11\xe0", "an old Excel workbook"),
     ],

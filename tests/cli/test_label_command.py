@@ -66,7 +66,7 @@ def test_a_sheet_is_written_and_read_back(run: Run, call: Call, sheet: str) -> N
     code, output, _ = call("label", "run", "--sample", "50", "--seed", "7", "--out", sheet)
     assert (code, "localjudge label run --read" in output) == (0, True)
     rows = sheet_of(sheet)
-    assert {"human", "sample_id", "text", "label_id"} <= rows[0].keys()
+    assert {"human", "sample_id", "text", "source_text", "label_id"} <= rows[0].keys()
     assert not any("p_yes" in column or "judge" in column for column in rows[0])
     assert (sorted(row["text"] for row in rows), {row["human"] for row in rows} <= {None, ""}) == (sorted(SCRIPT), True)
     assert "corrected" not in metric(call)

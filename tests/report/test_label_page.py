@@ -41,6 +41,7 @@ def row(number: int, **columns: Any) -> Row:
         "contexts": [f"Rain fell in {1900 + number}, all week.", "Snow is white."],
         "reference": None,
         "response": None,
+        "source_text": None,
         "text": f"In {1900 + number} it was raining: rain fell.",
         "human": None,
         "labeller": None,
@@ -461,6 +462,26 @@ def test_the_label_page_shows_the_texts_of_a_row(open_page: Open, written: Writt
     assert page.locator("#evidence li").all_inner_texts() == ["no text", "Rain fell."]
     page.keyboard.press("ArrowLeft")
     assert marks(page, "#evidence") == ["What happened"]
+
+
+def test_the_statement_is_marked_in_its_answer(open_page: Open, written: Written) -> None:
+    """The answer comes after the question, and once. Offsets count UTF-16 units, as JavaScript does."""
+    rows = [row(0, source_text=("response", "😀 Rain. ", "It fell.", f" {HOSTILE[0]}")), row(1, response="It fell.")]
+    rows.append(row(2, source_text=("response", "", "It fell.", " Then snow."), response="It fell. Then snow."))
+    page = begin(open_page(written(rows), viewport={"width": 380, "height": 860}, color_scheme="dark"))
+    for headings, text, mark in (
+        (["Question", "Response", "Contexts"], f"😀 Rain. It fell. {HOSTILE[0]}", ["It fell."]),
+        (["Question", "Contexts", "Response"], None, []),
+        (["Question", "Response", "Contexts"], "It fell. Then snow.", ["It fell."]),
+    ):
+        assert page.locator("#evidence h3").all_inner_texts() == headings
+        assert page.locator("mark.statement").all_inner_texts() == mark
+        if text:
+            assert page.locator("#evidence .text").nth(1).inner_text() == text
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert [rule["id"] for rule in Axe().run(page).response["violations"]] == []
+        press(page, "1")
+    assert all("source_text" not in label for label in downloaded(page)[1])
 
 
 def test_hostile_text_is_text(open_page: Open, written: Written) -> None:

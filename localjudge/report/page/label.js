@@ -64,15 +64,31 @@ function showRow(row) {
   show("task", "place");
 }
 
-/** The texts of a row. Its question is marked only if there are no other texts to compare. */
+/**
+ * The texts of a row. Its question is marked only if there are no other texts to compare. The answer with the statement
+ * comes after the question.
+ */
 function evidence(row, marked, hasTexts) {
   const plain = (text) => textBlock(text, (shown) => visible(shown, { lines: true }));
   const drawn = { user_input: hasTexts ? plain : marked, contexts: (texts) => contextList(texts, marked) };
-  return Object.entries(EVIDENCE)
-    .filter(([field]) => row[field] !== null)
-    .map(([field, name]) =>
-      element("section", { class: "field" }, element("h3", {}, name), (drawn[field] ?? marked)(row[field])),
+  const [source, ...parts] = row.source_text ?? [];
+  if (source) drawn[source] = () => answerAround(...parts);
+  return [...new Set(["user_input", source, ...Object.keys(EVIDENCE)])]
+    .filter((field) => field && (field === source || row[field] !== null))
+    .map((field) =>
+      element("section", { class: "field" }, element("h3", {}, EVIDENCE[field]), (drawn[field] ?? marked)(row[field])),
     );
+}
+
+/** The whole answer with the statement marked. */
+function answerAround(before, statement, after) {
+  const [start, end] = [before.length, before.length + statement.length];
+  const shownText = (text) => visible(text, { lines: true });
+  return textBlock(before + statement + after, (shown) => [
+    ...shownText(shown.slice(0, start)),
+    element("mark", { class: "statement" }, ...shownText(shown.slice(start, end))),
+    ...shownText(shown.slice(end)),
+  ]);
 }
 
 function contextList(texts, marked) {
