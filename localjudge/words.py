@@ -139,7 +139,7 @@ def roughly(seconds: float, ends: tuple[float, float] | None = None) -> str:
     if seconds >= 0.9 * _MINUTE:
         unit, noun, step = (_HOUR, "hour", 1) if seconds >= 2 * _HOUR else (_MINUTE, "minute", 1)
     count, *limits = (max(step, step * round(value / unit / step)) for value in (seconds, *(ends or ())))
-    return f"about {numbered(count, noun)}{f' ({limits[0]:,} to {limits[1]:,})' if limits else ''}"
+    return f"about {numbered(count, noun)}{f' ({limits[0]:,} to {limits[1]:,})' if len(set(limits)) > 1 else ''}"
 
 
 _ALIKE = 0.75  # "answer_relevancy" is not a typing error for "context_relevancy" (0.73), "contxt_recall" is one (0.96)

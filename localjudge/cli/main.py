@@ -17,6 +17,7 @@ from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource
 from localjudge.words import as_typed, printable_lines
 
 COMMANDS = {
+    "start": ("start", "Go from data to a report, with at most four questions."),
     "run": ("run", "Score data with a local judge."),
     "show": ("look", "Show a run, or one of its samples."),
     "report": ("look", "Write a run as one HTML page."),
@@ -30,7 +31,7 @@ COMMANDS = {
     "merge": ("run", "Merge the shards of a run into one run."),
 }
 """Module in `localjudge.cli` and summary of each command."""
-_RESUMES = ("run", "calibrate", "label")
+_RESUMES = ("start", "run", "calibrate", "label")
 """Commands that keep completed work."""
 _COMPLETION = "_LOCALJUDGE_COMPLETE"
 

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -119,6 +119,10 @@ def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
 
 
 def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]) -> Mapping[str, str]:
+    return mapping_of(pairs)
+
+
+def mapping_of(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         if not all(pair.partition("=")):
             raise click.BadParameter(f"{pair!r} is not FIELD=COLUMN, such as reference=gold_answer")
@@ -133,8 +137,11 @@ def metrics(words: str) -> _Decorator:
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[str] | None:
-    names = [name.strip() for text in texts for name in _BETWEEN_METRICS.split(text)]
-    return [name for name in dict.fromkeys(names) if name] if texts else None
+    return metric_names(",".join(texts)) if texts else None
+
+
+def metric_names(text: str) -> list[str]:
+    return [name for name in dict.fromkeys(map(str.strip, _BETWEEN_METRICS.split(text))) if name]
 
 
 def judge_option(default: str = "reference", *, several: bool = False) -> _Decorator:

@@ -79,7 +79,7 @@ def _metric(metric: MetricDescription) -> Table:
 
 def model_list(inventory: Inventory, *, verbose: bool) -> str:
     """List usable models and, with reasons if `verbose`, the files left out, in unwrapped lines."""
-    judges = [(model.name, _facts(model)) for model in inventory.models if model.cannot_judge is None]
+    judges = [(model.name, model_facts(model)) for model in inventory.models if model.cannot_judge is None]
     unusable = [(model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge]
     unusable += [(entry.where, entry.reason) for entry in inventory.skipped]
     entries = [*judges, *(unusable if verbose else ())]
@@ -92,7 +92,7 @@ def model_list(inventory: Inventory, *, verbose: bool) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _facts(model: ListedModel) -> str:
+def model_facts(model: ListedModel) -> str:
     facts = (
         readable(model.size),
         model.quantisation,

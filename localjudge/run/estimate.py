@@ -24,6 +24,7 @@ from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
 from localjudge.progress import Progress, count_with_progress
 from localjudge.record.directory import STORE, refuse_unusable
+from localjudge.record.examination import with_examination
 from localjudge.record.reuse import EarlierAnswers, OtherRun
 from localjudge.record.run import Run
 from localjudge.run import judges
@@ -35,7 +36,7 @@ from localjudge.run.plan import NotedProgress, Plan, report_data
 from localjudge.run.settings import seconds_of
 from localjudge.run.stopping import AimStatus, Stopping, check_aims
 from localjudge.stats.interval import ratio_interval
-from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
+from localjudge.types import JudgeCard, NoAnswer, Record, Sample, Verdict, VerdictRequest
 
 _MOST_SECONDS = 30.0
 _MOST_ANSWERS = 64
@@ -64,6 +65,7 @@ class Estimate(Record):
     """
 
     schema_version: int = 1
+    judge: JudgeCard
     samples: int
     metrics: tuple[str, ...]
     verdicts: int
@@ -154,6 +156,7 @@ def estimate_plan(
             fit = min(len(samples), int(seconds_of(settings.budget) / each)) if each else len(samples)
             aims.append(AimStatus(f"what fits in {settings.budget}", decided=False, needed=fit))
         return Estimate(
+            judge=with_examination(opened.card, part),
             samples=len(samples),
             metrics=tuple(metric.name for metric in planned.metrics),
             seconds=seconds,

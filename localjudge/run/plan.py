@@ -244,9 +244,14 @@ def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:
     if planned.parent and planned.settings.shard:
         data = {**planned.parent.as_json, "cluster_by": planned.settings.cluster_by}
         end = "-shard-{}-of-{}".format(*Shard.read(planned.settings.shard))
+    return named_directory(planned, [judge.as_json, data], end)
+
+
+def named_directory(planned: Plan, parts: Sequence[Any], end: str = "") -> Path:
+    """Return `runs/<stem of the first source>-<short hash of the parts>`."""
     name = _ENDINGS.sub("", Path(planned.dataset.sources[0]).name)
     stem = _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"
-    return below_runs(f"{stem}-{canonical_sha256([judge.as_json, data])[:_DIGITS]}{end}")
+    return below_runs(f"{stem}-{canonical_sha256(parts)[:_DIGITS]}{end}")
 
 
 def below_runs(name: str) -> Path:

@@ -1,0 +1,162 @@
+"""`localjudge start`: from data to a report, with at most four questions.
+
+    columns (if unclear), judge, metrics, minutes ──> dry run ──> doctor (if needed) ──> run ──> label ──> report
+
+Each step is the command that it prints.
+"""
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from localjudge import model_registry
+from localjudge.cli import options as cli
+from localjudge.cli.main import ExitCode, command_line
+from localjudge.doctor.machine import inventory
+from localjudge.engine.opening import find_model
+from localjudge.engine.protocol import EngineSettings
+from localjudge.errors import InputError
+from localjudge.record.examination import NOT_EXAMINED
+from localjudge.report.checks import model_facts
+from localjudge.report.tables import estimate_view
+from localjudge.report.terminal import put, show
+from localjudge.run.estimate import estimate_plan
+from localjudge.run.judges import DEFAULT_JUDGE
+from localjudge.run.plan import NotedProgress, Plan, named_directory, plan, report_data
+from localjudge.run.settings import checked
+from localjudge.suite import SUITE
+from localjudge.words import printable, printable_lines, roughly
+
+_JUDGED_FIELDS = {"user_input", "retrieved_contexts", "reference", "response"}
+_DOCTOR_MINUTES = 10
+_Value = TypeVar("_Value")
+
+
+@cli.command("start", "localjudge start data.csv")
+@click.argument("data", nargs=-1, required=True, type=click.Path())
+@cli.out_option("Run directory.  [default: runs/<data>-<hash>]")
+def start_command(data: tuple[str, ...], out: Path | None) -> int:
+    """Go from DATA to a report: judge it, draw statements for you to label, and write both as pages.
+
+    Asks for the columns (only if they are unclear), the judge, the metrics and your minutes for labels; Enter accepts
+    the value in brackets. Says how long it will take, and prints the command of each step. Without a terminal, only
+    prints the commands. After an interruption, the same command with the same answers resumes.
+
+    Exit code: that of localjudge run, or 1 without a terminal.
+    """
+    planned = _with_columns(list(data))
+    judge = _judge()
+    default, settings = ",".join(metric.name for metric in planned.metrics), planned.settings
+    planned = _ask("metrics", default, lambda text: plan(list(data), cli.metric_names(text), settings))
+    minutes = _ask("minutes that you can spend on labels", "15", click.FloatRange(min=0))
+    names = [metric.name for metric in planned.metrics]
+    path = str(out or named_directory(planned, [planned.dataset.fingerprint, judge, names]))
+    suite = ["--suite", "none"] if Path(SUITE).is_file() else []
+    maps = [part for pair in settings.mapping.items() for part in ("--map", "=".join(pair))]
+    run = ["run", *data, "--judge", judge, "--metrics", ",".join(names), *maps, "--out", path, *suite]
+    doctor = ["doctor", "--judge", judge, *suite]
+    label = ["label", path, "--minutes", f"{minutes:g}", "--page", str(Path(path, "labels.html"))] if minutes else []
+    if sys.stdin.isatty():
+        return _carry_out(planned, run, doctor, label, Path(path))
+    click.echo("start asks questions in a terminal; with the default answers, it does this:", err=True)
+    put("".join(f"{_typed(step)}\n" for step in ([*run, "--dry-run"], doctor, run, label, ["report", path]) if step))
+    return ExitCode.NOTHING_JUDGED
+
+
+def _with_columns(data: list[str]) -> Plan:
+    def with_mapping(text: str) -> Plan:
+        return plan(data, None, checked({"mapping": cli.mapping_of(shlex.split(text))} if text != "none" else {}))
+
+    try:
+        planned = with_mapping("none")
+    except InputError as error:
+        if "--map" not in str(error) or not sys.stdin.isatty():
+            raise
+        click.echo(printable_lines(str(error)), err=True)
+    else:
+        if planned.dataset.fields >= _JUDGED_FIELDS or not any(planned.dataset.unused):
+            return planned
+        with cli.progress_shown(quiet=False) as progress:
+            report_data(planned, NotedProgress(progress))
+    return _ask("more columns, such as reference=gold user_input='the question'", "none", with_mapping)
+
+
+def _judge() -> str:
+    judges, default = dict[str, str](), ""
+    for model in inventory().models:
+        if model.cannot_judge is None:
+            row = model_registry.packaged_as(str(model.sha256))
+            caution = row.caution if row else ""
+            judges[number := str(len(judges) + 1)] = model.name
+            default = default or ("" if caution else number)
+            name = f"{model.name} ({caution})" if caution else model.name
+            click.echo(f" {number}  {printable(name)}\n    {printable(model_facts(model))}", err=True)
+
+    def named(text: str) -> str:
+        find_model(name := judges.get(text, text), EngineSettings())
+        return name
+
+    return _ask("judge: a number, or a name for --judge", default or DEFAULT_JUDGE, named)
+
+
+def _ask(question: str, default: str, read: Callable[[str], _Value]) -> _Value:
+    """Ask until the answer can be read. Without a terminal, the answer is the default."""
+
+    def value(text: str) -> _Value:
+        try:
+            return read(text)
+        except InputError as error:
+            raise click.UsageError(printable_lines(str(error))) from error
+
+    if not sys.stdin.isatty():
+        return read(default)
+    try:
+        answer: _Value = click.prompt(question, default, value_proc=value, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise
+    return answer
+
+
+def _carry_out(planned: Plan, run: list[str], doctor: list[str], label: list[str], directory: Path) -> int:
+    put(f"\n$ {_typed([*run, '--dry-run'])}\n")
+    with cli.progress_shown(quiet=False) as progress:
+        estimate = estimate_plan(planned, judge=doctor[2], out=directory, progress=progress)
+    show(estimate_view(estimate))
+    minutes = {"labels": float(label[3]) if label else 0}
+    minutes |= {"doctor": _DOCTOR_MINUTES} if estimate.judge.examined == NOT_EXAMINED else {}
+    judging = roughly(estimate.seconds, estimate.seconds_ci95) if estimate.seconds else "no time"
+    total = roughly((estimate.seconds or 0) + 60 * sum(minutes.values()))
+    rest = "".join(f", {count:g} minutes for {what}" for what, count in minutes.items())
+    put(f"\n in total {total}: {judging} for judging{rest}\n")
+    click.echo("Ctrl-C stops; the same command with the same answers resumes", err=True)
+    if "doctor" in minutes:
+        _do(doctor)
+    code = _do(run)
+    page, files = directory / "labels.html", sorted(directory.glob("labels-*.jsonl"))
+    labels = [["label", str(directory), "--read", str(file)] for file in files]
+    try:
+        for step in labels or [label] * (bool(label) and not page.exists()):
+            _do(step)
+    except InputError as error:
+        click.echo(printable_lines(f"no labels: {error}"), err=True)
+    _do(["report", str(directory)])
+    if page.exists() and not files:
+        then = f"open {page} in a browser, save its file in {directory}, and run the same command again"
+        put(f"\n to correct the means by your labels: {printable(then)}\n")
+    return code
+
+
+def _typed(step: Sequence[str]) -> str:
+    return printable(shlex.join(["localjudge", *step]))
+
+
+def _do(step: Sequence[str]) -> int:
+    put(f"\n$ {_typed(step)}\n")
+    command = command_line.get_command(click.get_current_context(), step[0])
+    assert command
+    return command.main(step[1:], standalone_mode=False) or ExitCode.DONE
