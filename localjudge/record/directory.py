@@ -219,7 +219,7 @@ class PartFile:
 def refuse_unusable(path: Path) -> None:
     """Raise RunDirectoryError if the directory has other content or another process is writing. Creates no file."""
     with _translated_errors(path):
-        if path.exists():
+        if path.is_dir():
             _refuse_other_content(path)
         if (path / _LOCK).exists():
             os.close(_locked(path / _LOCK))

@@ -40,6 +40,7 @@ def test_0_when_all_is_scored_or_undefined(data: str, call: Call) -> None:
 def test_json_prints_only_the_summary(data: str, call: Call) -> None:
     printed = json.loads(call("run", data, "--json", "--out", "out")[1])
     assert printed.pop("run") == "out"
+    assert [group["reason"] for group in printed.pop("missing_scores")] == ["reference is null"]
     assert printed == json.loads(Path("out/summary.json").read_text())
 
 
