@@ -23,7 +23,7 @@ from localjudge.record.merge import merge_shards
 from localjudge.record.run import RunLike, as_run
 from localjudge.result import Output, Run, progress_for, runs_in
 from localjudge.run.judges import JudgeName
-from localjudge.run.options import CalibrateOptions, RunOptions, named
+from localjudge.run.options import CalibrateOptions, RunOptions, drop_unset
 from localjudge.run.plan import Data
 from localjudge.words import option_name
 
@@ -112,7 +112,7 @@ def evaluate(
     if isinstance(judge, Judge) and engine is not None:
         raise InputError("an open judge already has an engine", hint=f"omit {option_name('engine')} or the judge")
     how = {"engine": engine, "baseline": None if baseline is None else as_run(baseline)}
-    return make_run(judge, data, metrics, named(options), out=out, progress=progress, **how)
+    return make_run(judge, data, metrics, drop_unset(options), out=out, progress=progress, **how)
 
 
 @check_arguments
@@ -154,7 +154,7 @@ def calibrate(
 
     Other arguments and errors as in `evaluate`, and DataError for unusable labels.
     """
-    how = {**named(options), "metrics": metrics, "out": out, "engine": engine}
+    how = {**drop_unset(options), "metrics": metrics, "out": out, "engine": engine}
     sources = [labels] if isinstance(labels, RunLike) else runs_in(labels)
     judges = [judge] if isinstance(judge, JudgeName) else [*(judge or ())]
     with closing(progress_for(progress)) as shown:

@@ -31,7 +31,7 @@ def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Argume
     """
     form = _stated(signature(function))
     kinds = {name: parameter.annotation for name, parameter in form.parameters.items() if name not in ("self", "cls")}
-    own = kinds.keys() & signature(function).parameters
+    checked_names = kinds.keys() & signature(function).parameters
 
     @wraps(function)
     def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
@@ -39,7 +39,7 @@ def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Argume
             if name not in kinds:
                 raise ArgumentTypeError(f"there is no option {name!r}", hint=suggestion(name, kinds, "the options"))
         for name, value in form.bind_partial(*arguments, **options).arguments.items():
-            if name in own and not _takes(kinds[name], value):
+            if name in checked_names and not _takes(kinds[name], value):
                 raise ArgumentTypeError(f"{name} cannot be {value!r:.80}", hint=f"it takes {_in_words(kinds[name])}")
         try:
             return function(*arguments, **options)

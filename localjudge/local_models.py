@@ -130,7 +130,7 @@ def _tree(folder: Path, skipped: list[SkippedFile]) -> _Named:
 
 def _hub(folder: Path, skipped: list[SkippedFile]) -> _Named:
     for repository in sorted(folder.glob("models--*")):
-        newest = _first_line(repository / "refs" / "main")
+        newest = _text_of(repository / "refs" / "main")
         files: dict[str, Path] = {}  # of the newest commit, then of older ones
         for commit in sorted(repository.glob("snapshots/*"), key=lambda commit: (commit.name != newest, commit)):
             for file in _gguf_files(_below(commit, skipped), skipped):
@@ -233,7 +233,7 @@ def _hub_folders() -> list[Path]:
 
 def _lm_studio_folders() -> list[Path]:
     """Return the folder in LM Studio's settings, and the one in its home, which a file may name."""
-    pointed = _first_line(Path.home() / ".lmstudio-home-pointer")
+    pointed = _text_of(Path.home() / ".lmstudio-home-pointer")
     folders: list[Path] = []
     for home in [Path(pointed)] if pointed else [Path.home() / ".lmstudio", Path.home() / ".cache" / "lm-studio"]:
         with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -277,7 +277,7 @@ def models_of(program: str) -> Iterator[Found]:
             names.add(model.name)
 
 
-def named(name: str) -> FoundModel | None:
+def find(name: str) -> FoundModel | None:
     """Return the model named `PROGRAM:NAME`, or None without a known program.
 
     Raises ModelError if the program has no such model, or several.
@@ -318,7 +318,7 @@ def _folder_in(variable: str) -> Path | None:
     return Path(os.path.expanduser(value)) if value else None
 
 
-def _first_line(file: Path) -> str:
+def _text_of(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

@@ -58,8 +58,8 @@ class RegisteredModel(Record):
     """Shown with every number of this judge."""
 
     def at(self, path: Path, source: str) -> ModelFile:
-        known = self.model_dump(include={"name", "sha256", "profile", "n_ctx"})
-        return ModelFile(path=path, source=source, size=size_of(path), **known)
+        fields = self.model_dump(include={"name", "sha256", "profile", "n_ctx"})
+        return ModelFile(path=path, source=source, size=size_of(path), **fields)
 
 
 def registered() -> dict[str, RegisteredModel]:
@@ -80,7 +80,7 @@ def find(name_or_path: str) -> ModelFile:
         if not path.is_file():
             raise ModelError(f"{path} is not a file", hint="give the path to a GGUF file")
         return _known_by_checksum(path.absolute(), path.stem, str(path.absolute()))
-    if model := local_models.named(name_or_path):
+    if model := local_models.find(name_or_path):
         return _known_by_checksum(model.path, model.source, model.source)
     hint = f"name a registered judge ({', '.join(models)}), the path of a GGUF file, or a name from `localjudge models`"
     if _HOSTED.match(name_or_path):
@@ -97,7 +97,7 @@ def place_of(source: str) -> Path | None:
         return _path_of(models[source])
     path = Path(source).expanduser()
     try:
-        model = None if os.path.exists(path) else local_models.named(source)
+        model = None if os.path.exists(path) else local_models.find(source)
     except ModelError:
         return None
     return model.path if model else path
@@ -143,8 +143,8 @@ def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
 def _checksum_in_name(path: Path) -> str | None:
     """Return the sha256 in a blob's name (Ollama, Hugging Face hub)."""
     blob = path.resolve()
-    named = _BLOB.fullmatch(blob.name) if blob.parent.name == "blobs" and len(parts(path)) == 1 else None
-    return named[1] if named else None
+    match = _BLOB.fullmatch(blob.name) if blob.parent.name == "blobs" and len(parts(path)) == 1 else None
+    return match[1] if match else None
 
 
 def _packaged() -> dict[str, RegisteredModel]:

@@ -27,7 +27,7 @@ from localjudge.run import judges
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge
 from localjudge.run.loop import Blocks
-from localjudge.run.options import JudgeOptions, named
+from localjudge.run.options import JudgeOptions, drop_unset
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import RunSettings, checked
 from localjudge.types import Answer, JudgeCard, NoAnswer
@@ -64,7 +64,7 @@ class Judge:
         Arguments as in `localjudge.evaluate`; `engine` is not closed. Raises ModelError, InputError, and
         OutOfResource for too little memory.
         """
-        return cls.with_settings(judge, checked(named(options)), engine)
+        return cls.with_settings(judge, checked(drop_unset(options)), engine)
 
     @classmethod
     def with_settings(cls, judge: JudgeName, settings: RunSettings, engine: Engine | None = None) -> Self:
@@ -108,8 +108,8 @@ class Judge:
     def settings_with(self, options: Mapping[str, Any]) -> RunSettings:
         """Return its settings with changes. Raises InputError for one of a loaded model."""
         decisive = {"threshold", "calibration"}  # one takes the place of the other
-        kept = self.settings.model_fields_set - (decisive if options.keys() & decisive else set())
-        settings = checked({**{name: getattr(self.settings, name) for name in kept}, **options})
+        unchanged = self.settings.model_fields_set - (decisive if options.keys() & decisive else set())
+        settings = checked({**{name: getattr(self.settings, name) for name in unchanged}, **options})
         for name in (*EngineSettings.model_fields, "profile"):  # the profile decides about the begin token
             if getattr(settings, name) != getattr(self.settings, name):
                 hint = f"open it with {option(name)}"

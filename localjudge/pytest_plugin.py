@@ -115,9 +115,11 @@ def _open(config: pytest.Config) -> "Judge":
 
     file = config.rootpath / SUITE
     arguments = read_suite(file, named=False).arguments if file.is_file() else {}
-    kept = SETTINGS.keys() - settings_with("data")
-    named = config.getoption("--localjudge-judge") or arguments.get("judge") or DEFAULT_JUDGE
-    return Judge.with_settings(named, checked({name: value for name, value in arguments.items() if name in kept}))
+    judge_settings = SETTINGS.keys() - settings_with("data")
+    judge = config.getoption("--localjudge-judge") or arguments.get("judge") or DEFAULT_JUDGE
+    return Judge.with_settings(
+        judge, checked({name: value for name, value in arguments.items() if name in judge_settings})
+    )
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,7 @@ from localjudge.report.terminal import Bar, as_html, progress_on
 from localjudge.resources import write_output
 from localjudge.run.job import rescore_run
 from localjudge.run.judges import JudgeName
-from localjudge.run.options import RescoreOptions, VerifyOptions, named
+from localjudge.run.options import RescoreOptions, VerifyOptions, drop_unset
 from localjudge.run.verify import Verification, verify_run
 from localjudge.types import Language
 
@@ -169,7 +169,7 @@ class Run(record.Run):
 
         Other arguments and errors as in `localjudge.evaluate`.
         """
-        how = {**named(options), "seed": seed, "metrics": metrics, "check_report": check_report}
+        how = {**drop_unset(options), "seed": seed, "metrics": metrics, "check_report": check_report}
         return verify_run(self, judge=judge, engine=engine, sample=sample, progress=progress_for(progress), **how)
 
     @check_arguments
@@ -190,7 +190,9 @@ class Run(record.Run):
         """
         directory, folder = directory_for(out)
         with closing(progress_for(progress)) as shown:
-            run = rescore_run(self, metrics, named(options), out=directory, judge=judge, engine=engine, progress=shown)
+            run = rescore_run(
+                self, metrics, drop_unset(options), out=directory, judge=judge, engine=engine, progress=shown
+            )
         return Run.of(run, folder, self.types)
 
     @check_arguments
@@ -208,9 +210,9 @@ class Run(record.Run):
         Takes baseline and gates like `check`; `title` replaces the data's name. Raises InputError for an existing file
         that is no report.
         """
-        before = None if baseline is None else record.as_run(baseline)
-        checked = self.check(gates, baseline=before, undecided=undecided)
-        return write_report(self, checked, before, out, title=title)
+        baseline_run = None if baseline is None else record.as_run(baseline)
+        checked = self.check(gates, baseline=baseline_run, undecided=undecided)
+        return write_report(self, checked, baseline_run, out, title=title)
 
     @check_arguments
     def certificate(self, file: str | Path, *, title: str | None = None, language: Language = "en") -> Certificate:

@@ -133,7 +133,7 @@ def _value(key: str, value: Any) -> Any:
         raise InputError(f"{key} must be {field.description}, got {excerpt(value)}", hint="correct the file") from error
 
 
-def _reach(key: str, value: Any, folder: Path, named: bool) -> Any:
+def _reach(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
     """Resolve paths. Raises InputError for a path that only the user may name."""
     names = KEYS[key].names
     values = list(value) if isinstance(value, list | tuple) else [value]
@@ -142,13 +142,13 @@ def _reach(key: str, value: Any, folder: Path, named: bool) -> Any:
     if names == "value" or (names == "words" and isinstance(value, list)):
         return value
     try:
-        paths = [_path(key, item, folder, named) for item in values]
+        paths = [_path(key, item, folder, named_by_user) for item in values]
     except (OSError, ValueError) as error:
         raise InputError(f"{key} = {excerpt(value)} cannot be a path: {error}", hint="correct the file") from error
     return paths if isinstance(value, list | tuple) else paths[0]
 
 
-def _path(key: str, value: Any, folder: Path, named: bool) -> Any:
+def _path(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
     if not isinstance(value, str) or (key, value) == ("data", "-") or value in KEYS[key].bundled():
         return value
     if "\0" in value:
@@ -161,7 +161,7 @@ def _path(key: str, value: Any, folder: Path, named: bool) -> Any:
             return str(path) if path.exists() else value
         case "written":
             _check_written(key, value, folder)
-        case _ if not named:
+        case _ if not named_by_user:
             # What is read is below the folder wherever links lead, and so is everything in it.
             home = os.path.realpath(folder)
             inside = (PurePath(os.path.realpath(place)).is_relative_to(home) for place in (path, *path.rglob("*")))

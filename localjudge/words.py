@@ -60,11 +60,11 @@ def declare(settings: Mapping[str, Setting]) -> None:
 @contextmanager
 def as_typed() -> Iterator[None]:
     """Name options as on the command line within the block."""
-    before = _on_the_command_line.set(True)
+    token = _on_the_command_line.set(True)
     try:
         yield
     finally:
-        _on_the_command_line.reset(before)
+        _on_the_command_line.reset(token)
 
 
 def flag(name: str) -> str:
@@ -154,5 +154,5 @@ def suggestion(name: str, names: Collection[str], what: str, *, show: Callable[[
     if alike := [*near, *longer][: _MOST_NEAR if near else _MOST_NAMES]:
         return f"did you mean {', '.join(map(show, alike))}?"
     more = len(names) - _MOST_NAMES
-    first = ", ".join(map(show, list(names)[:_MOST_NAMES]))
-    return f"{what} are {first}{f' and {more:,} more' if more > 0 else ''}"
+    listed = ", ".join(map(show, list(names)[:_MOST_NAMES]))
+    return f"{what} are {listed}{f' and {more:,} more' if more > 0 else ''}"

@@ -60,28 +60,28 @@ class BareModel:
         count = llama_cpp.llama_tokenize(self._vocabulary, data, len(data), buffer, len(buffer), False, False)
         return list(buffer[:count])
 
-    def logits(self, tokens: Sequence[int], kept: int = 0) -> Logits:
-        """Return the logits after the last token, shape (size,), reusing the first `kept` cached tokens."""
-        llama_cpp.llama_memory_seq_rm(self._memory, 0, kept, -1)
+    def logits(self, tokens: Sequence[int], cached: int = 0) -> Logits:
+        """Return the logits after the last token, shape (size,), reusing the first `cached` tokens."""
+        llama_cpp.llama_memory_seq_rm(self._memory, 0, cached, -1)
         for start in range(0, len(tokens), _BATCH):
             step = tokens[start : start + _BATCH]
-            rows = [(token, kept + start + place, 0) for place, token in enumerate(step)]
+            rows = [(token, cached + start + place, 0) for place, token in enumerate(step)]
             [logits] = self._decode(rows, [len(step) - 1])
         return logits
 
-    def together(self, statements: Sequence[Sequence[int]], kept: int) -> list[Logits]:
-        """Return the logits after each statement, evaluated in one batch after the `kept` cached tokens."""
+    def together(self, statements: Sequence[Sequence[int]], cached: int) -> list[Logits]:
+        """Return the logits after each statement, evaluated in one batch after the `cached` tokens."""
         rows: list[Row] = []
         ends = []
         for sequence, statement in enumerate(statements, start=1):
-            llama_cpp.llama_memory_seq_cp(self._memory, 0, sequence, 0, kept)
-            rows += [(token, kept + place, sequence) for place, token in enumerate(statement)]
+            llama_cpp.llama_memory_seq_cp(self._memory, 0, sequence, 0, cached)
+            rows += [(token, cached + place, sequence) for place, token in enumerate(statement)]
             ends.append(len(rows) - 1)
         return self._decode(rows, ends)
 
-    def log_odds(self, tokens: Sequence[int], kept: int = 0) -> float:
+    def log_odds(self, tokens: Sequence[int], cached: int = 0) -> float:
         """Return the log odds of "1" against "0" as the next token."""
-        logits = self.logits(tokens, kept)
+        logits = self.logits(tokens, cached)
         one, zero = self._digits
         return float(logits[one]) - float(logits[zero])
 

@@ -39,15 +39,15 @@ _NOISE = 0.1
 def planned_looks() -> Iterator[PlannedLook]:
     """Yield each look with its errors, rounded down."""
     grid = np.arange(-_LARGEST, _LARGEST + _STEP / 2, _STEP)
-    density, spent, before = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi), 0.0, 0
+    density, spent, previous = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi), 0.0, 0
     for labels, total in SPENT.items():
-        if before:
-            rho = math.sqrt(before / labels)
+        if previous:
+            rho = math.sqrt(previous / labels)
             kernel = np.exp(-((grid[:, None] - rho * grid) ** 2) / (2 * (1 - rho**2)))
             density = kernel @ density * _STEP / math.sqrt(2 * math.pi * (1 - rho**2))
         inside = _limit(grid, density, total - spent)
         yield PlannedLook(labels, _error(inside), _error(_limit(grid, density, 1 - CONFIDENCE - spent)))
-        density, spent, before = np.where(np.abs(grid) <= inside, density, 0.0), total, labels
+        density, spent, previous = np.where(np.abs(grid) <= inside, density, 0.0), total, labels
 
 
 def _limit(grid: Floats, density: Floats, outside: float) -> float:

@@ -108,8 +108,8 @@ def _qwen2(shape: Shape, _block: int) -> Shapes:
 
 
 def _gemma2(shape: Shape, _block: int) -> Shapes:
-    after: Shapes = {"post_attention_norm.weight": (shape.width,), "post_ffw_norm.weight": (shape.width,)}
-    return _attention(shape) | after | _gated(shape)
+    post_norms: Shapes = {"post_attention_norm.weight": (shape.width,), "post_ffw_norm.weight": (shape.width,)}
+    return _attention(shape) | post_norms | _gated(shape)
 
 
 def _gemma3(shape: Shape, block: int) -> Shapes:

@@ -117,10 +117,10 @@ def vocabularies() -> Path:
 
 
 def _named_folder(variable: str, what: str) -> Path:
-    named = os.environ.get(variable)
-    if not named:
+    value = os.environ.get(variable)
+    if not value:
         pytest.skip(f"needs {what}: set {variable} to the folder")
-    return Path(named)
+    return Path(value)
 
 
 @pytest.fixture

@@ -57,12 +57,12 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def examples(text: str) -> list[Example]:
-    found: list[Example] = []
+    shown: list[Example] = []
     for block in blocks(text, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
-            found.append(Example(command, output))
-    return found
+            shown.append(Example(command, output))
+    return shown
 
 
 def pattern(output: str) -> str:
@@ -119,10 +119,10 @@ def _differences(example: Example, folder: Path) -> Iterator[str]:
         yield f"{example.command}: the page shows:\n{shown}\nThe command prints:\n{printed}"
 
 
-def _run(command: list[str], folder: Path, given: str = "") -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], folder: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     active = {**os.environ, "PATH": f"{folder}/.venv/bin:{os.environ['PATH']}"}
     return subprocess.run(
-        command, cwd=folder, env=active, input=given, stdout=PIPE, stderr=STDOUT, text=True, check=False
+        command, cwd=folder, env=active, input=stdin, stdout=PIPE, stderr=STDOUT, text=True, check=False
     )
 
 
@@ -136,9 +136,9 @@ def test_python_blocks_run(name: str, tmp_path: Path) -> None:
 def test_judge_packages_are_named_with_the_registered_version() -> None:
     wanted = {requirement_of(model) for model in registered().values() if model.package}
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    named = {place: set(re.findall(r"[\w-]+==[\d.]*\d", text)) for place, text in {**TEXTS, ".ci/run": ci}.items()}
-    assert {place for place, names in named.items() if names & wanted} >= {"README.md", "docs/install.md", ".ci/run"}
-    assert {name for names in named.values() for name in names if name.startswith("llm-")} == wanted
+    pinned = {place: set(re.findall(r"[\w-]+==[\d.]*\d", text)) for place, text in {**TEXTS, ".ci/run": ci}.items()}
+    assert {place for place, names in pinned.items() if names & wanted} >= {"README.md", "docs/install.md", ".ci/run"}
+    assert {name for names in pinned.values() for name in names if name.startswith("llm-")} == wanted
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -165,23 +165,23 @@ def anchors(text: str) -> list[str]:
 @pytest.mark.parametrize("name", TEXTS)
 def test_mentioned_files_exist(name: str) -> None:
     """Paths in the project, such as `localjudge/types.py`."""
-    named = re.findall(r"`((?:localjudge|tests|scripts|grammars|models|docs|\.ci)/[\w./-]*)[` ]", TEXTS[name])
-    assert [path for path in named if not (ROOT / path).exists()] == []
+    paths = re.findall(r"`((?:localjudge|tests|scripts|grammars|models|docs|\.ci)/[\w./-]*)[` ]", TEXTS[name])
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_mentioned_options_exist(name: str) -> None:
     commands = [command_line.get_command(click.Context(command_line), name) for name in COMMANDS]
     ours = {option for command in commands if command for one in command.params for option in one.opts}
-    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TEXTS[name]))
-    assert named - ours - OPTIONS_OF_OTHERS - {"--help"} == set()
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TEXTS[name]))
+    assert options - ours - OPTIONS_OF_OTHERS - {"--help"} == set()
 
 
 def test_every_metric_is_on_the_page_of_metrics() -> None:
     """`name@k` covers one metric per k."""
-    named = set(re.findall(r"`([\w@]+)(?:\([^`]*\))?`", TEXTS["docs/metrics.md"]))
-    assert set(filter(catalog.is_ours, catalog.names())) <= named
-    assert {name for name in catalog.names() if name.endswith("@k")} <= named
+    names = set(re.findall(r"`([\w@]+)(?:\([^`]*\))?`", TEXTS["docs/metrics.md"]))
+    assert set(filter(catalog.is_ours, catalog.names())) <= names
+    assert {name for name in catalog.names() if name.endswith("@k")} <= names
 
 
 def test_every_column_name_is_on_the_page_of_data() -> None:

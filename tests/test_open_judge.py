@@ -91,7 +91,7 @@ def test_a_closed_judge_raises_an_error(engine: ScriptedEngine) -> None:
         judge.evaluate(ROWS, ["context_recall"])
 
 
-def test_failures_are_rows_and_no_errors(judge: Judge) -> None:
+def test_failures_are_rows_and_not_errors(judge: Judge) -> None:
     """A null field is undefined; a failed sentence is judged again next time."""
     [undefined] = judge.evaluate(
         [{"id": "n", "retrieved_contexts": ["x"], "reference": None}], ["context_recall"]
@@ -147,12 +147,12 @@ def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:
 )
 def test_an_engine_that_uses_its_own_judge_gets_an_error(use: Callable[[Judge], object]) -> None:
     def answer(_: VerdictRequest) -> float:
-        use(own)
+        use(reentrant)
         return 1.0
 
-    own = Judge.open(engine=ScriptedEngine(answer))
+    reentrant = Judge.open(engine=ScriptedEngine(answer))
     with pytest.raises(InputError, match="already in use by this thread"):
-        own.evaluate(ROWS, ["context_recall"])
+        reentrant.evaluate(ROWS, ["context_recall"])
 
 
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy], ids=["pickle", "deepcopy"])

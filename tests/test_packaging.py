@@ -29,7 +29,7 @@ def test_no_text_recommends_installing_by_bare_name() -> None:
     texts = [path for path in files if path.is_file() and path.suffix in TEXTS]
     told = {str(path): BARE_NAME.findall(path.read_text(encoding="utf-8")) for path in texts}
     assert len(told) > 100
-    assert not {path: found for path, found in told.items() if found}
+    assert not {path: matches for path, matches in told.items() if matches}
 
 
 def test_every_grammar_and_bundled_model_is_shipped(shipped: dict[str, str]) -> None:

@@ -25,8 +25,8 @@ def can_be_set_aside() -> bool:
 
 
 def make(folder: Path, *options: str) -> str:
-    given = os.environ.get(GIVEN_WHEEL)
-    llama = ["--llama-wheel", given] if given else []
+    wheel = os.environ.get(GIVEN_WHEEL)
+    llama = ["--llama-wheel", wheel] if wheel else []
     script = [sys.executable, str(ROOT / "scripts" / "wheelhouse"), str(folder), *llama, *options]
     return subprocess.run(script, check=True, capture_output=True, text=True).stdout
 

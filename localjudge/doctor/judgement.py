@@ -41,7 +41,7 @@ class Examinee:
         self.start_clock()
 
     def start_clock(self) -> None:
-        self._verdicts, self._before = 0, self._engine.stats
+        self._verdicts, self._start = 0, self._engine.stats
 
     def answers(self, requests: Sequence[VerdictRequest]) -> list[Answer | NoAnswer]:
         self._progress.expect(len(requests))
@@ -55,19 +55,19 @@ class Examinee:
 
     def fitting(self, tasks: Sequence[Task], items: int, seconds: float) -> tuple[int, str]:
         """Return how many items fit into the time, and why not all ("" if all do)."""
-        after = self._engine.stats
-        tokens = max(after.evaluated_tokens - self._before.evaluated_tokens, 1)
-        per_token = (after.seconds_total - self._before.seconds_total) / tokens
+        stats = self._engine.stats
+        tokens = max(stats.evaluated_tokens - self._start.evaluated_tokens, 1)
+        per_token = (stats.seconds_total - self._start.seconds_total) / tokens
         needed = per_token * self._engine.distinct_tokens([self.writer.request(task) for task in tasks])
         if needed <= seconds:
             return items, ""
         return int(items * seconds / needed), f"as all would take this judge about {needed / 60:.0f} minutes"
 
     def check_speed(self) -> HealthCheck:
-        after, before = self._engine.stats, self._before
-        inside = max(after.seconds_inside - before.seconds_inside, 1e-9)
-        per_second = (after.evaluated_tokens - before.evaluated_tokens) / inside
-        per_verdict = (after.seconds_total - before.seconds_total) / max(self._verdicts, 1)
+        stats, start = self._engine.stats, self._start
+        inside = max(stats.seconds_inside - start.seconds_inside, 1e-9)
+        per_second = (stats.evaluated_tokens - start.evaluated_tokens) / inside
+        per_verdict = (stats.seconds_total - start.seconds_total) / max(self._verdicts, 1)
         finding = f"{per_second:,.0f} prompt tokens per second; {per_verdict:.2g} s per short verdict"
         figures = {"tokens_per_second": per_second, "seconds_per_verdict": per_verdict, "verdicts": self._verdicts}
         return ok("speed", f"{finding} (for your data: localjudge run --dry-run)", **figures)

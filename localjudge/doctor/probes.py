@@ -105,10 +105,10 @@ def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]
     """Return pairs of tasks with the same statement and evidence, arranged in two ways, for every fourth passage."""
     pairs = []
     for passage, other in _with_next(count)[::_REARRANGED_EVERY]:
-        needed, first, second = passage.whole, " ".join(other.text[:2]), " ".join(other.text[2:])
+        needed, beginning, rest = passage.whole, " ".join(other.text[:2]), " ".join(other.text[2:])
         orders = (
-            ((needed, first, second), (first, second, needed)),
-            ((needed, first, second), (needed, second, first)),
+            ((needed, beginning, rest), (beginning, rest, needed)),
+            ((needed, beginning, rest), (needed, rest, beginning)),
             ((needed,), (needed, needed)),
         )
         items = list(_statements(passage))

@@ -48,7 +48,7 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
     if any(path.resolve() == run.directory.resolve() for run in runs):
         raise InputError(f"{path} is one of the shards", hint=f"name another directory with {option('out')}")
     groups = _check_data(runs, progress)
-    first, manifest = runs[0], _manifest(runs, groups)
+    first_run, manifest = runs[0], _manifest(runs, groups)
     with ExitStack() as stack:
         directory = stack.enter_context(closing(RunDirectory(path)))
         if (existing := read_manifest(path)) is not None:
@@ -60,15 +60,15 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
             store.add_samples(stored_rows(run.directory / STORE), groups)
             _copy_answers(run.directory, store, progress)
         results = stack.enter_context(closing(ResultFiles(directory)))
-        names, rubrics = list(first.summary.metrics), first.manifest.rubrics
-        totals = Totals(names, first.summary, groups, rubrics, max_failed=first.max_failed)
+        names, rubrics = list(first_run.summary.metrics), first_run.manifest.rubrics
+        totals = Totals(names, first_run.summary, groups, rubrics, max_failed=first_run.max_failed)
         rows = count_with_progress(_merged_rows(runs), progress, "merging", manifest.data.rows)
         while evaluations := list(chain.from_iterable(islice(rows, _SAMPLES_AT_ONCE))):
             totals.add(evaluations)
             results.add(evaluations)
         reused = store.reused_from()
         answers = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
-        summary = totals.summary(manifest.signature, first.summary.judge, first.summary.skipped_rows)
+        summary = totals.summary(manifest.signature, first_run.summary.judge, first_run.summary.skipped_rows)
         manifest = results.finish(summary, manifest.with_environment(answers=answers))
     return Run(path, summary, manifest)
 

@@ -207,7 +207,7 @@ class Job:
     def _stop_early(self, stopping: Stopping, judging: Blocks) -> None:
         stopped = stopping.judge(judging)
         if self.plan.settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
-            self.plan = self.plan.after(stopping.positions, stopped, stopping.sampling.largest_draw)
+            self.plan = self.plan.stopped_after(stopping.positions, stopped, stopping.sampling.largest_draw)
         judging.progress = Silence()  # all questions are answered
 
     def _store_data(self, store: Store) -> bool:

@@ -74,5 +74,5 @@ class RunOptions(JudgeOptions, _Reusing, total=False):
     budget: str | None
 
 
-def named(options: Mapping[str, object]) -> dict[str, Any]:
+def drop_unset(options: Mapping[str, object]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}

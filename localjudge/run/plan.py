@@ -92,7 +92,7 @@ class Plan(NamedTuple):
     stopped: StoppedRun = StoppedRun()
     column_types: Mapping[str, Any] = MappingProxyType({})
 
-    def after(self, positions: Sequence[int], reason: str, largest_draw: int | None) -> "Plan":
+    def stopped_after(self, positions: Sequence[int], reason: str, largest_draw: int | None) -> "Plan":
         dataset, cluster_of = self.dataset.at(positions), self.cluster_of
         groups = cluster_of and {sample.id: cluster_of[sample.id] for sample in dataset.samples}
         is_whole = len(positions) == len(self.dataset.samples)

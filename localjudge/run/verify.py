@@ -142,13 +142,13 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
     with closing(progress):
         keys = stored_keys(run.directory / STORE)
         to_ask = _drawn(keys, sample, seed)
-        own = {metric.name: metric for metric in metrics}
-        computed = [own.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
+        by_name = {metric.name: metric for metric in metrics}
+        computed = [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
         settings = settings_of(run.manifest, **{"threads": None, **where})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
-        named = judge or (judge_of(run) if engine is None else "")
+        judge_name = judge or (judge_of(run) if engine is None else "")
         labels = check_labels(run)
-        with use_judge(named, engine, settings, progress) as opened:
+        with use_judge(judge_name, engine, settings, progress) as opened:
             for line in opened.announcement.splitlines():
                 progress.note(line)
             verification = _Replay(run, opened, computed, settings, progress, to_ask).verification(len(keys), labels)

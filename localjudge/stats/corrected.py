@@ -168,14 +168,14 @@ def _estimate(units: JudgedUnits) -> _Estimate:
 def _merged_strata(units: JudgedUnits) -> Indices:
     """Number the strata from 0, and merge any with too few labels into the next one, or the last into its neighbour."""
     labels = _sums(units.labelled.astype(np.float64), units.strata)
-    first = int(units.certain.any())
-    number, seen, new = first, 0.0, [0] * first
-    for count in labels[first:]:
+    first_stratum = int(units.certain.any())
+    number, seen, new = first_stratum, 0.0, [0] * first_stratum
+    for count in labels[first_stratum:]:
         if seen >= _FEWEST_OF_STRATUM:
             number, seen = number + 1, 0.0
         new.append(number)
         seen += count
-    if seen < _FEWEST_OF_STRATUM and number > first:
+    if seen < _FEWEST_OF_STRATUM and number > first_stratum:
         new = [min(stratum, number - 1) for stratum in new]
     return np.array(new, dtype=np.intp)[units.strata]
 

@@ -121,10 +121,10 @@ def paired_difference(
     `largest_draw` is the size of the largest cluster of all data if scores determined the sample size; the interval is
     then a confidence sequence. Raises ValueError for no samples, unequal lengths or values out of range.
     """
-    first, second = means.checked_values(before), means.checked_values(after)
-    if first.shape != second.shape:
-        raise ValueError(f"before has shape {first.shape} and after {second.shape}: they must pair up")
-    differences = second - first
+    old, new = means.checked_values(before), means.checked_values(after)
+    if old.shape != new.shape:
+        raise ValueError(f"before has shape {old.shape} and after {new.shape}: they must pair up")
+    differences = new - old
     differences[np.abs(differences) < _TIE] = 0.0
     improved, worsened, size = int((differences > 0).sum()), int((differences < 0).sum()), len(differences)
     mean, draws = means.exact_mean(differences), means.draws_of(differences, clusters, lowest=-1.0)

@@ -47,7 +47,7 @@ def test_an_object_in_place_of_a_text_is_refused_with_the_path_to_use() -> None:
     assert load([{"input": {"frage": "q"}}], mapping={"user_input": "input.frage"}).samples
 
 
-def test_infinity_in_a_file_is_no_text(tmp_path: Path) -> None:
+def test_infinity_in_a_file_is_not_a_text(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"question": NaN, "answer": Infinity}\n')
     with pytest.raises(DataError, match=r"problems: 1(?s:.*)answer: found Infinity"):
         load(tmp_path / "a.jsonl")

@@ -176,7 +176,7 @@ def at_bounds(**changed: float) -> ProbeFigures:
         ({"mass": 0.49}, "", ""),
     ],
 )
-def test_a_missed_bound_loses_its_use_and_all_higher_uses(
+def test_a_missed_limit_excludes_its_use_and_all_higher_uses(
     changed: dict[str, float], attribution: str, relevance: str
 ) -> None:
     """A bound itself passes. Order and minimal pairs are measured on statements only and do not limit relevance."""

@@ -88,7 +88,7 @@ def test_each_question_has_a_calibration_also_for_one_run() -> None:
         localjudge.calibrate([run], name="both")
     assert not calibration_file("both").exists()
     for runs in (run, [run]):
-        assert [found.question for found in localjudge.calibrate(runs)] == ["relevance_sentence", "attribution"]
+        assert [entry.question for entry in localjudge.calibrate(runs)] == ["relevance_sentence", "attribution"]
     [chosen] = localjudge.calibrate(run, metrics=["context_relevancy"])
     assert chosen.question == "relevance_sentence"
 
@@ -99,27 +99,27 @@ def test_judges_share_the_labels_of_all_runs_and_the_best_comes_first() -> None:
     label(poor, 40, metrics=["faithfulness"])
     tables = [measured(*runs) for runs in ((deaf, poor, good), (good, poor, deaf))]
     for table in tables:
-        assert [found.run for found in table] == [run.manifest.signature for run in (good, poor, deaf)]
-        assert {found.labels for found in table} == {table[0].labels}
+        assert [entry.run for entry in table] == [run.manifest.signature for run in (good, poor, deaf)]
+        assert {entry.labels for entry in table} == {table[0].labels}
         assert (table[0].labels.verdicts, table[0].labels.weighted) == (40, True)
-        assert len({calibration_file(found.name) for found in table if calibration_file(found.name).is_file()}) == 3
+        assert len({calibration_file(entry.name) for entry in table if calibration_file(entry.name).is_file()}) == 3
     for first, second in zip(*tables, strict=True):
         assert (first.figures, first.held_out, first.worth) == (second.figures, second.held_out, second.worth)
     rows = stored_labels(poor.directory)
-    for found, run in zip(tables[0], (good, poor, deaf), strict=True):
+    for entry, run in zip(tables[0], (good, poor, deaf), strict=True):
         corrected = labels_of(run, rows)
         assert corrected is not None
         mean = corrected.corrected["faithfulness"]
-        assert found.worth is not None
-        assert (found.worth.labels, found.worth.of) == (mean.worth_labels, mean.labels)
-    assert [found.guesses for found in tables[0]] == [False, False, True]
+        assert entry.worth is not None
+        assert (entry.worth.labels, entry.worth.of) == (mean.worth_labels, mean.labels)
+    assert [entry.guesses for entry in tables[0]] == [False, False, True]
 
 
 def test_drawn_labels_are_weighted_by_inverse_probability() -> None:
     """Bias at .5 is the weighted share of verdict 1 minus the weighted share of label 1."""
     sure = judged("run", 0.5, metrics=["faithfulness"])
     label(sure, 25)
-    [found] = measured(sure)
+    [entry] = measured(sure)
     rows = stored_labels(sure.directory)
     turns = max(row.turn or 0 for row in rows)
     weights = 1 / inclusion_probabilities(np.array([row.share or 0.0 for row in rows]), turns)
@@ -128,10 +128,10 @@ def test_drawn_labels_are_weighted_by_inverse_probability() -> None:
     ones = np.array([row.human == 1 for row in rows])
     assert len(set(weights.round(6).tolist())) > 5
     expected = (weights[decided].sum() - weights[ones].sum()) / weights.sum()
-    assert found.at_one_half["bias"].value == pytest.approx(expected)
+    assert entry.at_one_half["bias"].value == pytest.approx(expected)
 
 
-def test_labels_without_a_drawing_count_once_and_divided_votes_do_not() -> None:
+def test_labels_without_a_drawing_count_once_and_contradictory_labels_do_not_count() -> None:
     run = judged("run", 0.5, metrics=["faithfulness"])
     label(run, 30)
     nothing: dict[str, None] = dict.fromkeys(("draw", "frame", "share", "turn"))
@@ -140,20 +140,20 @@ def test_labels_without_a_drawing_count_once_and_divided_votes_do_not() -> None:
     divided = [row.model_copy(update={"labeller": "bob", "human": 1 - cast("int", row.human)}) for row in rows[:2]]
     unsure = [row.model_copy(update={"labeller": "bob", "human": "?"}) for row in rows[2:3]]
     append_labels(run.directory, [*rows, *divided, *unsure])
-    [found] = measured(run)
-    assert (found.labels.verdicts, found.labels.unlabelled, found.labels.weighted) == (28, 2, False)
-    assert "28 of 28 labels were not drawn from these statements, so each counts once" in found.remarks
-    assert found.worth is not None
-    assert found.worth.of == 50, "no corrected mean"
+    [entry] = measured(run)
+    assert (entry.labels.verdicts, entry.labels.unlabelled, entry.labels.weighted) == (28, 2, False)
+    assert "28 of 28 labels were not drawn from these statements, so each counts once" in entry.remarks
+    assert entry.worth is not None
+    assert entry.worth.of == 50, "no corrected mean"
 
 
-def test_a_statement_that_one_judge_failed_on_counts_for_none() -> None:
+def test_a_statement_on_which_one_judge_failed_is_excluded_for_all() -> None:
     whole, broken = judged("whole", 0.3), judged("broken", 0.5, script={"One 3.": "it does not fit"})
     label(whole, metrics=["faithfulness"])
-    for found in measured(whole, broken):
+    for entry in measured(whole, broken):
         # Two sentences of the sample that failed.
-        assert (found.labels.verdicts, found.labels.failed) == (58, 2)
-        assert "excluded: 2 labelled verdicts without a probability" in found.remarks
+        assert (entry.labels.verdicts, entry.labels.failed) == (58, 2)
+        assert "excluded: 2 labelled verdicts without a probability" in entry.remarks
 
 
 def test_a_constant_judge_has_a_row_without_figures() -> None:
@@ -179,10 +179,10 @@ def test_a_constant_judge_has_a_row_without_figures() -> None:
 def test_the_time_per_verdict_is_shown_and_does_not_change_the_calibration() -> None:
     run = judged("run", 0.2)
     label(run, metrics=["faithfulness"])
-    [found] = measured(run)
-    found, timed = (found.model_copy(update={"seconds_per_verdict": seconds}) for seconds in (None, 2.46))
-    assert timed.sha256 == found.sha256
-    rows = [table.rows for table in (calibrations_view([timed])[-1], calibrations_view([timed, found])[0])]
+    [entry] = measured(run)
+    entry, timed = (entry.model_copy(update={"seconds_per_verdict": seconds}) for seconds in (None, 2.46))
+    assert timed.sha256 == entry.sha256
+    rows = [table.rows for table in (calibrations_view([timed])[-1], calibrations_view([timed, entry])[0])]
     assert [[row[4] for row in of_table] for of_table in rows] == [["2.5"], ["2.5", "-"]]
 
 

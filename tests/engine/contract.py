@@ -2,7 +2,7 @@
 
     from tests.engine.contract import check_engine
 
-    def test_my_engine_keeps_the_contract():
+    def test_my_engine_meets_the_contract():
         assert check_engine(lambda: MyEngine("model")) == []
 
 Each rule yields its violations. Errors of the engine are not caught.

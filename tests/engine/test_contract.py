@@ -29,12 +29,12 @@ class Sound(ScriptedEngine):
 
 
 @pytest.mark.parametrize("make", [lambda: ScriptedEngine({}, default=0.5), Sound, lambda: Sound(1 << 30)])
-def test_a_scripted_engine_keeps_the_contract(make: Callable[[], ScriptedEngine]) -> None:
+def test_a_scripted_engine_meets_the_contract(make: Callable[[], ScriptedEngine]) -> None:
     assert check_engine(make) == []
 
 
 @pytest.mark.parametrize(("architecture", "template"), [("llama", TEMPLATE), ("llama", None), ("lfm2", None)])
-def test_llama_cpp_keeps_the_contract(make_model: ModelMaker, architecture: str, template: str | None) -> None:
+def test_llama_cpp_meets_the_contract(make_model: ModelMaker, architecture: str, template: str | None) -> None:
     """With a template of control tokens, without a template, and with uncuttable memory."""
     file = make_model(architecture, vocabulary="pieces", chat_template=template)
     assert check_engine(lambda: LlamaCppEngine(file, EngineSettings(threads=1, n_ctx=2048))) == []

@@ -96,9 +96,9 @@ def changed_by_batching(file: ModelFile) -> bool:
         alone = []
         for statement in statements:
             model.logits(context)
-            alone.append(model.logits(statement, kept=len(context)))
+            alone.append(model.logits(statement, cached=len(context)))
         model.logits(context)
-        together = model.together(statements, kept=len(context))
+        together = model.together(statements, cached=len(context))
     return not all(map(np.array_equal, alone, together))
 
 
@@ -113,19 +113,19 @@ def test_verdicts_do_not_depend_on_the_order(case: Case, seed: int | None) -> No
 
 
 @pytest.mark.parametrize(("chosen", "threads"), [([3], 1), ([2, 5, 17], 1), ([0, 23], 2), ([0, 1, 2, 16, 17], 4)])
-def test_verdicts_of_any_subset_with_any_number_of_threads(
+def test_verdicts_do_not_depend_on_the_subset_or_the_number_of_threads(
     case: Case, open_engine: Opener, chosen: list[int], threads: int
 ) -> None:
     case.check(chosen, open_engine(case.model, threads=threads))
 
 
-def test_verdicts_of_single_calls(case: Case) -> None:
+def test_verdicts_of_single_calls_equal_verdicts_of_one_call(case: Case) -> None:
     for long, short in zip(range(8), range(16, 24), strict=True):
         case.check([long])
         case.check([short])
 
 
-def test_verdicts_among_other_samples_and_metrics(case: Case, ask: Asker) -> None:
+def test_verdicts_do_not_depend_on_other_samples_and_metrics(case: Case, ask: Asker) -> None:
     _, requests, expected, engine = case
     others = [
         ask("Something else.", ["Another sample altogether. " * 40]),
@@ -137,7 +137,7 @@ def test_verdicts_among_other_samples_and_metrics(case: Case, ask: Asker) -> Non
     assert [*answers[1:4], *answers[5:7], answers[8]] == [*expected[:3], *expected[16:18], expected[3]]
 
 
-def test_verdicts_after_an_abandoned_call(case: Case) -> None:
+def test_verdicts_do_not_depend_on_an_abandoned_call(case: Case) -> None:
     answers = case.engine.answers(case.requests)
     next(answers)
     next(answers)
@@ -146,7 +146,7 @@ def test_verdicts_after_an_abandoned_call(case: Case) -> None:
 
 
 @pytest.mark.parametrize("place", ["evaluate", "logits_after", "checkpoint", "rewind"])
-def test_verdicts_after_an_interrupt(
+def test_verdicts_do_not_depend_on_an_interrupt(
     case: Case, open_engine: Opener, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """Ctrl-C right after an action of llama.cpp, before it is recorded."""

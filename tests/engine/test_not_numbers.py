@@ -93,7 +93,7 @@ def test_a_failed_request_does_not_change_other_answers(
     assert dict(engine.answers(good)) == expected
 
 
-def test_a_verdict_without_its_explanation_is_no_answer(spoilt: ModelFile, open_engine: Opener) -> None:
+def test_a_verdict_without_its_explanation_is_not_an_answer(spoilt: ModelFile, open_engine: Opener) -> None:
     engine = open_engine(spoilt, n_ctx=512)
     room = FIRST_BAD_POSITION - engine.length(short(""))
     [(_, verdict)] = engine.answers([short("y" * room)])

@@ -35,7 +35,7 @@ def test_the_walk_evaluates_every_distinct_node_once(tree: list[TokenPath], chan
 
 @settings(max_examples=50)
 @given(st.lists(paths, max_size=5))
-def test_no_order_is_cheaper(tree: list[TokenPath]) -> None:
+def test_no_other_order_evaluates_fewer_tokens(tree: list[TokenPath]) -> None:
     assert all(evaluated(order) >= distinct_tokens(tree) for order in permutations(tree))
 
 

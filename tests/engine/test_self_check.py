@@ -46,7 +46,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("architecture", [*CUT, *SAVED])
-def test_how_each_kind_of_memory_rewinds(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
+def test_each_kind_of_memory_is_rewound_exactly(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
     """Attention, also with a sliding window, is cut; recurrent layers restore a saved state."""
     engine = open_engine(make_model(architecture))
     assert engine.identity["self_check"] == "bit-identical"

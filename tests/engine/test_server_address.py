@@ -37,7 +37,7 @@ def test_malformed_addresses_are_refused(named: str) -> None:
 
 
 @pytest.mark.parametrize("named", ["ollama:qwen3:8b", "hf:org/repo:Q4_K_M", "model.gguf", "/http:/x", "httpd"])
-def test_names_of_models_are_no_addresses(named: str) -> None:
+def test_model_names_are_not_addresses(named: str) -> None:
     assert not names_a_server(named)
 
 

@@ -119,7 +119,7 @@ def test_text_without_a_marker_keeps_its_tokens(pair: Pair, data: st.DataObject)
         ),
     ],
 )
-def test_control_tokens_bare_words_and_lines_of_signs_are_no_markers(
+def test_control_tokens_bare_words_and_lines_of_signs_are_not_markers(
     open_vocabulary: OpenVocabulary, template: str
 ) -> None:
     """Users cannot forge text next to a control token, and any text may have a word or a line of signs."""

@@ -74,7 +74,7 @@ HUB_NAMES = ("org/repo:Q4_K_M", "org/repo:q4_k_m", "org/repo/m-Q4_K_M.gguf", "re
 )
 def test_a_model_is_found_by_each_of_its_names(user: Path, model: Path, stores: Path, name: str, source: str) -> None:
     downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q8_0.gguf", model)
-    match = places.named(name)
+    match = places.find(name)
     assert match is not None
     assert match.source == source
     assert match.path == stores or not source.startswith("hf:")
@@ -84,10 +84,10 @@ def test_a_model_of_ollama_without_a_tag_is_the_latest(user: Path, model: Path) 
     store = user / ".ollama" / "models"
     pulled(store, "registry.ollama.ai/library/qwen3/8b", model)
     with pytest.raises(ModelError, match="Ollama has no model called 'qwen3'") as caught:
-        places.named("ollama:qwen3")
+        places.find("ollama:qwen3")
     assert "ollama:qwen3:8b" in (caught.value.hint or "")
     pulled(store, "registry.ollama.ai/library/qwen3/latest", model)
-    latest = places.named("ollama:qwen3")
+    latest = places.find("ollama:qwen3")
     assert latest is not None
     assert latest.source == "ollama:qwen3:latest"
 
@@ -96,14 +96,14 @@ def test_an_ambiguous_model_name_is_refused_with_the_candidates(user: Path, mode
     for quantisation in ("Q4_K_M", "Q8_0"):
         downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", f"m-{quantisation}.gguf", model)
     with pytest.raises(ModelError, match="hf:org/repo matches 2 models") as caught:
-        places.named("hf:org/repo")
+        places.find("hf:org/repo")
     assert caught.value.hint == "name one of them: hf:org/repo:Q4_K_M, hf:org/repo:Q8_0"
 
 
 def test_a_skipped_model_is_refused_with_the_reason(user: Path, model: Path) -> None:
     pulled(user / ".ollama" / "models", "registry.ollama.ai/library/short/latest", model, size=1)
     with pytest.raises(ModelError, match=r"ollama:short cannot be used: .* 1 according to its manifest"):
-        places.named("ollama:short")
+        places.find("ollama:short")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_name_without_its_program_gets_a_hint(user: Path, model: Path, name: s
     gguf(user / ".lmstudio" / "models" / "p" / "m" / "same.gguf")
     downloaded(user / ".cache" / "huggingface" / "hub", "org/other", "same.gguf", model)
     for other in (name, "model.gguf", "C:/model.gguf", "", ":", "ollama", "other:model"):
-        assert places.named(other) is None
+        assert places.find(other) is None
     with pytest.raises(ModelError, match="no judge is called") as caught:
         model_registry.find(name)
     assert caught.value.hint == f"did you mean {' or '.join(f'judge={source!r}' for source in meant)}?"
@@ -172,7 +172,7 @@ def test_package_models_are_listed_from_the_record(user: Path, site: Path) -> No
     for name in ("", "a package", "../x", "no-such-package"):
         assert places.file_in_package(name, "x.gguf") is None
     assert models(places.models_of("package"))["package:weights-package:Q4_1"] == site / FILE
-    named = places.named("package:weights-package")
+    named = places.find("package:weights-package")
     assert named is not None
     assert named.path == site / FILE
 

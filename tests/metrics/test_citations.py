@@ -43,14 +43,14 @@ def test_each_citation_belongs_to_one_verbatim_sentence(text: str) -> None:
         ("[passage 3]", (Citation("3", 2),)),
     ],
 )
-def test_a_mark_and_what_it_cites(mark: str, citations: tuple[Citation, ...]) -> None:
+def test_citation_marks_name_their_contexts(mark: str, citations: tuple[Citation, ...]) -> None:
     assert [cited.citations for cited in marks(f"So {mark}.", CONTEXTS)] == [citations]
 
 
 @pytest.mark.parametrize(
     "text", ["[3-1]", "[1-999]", "[c]", "[1.5]", "[10%]", "[2019-05]", "[a 1]", "[1\n]", f"[{'1,' * 200}1]"]
 )
-def test_texts_that_are_not_citation_marks(text: str) -> None:
+def test_other_brackets_are_not_citation_marks(text: str) -> None:
     """A descending or open range, a word without a digit, a number that is no rank, a line break.
 
     A word with a digit is a citation only if contexts have ids.

@@ -238,7 +238,7 @@ def test_a_shard_changed_by_hand_is_refused(folder: Path, tmp_path: Path, statem
         merge([*shards_in(folder)[:2], tmp_path / "3-of-3"], out=tmp_path / "merged")
 
 
-def test_a_directory_of_something_else_is_left_alone(folder: Path, tmp_path: Path) -> None:
+def test_a_merge_changes_no_directory_of_another_run(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is one of the shards"):
         merge(shards_in(folder), out=folder / "2-of-3")
     other = judged(rows(5), tmp_path / "other")

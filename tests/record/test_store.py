@@ -115,7 +115,7 @@ def test_a_store_is_not_created_through_a_broken_link(path: Path) -> None:
     assert not (path.parent / "elsewhere").exists()
 
 
-def test_many_answers_are_found_again(store: Store) -> None:
+def test_many_stored_answers_are_read_back(store: Store) -> None:
     requests = {request.key: request for request in (keyed(f"Statement {number}.") for number in range(1201))}
     for _ in range(2):
         store.add_requests(requests, [])

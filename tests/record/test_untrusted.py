@@ -90,7 +90,7 @@ def time_limit() -> Iterator[None]:
     signal.alarm(0)
 
 
-def test_an_intact_directory_is_read_by_all(directory: Path) -> None:
+def test_every_command_reads_an_intact_directory(directory: Path) -> None:
     assert refusals(directory) == {}
 
 

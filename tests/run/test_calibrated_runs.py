@@ -50,10 +50,10 @@ def calibrated(run: Run, name: str) -> Calibration:
 
 
 def labels_of(run: Run) -> dict[str, set[object]]:
-    found: dict[str, set[object]] = {}
+    labels: dict[str, set[object]] = {}
     for row in run.iter_verdicts():
-        found.setdefault(row.metric, set()).add((row.p_yes, row.label))
-    return found
+        labels.setdefault(row.metric, set()).add((row.p_yes, row.label))
+    return labels
 
 
 def test_the_threshold_decides_the_metrics_that_ask_its_question(calibration: Calibration) -> None:
@@ -108,9 +108,9 @@ def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Calibrat
 
 def test_calibration_of_a_reworded_criterion_does_not_apply(calibration: Calibration) -> None:
     first, second = (localjudge.Criterion(name="kind", question=f"Is it {word}?", of="sentence") for word in ("a", "b"))
-    found = calibrated(judged("labelled kind", [first]), "kind")
-    assert found.question == "kind"
-    assert judged("same", [first], calibration="kind").summary.thresholds == {"kind": found.threshold}
+    calibration_of_first = calibrated(judged("labelled kind", [first]), "kind")
+    assert calibration_of_first.question == "kind"
+    assert judged("same", [first], calibration="kind").summary.thresholds == {"kind": calibration_of_first.threshold}
     with pytest.raises(InputError, match=r"another judge:\n  metrics\.kind\.criterion_sha256: "):
         judged("other", [second], calibration="kind")
 
@@ -144,10 +144,10 @@ def test_a_calibration_edited_by_hand_is_detected(calibration: Calibration, old:
 
 
 @given(st.lists(st.recursive(st.none() | st.floats() | st.text(max_size=3), st.lists, max_leaves=3)))
-def test_any_stored_calibration_is_at_most_an_error(kept: object) -> None:
+def test_any_stored_calibration_is_at_most_an_error(stored: object) -> None:
     """No file named by it is read."""
-    settings = {"max_failed": 0, "calibration": kept}
-    if kept == []:
+    settings = {"max_failed": 0, "calibration": stored}
+    if stored == []:
         assert validated(KeptSettings, settings, "").calibration == ()
         return
     with pytest.raises(RunDirectoryError):

@@ -44,17 +44,17 @@ def manifest_of(directory: Path) -> Any:
 
 def test_a_criterion_is_a_metric_like_any_other(tmp_path: Path) -> None:
     """refuses: a 1 - it does not, b 0. kind: (.4 -> 0, .9 -> 1) = 1/2, and 1. tone: .2 is level 1 + 4 x .2 = 1.8."""
-    found = run(tmp_path / "run", "refuses", KIND, TONE)
-    assert {name: (one.mean, one.undefined) for name, one in found.summary.metrics.items()} == {
+    judged = run(tmp_path / "run", "refuses", KIND, TONE)
+    assert {name: (one.mean, one.undefined) for name, one in judged.summary.metrics.items()} == {
         "kind": (0.75, 1),
         "refuses": (0.5, 1),
         "tone": (pytest.approx(0.55), 1),
     }
-    scores = {(row.sample_id, row.metric): row for row in found.scores}
+    scores = {(row.sample_id, row.metric): row for row in judged.scores}
     assert scores["a", "tone"].detail == "expected level 1.80 of 1 to 5"
     assert scores["c", "refuses"].detail == "response is null"
-    assert found["refuses"].ci95 is not None
-    assert check(found, gates=["refuses>=0.9"]).decisions[0].outcome == "undecided"
+    assert judged["refuses"].ci95 is not None
+    assert check(judged, gates=["refuses>=0.9"]).decisions[0].outcome == "undecided"
 
 
 def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def engine() -> ScriptedEngine:
     return ScriptedEngine({f"One {n:03}.": (n % 10) / 10 for n in range(200)}, default=0.75)
 
 
-def test_it_stops_after_30_seconds_and_the_run_asks_only_the_rest(tmp_path: Path) -> None:
+def test_a_dry_run_stops_after_30_seconds_and_the_run_asks_only_the_rest(tmp_path: Path) -> None:
     """2 + 4 + 3 + ... = 27 s after 9 answers, 29 s after 10, 33 s after 11. 80 - 11 = 69 remain."""
     whole = run(tmp_path / "whole", engine())
     dry, later = engine(), engine()
@@ -68,7 +68,7 @@ def test_it_stops_after_30_seconds_and_the_run_asks_only_the_rest(tmp_path: Path
     assert verify_run(resumed, engine=engine())
 
 
-def test_it_stops_after_64_answers_of_a_fast_judge(tmp_path: Path) -> None:
+def test_a_dry_run_stops_after_64_answers_of_a_fast_judge(tmp_path: Path) -> None:
     planned = plan(rows(40), METRICS, checked({}))
     assert estimate_plan(planned, out=tmp_path, engine=engine()).measured.answers == 64  # type: ignore[union-attr]
 
@@ -108,7 +108,7 @@ def test_the_estimate_has_an_interval(tmp_path: Path) -> None:
     assert f"11 answers in {tmp_path}, which the run uses" in printed
 
 
-def test_one_answer_has_no_interval(tmp_path: Path) -> None:
+def test_an_estimate_from_one_answer_has_no_interval(tmp_path: Path) -> None:
     one = estimated(tmp_path, engine(), count=1)
     assert one.seconds_ci95 is not None
     single = [{"id": "a", "retrieved_contexts": ["Text."], "reference": "One."}]
@@ -132,7 +132,7 @@ def other_files(out: Path) -> None:
     ("occupy", "problem"), [(other_run, "belongs to another run"), (other_files, "is not empty and contains no run")]
 )
 @pytest.mark.parametrize("made", [estimated, run])
-def test_a_directory_of_something_else_is_refused(
+def test_a_dry_run_refuses_an_occupied_directory(
     tmp_path: Path, occupy: Callable[[Path], None], problem: str, made: Callable[..., object]
 ) -> None:
     occupy(tmp_path / "run")
@@ -153,7 +153,7 @@ def test_a_finished_run_has_nothing_to_measure(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options", [{"until": "context_recall>=0.2"}, {"width": 0.4}, {"until": "context_recall>=0.7"}]
 )
-def test_the_first_samples_of_a_run_that_stops_early_are_kept(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_a_run_that_stops_early_uses_the_answers_of_its_dry_run(tmp_path: Path, options: dict[str, Any]) -> None:
     """The dry run judges in the same random order, no more samples than the run."""
     plain = run(tmp_path / "plain", engine(), **options)
     dry, later = engine(), engine()
@@ -169,7 +169,7 @@ def test_the_first_samples_of_a_run_that_stops_early_are_kept(tmp_path: Path, op
         assert [need.samples for need in estimate.until] == [plain.summary.samples]
 
 
-def test_a_stop_by_time_keeps_samples_in_random_order(tmp_path: Path) -> None:
+def test_a_dry_run_for_a_time_budget_uses_the_random_order(tmp_path: Path) -> None:
     estimate = estimated(tmp_path, engine(), budget="1h")
     [need] = estimate.until
     assert need.samples == 40

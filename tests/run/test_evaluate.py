@@ -65,10 +65,10 @@ class Computed:
 def test_a_metric_that_asks_again_gets_a_second_round() -> None:
     """The other sample shares the first round and ends there."""
     ask = Recorder()
-    (found,) = evaluate_samples([sample()], [TwoRounds()], sentences, ask)
+    (evaluated,) = evaluate_samples([sample()], [TwoRounds()], sentences, ask)
     assert [[asked.task.unit.span.text for asked in tasks] for tasks in ask.rounds] == [["First"], ["Second"]]
     assert [asked.position for tasks in ask.rounds for asked in tasks] == [0, 1]
-    assert len(found.units) == 2
+    assert len(evaluated.units) == 2
 
 
 def test_one_unit_without_an_answer_fails_its_sample_for_that_metric_only() -> None:
@@ -98,5 +98,5 @@ def test_a_sample_error_fails_only_its_sample() -> None:
 )
 def test_a_null_in_a_needed_field_is_undefined(fields: dict[str, object], reason: str) -> None:
     ask = Recorder()
-    (found,) = evaluate_samples([sample("a", **fields)], [ContextRecall()], sentences, ask)
-    assert (found.outcome, ask.rounds) == (Undefined(reason=reason), [])
+    (evaluated,) = evaluate_samples([sample("a", **fields)], [ContextRecall()], sentences, ask)
+    assert (evaluated.outcome, ask.rounds) == (Undefined(reason=reason), [])

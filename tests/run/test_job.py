@@ -37,21 +37,21 @@ def written(directory: Path) -> dict[str, bytes]:
 
 def test_scores_of_a_small_run(tmp_path: Path) -> None:
     """a: 1/2 (0.9 and 0.2); b: 2/2; c: no context, 0/1; d: no reference, undefined. Mean (0.5 + 1 + 0) / 3."""
-    found = run(tmp_path)
-    assert [(row.sample_id, row.score, row.detail) for row in found.scores] == [
+    finished = run(tmp_path)
+    assert [(row.sample_id, row.score, row.detail) for row in finished.scores] == [
         ("a", 0.5, None),
         ("b", 1.0, None),
         ("c", 0.0, "no context text"),
         ("d", None, "reference is null"),
     ]
-    summary = found.summary.metrics["context_recall"]
+    summary = finished.summary.metrics["context_recall"]
     assert (summary.mean, summary.scored, summary.undefined, summary.failed) == (0.5, 3, 1, 0)
 
 
 def test_verdict_offsets_slice_the_given_text(tmp_path: Path) -> None:
-    found = run(tmp_path)
+    finished = run(tmp_path)
     references = {row["id"]: row["ground_truth"] for row in ROWS}
-    for verdict in found.verdicts:
+    for verdict in finished.verdicts:
         assert references[verdict.sample_id][verdict.start : verdict.end] == verdict.text
 
 
@@ -122,8 +122,8 @@ def test_invalid_settings_are_refused_before_judging(tmp_path: Path, options: di
 def test_skipped_rows_are_counted_and_named(tmp_path: Path) -> None:
     stream = io.StringIO()
     rows = [*ROWS, {"id": 5, "question": ["no"], "ground_truth": 7}]
-    found = run(tmp_path, rows, skip_bad_rows=True, progress=Lines(stream))
-    assert (found.summary.samples, found.summary.skipped_rows) == (4, 1)
+    finished = run(tmp_path, rows, skip_bad_rows=True, progress=Lines(stream))
+    assert (finished.summary.samples, finished.summary.skipped_rows) == (4, 1)
     assert "1 row skipped" in stream.getvalue()
 
 

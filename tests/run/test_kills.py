@@ -170,9 +170,9 @@ def finish(*arguments: str) -> str:
 
 
 def paused(*arguments: str, out: Path, after: int) -> subprocess.Popen[str]:
-    before = answers(out)
+    answered = answers(out)
     process = started("-c", PAUSED_COMMAND, str(after), *arguments)
-    while answers(out) < before + after and process.poll() is None:
+    while answers(out) < answered + after and process.poll() is None:
         time.sleep(0.02)
     return process
 
@@ -191,9 +191,9 @@ def judged(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
 @pytest.fixture
 def in_the_background() -> Iterator[None]:
     """Child processes inherit that SIGINT is ignored, as in background jobs of a shell."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     yield
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.mark.usefixtures("in_the_background")

@@ -72,7 +72,7 @@ def test_a_part_is_announced_as_a_part(
     assert judge(tmp_path / "run", limit=99).part is None
 
 
-def test_the_shards_of_known_ids() -> None:
+def test_the_shard_of_an_id_never_changes() -> None:
     """Sha256 of "shard|" and the id, as one number, modulo the count: the content of a shard never changes."""
     for sample_id in ("a", "b", "ä", "danube"):
         expected = int(hashlib.sha256(f"shard|{sample_id}".encode()).hexdigest(), 16) % 7 + 1
@@ -92,7 +92,7 @@ def test_added_and_removed_rows_do_not_move_others_between_shards(tmp_path: Path
     assert set(after) == set(shards[1]) - {"3", "4"}
 
 
-def test_a_shard_of_a_part(tmp_path: Path) -> None:
+def test_a_shard_divides_the_selected_samples(tmp_path: Path) -> None:
     """The part is selected first: the shards of the first eight samples contain exactly these."""
     runs = [judge(tmp_path / str(number), shard=f"{number}/2", limit=8) for number in (1, 2)]
     assert sorted(ids(runs[0]) + ids(runs[1]), key=int) == [str(number) for number in range(8)]

@@ -54,14 +54,14 @@ def run(out: Path, engine: ScriptedEngine, metrics: list[str], **options: Any) -
 
 def test_a_run_uses_the_profile_made_for_its_model(tmp_path: Path) -> None:
     engine = MiniCheck({"It opened in 1889.": 0.9})
-    found = run(tmp_path / "run", engine, ["faithfulness"])
+    judged = run(tmp_path / "run", engine, ["faithfulness"])
     asked = "".join(piece.text for node in engine.asked[0].path for piece in node)
     assert asked.startswith("<|im_start|>system\nDetermine whether the provided claim")
     assert asked.endswith("\nClaim: It opened in 1889.<|im_end|>\n<|im_start|>assistant\n")
-    assert found.manifest.judge.judge.profile == "minicheck"
-    assert found.manifest.judge.judge.profile_sha256 == prompts.load_profile("minicheck").sha256
-    assert found.scores[0].score == 1.0
-    assert verify(found, engine=MiniCheck({"It opened in 1889.": 0.9})).result == "bit-identical"
+    assert judged.manifest.judge.judge.profile == "minicheck"
+    assert judged.manifest.judge.judge.profile_sha256 == prompts.load_profile("minicheck").sha256
+    assert judged.scores[0].score == 1.0
+    assert verify(judged, engine=MiniCheck({"It opened in 1889.": 0.9})).result == "bit-identical"
 
 
 @pytest.mark.parametrize("metric", ["context_relevancy", "context_precision", "refusal", "answer_relevancy"])
@@ -77,16 +77,16 @@ def test_a_run_stores_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     shutil.copytree(BUNDLED / "instruct", tmp_path / "house")
     monkeypatch.chdir(tmp_path)
     script = {"It opened in 1889.": 0.9}
-    found = run(tmp_path / "run", ScriptedEngine(script), ["faithfulness"], profile="house")
-    assert found.manifest.judge.judge.profile == "house"
+    judged = run(tmp_path / "run", ScriptedEngine(script), ["faithfulness"], profile="house")
+    assert judged.manifest.judge.judge.profile == "house"
     shutil.rmtree("house")
     monkeypatch.chdir("/")
-    assert verify(found, engine=ScriptedEngine(script)).result == "bit-identical"
-    settings = found.manifest.environment.settings
+    assert verify(judged, engine=ScriptedEngine(script)).result == "bit-identical"
+    settings = judged.manifest.environment.settings
     words = settings.as_json["profile"]
     words["files"]["attribution.toml"] += "# another\n"
-    manifest = found.manifest.with_environment(settings=settings.changed(profile=words))
-    again = verify(replace(found, manifest=manifest), engine=ScriptedEngine(script))
+    manifest = judged.manifest.with_environment(settings=settings.changed(profile=words))
+    again = verify(replace(judged, manifest=manifest), engine=ScriptedEngine(script))
     assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
 
 
@@ -95,12 +95,12 @@ def test_a_run_with_a_setting_of_earlier_versions_is_read_but_not_judged_again(
     tmp_path: Path, setting: dict[str, Any]
 ) -> None:
     engine = ScriptedEngine({}, default=0.9)
-    found = run(tmp_path / "run", engine, ["faithfulness"])
-    environment = found.manifest.environment
-    with closing(RunDirectory(found.directory)) as directory:
+    judged = run(tmp_path / "run", engine, ["faithfulness"])
+    environment = judged.manifest.environment
+    with closing(RunDirectory(judged.directory)) as directory:
         settings = environment.settings.changed(**setting)
-        write_manifest(directory, found.manifest.with_environment(settings=settings))
-    earlier = Run.open(found.directory)
+        write_manifest(directory, judged.manifest.with_environment(settings=settings))
+    earlier = Run.open(judged.directory)
     assert earlier["faithfulness"].mean == 1.0
     for repeat in (earlier.verify, partial(earlier.rescore, out=tmp_path / "again")):
         with pytest.raises(RunDirectoryError, match="which this version does not support"):

@@ -140,7 +140,7 @@ def test_resuming_after_any_partial_rows_gives_identical_files(
         assert (stopped.parent / "of another").read_bytes() == before
 
 
-def test_resuming_with_reordered_data_writes_that_order(stopped: Path, tmp_path: Path) -> None:
+def test_resuming_with_reordered_data_writes_the_new_order(stopped: Path, tmp_path: Path) -> None:
     """The same samples are the same run in any order; rows follow the order of the last start."""
     shuffled = rows()
     random.Random(4).shuffle(shuffled)

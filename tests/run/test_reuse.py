@@ -48,7 +48,7 @@ def answers(run: Run) -> Any:
 
 
 @pytest.fixture
-def first(tmp_path: Path) -> Run:
+def original(tmp_path: Path) -> Run:
     """Six answers, one of them an error."""
     return judged(tmp_path / "first", engine())
 
@@ -66,34 +66,34 @@ def first(tmp_path: Path) -> Run:
     ids=["threshold", "mass", "metric", "row", "order", "fewer"],
 )
 def test_reuse_asks_only_new_questions_and_gives_identical_files(
-    tmp_path: Path, first: Run, options: dict[str, Any], asked: int
+    tmp_path: Path, original: Run, options: dict[str, Any], asked: int
 ) -> None:
     """The error is asked again, for `Two 2.` of the third sample; two rows have no such question."""
     errors = 0 if len(options.get("data", rows())) == 2 else 1
     using = engine()
-    reusing = judged(tmp_path / "reusing", using, reuse=first.directory, **options)
+    reusing = judged(tmp_path / "reusing", using, reuse=original.directory, **options)
     alone = judged(tmp_path / "alone", engine(), **options)
     assert len(using.asked) == asked + errors
     assert results(reusing) == results(alone)
     assert reusing.summary.signature == alone.summary.signature
     reused = 4 if errors == 0 else 5
-    assert answers(reusing) == {"asked": asked + errors, "reused": {str(first.directory): reused}}
+    assert answers(reusing) == {"asked": asked + errors, "reused": {str(original.directory): reused}}
     assert answers(alone)["reused"] == {}
 
 
-def test_a_run_with_reused_answers_is_self_contained(tmp_path: Path, first: Run) -> None:
+def test_a_run_with_reused_answers_is_self_contained(tmp_path: Path, original: Run) -> None:
     """Its store has the reused answers and their origin; `verify` asks all of them."""
-    second = judged(tmp_path / "second", engine(), threshold=0.3, reuse=[str(first.directory)])
-    shutil.rmtree(first.directory)
+    second = judged(tmp_path / "second", engine(), threshold=0.3, reuse=[str(original.directory)])
+    shutil.rmtree(original.directory)
     using = engine()
     found = verify(second, engine=using)
     assert (found.result, len(using.asked)) == ("bit-identical", 6)
     with closing(sqlite3.connect(second.directory / "run.sqlite")) as store:
         sources = store.execute("SELECT source, count(*) FROM answer JOIN reused USING (request) GROUP BY 1").fetchall()
-    assert sources == [(str(first.directory), 5)]
+    assert sources == [(str(original.directory), 5)]
 
 
-def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, first: Run) -> None:
+def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, original: Run) -> None:
     """Stopped after five copied answers and resumed without --reuse, the run still lists them as reused."""
 
     def stop(_request: Any) -> Any:
@@ -102,9 +102,9 @@ def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, first: R
     stopping: Any = engine()
     stopping._answer = stop
     with pytest.raises(KeyboardInterrupt):
-        judged(tmp_path / "second", stopping, threshold=0.3, reuse=first.directory)
+        judged(tmp_path / "second", stopping, threshold=0.3, reuse=original.directory)
     second = judged(tmp_path / "second", engine(), threshold=0.3)
-    assert answers(second) == {"asked": 1, "reused": {str(first.directory): 5}}
+    assert answers(second) == {"asked": 1, "reused": {str(original.directory): 5}}
 
 
 @pytest.mark.parametrize(
@@ -117,15 +117,15 @@ def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, first: R
     ],
 )
 def test_answers_of_another_judge_are_refused(
-    tmp_path: Path, first: Run, name: str, old: str, new: str, problem: str
+    tmp_path: Path, original: Run, name: str, old: str, new: str, problem: str
 ) -> None:
     """Everything that affects an answer must be equal, even if no key covers it. No file is written."""
-    file = first.directory / "manifest.json"
+    file = original.directory / "manifest.json"
     text = file.read_text(encoding="utf-8")
     assert old in text
     file.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(InputError, match=problem):
-        judged(tmp_path / "second", engine(), reuse=tmp_path if name == "none" else first.directory)
+        judged(tmp_path / "second", engine(), reuse=tmp_path if name == "none" else original.directory)
     assert not (tmp_path / "second").exists()
 
 
@@ -136,23 +136,23 @@ def test_answers_of_another_judge_are_refused(
         ("UPDATE answer SET legal_mass = 9e999", "finite number"),
     ],
 )
-def test_an_untrusted_store_is_checked_before_reuse(tmp_path: Path, first: Run, statement: str, said: str) -> None:
-    with closing(sqlite3.connect(first.directory / "run.sqlite")) as store:
+def test_an_untrusted_store_is_checked_before_reuse(tmp_path: Path, original: Run, statement: str, said: str) -> None:
+    with closing(sqlite3.connect(original.directory / "run.sqlite")) as store:
         store.executescript(statement)
     with pytest.raises(RunDirectoryError, match=said):
-        judged(tmp_path / "second", engine(), reuse=first.directory)
+        judged(tmp_path / "second", engine(), reuse=original.directory)
 
 
 def test_rescoring_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> None:
     data = [{**row, "topic": "x" if row["id"] == "0" else "y"} for row in rows()] + [{"id": 5, "reference": 7}]
     options = {"cluster_by": "topic", "skip_bad_rows": True, "max_failed": 2, "min_legal_mass": 0.2}
-    first = judged(tmp_path / "first", engine({}), data, **options)
-    again = Run.open(first.directory).rescore(out=tmp_path / "again", engine=engine({}))
-    assert results(again) == results(first)
+    original = judged(tmp_path / "first", engine({}), data, **options)
+    again = Run.open(original.directory).rescore(out=tmp_path / "again", engine=engine({}))
+    assert results(again) == results(original)
     assert again.summary.metrics["context_recall"].clusters == 2
     assert (again.summary.skipped_rows, again.max_failed) == (1, 2)
-    settings = [run.manifest.environment.settings.as_json for run in (first, again)]
-    assert settings[1] == {**settings[0], "reuse": [str(first.directory)]}
+    settings = [run.manifest.environment.settings.as_json for run in (original, again)]
+    assert settings[1] == {**settings[0], "reuse": [str(original.directory)]}
 
 
 def test_reuse_accepts_runs_and_directories(tmp_path: Path) -> None:

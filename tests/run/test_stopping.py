@@ -163,7 +163,7 @@ def killed(out: Path, options: str) -> None:
 
 
 @pytest.mark.engine
-def test_a_killed_stopping_run_resumes_with_identical_files(stopped: Run, tmp_path: Path) -> None:
+def test_a_killed_early_stopping_run_resumes_with_identical_files(stopped: Run, tmp_path: Path) -> None:
     killed(tmp_path / "run", "{'until': GATE}")
     rest = engine()
     run = judge(tmp_path / "run", rest, until=GATE)
@@ -447,5 +447,5 @@ def test_a_dry_run_estimates_the_samples_for_a_decision(stopped: Run, tmp_path: 
     assert needed.seconds == pytest.approx(harder.seconds * needed.samples / 120)
 
 
-def test_time_budget_syntax() -> None:
+def test_time_budgets_are_read_in_seconds_minutes_and_hours() -> None:
     assert [seconds_of(time) for time in ("90s", "1.5m", "2h")] == [90, 90, 7_200]

@@ -72,25 +72,25 @@ def files(run: Run) -> dict[str, bytes]:
 
 def test_the_same_judge_gives_the_same_bits(run: Run) -> None:
     """5 of 6 verdicts were asked; "Four." has no context."""
-    found = verify(run, engine=same())
-    assert (found.result, found.stored_requests, found.asked_again, found.identical) == ("bit-identical", 5, 5, 5)
-    assert (found.verdicts, found.verdicts_moved, found.largest_move, found.rows) == (5, 0, 0.0, ())
-    assert (found.judge_changes, found.data_changes, found.files, found.altered_requests) == ((), (), {}, 0)
+    check = verify(run, engine=same())
+    assert (check.result, check.stored_requests, check.asked_again, check.identical) == ("bit-identical", 5, 5, 5)
+    assert (check.verdicts, check.verdicts_moved, check.largest_move, check.rows) == (5, 0, 0.0, ())
+    assert (check.judge_changes, check.data_changes, check.files, check.altered_requests) == ((), (), {}, 0)
 
 
 def test_small_probability_changes_keep_the_verdicts(run: Run) -> None:
     """0.9 -> 0.8 and 0.3 -> 0.31, without crossing 0.5."""
-    found = verify(run, engine=moved({"One.": 0.8, "Two.": 0.31}))
-    assert (found.result, found.identical, found.verdicts_moved) == ("same verdicts", 3, 0)
-    assert [(row.p_before, row.p_after) for row in found.rows] == [(0.9, 0.8), (0.3, 0.31)]
-    assert found.largest_move == pytest.approx(0.1)
+    check = verify(run, engine=moved({"One.": 0.8, "Two.": 0.31}))
+    assert (check.result, check.identical, check.verdicts_moved) == ("same verdicts", 3, 0)
+    assert [(row.p_before, row.p_after) for row in check.rows] == [(0.9, 0.8), (0.3, 0.31)]
+    assert check.largest_move == pytest.approx(0.1)
 
 
 def test_a_flipped_verdict_is_listed_first(run: Run) -> None:
     """0.6 -> 0.4 crosses the threshold; 0.9 -> 0.6 is larger and does not."""
-    found = verify(run, engine=moved({"One.": 0.6, "Three.": 0.4}))
-    assert (found.result, found.verdicts_moved) == ("different", 1)
-    assert [(row.text, row.before, row.after) for row in found.rows] == [("Three.", 1, 0), ("One.", 1, 1)]
+    check = verify(run, engine=moved({"One.": 0.6, "Three.": 0.4}))
+    assert (check.result, check.verdicts_moved) == ("different", 1)
+    assert [(row.text, row.before, row.after) for row in check.rows] == [("Three.", 1, 0), ("One.", 1, 1)]
 
 
 def test_a_unit_judged_in_windows_moves_only_if_its_best_window_does(scripted_run: ScriptedRun, tmp_path: Path) -> None:
@@ -106,9 +106,9 @@ def test_a_unit_judged_in_windows_moves_only_if_its_best_window_does(scripted_ru
         return answer.model_copy(update={"p_yes": 0.7}) if answer.p_yes == 0.2 else answer
 
     again._answer = answer
-    found = verify(run, engine=again)
-    assert (found.result, found.asked_again, found.identical) == ("same verdicts", 2, 1)
-    assert [(row.p_before, row.p_after, row.moved) for row in found.rows] == [(0.8, 0.8, False)]
+    check = verify(run, engine=again)
+    assert (check.result, check.asked_again, check.identical) == ("same verdicts", 2, 1)
+    assert [(row.p_before, row.p_after, row.moved) for row in check.rows] == [(0.8, 0.8, False)]
 
 
 def _windows(request: VerdictRequest) -> float:
@@ -137,18 +137,18 @@ def test_verify_changes_no_run_file_and_stores_its_result(run: Run) -> None:
 def test_a_verification_is_readable_until_the_run_changes(run: Run) -> None:
     assert last_verification(run.directory) is None
     verify(run, engine=same(), sample=2)
-    first = last_verification(run.directory)
-    assert first is not None
-    assert (first.result, first.asked_again, first.stored, first.is_of(run.directory)) == ("bit-identical", 2, 5, True)
-    assert datetime.fromisoformat(first.when).tzinfo == UTC
+    drawn = last_verification(run.directory)
+    assert drawn is not None
+    assert (drawn.result, drawn.asked_again, drawn.stored, drawn.is_of(run.directory)) == ("bit-identical", 2, 5, True)
+    assert datetime.fromisoformat(drawn.when).tzinfo == UTC
     assert (run.directory / "verification.json").stat().st_mode & 0o777 == 0o600
     verify(run, engine=moved({"One.": 0.1}))
-    second = last_verification(run.directory)
-    assert second is not None
-    assert (second.result, second.asked_again) == ("different", 5)
+    whole = last_verification(run.directory)
+    assert whole is not None
+    assert (whole.result, whole.asked_again) == ("different", 5)
     manifest = run.directory / "manifest.json"
     manifest.write_text(f"{manifest.read_text()}\n")
-    assert not second.is_of(run.directory)
+    assert not whole.is_of(run.directory)
 
 
 def test_a_read_only_run_can_be_verified(run: Run) -> None:
@@ -165,11 +165,11 @@ def test_an_invalid_verification_file_is_refused(run: Run) -> None:
 
 
 def test_the_ingredient_that_changed_is_named(run: Run) -> None:
-    found = verify(run, engine=same(n_ctx=4096))
-    assert [(change.ingredient, change.before, change.after) for change in found.judge_changes] == [
+    check = verify(run, engine=same(n_ctx=4096))
+    assert [(change.ingredient, change.before, change.after) for change in check.judge_changes] == [
         ("engine.n_ctx", None, 4096)
     ]
-    assert (found.result, found.other_machine) == ("bit-identical", False)
+    assert (check.result, check.other_machine) == ("bit-identical", False)
 
 
 def _edit(path: Path, old: str, new: str) -> None:
@@ -193,8 +193,8 @@ def _edit(path: Path, old: str, new: str) -> None:
 )
 def test_an_edited_value_is_named(run: Run, name: str, old: str, new: str, place: str) -> None:
     _edit(run.directory / name, old, new)
-    found = verify(Run.open(run.directory, check=False), engine=same())
-    assert (found.result, found.files, found.identical) == ("different", {name: tuple(place.split(", "))}, 5)
+    check = verify(Run.open(run.directory, check=False), engine=same())
+    assert (check.result, check.files, check.identical) == ("different", {name: tuple(place.split(", "))}, 5)
 
 
 ALL = ["scores.jsonl", "verdicts.jsonl", "summary.json"]
@@ -214,15 +214,15 @@ ALL = ["scores.jsonl", "verdicts.jsonl", "summary.json"]
 def test_an_edited_store_is_detected(run: Run, statement: str, expected: dict[str, Any]) -> None:
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
         store.execute(statement)
-    found = verify(run, engine=same())
+    check = verify(run, engine=same())
     seen = {
-        "moved": found.verdicts_moved,
-        "altered": found.altered_requests,
-        "data": [change.ingredient for change in found.data_changes],
-        "stored": found.stored_requests,
-        "files": list(found.files),
+        "moved": check.verdicts_moved,
+        "altered": check.altered_requests,
+        "data": [change.ingredient for change in check.data_changes],
+        "stored": check.stored_requests,
+        "files": list(check.files),
     }
-    assert (found.result, {name: seen[name] for name in expected}) == ("different", expected)
+    assert (check.result, {name: seen[name] for name in expected}) == ("different", expected)
 
 
 def test_two_samples_at_one_position_are_refused(run: Run, tmp_path: Path) -> None:
@@ -235,9 +235,9 @@ def test_two_samples_at_one_position_are_refused(run: Run, tmp_path: Path) -> No
 
 def test_an_edited_manifest_is_detected(run: Run) -> None:
     _edit(run.directory / "manifest.json", '"threshold": 0.5,\n    "min', '"threshold": 0.6,\n    "min')
-    found = verify(Run.open(run.directory, check=False), engine=same())
-    assert [change.ingredient for change in found.judge_changes] == ["threshold"]
-    assert (found.result, found.files) == ("different", {"summary.json": ("signature", "threshold")})
+    check = verify(Run.open(run.directory, check=False), engine=same())
+    assert [change.ingredient for change in check.judge_changes] == ["threshold"]
+    assert (check.result, check.files) == ("different", {"summary.json": ("signature", "threshold")})
 
 
 @pytest.mark.parametrize("name", ["scores.jsonl", "verdicts.jsonl"])

@@ -177,7 +177,7 @@ def test_the_threshold_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.0, 0.2, 0.4, 0.6, 0.9, 1.0])), min_size=4, max_size=30))
-def test_no_threshold_is_better(rows: list[tuple[bool, float]]) -> None:
+def test_no_threshold_is_better_than_the_best_threshold(rows: list[tuple[bool, float]]) -> None:
     labels, scores = np.array([float(label) for label, _ in rows]), np.array([score for _, score in rows])
     if len(set(labels)) == 1 or len(set(scores)) == 1:
         with pytest.raises(DataError, match="no threshold can be chosen"):

@@ -54,7 +54,7 @@ def units_of(
     )
 
 
-def first(count: int, labels: Sequence[float], of: int) -> list[float | None]:
+def with_labels(count: int, labels: Sequence[float], of: int) -> list[float | None]:
     return [*labels[:count], *[None] * (of - count)]
 
 
@@ -69,7 +69,7 @@ def test_the_prediction_powered_mean_by_hand() -> None:
     lambda = sum (H - .25)(L - .5) / sum (L - .5)^2 = (.375 - .125 + .125 + .125) / 1 = .5
     theta  = .5 * .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
     """
-    units = units_of([1, 1, 0, 0, 1, 1, 0, 0], first(4, [1, 0, 0, 0], 8))
+    units = units_of([1, 1, 0, 0, 1, 1, 0, 0], with_labels(4, [1, 0, 0, 0], 8))
     powered = prediction_powered(units)
     assert [powered.power, powered.mean] == pytest.approx([0.5, 0.25])
     assert powered.limits is None
@@ -182,7 +182,7 @@ def test_labels_saved_by_hand() -> None:
     truth = [float(random < 0.6) for random in np.random.default_rng(1).random(1_000)]
     worth = []
     for judged in ([1.0] * 1_000, truth):
-        units = units_of(judged, first(50, truth, 1_000), strata=[int(label) for label in judged])
+        units = units_of(judged, with_labels(50, truth, 1_000), strata=[int(label) for label in judged])
         worth.append(labels_saved(prediction_powered(units), labels_alone(units), 50))
     assert worth[0] == 0
     assert (worth[1] or 0) > 200
@@ -302,14 +302,14 @@ def test_the_corrected_difference_covers_the_truth(samples: int, labels: int, af
         hard = generator.normal(0, 0.15, samples)[sample]
         old = (generator.random(len(sample)) < 0.7 + hard).astype(np.float64)
         new = old if same else (generator.random(len(sample)) < after + hard).astype(np.float64)
-        first, drawn = judged_units(generator, old, sample, True, labels, None)
+        with_labels, drawn = judged_units(generator, old, sample, True, labels, None)
         second, _ = judged_units(generator, new, sample, False, labels, drawn if same else None)
-        difference = corrected_difference(first, second)
+        difference = corrected_difference(with_labels, second)
         assert difference.limits is not None
         truth = 0.0 if same else np.clip(after + hard, 0, 1).mean() - np.clip(0.7 + hard, 0, 1).mean()
         low, high = difference.limits
         held += low <= truth <= high
-        judges = float((second.weights * second.judged).sum() - (first.weights * first.judged).sum())
+        judges = float((second.weights * second.judged).sum() - (with_labels.weights * with_labels.judged).sum())
         missed_by_judges += not low <= judges <= high
     assert 0.9 <= held / 150 <= 1
     assert missed_by_judges > 150 / 2

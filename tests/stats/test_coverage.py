@@ -32,7 +32,7 @@ def estimate(drawn: Drawn, seed: int) -> Interval:
         for mean in ((0.92, 0.95, 0.99) if population is nearly_always_one else (0.5, 0.8, 0.95, 0.99))
     ],
 )
-def test_interval_holds_the_true_mean(population: Draw, mean: float, size: int) -> None:
+def test_the_interval_contains_the_true_mean(population: Draw, mean: float, size: int) -> None:
     assert coverage(estimate, population, size, mean, repeats=REPEATS, seed=size).held >= 0.95 - TOLERANCE
 
 

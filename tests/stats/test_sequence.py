@@ -131,11 +131,11 @@ def test_equal_scores_reach_a_limit_of_the_scale() -> None:
 def test_binning_many_distinct_values_only_widens_the_interval() -> None:
     values = np.random.default_rng(1).beta(2, 1, DISTINCT + 1)
     low, high = limits(sequence_interval(values))
-    own = np.log(SHARES), np.ones(len(values))
+    single = np.log(SHARES), np.ones(len(values))
     for sums, limit in ((values, low), (1 - values, 1 - high)):
-        logs = own[0] + np.log1p(FRACTIONS[:, None] * (sums / limit - 1)).sum(axis=1)
+        logs = single[0] + np.log1p(FRACTIONS[:, None] * (sums / limit - 1)).sum(axis=1)
         assert np.logaddexp.reduce(logs) >= math.log(TARGET)
-        logs = own[0] + np.log1p(FRACTIONS[:, None] * (sums / (limit + 1e-4) - 1)).sum(axis=1)
+        logs = single[0] + np.log1p(FRACTIONS[:, None] * (sums / (limit + 1e-4) - 1)).sum(axis=1)
         assert np.logaddexp.reduce(logs) < math.log(TARGET)
 
 

@@ -44,8 +44,8 @@ def localjudge(model: str) -> Judge:
 def _keeping(ask: Any, outputs: list[Any]) -> Any:
     """Wrap a step of ragas to keep its outputs."""
 
-    async def keep(*arguments: Any, **named: Any) -> Any:
-        output = await ask(*arguments, **named)
+    async def keep(*arguments: Any, **options: Any) -> Any:
+        output = await ask(*arguments, **options)
         outputs.extend(output if isinstance(output, list) else [output])
         return output
 

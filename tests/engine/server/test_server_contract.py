@@ -64,7 +64,7 @@ def engine_at(address: str) -> ServerEngine:
     return open_server(served_model(address, SETTINGS), SETTINGS)
 
 
-def test_llama_server_keeps_the_contract(model: ModelFile, tmp_path: Path) -> None:
+def test_llama_server_meets_the_contract(model: ModelFile, tmp_path: Path) -> None:
     with running_llama_server(model.path, tmp_path) as address:
         with closing(engine_at(address)) as engine:
             assert engine.identity["model_sha256"] == model.sha256
@@ -72,7 +72,7 @@ def test_llama_server_keeps_the_contract(model: ModelFile, tmp_path: Path) -> No
         assert check_engine(lambda: engine_at(address)) == []
 
 
-def test_a_recurrent_memory_keeps_the_contract(make_model: ModelMaker, tmp_path: Path) -> None:
+def test_a_recurrent_memory_meets_the_contract(make_model: ModelMaker, tmp_path: Path) -> None:
     """It cannot be cut to a shared prefix."""
     recurrent = make_model("lfm2", vocabulary="pieces")
     with running_llama_server(recurrent.path, tmp_path) as address:

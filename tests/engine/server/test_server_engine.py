@@ -35,7 +35,7 @@ def prompts(fake: FakeServer, since: int = 0) -> list[bytes]:
     return [bytes(token for token in body["prompt"] if token < 256) for body in bodies]
 
 
-def test_a_server_engine_keeps_the_contract(fake: FakeServer) -> None:
+def test_a_server_engine_meets_the_contract(fake: FakeServer) -> None:
     assert check_engine(lambda: engine_on(fake)) == []
 
 
