@@ -58,17 +58,14 @@ class DrawnStatement(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """Statements in order. `name` encodes seed, metrics, sizes and column; `frame` is the hash of the statements.
-
-    Labels of disputed statements are adjudicated, and have no drawing.
-    """
+    """Statements in order. `name` encodes seed, metrics, sizes and column; `frame` is the hash of the statements."""
 
     name: str
     frame: str
     statements: list[DrawnStatement]
 
     def of(self, statement: DrawnStatement) -> dict[str, Any]:
-        if self.name == DISPUTED:
+        if self.name == DISPUTED:  # such labels have no drawing
             return {"adjudicated": True}
         row = {"draw": self.name, "frame": self.frame, "share": statement.share, "turn": statement.turn}
         return {**row, "drawn_by": None}
@@ -154,6 +151,8 @@ def metrics_of(drawing: str) -> list[str]:
 
 def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
     """Return the first statements of the named drawing, if these frames reproduce it."""
+    if name == DISPUTED:
+        return disputed_statements(frames, first_places(frames.values()))
     parts = _NAME.fullmatch(name)
     of_drawing = {of: frames[of] for of in metrics_of(name) if of in frames and frames[of].by_key}
     if not (parts and of_drawing):

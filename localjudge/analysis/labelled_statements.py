@@ -28,21 +28,14 @@ class LabelledStatement(Record):
     adjudicator: str | None = None
 
     @property
-    def is_disputed(self) -> bool:
-        return len(set(self.answers.values()) - {None}) > 1
-
-    @property
     def answers_line(self) -> str:
         """All answers, such as `ann 1, bob 0`."""
         return ", ".join(f"{name} {'?' if label is None else label}" for name, label in self.answers.items())
 
     @property
-    def settled_line(self) -> str:
-        return self.label_line if self.adjudicator else "no"
-
-    @property
     def label_line(self) -> str:
-        return f"{self.human} by {self.adjudicator or self.annotators}"
+        """The label that counts, such as `1 by ann, bob`, or `no` while annotators differ."""
+        return "no" if self.human is None else f"{self.human} by {self.adjudicator or self.annotators}"
 
     @property
     def annotators(self) -> str:
@@ -126,5 +119,5 @@ def _statements(run: Run, rows: tuple[LabelRow, ...]) -> Mapping[UnitPlace, Labe
 def disputed_statements(run: Run, metrics: Collection[str]) -> list[LabelledStatement]:
     """Return the statements of these metrics with different labels, in the order of the run, settled or not."""
     labelled = labelled_statements(run).items()
-    of_metrics = (statement for place, statement in labelled if place.metric in metrics and statement.is_disputed)
-    return list({id(statement): statement for statement in of_metrics}.values())
+    of_metrics = {id(statement): statement for place, statement in labelled if place.metric in metrics}
+    return [statement for statement in of_metrics.values() if len({*statement.answers.values()} - {None}) > 1]

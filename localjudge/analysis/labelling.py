@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from localjudge.analysis.drawing import (
-    DISPUTED,
     Drawing,
     disputed_statements,
     draw_again,
@@ -268,10 +267,8 @@ def _decisions_in(
         if not _is_among(texts, label):
             continue
         key = label.label_id
-        of_drawing: dict[str, Any] = (
-            {"adjudicated": True} if label.draw == DISPUTED else drawn.get((label.draw or "", key), {})
-        )
-        last = counting.get((key, label.labeller or "", label.draw == DISPUTED))
+        of_drawing = drawn.get((label.draw or "", key), {})
+        last = counting.get((key, label.labeller or "", "adjudicated" in of_drawing))
         if label.human is None and not label.when and not _from_sheet(last, of_drawing.get("draw"), decisions):
             continue  # left empty
         same = last is not None and last.human == label.human

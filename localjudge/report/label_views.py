@@ -27,7 +27,7 @@ def disputes_view(run: Run, disputes: Sequence[LabelledStatement]) -> Table:
     if (labels := labels_of(run)) is None:
         return Table(notes=["no statement has a label"])
     rows = [
-        (excerpt(dispute.sample_id), dispute.metric, dispute.answers_line, dispute.settled_line, dispute.text)
+        (excerpt(dispute.sample_id), dispute.metric, dispute.answers_line, dispute.label_line, dispute.text)
         for dispute in disputes
     ]
     headings = ("sample", "metric", "answers", "settled", "disputed statement") if rows else ()

@@ -100,7 +100,7 @@ def test_statements_show_all_answers_and_the_label_that_counts(judged_run: Judge
         first: (0, "ann, bob, carol"),
     }
     disputes = disputed_statements(run, [METRIC])
-    assert {(dispute.answers_line, dispute.settled_line) for dispute in disputes} == {
+    assert {(dispute.answers_line, dispute.label_line) for dispute in disputes} == {
         ("ann 1, bob 0", "0 by carol"),
         ("ann 1, bob 0", "no"),
     }
