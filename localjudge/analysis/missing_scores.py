@@ -6,9 +6,8 @@ scores.jsonl ──without numbers, quoted texts and ids──> groups, the larg
 import re
 from collections import Counter
 from collections.abc import Collection
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from localjudge.metrics import catalog
 from localjudge.record.directory import excerpt
 from localjudge.record.run import Run
 from localjudge.types import FieldName, Record
@@ -42,11 +41,6 @@ class MissingScores(Record):
     reason: str
     advice: str | None
 
-    @property
-    def is_safe(self) -> bool:
-        """Whether the reason contains no text of a user, a model or another package."""
-        return self.status == "undefined" and catalog.is_ours(self.metric)
-
     def __str__(self) -> str:
         advice = f" ({self.advice})" if self.advice else ""
         return f"{self.metric}: {self.count:,} {self.status}: {excerpt(self.reason)}{advice}"
@@ -59,18 +53,18 @@ def missing_scores(run: Run, metrics: Collection[str] | None = None) -> list[Mis
     names = run.summary.metrics if metrics is None else metrics
     if not any(summary.undefined or summary.failed for name, summary in run.summary.metrics.items() if name in names):
         return []
-    counts, examples = Counter[tuple[str, str, str]](), dict[tuple[str, str, str], MissingScores]()
+    counts, examples = Counter[tuple[str, Any, str]](), dict[tuple[str, Any, str], str]()
     for row in run.iter_scores():
         if row.metric in names and row.status != "scored":
             reason = (row.detail or "").removeprefix(f"sample {row.sample_id}: ")
             group = row.metric, row.status, _VARIES.sub("#", reason)
             counts[group] += 1
-            if group not in examples:
-                advice = _advice_on(reason)
-                examples[group] = MissingScores(
-                    metric=row.metric, status=row.status, count=1, reason=reason, advice=advice
-                )
-    return [examples[group].model_copy(update={"count": count}) for group, count in counts.most_common()]
+            examples.setdefault(group, reason)
+    return [
+        MissingScores(metric=name, status=status, count=count, reason=reason, advice=_advice_on(reason))
+        for (name, status, fixed), count in counts.most_common()
+        for reason in [examples[name, status, fixed]]
+    ]
 
 
 def _advice_on(reason: str) -> str | None:

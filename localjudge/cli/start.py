@@ -90,11 +90,10 @@ def _judge() -> str:
     for model in inventory().models:
         if model.cannot_judge is None:
             row = model_registry.packaged_as(str(model.sha256))
-            caution = row.caution if row else ""
+            caution = f" ({row.caution})" if row and row.caution else ""
             judges[number := str(len(judges) + 1)] = model.name
             default = default or ("" if caution else number)
-            name = f"{model.name} ({caution})" if caution else model.name
-            click.echo(f" {number}  {printable(name)}\n    {printable(model_facts(model))}", err=True)
+            click.echo(f" {number}  {printable(model.name)}{caution}\n    {printable(model_facts(model))}", err=True)
 
     def named(text: str) -> str:
         find_model(name := judges.get(text, text), EngineSettings())
@@ -109,7 +108,7 @@ def _ask(question: str, default: str, read: Callable[[str], _Value]) -> _Value:
     def value(text: str) -> _Value:
         try:
             return read(text)
-        except InputError as error:
+        except (InputError, ValueError) as error:  # a quotation mark without its partner
             raise click.UsageError(printable_lines(str(error))) from error
 
     if not sys.stdin.isatty():
@@ -127,14 +126,13 @@ def _carry_out(planned: Plan, run: list[str], doctor: list[str], label: list[str
     with cli.progress_shown(quiet=False) as progress:
         estimate = estimate_plan(planned, judge=doctor[2], out=directory, progress=progress)
     show(estimate_view(estimate))
-    minutes = {"labels": float(label[3]) if label else 0}
-    minutes |= {"doctor": _DOCTOR_MINUTES} if estimate.judge.examined == NOT_EXAMINED else {}
-    judging = roughly(estimate.seconds, estimate.seconds_ci95) if estimate.seconds else "no time"
-    total = roughly((estimate.seconds or 0) + 60 * sum(minutes.values()))
-    rest = "".join(f", {count:g} minutes for {what}" for what, count in minutes.items())
-    put(f"\n in total {total}: {judging} for judging{rest}\n")
+    is_new, seconds = estimate.judge.examined == NOT_EXAMINED, estimate.seconds or 0
+    minutes = (float(label[3]) if label else 0, _DOCTOR_MINUTES if is_new else 0)
+    parts = f"{roughly(seconds, estimate.seconds_ci95) if seconds else 'no time'} for judging, {minutes[0]:g} minutes"
+    parts += f" for labels{f', up to {minutes[1]} minutes for doctor' if is_new else ''}"
+    put(f"\n in total {roughly(seconds + 60 * sum(minutes))}: {parts}\n")
     click.echo("Ctrl-C stops; the same command with the same answers resumes", err=True)
-    if "doctor" in minutes:
+    if is_new:
         _do(doctor)
     code = _do(run)
     page, files = directory / "labels.html", sorted(directory.glob("labels-*.jsonl"))

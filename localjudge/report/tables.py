@@ -210,7 +210,9 @@ def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> 
 
     Without `texts`, lists only built-in reasons, because others may contain a text.
     """
-    groups = [group for group in missing_scores(run, _metrics(run, metric)) if texts or group.is_safe]
+    groups = missing_scores(run, _metrics(run, metric))
+    if not texts:
+        groups = [group for group in groups if group.status == "undefined" and catalog.is_ours(group.metric)]
     more = numbered(len(groups) - _MOST_REASONS, "more reason")
     more_lines = [f"and {more}: localjudge show RUN --json"] if len(groups) > _MOST_REASONS else []
     return [*map(str, groups[:_MOST_REASONS]), *more_lines]
@@ -264,11 +266,11 @@ def estimate_view(estimate: Estimate) -> Table:
     if estimate.seconds is not None:
         time = roughly(estimate.seconds, estimate.seconds_ci95)
         time += f", from the last run: {estimate.pace}" if estimate.pace else ""
-    if measured := estimate.measured:
+    if estimate.measured and not estimate.pace:
         few = "" if estimate.seconds_ci95 else ", too few for an interval"
-        basis = f": measured on {measured.answers:,} of {estimate.remaining:,} questions{few}"
-        time += "" if estimate.pace else basis
-        kept = f"{numbered(measured.answers, 'answer')} in {excerpt(measured.directory)}, which the run uses"
+        time += f": measured on {estimate.measured:,} of {estimate.remaining:,} questions{few}"
+    if estimate.measured:
+        kept = f"{numbered(estimate.measured, 'answer')} in {excerpt(estimate.directory)}, which the run uses"
         rows.append(("kept", kept))
     rows += [
         ("tokens", f"{estimate.tokens:,} distinct, each evaluated once"),

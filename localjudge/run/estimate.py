@@ -51,17 +51,9 @@ class Needed(Record):
     seconds: float | None
 
 
-class Measured(Record):
-    """Answers measured by the dry run, and kept in the run's directory."""
-
-    answers: int
-    seconds: float
-    directory: str
-
-
 class Estimate(Record):
-    """Estimated work of a run: all distinct `requests`, the `reused` ones by source, and the rest (`measured` ones
-    included) in tokens and seconds.
+    """Estimated work of a run: all distinct `requests`, the `reused` ones by source, and the rest in tokens and
+    seconds, `measured` answers included, which the dry run keeps in the run's `directory`.
     """
 
     schema_version: int = 1
@@ -76,7 +68,8 @@ class Estimate(Record):
     seconds_ci95: tuple[float, float] | None = None
     memory_bytes: int
     pace: Pace | None = None
-    measured: Measured | None = None
+    directory: str
+    measured: int = 0
     until: tuple[Needed, ...] = ()
 
     @property
@@ -146,11 +139,9 @@ def estimate_plan(
         if settings.by_scores or (counts["tokens"] and not pace):
             watch = _Stopwatch(clock, math.inf if settings.by_scores else _MOST_ANSWERS)
             aims = _measure(job, path, watch, earlier)
-        seconds, limits, measured = pace.seconds_per_token * counts["tokens"] if pace else None, None, None
-        if watch and watch.requests:
-            measured = Measured(answers=len(watch.requests), seconds=watch.seconds, directory=str(path))
-            if not pace:
-                seconds, limits = watch.total_seconds(opened.engine, counts["tokens"])
+        seconds, limits = pace.seconds_per_token * counts["tokens"] if pace else None, None
+        if watch and watch.requests and not pace:
+            seconds, limits = watch.total_seconds(opened.engine, counts["tokens"])
         each = (seconds or 0) / len(samples) if len(samples) else 0
         if settings.budget and len(samples):
             fit = min(len(samples), int(seconds_of(settings.budget) / each)) if each else len(samples)
@@ -163,7 +154,8 @@ def estimate_plan(
             seconds_ci95=limits,
             memory_bytes=opened.engine.memory_bytes,
             pace=pace,
-            measured=measured,
+            directory=str(path),
+            measured=len(watch.requests) if watch else 0,
             until=tuple(
                 Needed(aim=aim.words, samples=aim.needed, seconds=aim.needed and aim.needed * each) for aim in aims
             ),

@@ -65,7 +65,6 @@ def test_a_reason_has_advice_where_there_is_something_to_do(tmp_path: Path, reas
     with as_typed():
         [group] = missing_scores(run)
     assert group.advice == advice
-    assert not group.is_safe
     assert str(group) == f"gives: 1 undefined: {reason}{f' ({advice})' if advice else ''}"
 
 
@@ -88,4 +87,4 @@ def test_reasons_of_built_in_metrics_and_of_the_engine_have_advice(tmp_path: Pat
     names += ["answer_correctness", "noise_sensitivity", "abstention", "matrix_recall", "context_relevancy"]
     groups = missing_scores(evaluate(rows, metrics=names, engine=ScriptedEngine({}, default=1.0), out=tmp_path / "run"))
     assert {group.metric for group in groups} == set(names)
-    assert all(group.advice and group.is_safe for group in groups), groups
+    assert all(group.advice and group.status == "undefined" for group in groups), groups

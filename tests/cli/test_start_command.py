@@ -148,13 +148,17 @@ def test_columns_that_are_unclear_are_an_error_without_a_terminal(call: Call) ->
     assert (code, printed, "no column has a known name" in errors) == (1, "", True)
 
 
-def test_a_bad_answer_is_asked_again_and_the_end_of_input_is_an_interruption() -> None:
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (COLUMNS.replace("Soll", "Sol"), "did you mean Soll?"),
+        ("reference='Soll", "No closing quotation"),
+        ("Soll", "'Soll' is not FIELD=COLUMN, such as reference=gold_answer"),
+    ],
+)
+def test_a_bad_answer_is_asked_again_and_the_end_of_input_is_an_interruption(bad: str, message: str) -> None:
     write_csv("export.csv", HEADINGS)
-    bad = COLUMNS.replace("Soll", "Sol")
-    answers = {
-        "[none]": bad,
-        "did you mean Soll?\r\nmore columns, such as reference=gold user_input='the question' [none]": None,
-    }
-    code, printed, dialogue = talk("start", "export.csv", answers=answers)
+    again = f"{message}\r\nmore columns, such as reference=gold user_input='the question' [none]"
+    code, printed, dialogue = talk("start", "export.csv", answers={"[none]": bad, again: None})
     assert (code, printed) == (4, "")
-    assert dialogue.endswith("localjudge: interrupted\r\n  hint: run the same command again to resume\r\n")
+    assert dialogue.endswith("\r\nlocaljudge: interrupted\r\n  hint: run the same command again to resume\r\n")
