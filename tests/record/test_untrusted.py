@@ -139,7 +139,7 @@ def _row(**values: object) -> bytes:
 DEEP_META = '{"id": "a", "retrieved_contexts": [{"text": "t", "meta": {"m": ' + "[" * 999 + "]" * 999 + "}}]}"
 MANIFEST = RESULTS | {"verify", "resume"}
 SUMMARY = RESULTS | {"verify"}
-LABELS = {"report", "label"}
+LABELS = {"sample", "report", "label"}
 READ_BACK = STORED - {"resume"}
 """Resuming a run writes its samples anew."""
 ASKED = {"verify", "merge"}
