@@ -141,6 +141,8 @@ def _hub(folder: Path, skipped: list[SkippedFile]) -> _Named:
 def _packages(folder: Path, _skipped: list[SkippedFile]) -> _Named:
     repositories: dict[str, dict[str, Path]] = {}
     for package in distributions(path=[str(folder)]):
+        if package.name == "localjudge":
+            continue  # its models are registered
         try:
             record = package.read_text("RECORD") or ""
         except (OSError, UnicodeDecodeError):

