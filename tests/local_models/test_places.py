@@ -183,7 +183,9 @@ def test_the_judge_that_comes_with_localjudge_is_not_listed_again(site: Path) ->
         text = (site / "weights_package-1.2.dist-info" / file).read_text(encoding="utf-8")
         renamed = text.replace("weights-package", "localjudge")
         (site / "localjudge-0.1.0.dist-info" / file).write_text(renamed, encoding="utf-8")
-    assert list(models(places.models_of("package"))) == ["package:weights-package:Q4_1"]
+    names = models(places.models_of("package"))
+    assert "package:weights-package:Q4_1" in names
+    assert not any("localjudge" in name for name in names)
 
 
 def test_the_registered_small_judge_shows_its_caution_and_install_command(user: Path) -> None:
