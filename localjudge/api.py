@@ -40,7 +40,7 @@ def evaluate(
     baseline: RunLike | None = None,
     **options: Unpack[RunOptions],
 ) -> Run:
-    """Score data with a local judge. Scores are in [0, 1]; no data leave this machine.
+    """Score data with a local judge. Scores are in [0, 1]; no data leaves this machine.
 
     data: one or more files (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
         dataclasses, a mapping of columns, or another package's frame, table or data set.

@@ -2,10 +2,10 @@
 
     LocaljudgeError
     ├── InputError        the request cannot be met; no sample was judged                  (exit 1)
-    │   ├── ArgumentTypeError, ArgumentValueError   a TypeError or ValueError, too
+    │   ├── ArgumentTypeError, ArgumentValueError   also a TypeError or ValueError
     │   ├── DataError, ModelError
     │   └── RunDirectoryError
-    │       ├── MissingRun     a FileNotFoundError, too
+    │       ├── MissingRun     also a FileNotFoundError
     │       └── UnfinishedRun
     ├── SampleError       one sample cannot be scored: becomes a `Failed` record, never a number
     └── OutOfResource     disk, memory or time ran out: repeat the same command to resume (exit 4)

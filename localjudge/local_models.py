@@ -111,7 +111,7 @@ def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[P
         part = _PART.fullmatch(file.name)
         if file.suffix.casefold() != ".gguf" or (part and int(part[2]) != 1):
             continue
-        reason = None if os.path.isfile(file) else "is not a file, or a link that leads nowhere"
+        reason = None if os.path.isfile(file) else "is not a file, or is a broken link"
         try:
             parts(file)
         except ModelError as error:

@@ -186,7 +186,7 @@ def _verified(model: RegisteredModel) -> ModelFile:
     checksum = sha256_of(path)
     if checksum != model.sha256:
         message = f"{path} is not the file that was pinned as {model.name!r}: sha256 {checksum}, pinned {model.sha256}"
-        raise ModelError(message, hint="restore the pinned file, or register this one under a name of its own")
+        raise ModelError(message, hint="restore the pinned file, or register this one under another name")
     return model.at(path, model.name)
 
 
@@ -194,7 +194,7 @@ def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
     """Return the file, as its registered model if it is one. Raises ModelError if its name has another checksum."""
     checksum = sha256_of(path)
     if (_checksum_in_name(path) or checksum) != checksum:
-        message = f"{path} is not the file that its name says: sha256 {checksum}"
+        message = f"{path} does not have the checksum in its name: sha256 {checksum}"
         raise ModelError(message, hint="delete it, and fetch it again")
     if model := registered_as(checksum):
         return model.at(path, source)

@@ -77,7 +77,7 @@ class Judge:
     def in_use(self) -> Iterator[OpenJudge]:
         """Yield the judge for one use while other threads wait.
 
-        Raises InputError if it is closed, of another process, or in use by this thread.
+        Raises InputError if closed, opened by another process, or in use by this thread.
         """
         with self._alone():
             if not self._open:
@@ -106,7 +106,7 @@ class Judge:
         return self._opened.card
 
     def settings_with(self, options: Mapping[str, Any]) -> RunSettings:
-        """Return its settings with changes. Raises InputError for one of a loaded model."""
+        """Return its settings with changes. Raises InputError for one fixed by loading."""
         decisive = {"threshold", "calibration"}  # one takes the place of the other
         unchanged = self.settings.model_fields_set - (decisive if options.keys() & decisive else set())
         settings = checked({**{name: getattr(self.settings, name) for name in unchanged}, **options})

@@ -66,7 +66,7 @@ def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> 
 
 
 def _remove_abandoned(part: Path) -> None:
-    """Remove what a killed process left: old, and locked by no process."""
+    """Remove files left by a killed process: old and not locked."""
     with suppress(OSError):
         if time() - part.stat().st_mtime > _ABANDONED_SECONDS:
             with open(os.open(part, os.O_RDWR | OPEN_SAFELY), "rb") as opened:

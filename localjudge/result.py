@@ -86,7 +86,7 @@ class _Folder:
 
     def __reduce__(self) -> NoReturn:
         message = "a run made with out=False cannot be pickled: this process deletes its files"
-        raise InputError(message, hint="make it with out='runs/NAME', or return what you need of it: run.to_pandas()")
+        raise InputError(message, hint="make it with out='runs/NAME', or return only what you need: run.to_pandas()")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -96,12 +96,12 @@ class Run(record.Run):
     `run["faithfulness"].mean` is in [0, 1], or None if no sample was scored; `ci95` is its 95 % interval. `scores` has
     a row for each sample and metric, `verdicts` one for each judged sentence or chunk, and `samples` contains the data;
     `iter_scores`, `iter_verdicts` and `iter_samples` read row by row. `summary` and `manifest` describe the
-    measurement. `notes` are messages from its making.
+    measurement. `notes` are messages from the evaluation.
     """
 
     folder: _Folder | None = None
     types: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """Of the evaluated frame's columns."""
+    """Column types of the evaluated frame."""
 
     @classmethod
     def of(cls, run: record.Run, folder: _Folder | None = None, types: Mapping[str, Any] | None = None) -> Self:
@@ -163,7 +163,7 @@ class Run(record.Run):
     ) -> Verification:
         """Ask the judge again, recompute the files, and report the differences: `assert run.verify()`.
 
-        judge: the current place of the run's model.
+        judge: the current path of the run's model.
         sample: number of stored questions to ask, drawn by `seed`; None for all. Files and data are always checked.
         metrics: your metric objects that the run computed.
 
@@ -208,7 +208,7 @@ class Run(record.Run):
         """Write the run as one HTML page, by default `report.html` in its directory, and return its path.
 
         Takes baseline and gates like `check`; `title` replaces the data's name. Raises InputError for an existing file
-        that is no report.
+        that is not a report.
         """
         baseline_run = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=baseline_run, undecided=undecided)
@@ -216,10 +216,10 @@ class Run(record.Run):
 
     @check_arguments
     def certificate(self, file: str | Path, *, title: str | None = None, language: Language = "en") -> Certificate:
-        """Write one printable page on the result, what was checked, and how others repeat the check, without texts.
+        """Write one printable page, without texts: the result, what was checked, and how to repeat the check.
 
         Checks all files without asking the judge: call `verify` before. The returned `problems` list what was altered.
-        Raises InputError for an existing file that is no page of localjudge.
+        Raises InputError for an existing file that is not a page of localjudge.
         """
         return write_certificate(self, file, title=title, language=language)
 

@@ -9,8 +9,8 @@
     check = localjudge.evaluate(**suite.evaluation).check(**suite.checks)
 
 Keys are arguments of `localjudge.evaluate` and `Run.check`, and files to write. Paths are relative to its folder; the
-command line takes precedence. A suite may be a stranger's: the `Setting` of a key says what its value can reach, and
-what goes beyond the folder has to be typed.
+command line takes precedence. A suite may be a stranger's, so the `Setting` of a key limits what its value can reach;
+anything beyond the folder must be typed.
 """
 
 import os
@@ -58,7 +58,7 @@ class SuiteKeys(Record):
     baseline: Annotated[str | None, Setting(names="read")] = None
     """earlier run to compare with"""
     undecided: Annotated[Literal["pass", "fail"] | None, Setting()] = None
-    """"pass" or "fail"; what a gate counts as that too few samples leave undecided"""
+    """"pass" or "fail"; the result of a gate that too few samples leave undecided"""
     junit: Annotated[str | None, Setting(names="written")] = None
     """file for the gates as JUnit XML"""
     markdown: Annotated[str | None, Setting(names="written")] = None

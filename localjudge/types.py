@@ -22,7 +22,7 @@ UnitSource = Literal["user_input", "reference", "response", "retrieved_contexts"
 AgainstText = Literal["reference", "response", "cited"]
 Against = int | AgainstText | None
 Use = Literal["ranking", "means", "thresholds"]
-"""Uses of a judge, each including those before it: compare systems, read a mean as a share, decide one verdict."""
+"""Uses of a judge, each including the previous ones: compare systems, read a mean as a share, decide one verdict."""
 USES: tuple[Use, ...] = get_args(Use)
 Language = Literal["en", "de", "fr", "es"]
 """Language of a page."""
@@ -214,11 +214,11 @@ class Grammar(Record):
     pattern: str
     labels: dict[str, int | float]
     verdicts: Literal[1] = 1
-    """In one answer. Part of every key."""
+    """Number per answer. Part of every key."""
     reason_tokens: int = Field(default=0, ge=0)
-    """At most."""
+    """Maximum length of a reason."""
     reason_end: Literal['"'] = '"'
-    """Ends a reason and cannot occur in it."""
+    """Ends a reason, never occurs inside."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.pattern))
@@ -284,7 +284,7 @@ class VerdictRule(NamedTuple):
 class JudgeCard(Record):
     """The judge beside every result. `size` is in bytes, `caution` must accompany every number.
 
-    Fields of the model file are None without one. `examined`, the result of `doctor`, is in no file.
+    Fields of the model file are None without one. `examined`, the result of `doctor`, is not stored.
     """
 
     model_config = ConfigDict(extra="ignore")

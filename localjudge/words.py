@@ -148,7 +148,7 @@ _MOST_NEAR = 3
 
 
 def suggestion(name: str, names: Collection[str], what: str, *, show: Callable[[str], str] = str) -> str:
-    """Return a hint with similar names, else the first names as the `what`."""
+    """Return a hint with similar names, else with the first names."""
     near = difflib.get_close_matches(name, names, cutoff=_ALIKE)
     longer = [other for other in names if name in other and other not in near]
     if alike := [*near, *longer][: _MOST_NEAR if near else _MOST_NAMES]:

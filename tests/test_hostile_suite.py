@@ -111,7 +111,7 @@ def test_hidden_files_are_not_written(key: str, value: str) -> None:
 
 
 def test_the_file_of_a_killed_run_may_be_replaced(outside: Path) -> None:
-    """A marker is written while the run goes on."""
+    """A marker is written while the run continues."""
     Path("table.md").write_text(UNFINISHED_MARKDOWN, encoding="utf-8")
     Path("gates.xml").write_text(unfinished([parse_gate("hit_rate@1>=0.5")]), encoding="utf-8")
     written(markdown="table.md", junit="gates.xml")

@@ -133,7 +133,7 @@ def test_errors_derive_from_builtin_errors(run: Run, tmp_path: Path) -> None:
 
 
 def test_every_error_to_catch_is_exported() -> None:
-    """Errors of arguments are caught as built-in errors or InputError; metrics raise SampleError."""
+    """Argument errors can be caught as built-in errors or InputError; metrics raise SampleError."""
     defined = {name for name, error in vars(errors).items() if isinstance(error, type)}
     assert defined - {"Path", "ArgumentTypeError", "ArgumentValueError", "SampleError"} <= {*localjudge.__all__}
 

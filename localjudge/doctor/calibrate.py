@@ -3,7 +3,7 @@
     runs with labels ───────────────────────────────────────┐
     labelled texts ──samples──> a run of each judge ────────┴─ labels and probabilities ──> figures, threshold, savings
 
-All judges are measured on the same statements, which have a probability from each of them.
+All judges are measured on the same statements, to which each gave a probability.
 """
 
 import hashlib
@@ -227,7 +227,7 @@ def _of_verdicts(
 
 
 def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName], how: Mapping[str, Any]) -> _Question:
-    """Return the labels of a file. Samples have the rows' ids if complete and unique, otherwise numbers from 1."""
+    """Return the labels of a file. Sample ids are the rows' ids if complete and unique, otherwise numbers from 1."""
     human, settings = read_labelled_texts(file), checked({**options, "cluster_by": None})
     column, samples, labels = options.get("cluster_by"), list[Sample](), dict[Any, _HumanLabel]()
     metric = ATTRIBUTION_LABELS if human.shape == "attribution" else RELEVANCE_LABELS

@@ -53,7 +53,7 @@ def examine(
     """Examine a judge and the machine that it runs on.
 
     `injections` and `probes` (labelled items, in passages of twelve) are numbers; None chooses as many as take about
-    two and five minutes, none for a judge that fails the plain cases. Admission fails below `required`. `on_check`
+    two and five minutes, but 0 if the judge fails the plain cases. Admission fails below `required`. `on_check`
     receives each finding at once. Raises InputError for invalid options.
     """
     progress = progress or Silence()

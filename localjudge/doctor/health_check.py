@@ -38,7 +38,7 @@ def ok(name: str, finding: str, /, **figures: Any) -> HealthCheck:
 
 
 def warning(name: str, finding: str, advice: str, /, *, when: bool = True, **figures: Any) -> HealthCheck:
-    """Create a warning with advice, or an ok finding unless `when`."""
+    """Create a warning with advice if `when`, else an ok finding."""
     if not when:
         return ok(name, finding, **figures)
     return HealthCheck(name=name, status="warning", finding=finding, advice=advice, figures=figures)

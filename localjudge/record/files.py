@@ -30,7 +30,7 @@ ROW_FILES = (SCORES, VERDICTS)
 _SO_FAR = "so-far.json"
 SUMMARY_VERSION = 1
 ALL_JUDGED = "all samples are judged"
-"""`Summary.stopped` of a run that could stop early and did not begins so."""
+"""Beginning of `Summary.stopped` for a run that could stop early and did not."""
 NEAR = 0.1
 """Largest distance near the threshold."""
 

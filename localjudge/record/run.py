@@ -65,7 +65,7 @@ def file_sha256(path: Path) -> str:
 class Run(Mapping[str, MetricSummary]):
     """A run: a mapping from metric names to their summaries. Scores and verdicts are read on demand.
 
-    Two runs are equal if directory, summary and manifest are equal. `notes` are messages from its making.
+    Two runs are equal if directory, summary and manifest are equal. `notes` are messages from the evaluation.
     """
 
     directory: Path

@@ -5,9 +5,9 @@ seconds    tokens x seconds per token, from the judge's last run here or measure
 memory     weights, cache and working space of the model
 
 A dry run begins the run and keeps the measured answers in its directory, where the run finds them. It stops after 30
-seconds or 64 answers. The 95 % interval of the seconds is that of the ratio of seconds to tokens over ten consecutive
-parts of the measured answers, as answers that share a text have related times. It takes the other questions to be like
-the first ones.
+seconds or 64 answers. The 95 % interval of the seconds comes from the ratio of seconds to tokens in ten consecutive
+parts of the measured answers, as answers that share a text have related times. It assumes that the other questions are
+like the first.
 """
 
 import math
@@ -99,7 +99,7 @@ class _Stopwatch:
         return self._times[-1] - self._times[0]
 
     def total_seconds(self, engine: Engine, tokens: int) -> tuple[float, tuple[float, float] | None]:
-        """Return the seconds of questions with so many tokens, and their 95 % interval unless only one was measured."""
+        """Return the seconds of questions with this many tokens, and the 95 % interval unless only one was measured."""
         count, parts = len(self.requests), min(len(self.requests), _PARTS)
         ends = [count * part // parts for part in range(parts + 1)]
         measured = [engine.distinct_tokens(self.requests[:end]) for end in ends]

@@ -156,7 +156,7 @@ class Job:
         return Path(os.path.expanduser(out or default_directory(self.plan, self.judge_part)))
 
     def existing(self, path: Path) -> manifests.Manifest | None:
-        """Return the manifest in the directory. Raises RunDirectoryError if it is of another run."""
+        """Return the manifest in the directory. Raises RunDirectoryError if it belongs to another run."""
         if (existing := read_manifest(path)) is not None:
             self._manifest([]).refuse_other_run(path, existing)
         return existing

@@ -231,7 +231,7 @@ class Blocks:
     earlier: Sequence[EarlierAnswers] = ()
     pace: Pace | None = None
     watch: Callable[[VerdictRequest], object] = lambda _request: None
-    """Is called after each answer was stored."""
+    """Called after each answer is stored."""
     asked: int = 0
     answered: int = 0
 

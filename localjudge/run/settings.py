@@ -279,6 +279,6 @@ def judge_of(run: Run) -> str:
         raise InputError(f"{run.directory} was judged by {elsewhere}", hint=hint)
     if not names_a_server(judge) and not ((file := model_registry.place_of(judge)) and file.is_file()):
         model = f"{Path(judge).stem}, sha256 {excerpt((run.summary.judge.sha256 or 'unknown')[:12])}"
-        problem = f"the model of this run ({model}) is no longer {f'at {file}' if file else 'at its place'}"
-        raise ModelError(problem, hint=f"name its new place with {option('judge', 'PATH')}")
+        problem = f"the model of this run ({model}) is no longer {f'at {file}' if file else 'where it was'}"
+        raise ModelError(problem, hint=f"give its new path with {option('judge', 'PATH')}")
     return judge

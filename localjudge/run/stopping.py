@@ -1,6 +1,6 @@
 """Judge samples in random order until an aim is reached: `--until`, `--width`, `--budget`.
 
-    order       0  7  3  5 ...     samples by the sha256 of seed and id, or whole groups by that of seed and group
+    order       0  7  3  5 ...     samples by the sha256 of seed and id, or whole groups by seed and group
     after 1     context_recall 1.00 [0.02, 1.00]      >= 0.8?  undecided
     ...
     after 41    context_recall 0.93 [0.81, 0.98]      >= 0.8?  decided: the run has these 41 samples
@@ -47,7 +47,7 @@ class AimStatus(NamedTuple):
 
     @property
     def at_the_end(self) -> str:
-        """The words after the last sample, with the sample size that a missed aim needs."""
+        """The words after the last sample, with the sample size needed for a missed aim."""
         if self.decided:
             return self.words
         would = f", about {numbered(self.needed, 'sample')} would do" if self.needed else ""
@@ -167,7 +167,7 @@ class Stopping:
             yield len(self.positions)
 
     def pilot(self, judging: Blocks) -> None:
-        """Judge the first samples: as many as decide the aims, at most 20, and at least one that is not stored."""
+        """Judge the first samples until the aims are decided: at most 20, and at least one that is not stored."""
         for judged in self.draws(judging):
             aims = self.aim_statuses()
             if (aims and all(aim.decided for aim in aims)) or (judged >= _PILOT_SAMPLES and judging.asked):

@@ -87,7 +87,7 @@ class Verification(Record):
     """Result of a verification. `judge_changes` and `data_changes` list differences from the manifest.
 
     `rows` are the changed answers, changed verdicts first, then by distance. `altered_requests` counts stored requests
-    that differ from the recomputed ones. `files` lists altered files with the first places. Unless the judge is
+    that differ from the recomputed ones. `files` lists altered files with the first differences. Unless the judge is
     `isolated`, answers may depend on other requests, as on a server.
     """
 

@@ -23,7 +23,7 @@ from localjudge.words import numbered
 
 
 class LabelsCheck(Record):
-    """Labels in the directory: `rows` in one chain with this `head`, and those of the verification `before`.
+    """Labels in the directory: `rows` in one chain with this `head`, and the labels verified `before`.
 
     `problems` lists altered rows. `means` are the recomputed corrected means.
     """

@@ -79,7 +79,7 @@ def test_a_run_whose_model_was_removed_says_so(store: Path, call: Call) -> None:
     shutil.rmtree(store)
     code, _, errors = call("verify", "run", "--quiet")
     assert code == 1
-    assert "sha256 4844085b4a92) is no longer at its place" in errors
+    assert "sha256 4844085b4a92) is no longer where it was" in errors
     assert "with --judge PATH" in errors
     assert call("verify", "run", "--quiet", "--judge", "reference")[0] == 0
 
@@ -90,7 +90,7 @@ def test_a_blob_with_another_checksum_than_its_name_is_refused(store: Path) -> N
     content[-1] ^= 1
     blob.write_bytes(content)
     for name in (NAME, str(blob)):
-        with pytest.raises(ModelError, match="is not the file that its name says: sha256") as caught:
+        with pytest.raises(ModelError, match="does not have the checksum in its name: sha256") as caught:
             model_registry.find(name)
         assert blob.name in caught.value.message
         assert caught.value.hint

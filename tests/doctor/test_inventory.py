@@ -71,7 +71,7 @@ def test_a_bad_folder_is_refused(user: Path, tmp_path: Path) -> None:
 def test_a_used_model_is_listed_with_its_latest_pace(
     user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Paces of other machines with the same home do not count."""
+    """Paces of other machines that share the home directory do not count."""
     model = gguf(tmp_path / "m" / "some.gguf")
     folder = state_directory() / "paces"
     folder.mkdir(parents=True)

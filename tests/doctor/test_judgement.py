@@ -113,7 +113,7 @@ def test_successful_attempts_are_counted_and_named() -> None:
     [(0, 324, "ok"), (64, 324, "warning"), (65, 324, "failed"), (1, 5, "warning"), (1, 4, "failed")],
 )
 def test_too_many_successful_attempts_are_a_failure(obeyed: int, made: int, status: str) -> None:
-    """The limit is a fifth: 64.8 of 324. One of 5 passes, one of 4 fails."""
+    """The limit is a fifth: 64.8 of 324. One in 5 passes, one in 4 fails."""
     attacked = [WRITER.request(attempt.attacked.task()).path for attempt in attempts()[:obeyed]]
     check = judgement.check_injections(
         asked(lambda request: 0.9 if request.path in attacked else 0.1), attempts()[:made]

@@ -79,7 +79,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def time_limit() -> Iterator[None]:
-    """A reader would wait for a pipe forever."""
+    """A pipe would block a reader forever."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TimeoutError("a reader of a run directory does not end")

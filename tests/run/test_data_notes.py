@@ -60,7 +60,7 @@ def test_used_unused_and_missing_columns_are_noted(
 def test_risks_for_the_numbers_are_warnings_with_advice(
     rows: list[Any], options: dict[str, Any], warning: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One context is a risk only if it may contain several; a named language is none."""
+    """One context is a risk only if it may contain several; a named language is not a risk."""
     _, warnings = said(rows, caplog, **options)
     assert len(warnings) == (0 if warning is None else 1)
     assert all(text.startswith(str(warning)) and text.isprintable() for text in warnings)

@@ -32,7 +32,7 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 
 def estimated(out: Path, engine: ScriptedEngine, count: int = 40, **options: Any) -> Estimate:
-    """Measure with a clock that the answers move."""
+    """Measure with a clock that each answer advances."""
 
     def clock() -> float:
         return sum(NEVER_SAME[number % 3] for number in range(len(engine.asked)))

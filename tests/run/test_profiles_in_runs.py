@@ -38,7 +38,7 @@ class Templated(ScriptedEngine):
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
-        """Return the same for conversations."""
+        """Return the same text for conversations."""
         return ChatTemplate(self.template, bos="", eos="").without_ends
 
 

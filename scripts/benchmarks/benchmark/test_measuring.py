@@ -52,7 +52,7 @@ SAMPLES = [make_case(place, "short").sample for place in range(2)]
 
 
 @pytest.mark.parametrize("stopped_after", range(13))
-def test_the_same_command_goes_on_wherever_it_was_stopped(stopped_after: int, tmp_path: Path) -> None:
+def test_the_same_command_resumes_a_bench_stopped_anywhere(stopped_after: int, tmp_path: Path) -> None:
     """Of twelve turns none is repeated, and both parts equal a complete bench."""
     whole = taken(tmp_path / "whole.jsonl")
     before = taken(tmp_path / "bench.jsonl", most=stopped_after)
@@ -79,7 +79,7 @@ def test_a_bench_prints_each_turn_and_a_table_and_asks_nothing_twice(tmp_path: P
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_a_bench_that_is_stopped_leaves_what_it_has_and_no_process(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_stopped_bench_keeps_its_results_and_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
     """Stopped while a server starts: the previous turn is kept, and the server ends."""
     file, started, server = tmp_path / "bench.jsonl", tmp_path / "started", tmp_path / "llama-server"
     version = '[ "$1" = --version ] && echo "version: 1" && exit'
@@ -97,7 +97,7 @@ def test_a_bench_that_is_stopped_leaves_what_it_has_and_no_process(number: signa
     assert [row.way for row in read(file)] == ["ours", "prefill"]
     if number != signal.SIGKILL:
         assert "| ours, seconds a verdict |" in printed
-        assert "the same command goes on" in errors
+        assert "the same command resumes" in errors
     _wait_until(lambda: _is_gone(int(started.read_text())))
 
 

@@ -59,7 +59,7 @@ class Measurement:
     evaluated: int = 0
     """Tokens evaluated by our way."""
     why: str = ""
-    """Reason of a failure."""
+    """Reason for a failure."""
 
 
 class Extent(NamedTuple):

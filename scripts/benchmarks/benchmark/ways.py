@@ -1,4 +1,4 @@
-"""Four ways of asking one model the statements of one sample; run as a program, the process for one of them.
+"""Four ways of asking one model about the statements of one sample. Run as a program, it is the process for one way.
 
     ours            one forward pass per verdict, forked from the shared prefix
     prefill         evaluation of the same number of tokens as ours, from an empty cache
@@ -97,7 +97,7 @@ def list_answers(grammar: Grammar) -> list[str]:
 
 
 def gbnf(answers: list[str]) -> str:
-    """The answers as a grammar of llama.cpp. Raises ValueError if there are none."""
+    """Return the answers as a grammar of llama.cpp. Raises ValueError without any."""
     if not answers:
         raise ValueError("this judge's answers cannot be listed, so a completion cannot be held to them")
     escaped = (text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for text in answers)

@@ -143,7 +143,7 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
                     process.stdin.write(f"{json.dumps(asked)}\n".encode())
                 line = next_line(process, bench.patience)
             if server and server.poll() is not None:
-                raise ValueError("the server ended: the same command goes on")
+                raise ValueError("the server ended: the same command resumes")
             if not line:
                 late = f"not done after {bench.patience:.0f} s"
                 errors.seek(0)

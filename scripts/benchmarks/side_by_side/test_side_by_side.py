@@ -66,7 +66,7 @@ def test_half_of_the_sentences_are_supported_and_no_two_samples_share_a_context(
     ("peer", "module"),
     [("haystack", "haystack"), ("deepeval", "deepeval"), ("ragas", "ragas"), ("inspect", "inspect_ai")],
 )
-def test_every_way_has_a_row_and_the_same_command_goes_on(
+def test_every_way_has_a_row_and_the_same_command_resumes(
     peer: str, module: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A peer that gets no JSON has no score, and its message is printed; no sample is judged twice."""
