@@ -14,7 +14,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_suite_gives_the_arguments_of_evaluate_and_check(tmp_path: Path) -> None:
-    """A single text is a list of one. Absent keys are no arguments."""
+    """A single text is a list of one. Absent keys are not passed."""
     suite = read_suite(
         written(tmp_path, 'data = "d.jsonl"\nmetrics = "hit_rate@1"\ngates = ["hit_rate@1>=0"]\nthreshold = 0.6\n')
     )

@@ -41,7 +41,7 @@ def test_a_broken_line_loses_only_its_own_row(tmp_path: Path) -> None:
 
 
 def test_an_object_in_place_of_a_text_is_refused_with_the_path_to_use() -> None:
-    """Langfuse and MLflow store texts in objects with user-defined keys."""
+    """Langfuse and MLflow store texts in objects with keys that users choose."""
     with pytest.raises(DataError, match=r"keys frage(?s:.*)mapping={'user_input': 'input\.NAME'}"):
         load([{"input": {"frage": "q"}}])
     assert load([{"input": {"frage": "q"}}], mapping={"user_input": "input.frage"}).samples

@@ -49,7 +49,7 @@ def test_files_of_other_packages_read_as_the_example(name: str) -> None:
 )
 @pytest.mark.parametrize("skip_bad_rows", [False, True])
 def test_joined_lists_and_folders_are_refused(name: str, problem: str, skip_bad_rows: bool) -> None:
-    """A joined list is no bad row: skipping would keep only the easy rows."""
+    """A joined list is not a bad row: skipping would keep only the easy rows."""
     with pytest.raises(DataError, match=problem):
         load(FILES / name, skip_bad_rows=skip_bad_rows)
 

@@ -102,7 +102,7 @@ FORGERIES = st.sampled_from([
 @settings(max_examples=150)
 @given(text=st.lists(st.one_of(FORGERIES, st.text(max_size=5)), max_size=8).map("".join))
 def test_no_text_can_close_its_own_tag(text: str) -> None:
-    """However a text spells a closing tag, the real fence is different."""
+    """The real fence differs from every spelling of a closing tag in a text."""
     for task in all_tasks(text):
         for node in judge().request(task).path:
             for closing in closing_tags(node):

@@ -51,7 +51,7 @@ def test_citation_marks_name_their_contexts(mark: str, citations: tuple[Citation
     "text", ["[3-1]", "[1-999]", "[c]", "[1.5]", "[10%]", "[2019-05]", "[a 1]", "[1\n]", f"[{'1,' * 200}1]"]
 )
 def test_other_brackets_are_not_citation_marks(text: str) -> None:
-    """A descending or open range, a word without a digit, a number that is no rank, a line break.
+    """A descending or open range, a word without a digit, a number that is not a rank, a line break.
 
     A word with a digit is a citation only if contexts have ids.
     """

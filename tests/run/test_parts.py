@@ -1,4 +1,4 @@
-"""A part of the data, by limit, sample or shard, is separate data whose answers serve the whole."""
+"""A part of the data, by limit, sample or shard, is separate data; the whole run reuses its answers."""
 
 import hashlib
 import io

@@ -86,7 +86,7 @@ def test_alterations_are_found_without_the_judge(run: Run, change: Callable[[Pat
 
 
 def test_a_metric_that_is_not_installed_is_an_error(scripted_run: ScriptedRun) -> None:
-    """It cannot be computed, which is no alteration."""
+    """It cannot be computed, but was not altered."""
     run = scripted_run("run", [{"response": "One."}], SCRIPT, metrics=[Halves()])
     with pytest.raises(InputError, match="no metric is called 'halves'"):
         alterations(run)

@@ -107,7 +107,7 @@ def test_smallest_detectable_difference_by_hand() -> None:
 
 
 def test_the_smallest_detectable_difference_has_80_percent_power() -> None:
-    """Verdicts of 400 samples, one in ten of which flips: up as often as down, then with the reported gain."""
+    """Verdicts of 400 samples, one in ten flips: up as often as down, then with the reported gain."""
     generator = np.random.default_rng(6)
     smallest = []
     for _ in range(40):

@@ -236,7 +236,7 @@ def test_an_impossible_model_path_identifies_no_file(fake: FakeServer, named: st
 
 @pytest.mark.parametrize("rows", [[{"id": 1, "path": "/x/loud.gguf", "scale": 0.5}], {}, [7], [{}], [{"scale": None}]])
 def test_a_model_with_an_adapter_is_refused(fake: FakeServer, rows: Any) -> None:
-    """Path and sizes are those of the base model. A loaded adapter that is not applied is fine."""
+    """Path and sizes belong to the base model. A loaded adapter that is not applied is fine."""
     quiet = [{"id": 0, "path": "/x/quiet.gguf", "scale": 0.0}]
     fake.spoil["/lora-adapters"] = lambda *_: (200, quiet)
     assert served_model(fake.url, SETTINGS).name == "made-up"
