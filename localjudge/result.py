@@ -204,6 +204,7 @@ class Run(record.Run):
         gates: Sequence[str] = (),
         undecided: Undecided = "fail",
         title: str | None = None,
+        language: Language = "en",
     ) -> Path:
         """Write the run as one HTML page, by default `report.html` in its directory, and return its path.
 
@@ -212,7 +213,7 @@ class Run(record.Run):
         """
         baseline_run = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=baseline_run, undecided=undecided)
-        return write_report(self, checked, baseline_run, out, title=title)
+        return write_report(self, checked, baseline_run, out, title=title, language=language)
 
     @check_arguments
     def certificate(self, file: str | Path, *, title: str | None = None, language: Language = "en") -> Certificate:

@@ -31,8 +31,9 @@ from localjudge.report import tables
 from localjudge.report.overview import Values, is_judged, overview
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.sample import outcome_of, remark_on
+from localjudge.report.translation import Words
 from localjudge.run.verify import REPORT
-from localjudge.types import CONTEXT_FIELDS, Record, Sample, context_texts
+from localjudge.types import CONTEXT_FIELDS, Language, Record, Sample, context_texts
 from localjudge.words import as_typed
 
 _STYLES = ("base.css", "page.css", "samples.css", "paper.css")
@@ -48,14 +49,21 @@ _LAST_OF_ONE_UNIT = "\uffff"
 
 
 def write_report(
-    run: Run, checked: Check, baseline: Run | None, out: str | Path | None = None, *, title: str | None = None
+    run: Run,
+    checked: Check,
+    baseline: Run | None,
+    out: str | Path | None = None,
+    *,
+    title: str | None = None,
+    language: Language = "en",
 ) -> Path:
     """Write the report of a finished run and return its path, by default `report.html` in the run directory.
 
     Replaces an earlier report. Raises InputError if another file has this name or the file cannot be written.
     """
     path = Path(os.path.expanduser(out or run.directory / REPORT))
-    write_page(path, page(run, checked, baseline, title=title), kind="report")
+    inputs = ReportInputs.of(run, checked, baseline, title, language)
+    write_page(path, page(run, checked, baseline, inputs), kind="report")
     return path
 
 
@@ -73,9 +81,10 @@ class ReportInputs(Record):
     labels: tuple[str, ...]
     verification: LastVerification | None
     examined: str | None
+    language: Language = "en"
 
     @classmethod
-    def of(cls, run: Run, checked: Check, baseline: Run | None, title: str | None) -> Self:
+    def of(cls, run: Run, checked: Check, baseline: Run | None, title: str | None, language: Language = "en") -> Self:
         lenient = any(decision.outcome == "undecided" and decision.passed for decision in checked.decisions)
         return cls(
             writer=writer(),
@@ -86,6 +95,7 @@ class ReportInputs(Record):
             labels=label_heads(run, baseline),
             verification=last_verification(run.directory),
             examined=run.judge.examined,
+            language=language,
         )
 
 
@@ -97,20 +107,13 @@ def label_heads(run: Run, baseline: Run | None) -> tuple[str, ...]:
     return tuple(label_file(of.directory).head for of in (run, baseline) if of is not None)
 
 
-def page(
-    run: Run,
-    checked: Check,
-    baseline: Run | None = None,
-    *,
-    title: str | None = None,
-    inputs: ReportInputs | None = None,
-) -> Iterator[str]:
+def page(run: Run, checked: Check, baseline: Run | None = None, inputs: ReportInputs | None = None) -> Iterator[str]:
     """Yield the page in parts. The `inputs` of an earlier report reproduce it."""
-    inputs = inputs or ReportInputs.of(run, checked, baseline, title)
+    inputs = inputs or ReportInputs.of(run, checked, baseline, None)
     with as_typed():  # options as the command line spells them: the page does not depend on who writes it
         first_screen = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
     config = {
-        "inputs": inputs.model_dump(mode="json"),
+        "inputs": inputs.model_dump(mode="json", exclude={"language"} if inputs.language == "en" else None),
         "metrics": [
             {"name": name, "lowerIsBetter": catalog.lower_is_better(name), "judged": is_judged(name)}
             for name in run.summary.metrics
@@ -127,8 +130,10 @@ def page(
             for row, _, score in tables.worst_samples(run, list(run.summary.metrics), _WORST_ON_PAPER)
         ],
     }
+    words = Words(inputs.language)
+    blocks = data_blocks(run, baseline, words)
     return page_parts(
-        "page.html", styles=_STYLES, scripts=_SCRIPTS, config=config, blocks=data_blocks(run, baseline), **first_screen
+        "page.html", styles=_STYLES, scripts=_SCRIPTS, config=config, words=words, blocks=blocks, **first_screen
     )
 
 
@@ -140,7 +145,7 @@ class DataBlock(NamedTuple):
     content: str
 
 
-def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
+def data_blocks(run: Run, baseline: Run | None, words: Words) -> Iterator[DataBlock]:
     """Yield all samples in data order, with their state in the baseline."""
     lines: dict[str, list[str]] = {"list": [], "details": []}
     packed_samples = dict.fromkeys(lines, 0)
@@ -153,7 +158,7 @@ def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
         return block
 
     letters = 0
-    for row, values in _samples(run, baseline):
+    for row, values in _samples(run, baseline, words):
         lines["list"].append(json_line(row))
         lines["details"].append(json_line(values))
         letters += len(lines["details"][-1])
@@ -165,7 +170,7 @@ def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
     yield from (packed(kind) for kind in lines if lines[kind])
 
 
-def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
+def _samples(run: Run, baseline: Run | None, words: Words) -> Iterator[tuple[list[Any], Values]]:
     metrics, groups, side = run.summary.metrics, run.cluster_of, ComparedRun(run, run.summary.metrics)
     partners = _Baseline(baseline, side) if baseline is not None else None
     statements = labelled_statements(run)
@@ -179,7 +184,7 @@ def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values
             name: {
                 "outcome": outcome_of(score),
                 "why": tables.why(score, verdicts[name]) if score.status == "scored" else "",
-                "verdicts": [_labelled_values(sample, verdict) for verdict in labelled[name]],
+                "verdicts": [_labelled_values(sample, verdict, words) for verdict in labelled[name]],
             }
             for name, score in scores.items()
         }
@@ -216,9 +221,10 @@ def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
     return [verdict.source, verdict.source_index, *ends, verdict.label, _rounded(verdict.p_yes), remark_on(verdict)]
 
 
-def _labelled_values(sample: Sample, verdict: LabelledVerdict) -> list[Any]:
+def _labelled_values(sample: Sample, verdict: LabelledVerdict, words: Words) -> list[Any]:
     values = _verdict_values(sample, verdict.row)
-    return values if verdict.remark is None else [*values, verdict.remark, verdict.certainty is not None]
+    remark = verdict.remark and words.sentence(verdict.remark)
+    return values if remark is None else [*values, remark, verdict.certainty is not None]
 
 
 def _surest(verdicts: Iterable[LabelledVerdict]) -> float | None:

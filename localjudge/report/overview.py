@@ -41,6 +41,7 @@ class MeanRow(NamedTuple):
     mean: float | None
     interval: tuple[float, float] | None
     note: str = ""
+    annotator: str | None = None
 
 
 def overview(
@@ -104,6 +105,7 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
         yield {
             "name": name,
             "meaning": _meaning(name, run),
+            "is_own": name in run.manifest.criteria,
             "sentence": "" if rows[0].mean is None else in_words(name, rows[0].mean, rows[0].interval),
             "judged": is_judged(name) and not checked,
             "checked": checked,
@@ -128,7 +130,10 @@ def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> li
     if corrected and corrected.ci95:
         saved = corrected.worth_labels
         note = f"saves about {numbered(saved, 'label')}" if saved else ""
-        by = [MeanRow(f"by {who}", mean.mean, mean.ci95) for who, mean in (corrected.by_annotator or {}).items()]
+        by = [
+            MeanRow(f"by {who}", mean.mean, mean.ci95, annotator=who)
+            for who, mean in (corrected.by_annotator or {}).items()
+        ]
         rows = [MeanRow(name, corrected.mean, corrected.ci95), *by, judge._replace(note=note)]
     labels_only = corrected.labels_alone if corrected else None
     return [*rows, MeanRow("labels only", labels_only.mean, labels_only.ci95)] if labels_only else rows

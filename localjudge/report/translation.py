@@ -78,8 +78,9 @@ class Words:
                 values = {name: self._value(kinds[name], value) for name, value in match.groupdict().items()}
                 if None not in values.values():
                     return template.format(**values)
-        parts = [self._translated(part) for part in text.split("; ")] if "; " in text else []
-        return "; ".join(filter(None, parts)) if parts and None not in parts else None
+        *first, last = text.rsplit("; ", 1)
+        parts = [self._translated(part) for part in (*first, last)] if first else [None]
+        return None if None in parts else "; ".join(filter(None, parts))
 
     def _value(self, kind: str, text: str) -> str | None:
         return self.signs(text) if kind == "n" else self._translated(text) if kind == "t" else text

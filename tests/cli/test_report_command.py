@@ -27,6 +27,15 @@ def test_a_report_is_written_into_the_run_with_an_escaped_title(folder: Path, ca
     assert call("report", "new", "--out", "a\x1b[2J.html")[1].strip() == "report a\\x1b[2J.html"
 
 
+def test_a_report_is_written_in_another_language(folder: Path, call: Call) -> None:
+    assert call("report", "new", "--report-language", "es")[0] == 0
+    page = (folder / "new" / "report.html").read_text(encoding="utf-8")
+    assert '<html lang="es">' in page
+    assert "alrededor del 100 % de las oraciones están respaldadas por los documentos" in page
+    code, _, errors = call("report", "new", "--report-language", "it")
+    assert (code, "'it' is not one of 'en', 'de', 'fr', 'es'" in errors) == (1, True)
+
+
 def test_a_report_has_comparison_gates_and_another_path(folder: Path, call: Call) -> None:
     """1 against 0 on one sample: the gate at -1 passes, 0.9 is undecided."""
     arguments = ("report", "new", "--baseline", "old", "--out", "page.html", "--gate", "context_recall.delta>=-1")

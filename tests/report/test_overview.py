@@ -13,7 +13,7 @@ from localjudge.analysis.labels import Agreement, PairAgreement
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
 from localjudge.metrics.metric import about_of
-from localjudge.report.html_page import page
+from localjudge.report.html_page import ReportInputs, page
 from localjudge.report.overview import gate_in_words, in_words, overview
 from localjudge.stats.paired import Comparison
 from tests.conftest import ScriptedRun
@@ -44,10 +44,10 @@ def checked(run: Run, labels: Any) -> Check:
     return check(run).model_copy(update={"labels": labels})
 
 
-def first_screen(run: Run, labels: Any = None, **options: Any) -> str:
-    return " ".join(
-        PageReader("".join(page(run, checked(run, labels), **options))).text.partition("Samples")[0].split()
-    )
+def first_screen(run: Run, labels: Any = None, title: str | None = None) -> str:
+    result = checked(run, labels)
+    html = "".join(page(run, result, inputs=ReportInputs.of(run, result, None, title)))
+    return " ".join(PageReader(html).text.partition("Samples")[0].split())
 
 
 def measured(run: Run, labels: Any = None) -> str:
@@ -84,7 +84,7 @@ def test_too_few_labels_show_the_remaining_effort(run: Run) -> None:
 def test_the_corrected_mean_comes_before_its_parts(run: Run) -> None:
     _, metric = overview(run, checked(run, labelled(faithfulness=ENOUGH)))["metrics"]
     assert metric["meaning"] == "In an average answer, how many of the sentences are supported by the documents?"
-    assert metric["rows"] == [
+    assert [row[:4] for row in metric["rows"]] == [
         ("faithfulness", 0.687, (0.592, 0.781), ""),
         ("judge only", 0.9, run.summary.metrics["faithfulness"].ci95, "saves about 31 labels"),
         ("labels only", 0.66, (0.51, 0.79), ""),

@@ -48,7 +48,8 @@ def of_modules() -> str:
     cautions = resources.bundled_file("models", "registry.toml").read_text()
     names = [*(name.replace("@k", "@3") for name in catalog.names()), "citation_support(of=all)"]
     metrics = [about_of(catalog.ours(name)).headline for name in names]
-    return "\n".join([cautions, *metrics, *(text for text in texts if isinstance(text, str))])
+    questions = [f"{text[:1].upper()}{text[1:]}?" for text in (words.format("how many") for words in metrics)]
+    return "\n".join([cautions, *metrics, *questions, *(text for text in texts if isinstance(text, str))])
 
 
 def places(text: str) -> list[str]:
@@ -81,8 +82,15 @@ def test_every_key_is_used_by_a_page_or_composed_by_a_module() -> None:
     assert unused == set()
 
 
-def _is_in(part: str, modules: str) -> bool:
-    return any(words in modules for words in (part, part.removesuffix("s"), part[:1].lower() + part[1:]))
+def _is_in(part: str, modules: str, runs: int = 3) -> bool:
+    """Return whether the words are in the texts, in at most this many runs of words."""
+    if any(words in modules for words in (part, part.removesuffix("s"), part[:1].lower() + part[1:])):
+        return True
+    words = part.split()
+    ends = range(len(words) - 1, 0, -1) if runs > 1 else ()
+    return any(
+        _is_in(" ".join(words[:end]), modules, 1) and _is_in(" ".join(words[end:]), modules, runs - 1) for end in ends
+    )
 
 
 GERMAN = {
