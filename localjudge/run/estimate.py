@@ -182,7 +182,7 @@ def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], p
     wording, seen, verdicts, tokens = Wording(judge, settings.sentences), set[bytes](), 0, 0
     reused = {source.name: 0 for source in earlier}
     for block in blocks(count_with_progress(samples, progress, "counting", len(samples))):
-        tasks = _first_tasks(block, planned.metrics, settings.sentences)
+        tasks = _first_round_tasks(block, planned.metrics, settings.sentences)
         verdicts += len(tasks)
         questions = distinct(wording.worded(tasks))
         requests = {key: keyed.request for key, keyed in questions.items() if digest(key) not in seen}
@@ -195,7 +195,7 @@ def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], p
     return {"verdicts": verdicts, "requests": len(seen), "reused": reused, "tokens": tokens}
 
 
-def _first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[TaskRef]:
+def _first_round_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[TaskRef]:
     tasks: list[TaskRef] = []
 
     def note(asked: Sequence[TaskRef]) -> Sequence[Verdict | NoAnswer]:

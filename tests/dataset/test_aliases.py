@@ -74,8 +74,8 @@ def test_a_wrong_mapping_is_refused(mapping: dict[str, str], message: str) -> No
 def test_an_ambiguous_name_is_used_if_no_other_column_gives_the_field(field: str, column: str, value: Any) -> None:
     data = load([{"question": "q", column: None}, {"question": "q", column: value}])
     assert data.mapping == {"user_input": "question", field: column}
-    known = {"retrieved_contexts": "contexts", "reference": "ground_truth", "response": "answer"}[field]
-    assert load([{known: None, column: value}]).mapping == {field: known}
+    usual_name = {"retrieved_contexts": "contexts", "reference": "ground_truth", "response": "answer"}[field]
+    assert load([{usual_name: None, column: value}]).mapping == {field: usual_name}
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,8 @@ def test_a_drawn_sample_remains_drawn(ids: list[str], seed: int, data: Any) -> N
     assert set(chosen) <= set(ids_of(whole.draw(count + 1, seed)))
     shuffled = data.draw(st.permutations(ids))
     assert set(ids_of(dataset(shuffled).draw(count, seed))) == set(chosen)
-    kept = [name for name in ids if name in chosen or data.draw(st.booleans())]
-    assert ids_of(dataset(kept).draw(count, seed)) == chosen
+    remaining = [name for name in ids if name in chosen or data.draw(st.booleans())]
+    assert ids_of(dataset(remaining).draw(count, seed)) == chosen
 
 
 def test_seeds_draw_all_samples_equally_often() -> None:

@@ -43,15 +43,15 @@ def test_the_first_passages_have_the_same_mix_of_kinds_as_all(count: int) -> Non
 
 def test_a_minimal_pair_differs_in_one_place() -> None:
     """The unsupported statement replaces one piece of at most twelve words."""
-    known = {(item.passage, item.kind): item.task.unit.span.text for item in probes()}
+    texts = {(item.passage, item.kind): item.task.unit.span.text for item in probes()}
     pairs = [item for item in probes() if item.changed_from]
     assert {item.kind for item in pairs} == set(CHANGED)
     for item in pairs:
         passage = next(passage for passage in passages() if passage.title == item.passage)
         base, old, new = getattr(passage, item.kind)
         assert base == item.changed_from
-        assert known[item.passage, base].count(old) == 1
-        assert known[item.passage, base] != item.task.unit.span.text == known[item.passage, base].replace(old, new)
+        assert texts[item.passage, base].count(old) == 1
+        assert texts[item.passage, base] != item.task.unit.span.text == texts[item.passage, base].replace(old, new)
         assert len(new.split()) <= 12
 
 

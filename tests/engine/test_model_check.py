@@ -30,9 +30,9 @@ Change = Callable[..., ModelFile]
 def copy_with(source: Path, target: Path, changes: dict[str, Any], tensors: slice = ALL) -> Path:
     """Copy a model with changed keys (None removes a key) and some of its tensors."""
     reader = GGUFReader(source)
-    kept = {name: field for name, field in reader.fields.items() if not name.startswith("GGUF.")}
-    writer = GGUFWriter(target, changes.get("general.architecture") or kept["general.architecture"].contents())
-    for name, field in kept.items():
+    fields = {name: field for name, field in reader.fields.items() if not name.startswith("GGUF.")}
+    writer = GGUFWriter(target, changes.get("general.architecture") or fields["general.architecture"].contents())
+    for name, field in fields.items():
         if name != "general.architecture" and name not in changes:
             element = field.types[-1] if len(field.types) > 1 else None
             writer.add_key_value(name, field.contents(), field.types[0], element)

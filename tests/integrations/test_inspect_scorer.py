@@ -55,10 +55,10 @@ def test_the_judge_that_a_scorer_opened_is_closed_with_it(log: Any, monkeypatch:
     gc.collect()
     with pytest.raises(localjudge.InputError, match="closed"):
         opened[0].evaluate(EXAMPLE, ["faithfulness"])
-    with open_judge("reference") as own:
-        scored_by(log, ["faithfulness"], judge=own)
+    with open_judge("reference") as open_model:
+        scored_by(log, ["faithfulness"], judge=open_model)
         gc.collect()
-        assert own.evaluate(EXAMPLE, ["faithfulness"])
+        assert open_model.evaluate(EXAMPLE, ["faithfulness"])
 
 
 def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path) -> None:

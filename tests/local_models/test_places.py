@@ -172,9 +172,9 @@ def test_package_models_are_listed_from_the_record(user: Path, site: Path) -> No
     for name in ("", "a package", "../x", "no-such-package"):
         assert places.file_in_package(name, "x.gguf") is None
     assert models(places.models_of("package"))["package:weights-package:Q4_1"] == site / FILE
-    named = places.find("package:weights-package")
-    assert named is not None
-    assert named.path == site / FILE
+    packaged = places.find("package:weights-package")
+    assert packaged is not None
+    assert packaged.path == site / FILE
 
 
 def test_the_judge_that_comes_with_localjudge_is_not_listed_again(site: Path) -> None:

@@ -212,10 +212,10 @@ def test_a_rescored_run_keeps_extra_columns(tmp_path: Path) -> None:
 
 def test_values_outside_json_are_stored_as_text() -> None:
     values: dict[str, Any] = {"nan": math.nan, "inf": -math.inf, "half": "a\ud800", "largest": 2**63 - 1}
-    kept = json.loads(extras_text({**values, "bytes": b"x", "large": 2**63, "set": {2, 1}, "path": Path("a/b")}))
-    assert "9223372036854775808" in kept.pop("large")
+    stored = json.loads(extras_text({**values, "bytes": b"x", "large": 2**63, "set": {2, 1}, "path": Path("a/b")}))
+    assert "9223372036854775808" in stored.pop("large")
     expected = {"nan": None, "inf": "-inf", "half": "a\\ud800", "largest": 2**63 - 1}
-    assert kept == {**expected, "bytes": "b'x'", "set": [1, 2], "path": "a/b"}
+    assert stored == {**expected, "bytes": "b'x'", "set": [1, 2], "path": "a/b"}
     deep: Any = "bottom"
     for _ in range(1_000):
         deep = [deep]

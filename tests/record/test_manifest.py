@@ -128,10 +128,10 @@ def test_changes_of_metric_version_reasons_and_chat_template_are_named() -> None
         (part(PromptWriter(profile)), part(PromptWriter(profile, reasons="before"))),
         (part(one), part(two)),
     ]
-    named = [{change.ingredient.split(".")[1] for change in differences(*pair)} for pair in pairs]
-    assert named[0] == {"context_recall"}
-    assert {"reasons", "grammars_sha256"} <= named[1]
-    assert named[2] == {"chat_template_sha256"}
+    changed_names = [{change.ingredient.split(".")[1] for change in differences(*pair)} for pair in pairs]
+    assert changed_names[0] == {"context_recall"}
+    assert {"reasons", "grammars_sha256"} <= changed_names[1]
+    assert changed_names[2] == {"chat_template_sha256"}
 
 
 def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
@@ -165,9 +165,9 @@ FILES = sorted((Path(__file__).parent / "manifests").glob("*.json"))
 
 def read(file: Path, directory: Path) -> Manifest:
     (directory / MANIFEST).write_bytes(file.read_bytes())
-    found = read_manifest(directory)
-    assert found is not None
-    return found
+    stored = read_manifest(directory)
+    assert stored is not None
+    return stored
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -86,8 +86,8 @@ def test_a_run_with_reused_answers_is_self_contained(tmp_path: Path, original: R
     second = judged(tmp_path / "second", engine(), threshold=0.3, reuse=[str(original.directory)])
     shutil.rmtree(original.directory)
     using = engine()
-    found = verify(second, engine=using)
-    assert (found.result, len(using.asked)) == ("bit-identical", 6)
+    check = verify(second, engine=using)
+    assert (check.result, len(using.asked)) == ("bit-identical", 6)
     with closing(sqlite3.connect(second.directory / "run.sqlite")) as store:
         sources = store.execute("SELECT source, count(*) FROM answer JOIN reused USING (request) GROUP BY 1").fetchall()
     assert sources == [(str(original.directory), 5)]

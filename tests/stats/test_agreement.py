@@ -112,8 +112,8 @@ def test_a_weight_is_a_number_of_copies(statistic: Statistic, copies: list[int])
     # Both labels on both sides of a half, so that every statistic has a value.
     labels[:4], scores[:4], weights[:4] = (0, 0, 1, 1), (0.2, 0.7, 0.3, 0.8), 1
     repeated = np.repeat(np.arange(60), weights.astype(int))
-    kept = weights > 0
-    assert statistic(labels[kept], scores[kept], weights[kept]) == pytest.approx(
+    counted = weights > 0
+    assert statistic(labels[counted], scores[counted], weights[counted]) == pytest.approx(
         statistic(labels[repeated], scores[repeated], np.ones(len(repeated))), abs=1e-7
     )
 

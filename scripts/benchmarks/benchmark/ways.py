@@ -195,10 +195,10 @@ def main(order: Order) -> None:
         ask_ours(ours, warm_up().tasks)
         way = partial(ask_ours, ours, order.case.tasks)
     print(json.dumps({"prompt_tokens": wording.prompt_tokens}), file=reports, flush=True)
-    before, started = ours.engine.stats.evaluated_tokens, time.perf_counter()
+    evaluated_before, started = ours.engine.stats.evaluated_tokens, time.perf_counter()
     verdicts = way()
     seconds = time.perf_counter() - started
-    evaluated = ours.engine.stats.evaluated_tokens - before
+    evaluated = ours.engine.stats.evaluated_tokens - evaluated_before
     print(json.dumps({"seconds": seconds, "verdicts": verdicts, "evaluated": evaluated}), file=reports, flush=True)
 
 
