@@ -1,7 +1,7 @@
 """Check a finished run as far as possible without its judge.
 
     manifest.json ──sha256──> result files               samples ──sha256──> the data in the manifest
-    samples, verdicts ──count again──> the same files?   stored answers ──rule──> the same verdicts?
+    samples, stored answers ──rule, count again──> the same files?
 
 `verify` also builds the questions again and asks the judge.
 """
@@ -9,7 +9,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 
 from localjudge.dataset.samples import fingerprint
 from localjudge.errors import LocaljudgeError, RunDirectoryError
@@ -17,7 +17,7 @@ from localjudge.metrics.criterion import rubrics
 from localjudge.record.archive import answers_of_units
 from localjudge.record.differences import differences
 from localjudge.record.directory import STORE, excerpt
-from localjudge.record.files import SUMMARY, VERDICTS, Totals
+from localjudge.record.files import SUMMARY, Totals
 from localjudge.record.label_rows import LABELS
 from localjudge.record.manifest import DataIdentity
 from localjudge.record.result_rows import Evaluation, JudgedUnit
@@ -26,23 +26,27 @@ from localjudge.run.loop import NO_CONTEXT, TaskRef, blocks, evaluate_samples, v
 from localjudge.run.settings import settings_of
 from localjudge.run.verify import changed_rows, changed_values
 from localjudge.run.verify_labels import check_labels
-from localjudge.types import NoAnswer, Verdict, VerdictRule
+from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
 
 _NOT_THERE = NoAnswer(error="its row is missing")
-_SAMPLES_AT_ONCE = 256
 
 
 def alterations(run: Run) -> tuple[str, ...]:
-    """Return what differs in the files of a run, or nothing. Raises InputError for a metric that is not installed."""
+    """Return what differs in the files of a run, or nothing.
+
+    Raises InputError for a metric that is not installed, RunDirectoryError for settings that this version cannot read.
+    """
     problems = list[str]()
-    for check in (_unlike_manifest, _recomputed, _unlike_answers, _labels):
+    settings_of(run.manifest)
+    for check in (_unlike_manifest, _recomputed, _labels):
         try:
             problems += check(run)
         except LocaljudgeError as error:
             if not problems and not isinstance(error, RunDirectoryError):
                 raise
             problems.append(error.message)
-    return tuple(dict.fromkeys(problem.replace(f"{run.directory}{os.sep}", "") for problem in problems))
+    shown = (problem.replace(f"{run.directory}{os.sep}", "") for problem in problems)
+    return tuple(dict.fromkeys(problem.replace(str(run.directory), "RUN") for problem in shown))
 
 
 def _unlike_manifest(run: Run) -> Iterator[str]:
@@ -57,51 +61,42 @@ def _unlike_manifest(run: Run) -> Iterator[str]:
 def _recomputed(run: Run) -> Iterator[str]:
     manifest, settings = run.manifest, settings_of(run.manifest)
     metrics = [manifest.metric(name) for name in run.summary.metrics]
-    names, sampling = list(run.summary.metrics), run.sampling
-    totals = Totals(names, run.summary, run.cluster_of, rubrics(metrics), sampling, run.max_failed)
+    rule = VerdictRule(run.summary.threshold, settings.min_legal_mass, run.summary.thresholds)
+    totals = Totals(list(run), rule, run.cluster_of, rubrics(metrics), run.sampling, run.max_failed)
     rows = run.iter_evaluations()
 
     def evaluated() -> Iterator[list[Evaluation]]:
         for block in blocks(run.iter_samples()):
-            stored = {row[:2]: row.units for of_sample in islice(rows, len(block)) for row in of_sample}
-            yield evaluate_samples(block, metrics, settings.sentences, partial(_verdicts, stored))
+            answers = answers_of_units(run.directory / STORE, [sample.id for sample in block])
+            units = {row[:2]: row.units for of_sample in islice(rows, len(block)) for row in of_sample}
+            yield evaluate_samples(block, metrics, settings.sentences, partial(_verdicts, answers, units, rule))
 
     files = changed_rows(run.directory, evaluated(), totals)
     card = manifest.card.model_copy(update={"name": run.summary.judge.name})
     summary = totals.summary(manifest.signature, card, manifest.environment.skipped_rows)
-    files[SUMMARY] = changed_values(
-        run.directory / SUMMARY, summary.model_copy(update={"stopped": manifest.environment.stopped})
-    )
-    yield from (f"{name} does not follow from the verdicts ({', '.join(at)})" for name, at in files.items() if at)
+    summary = summary.model_copy(update={"stopped": manifest.environment.stopped})
+    files[SUMMARY] = changed_values(run.directory / SUMMARY, summary)
+    yield from (f"{name} does not follow from the stored answers ({', '.join(at)})" for name, at in files.items() if at)
 
 
 def _verdicts(
-    stored: Mapping[tuple[str, str], Sequence[JudgedUnit]], tasks: Sequence[TaskRef]
+    answers: Mapping[tuple[str, str, int], Sequence[Answer | NoAnswer]],
+    units: Mapping[tuple[str, str], Sequence[JudgedUnit]],
+    rule: VerdictRule,
+    tasks: Sequence[TaskRef],
 ) -> list[Verdict | NoAnswer]:
-    units = [stored.get((task.sample_id, task.metric), ())[task.position : task.position + 1] for task in tasks]
-    return [unit[0].verdict if unit else _NOT_THERE for unit in units]
-
-
-def _unlike_answers(run: Run) -> Iterator[str]:
-    """Name the first verdict that does not follow from the stored answers."""
-    settings, rows = settings_of(run.manifest), run.iter_evaluations()
-    rule = VerdictRule(run.summary.threshold, settings.min_legal_mass, run.summary.thresholds)
-    while block := list(chain.from_iterable(islice(rows, _SAMPLES_AT_ONCE))):
-        answers = answers_of_units(run.directory / STORE, {row.sample_id for row in block})
-        for row in block:
-            for position, (_, verdict) in enumerate(row.units):
-                stored = answers.get((row.sample_id, row.metric, position))
-                expected = verdict_of([(answer, None) for answer in stored], rule.of(row.metric)) if stored else None
-                if expected is None and (verdict == NO_CONTEXT or isinstance(verdict, NoAnswer)):
-                    continue  # it was not asked
-                if expected != (
-                    verdict.model_copy(update={"window": None}) if isinstance(verdict, Verdict) else verdict
-                ):
-                    place = f"{row.sample_id}, {row.metric}, unit {position + 1}"
-                    yield f"{VERDICTS} differs from the answers in {STORE} ({excerpt(place)})"
-                    return
+    """Return the verdicts by the stored answers. Windows, and reasons for not asking, are only in the rows."""
+    verdicts = list[Verdict | NoAnswer]()
+    for sample_id, metric, position, _ in tasks:
+        unit = units.get((sample_id, metric), ())[position : position + 1]
+        row = unit[0].verdict if unit else _NOT_THERE
+        if stored := answers.get((sample_id, metric, position)):
+            row = verdict_of([(answer, getattr(row, "window", None)) for answer in stored], rule.of(metric))
+        elif row != NO_CONTEXT and isinstance(row, Verdict):
+            row = _NOT_THERE
+        verdicts.append(row)
+    return verdicts
 
 
 def _labels(run: Run) -> Iterator[str]:
-    labels = check_labels(run)
-    return (f"{LABELS} was changed ({excerpt(problem)})" for problem in labels.problems)
+    return (f"{LABELS} was changed ({excerpt(problem)})" for problem in check_labels(run).problems)

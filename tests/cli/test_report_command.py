@@ -70,7 +70,7 @@ def test_a_certificate_is_written_instead_of_a_report(folder: Path, call: Call) 
     assert call("report", "new", "--certificate", "c.html") == (0, " certificate c.html\n", "")
     assert "In an average right answer, about 100 % of the sentences" in (folder / "c.html").read_text()
     assert call("report", "new", "--certificate", "c.html", "--report-language", "fr")[0] == 0
-    french = "Dans une réponse de référence moyenne, environ 100 % des phrases sont étayées par les documents"
+    french = "Dans une réponse de référence moyenne, environ 100\u00a0% des phrases sont étayées par les documents"
     assert french in (folder / "c.html").read_text(encoding="utf-8")
     assert not (folder / "new" / "report.html").exists()
     code, _, errors = call("report", "new", "--certificate", "c.html", "--gate", "context_recall>=0.5")
@@ -85,7 +85,7 @@ def test_the_certificate_of_an_altered_run_is_exit_code_3(folder: Path, call: Ca
     said = json.loads(output)
     problems = [
         "scores.jsonl was changed: its sha256 differs from manifest.json",
-        "scores.jsonl does not follow from the verdicts (row 1)",
+        "scores.jsonl does not follow from the stored answers (row 1)",
     ]
     assert (code, said) == (3, {"file": "c.html", "problems": problems})
     assert f"<li><bdi>{problems[0]}</bdi></li>" in (folder / "c.html").read_text()

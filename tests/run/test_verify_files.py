@@ -48,14 +48,14 @@ A_SCORE = edited("scores.jsonl", '"score": 0.5, "numerator": 1', '"score": 1.0, 
 A_VERDICT = edited("verdicts.jsonl", '"p_yes": 0.3, "label": 0', '"p_yes": 0.8, "label": 1')
 CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "a checksum": (A_SCORE, "scores.jsonl was changed: its sha256 differs from manifest.json"),
-    "a score": (with_checksums(A_SCORE), "scores.jsonl does not follow from the verdicts (row 1)"),
+    "a score": (with_checksums(A_SCORE), "scores.jsonl does not follow from the stored answers (row 1)"),
     "a mean": (
         with_checksums(edited("summary.json", '"mean": 0.25', '"mean": 0.75')),
-        "summary.json does not follow from the verdicts (metrics.context_recall.mean)",
+        "summary.json does not follow from the stored answers (metrics.context_recall.mean)",
     ),
     "a verdict and its score": (
         with_checksums(A_SCORE, A_VERDICT),
-        "verdicts.jsonl differs from the answers in run.sqlite (a, context_recall, unit 2)",
+        "verdicts.jsonl does not follow from the stored answers (row 2)",
     ),
     "a text": (
         lambda directory: in_store(directory, "UPDATE sample SET content = replace(content, 'Last', 'Lost')"),
@@ -63,7 +63,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "an answer": (
         lambda directory: in_store(directory, "UPDATE answer SET p_yes = 0.95 WHERE p_yes = 0.9"),
-        "verdicts.jsonl differs from the answers in run.sqlite (a, context_recall, unit 1)",
+        "verdicts.jsonl does not follow from the stored answers (row 1)",
     ),
     "a label": (
         edited("labels.jsonl", '"human": 1', '"human": 0'),
