@@ -91,9 +91,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         return
     drawing = ("sample", "minutes", "metrics", "seed", "by", "again", "disputed", "labeller")
     how = {name: typed[name] for name in drawing if name in typed}
-    files = {name: typed[name] for name in ("out", "page") if name in typed}
-    if not files and as_json:
-        raise InputError("labelling in the terminal prints no JSON", hint="add --out or --page, or omit --json")
+    files = _files(typed, as_json)
     labelling = Labelling(run, **how)
     if labelling.disputed and not labelling.rows:
         click.echo(json.dumps({"rows": 0}, indent=2) if as_json else NO_DISPUTE)
@@ -117,6 +115,15 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         names = " and ".join(printable(str(file)) for file in files.values())
         then = printable(call("label", str(directory), "read", "FILE"))
         click.echo(f"{numbered(len(rows), 'statement')} to label in {names}; then: {then}")
+
+
+def _files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
+    files: dict[str, Path] = {name: typed[name] for name in ("out", "page") if name in typed}
+    if not files and as_json:
+        raise InputError("labelling in the terminal prints no JSON", hint="add --out or --page, or omit --json")
+    if "language" in typed and "page" not in files:
+        raise InputError("--report-language is the language of a page", hint="add --page, or omit it")
+    return files
 
 
 def _read(run: Run, sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:

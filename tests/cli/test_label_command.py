@@ -203,6 +203,7 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
     [
         (("label", "none", "--out", "s.csv"), "none contains no run"),
         (("label", "run"), "no terminal to label in"),
+        (("label", "run", "--out", "s.csv", "--report-language", "de"), "--report-language is the language of a page"),
         (("label", "run", "--metrics", "context_recal"), "did you mean context_recall"),
         (("label", "run", "--json"), "prints no JSON"),
         (("label", "run", "--sample", "0"), "Invalid value for '--sample'"),
