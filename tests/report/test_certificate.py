@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run
+from localjudge.analysis.labelling import Labelling
 from localjudge.record.label_rows import label_file
 from localjudge.record.run import file_sha256
 from localjudge.report import certificate
 from localjudge.report.certificate import write_certificate
 from localjudge.report.translation import Words
 from localjudge.types import Language
-from tests.analysis.conftest import label
+from tests.analysis.conftest import human_of, label
 from tests.analysis.labelled_runs import run_of, same_judge
 from tests.conftest import ScriptedRun
 from tests.record.conftest import edited
@@ -57,6 +58,18 @@ def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: T
     assert f"sha256 of the last row of labels.jsonl {label_file(run.directory).head}" in page
     assert "localjudge verify run asks the judge again" in page
     assert "localjudge report run --certificate again.html --title 'Help desk <autumn>' writes this page again" in page
+
+
+def test_a_certificate_names_who_settled_disputes(run: Run, text: Text) -> None:
+    """Bo contradicts ann's 40 labels, and carol settles all."""
+    label(run, lambda words: 1 - human_of(words), n=40, labeller="bo", again=True)
+    adjudication = Labelling(run, "carol", disputed=True)
+    while adjudication.rows:
+        adjudication.answer(1)
+    page = text(run)
+    assert "40 statements with several labels: 0 % agreement" in page
+    assert "; 40 of 40 disputed statements settled by adjudication (carol)" in page
+    assert "durch Schiedsspruch geklärt (carol)" in text(run, language="de")
 
 
 def test_a_certificate_states_what_the_last_verification_covered(run: Run, text: Text) -> None:
