@@ -182,8 +182,8 @@ def _samples(run: Run, baseline: Run | None, words: Words) -> Iterator[tuple[lis
         row: list[Any] = [sample.id, question, None if groups is None else groups[sample.id], outcomes]
         details = {
             name: {
-                "outcome": outcome_of(score),
-                "why": tables.why(score, verdicts[name]) if score.status == "scored" else "",
+                "outcome": words.sentence(outcome_of(score)),
+                "why": words.sentence(tables.why(score, verdicts[name])) if score.status == "scored" else "",
                 "verdicts": [_labelled_values(sample, verdict, words) for verdict in labelled[name]],
             }
             for name, score in scores.items()

@@ -69,6 +69,7 @@ def test_every_metric_has_its_sentence_and_questions_in_each_language(language: 
     for text in (in_words(name, 0.5, (0.25, 0.75)), f"{question[:1].upper()}{question[1:]}?"):
         assert words.sentence(text) != text
     assert about.unit == "none" or about.question in words.table
+    assert about.counted in ("", *words.table)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

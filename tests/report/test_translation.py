@@ -106,6 +106,11 @@ GERMAN = {
     "1 drawn statement without a label, which may be harder than the rest; 3 labels": (
         "1 gezogene Aussage ohne Label, vielleicht schwieriger als die übrigen; 3 Labels"
     ),
+    '0 of 2 attributed; not attributed: "none; or 1.5 labels" and 1 more': (
+        '0 von 2 belegt; nicht belegt: "none; or 1.5 labels" und 1 weitere'
+    ),
+    "3 of 4 useful, at ranks 1, 2 and 4": "3 von 4 nützlich, auf den Rängen 1, 2 und 4",
+    "1/3 = 0.333": "1/3 = 0,333",
     "whatever a user writes to another": "whatever a user writes to another",
     "3 labels; and more": "3 labels; and more",
 }
