@@ -11,7 +11,8 @@ a pool: of a simulated judge, or of real verdicts on labelled statements.
     corrected       localjudge's drawing and correction
 
 These are intervals of a single look. `looked_at` simulates repeated looks, at planned numbers of labels
-(`localjudge.stats.looks`) or with an ordinary interval after every five labels.
+(`localjudge.stats.looks`) or with an ordinary interval after every five labels. `in_slices` corrects the slices of a
+run by one drawing, and `pooled` the share of all units, where samples with more units have a smaller share of 1.
 """
 
 import json
@@ -32,11 +33,12 @@ from localjudge.stats.corrected import (
     strata_by_score,
     uncertainty,
 )
-from localjudge.stats.interval import CONFIDENCE, Floats, Indices
+from localjudge.stats.interval import CONFIDENCE, Floats, Indices, mean_interval
 from localjudge.stats.looks import PLANNED
 
 UNITS_OF_A_SAMPLE = (0.30, 0.35, 0.20, 0.08, 0.04, 0.03)
 _GROUP = 4
+_LONG = 3
 _CONCENTRATION = 2.0
 _MADE_UP_UNITS = 4_000
 _STRATA = 10
@@ -65,6 +67,15 @@ class Setting(NamedTuple):
     truth: float
     clustered: bool
     labels: int
+    longer: float = 1.0
+    """Factor of the share of 1 in samples of three units or more."""
+
+    @property
+    def pooled_truth(self) -> float:
+        """Share of 1 among all units of the population."""
+        sizes = np.arange(1, len(UNITS_OF_A_SAMPLE) + 1)
+        units = sizes * np.array(UNITS_OF_A_SAMPLE)
+        return float((units * np.where(sizes < _LONG, 1.0, self.longer)).sum() / units.sum() * self.truth)
 
 
 class Held(NamedTuple):
@@ -151,16 +162,17 @@ class _Run(NamedTuple):
     clusters: Indices
 
     @property
-    def _shares(self) -> Floats:
+    def shares(self) -> Floats:
         return self.weights * uncertainty(self.p_yes)
 
     def draw(self, labels: int, generator: np.random.Generator) -> DrawnUnits:
-        return draw(self._shares, strata_by_score(self.p_yes, _STRATA), labels, int(generator.integers(2**31)))
+        return draw(self.shares, strata_by_score(self.p_yes, _STRATA), labels, int(generator.integers(2**31)))
 
-    def units(self, drawing: DrawnUnits, labels: int) -> JudgedUnits:
-        """Return the units with the first labels of a drawing."""
-        taken, shares, drawn = drawing.taken[:labels], self._shares, np.zeros_like(self.weights)
-        chances = inclusion_probabilities(shares[taken] / shares.sum(), int(drawing.turns[:labels].max()))
+    def units(self, drawing: DrawnUnits, labels: int, shares: Floats | None = None) -> JudgedUnits:
+        """Return the units with the first labels of a drawing with these shares."""
+        taken, drawn = drawing.taken[:labels], np.zeros_like(self.weights)
+        shares = self.shares / self.shares.sum() if shares is None else shares
+        chances = inclusion_probabilities(shares[taken], int(drawing.turns[:labels].max()))
         drawn[taken] = self.weights[taken] / chances
         return self.labelled(drawn, strata_by_score(self.p_yes))
 
@@ -169,12 +181,87 @@ class _Run(NamedTuple):
         return JudgedUnits(judged, self.weights, self.human, drawn, strata, self.clusters, certain)
 
 
+SLICES = ((180, 0.5), (72, 0.7), (48, 0.9))
+"""Samples and truth of each slice. A last row is for the whole run."""
+
+
+class HeldInSlice(NamedTuple):
+    """One slice, or the whole run: intervals of a single look at 50 labels, and runs with a miss at a planned look."""
+
+    held: Held
+    misses: float
+
+
+def in_slices(pool: Pool, *, clustered: bool, by: bool, repeats: int, seed: int) -> list[HeldInSlice]:
+    """Measure each of the `SLICES` and the whole run, drawn `by` slice or not until each slice has 50 labels."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    looks = {**{number: level for number, level in AS_PLANNED.items() if number <= LABELS_AT}, -LABELS_AT: CONFIDENCE}
+    limits = np.array([_limits_in_slices(pool, clustered, by, looks, generator) for _ in range(repeats)])
+    samples = sum(count for count, _ in SLICES)
+    truths = np.array([*(truth for _, truth in SLICES), sum(count * truth for count, truth in SLICES) / samples])
+    missed = (limits[..., 0] > truths[:, None]) | (truths[:, None] > limits[..., 1])
+    widths = np.ptp(limits[:, :, -1], axis=-1).mean(axis=0)
+    held = 1 - missed[:, :, -1].mean(axis=0)
+    misses = missed[:, :, :-1].any(axis=2).mean(axis=0)
+    return [HeldInSlice(Held(*each), miss) for *each, miss in zip(held, widths, misses, strict=True)]
+
+
+def _limits_in_slices(
+    pool: Pool, clustered: bool, by: bool, looks: Mapping[int, float], generator: np.random.Generator
+) -> list[list[tuple[float, float]]]:
+    parts = [_made_run(Setting(count, truth, clustered, 0), pool, generator) for count, truth in SLICES]
+    slices = np.repeat(np.arange(len(parts)), [len(part.weights) for part in parts])
+    samples = sum(count for count, _ in SLICES)
+    weights = np.concatenate([part.weights * count / samples for part, (count, _) in zip(parts, SLICES, strict=True)])
+    offsets = np.cumsum([0, *(part.clusters.max() + 1 for part in parts)])
+    clusters = np.concatenate([part.clusters + offset for part, offset in zip(parts, offsets, strict=False)])
+    p_yes, human = (np.concatenate([getattr(part, name) for part in parts]) for name in ("p_yes", "human"))
+    sizes = weights * uncertainty(p_yes)
+    strata = strata_by_score(p_yes, _STRATA)
+    if by:
+        sizes, strata = sizes / np.bincount(slices, sizes)[slices], strata + _STRATA * slices
+    drawing = draw(sizes, strata, len(sizes), int(generator.integers(2**31)))
+    shares, results = sizes / sizes.sum(), list[list[tuple[float, float]]]()
+    for number in range(len(parts) + 1):
+        mine = slices == number if number < len(parts) else np.ones(len(slices), dtype=np.bool_)
+        part = _Run(p_yes[mine], human[mine], weights[mine] / weights[mine].sum(), _from_zero(clusters[mine]))
+        within = mine[drawing.taken]
+        taken = (np.cumsum(mine) - 1)[drawing.taken[within]]
+        of_part = DrawnUnits(taken, drawing.turns[within])
+        units = ((part.units(of_part, abs(count), shares[mine]), level) for count, level in looks.items())
+        results.append([prediction_powered(*powered).limits or (0.0, 1.0) for powered in units])
+    return results
+
+
+def _from_zero(clusters: Indices) -> Indices:
+    return np.unique(clusters, return_inverse=True)[1]
+
+
+def pooled(setting: Setting, pool: Pool, *, repeats: int, seed: int) -> tuple[Held, Held]:
+    """Measure the share of all units, by the human labels of all of them, and corrected by some."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    limits = np.array([_pooled_limits(setting, pool, generator) for _ in range(repeats)])
+    held = (limits[..., 0] <= setting.pooled_truth) & (setting.pooled_truth <= limits[..., 1])
+    judge, corrected = zip(held.mean(axis=0), np.ptp(limits, axis=-1).mean(axis=0), strict=True)
+    return Held(*judge), Held(*corrected)
+
+
+def _pooled_limits(setting: Setting, pool: Pool, generator: np.random.Generator) -> list[tuple[float, float]]:
+    run = _made_run(setting, pool, generator)
+    shares = run.shares / run.shares.sum()
+    drawing, units = run.draw(setting.labels, generator), run._replace(weights=np.full_like(shares, 1 / len(shares)))
+    interval = mean_interval(run.human, clusters=run.clusters, resamples=500, seed=int(generator.integers(2**31)))
+    corrected = prediction_powered(units.units(drawing, setting.labels, shares))
+    return [(interval.low, interval.high), corrected.limits or (0.0, 1.0)]
+
+
 def _made_run(setting: Setting, pool: Pool, generator: np.random.Generator) -> _Run:
     sizes = generator.choice(np.arange(1, len(UNITS_OF_A_SAMPLE) + 1), setting.samples, p=UNITS_OF_A_SAMPLE)
     sample = np.repeat(np.arange(setting.samples), sizes)
     clusters = sample // _GROUP if setting.clustered else sample
     rates = generator.beta(setting.truth * _CONCENTRATION, (1 - setting.truth) * _CONCENTRATION, setting.samples)
-    is_one, size = generator.random(len(sample)) < rates[clusters], len(sample)
+    share = rates[clusters] * np.where(sizes[sample] < _LONG, 1.0, setting.longer)
+    is_one, size = generator.random(len(sample)) < share, len(sample)
     ones, zeros = np.flatnonzero(pool.human == 1), np.flatnonzero(pool.human == 0)
     chosen = np.where(is_one, generator.choice(ones, size), generator.choice(zeros, size))
     return _Run(pool.p_yes[chosen], pool.human[chosen], 1 / (sizes[sample] * setting.samples), clusters)
