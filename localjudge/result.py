@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, cast, get_args
@@ -24,6 +25,7 @@ from localjudge.analysis.compare import MOVED_SAMPLES, RunComparison, compare
 from localjudge.analysis.label_sheet import write_sheet
 from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
 from localjudge.analysis.labels import CorrectedMean, RunLabels, labels_of
+from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
@@ -55,9 +57,10 @@ Output = str | Path | Literal[False] | None
 
 
 class MetricResult(MetricSummary):
-    """One metric of a run; `corrected` by human labels, if any."""
+    """One metric of a run; `corrected` by human labels, if any; `pooled` over all units, if scores are fractions."""
 
     corrected: CorrectedMean | None = None
+    pooled: PooledShare | None = None
 
 
 class Comparison(RunComparison):
@@ -251,7 +254,12 @@ class Run(record.Run):
 
     def __getitem__(self, metric: str) -> MetricResult:
         summary, labels = super().__getitem__(metric), labels_of(self)
-        return MetricResult(**vars(summary), corrected=labels.corrected.get(metric) if labels else None)
+        corrected = labels.corrected.get(metric) if labels else None
+        return MetricResult(**vars(summary), corrected=corrected, pooled=self._pooled.get(metric))
+
+    @cached_property
+    def _pooled(self) -> dict[str, PooledShare]:
+        return pooled_shares(self)
 
     @property
     def labels(self) -> RunLabels | None:

@@ -95,6 +95,7 @@ class CorrectedMean(Record):
     worth_labels: int | None = None
     labels_alone: LabelledMean | None = None
     by_annotator: dict[str, LabelledMean] | None = None
+    pooled: LabelledMean | None = None
     unsettled: int = 0
     clusters: int = 0
     needed: int | None = None
@@ -484,7 +485,10 @@ def _corrected(frame: UnitFrame, matched: _Matched, seconds: float) -> Corrected
         labels=len(counted), labelled=len(labelled), next_look=look.next, statements=len(frame.by_key)
     )
     if counted:
-        corrected = corrected.model_copy(update=_mean_by_labels(frame, people, look))
+        pooled = [labelled_units(frame.pooled(), of_one, drawings[frame.metric]) for of_one in labels.values()]
+        share = covering([prediction_powered(each.units, look.confidence) for each in pooled])
+        values = {**_mean_by_labels(frame, people, look), "pooled": LabelledMean(mean=share.mean, ci95=share.limits)}
+        corrected = corrected.model_copy(update=values)
     elif frame.by_key.keys() & decisions.human.keys():
         corrected = corrected.model_copy(update={"remark": NOT_DRAWN})
     return corrected if corrected.ci95 else corrected.model_copy(update=missing)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -23,6 +23,7 @@ from localjudge.report.export import Format, Rows, exported_parts
 from localjudge.report.html_page import write_report
 from localjudge.report.label_views import disagreements_view, disputes_view
 from localjudge.report.sample import find_sample, prompts_view, sample_view
+from localjudge.report.sentences import two_means_view
 from localjudge.report.terminal import Table
 from localjudge.resources import write_output
 from localjudge.words import option_name
@@ -68,11 +69,17 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
         _show_sample(run, sample, names, options["prompts"], as_json)
     else:
         worst = options["worst"]
-        shown = (tables.summary_view, partial(tables.worst_view, count=worst)) if worst else (tables.summary_view,)
+        shown: list[Callable[..., Table]] = [tables.summary_view, two_means_view]
+        shown += [partial(tables.worst_view, count=worst)] if worst else []
         cli.print_result(
             as_json,
             lambda: _values(run, names or list(run), worst),
-            lambda: [view(run, metric=metric) for metric in names or (None,) for view in shown],
+            lambda: [
+                table
+                for metric in names or (None,)
+                for view in shown
+                if (table := view(run, metric=metric)).notes or table.rows
+            ],
         )
 
 

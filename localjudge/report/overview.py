@@ -14,13 +14,14 @@ from localjudge.analysis.check import Check, Gate, parse_gate
 from localjudge.analysis.compare import RunComparison
 from localjudge.analysis.labelled_statements import disputed_statements
 from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label
+from localjudge.analysis.pooled import pooled_shares
 from localjudge.engine.hardware import readable
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import about_of
 from localjudge.record.run import Run
 from localjudge.record.verification import LastVerification
 from localjudge.report import tables
-from localjudge.report.terminal import number
+from localjudge.report.sentences import in_words, pooled_for_page, pooled_sentence
 from localjudge.words import numbered
 
 _BINS = 10
@@ -95,7 +96,7 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
     for score in run.iter_scores():
         if score.metric in distributions and score.score is not None:
             distributions[score.metric][min(int(score.score * _BINS), _BINS - 1)] += 1
-    withheld = run.summary.failed_beyond(run.max_failed)
+    withheld, shares = run.summary.failed_beyond(run.max_failed), pooled_shares(run)
     gates = sorted(gates, key=lambda gate: -abs(gate.threshold - 0.5))  # no mark crosses the words of another
     for name, summary in run.summary.metrics.items():
         corrected = labels.corrected.get(name) if labels else None
@@ -107,6 +108,7 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
             "meaning": _meaning(name, run),
             "is_own": name in run.manifest.criteria,
             "sentence": "" if rows[0].mean is None else in_words(name, rows[0].mean, rows[0].interval),
+            "pooled": pooled_sentence(run, name, shares.get(name), corrected, pooled_for_page),
             "judged": is_judged(name) and not checked,
             "checked": checked,
             "corrected": corrected,
@@ -137,14 +139,6 @@ def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> li
         rows = [MeanRow(name, corrected.mean, corrected.ci95), *by, judge._replace(note=note)]
     labels_only = corrected.labels_alone if corrected else None
     return [*rows, MeanRow("labels only", labels_only.mean, labels_only.ci95)] if labels_only else rows
-
-
-def in_words(name: str, mean: float, ci95: tuple[float, float] | None) -> str:
-    """Return the mean in the metric's words: `about 9 % of the answers decline to answer (2 to 22)`."""
-    words = about_of(catalog.ours(name)).headline
-    value, *ends = (f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ())))
-    clause = words.format(f"about {value} %") if words else f"the mean of {name} is {value}"
-    return f"{clause} ({' to '.join(ends)})" if ends else clause
 
 
 def _meaning(name: str, run: Run) -> str:

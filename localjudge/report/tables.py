@@ -17,6 +17,7 @@ from localjudge.analysis.check import GateDecision, signed
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label, labels_of
 from localjudge.analysis.missing_scores import missing_scores
+from localjudge.analysis.pooled import pooled_shares
 from localjudge.analysis.slices import Slices
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
@@ -106,6 +107,8 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
 def summary_values(run: Run) -> dict[str, Any]:
     values, labels = run.summary.model_dump(mode="json"), labels_of(run)
     values["judge"] = run.judge.model_dump(mode="json")
+    for name, pooled in pooled_shares(run).items():
+        values["metrics"][name]["pooled"] = pooled.model_dump(mode="json")
     values["missing_scores"] = [group.model_dump() for group in missing_scores(run)]
     if run.origins:
         values["origins"] = list(run.origins)

@@ -80,16 +80,29 @@ def mean_interval(
     Raises ValueError for empty or invalid values, or unequal lengths.
     """
     scores = checked_values(values)
-    draws = draws_of(scores, clusters)
+    return _interval(draws_of(scores, clusters), exact_mean(scores), len(scores), resamples, seed)
+
+
+def share_interval(ones: Counts, units: Counts, clusters: Indices) -> Interval:
+    """Return the interval of sum(ones) / sum(units), both (n,), in these `clusters` (n,), numbered from 0.
+
+    It is the one of the mean over all units, each 1 or 0.
+    """
+    sums, sizes = (np.bincount(clusters, weights=counts).astype(np.float64) for counts in (ones, units))
+    share, total = int(ones.sum()) / int(units.sum()), int(units.sum())
+    return _interval(_distinct(sums, sizes), share, total, RESAMPLES, SEED)
+
+
+def _interval(draws: Draws, mean: float, rows: int, resamples: int, seed: int) -> Interval:
     if draws.single and np.isin(draws.sums, (0.0, 1.0)).all():
         low, high = clopper_pearson(int(draws.counts[draws.sums == 1].sum()), draws.clusters)
         method = "exact binomial"
     elif draws.clusters == 1 and not draws.single:
         low, high, method = 0.0, 1.0, "one cluster"
     else:
-        low, high = _limits(draws, len(scores) / draws.clusters, resamples, seed)
+        low, high = _limits(draws, rows / draws.clusters, resamples, seed)
         method = "bootstrap" if draws.single else "clustered bootstrap"
-    return Interval(exact_mean(scores), low, high, method, len(scores), draws.clusters)
+    return Interval(mean, low, high, method, rows, draws.clusters)
 
 
 def ratio_interval(numerators: ArrayLike, denominators: ArrayLike) -> tuple[float, float | None]:
@@ -143,6 +156,10 @@ def draws_of(values: Floats, clusters: ArrayLike | None, lowest: float = 0.0) ->
         # Each sum is rounded once, so that order does not matter.
         parts = np.split(sums[order], np.cumsum(members)[:-1])
         sums, sizes = np.array([math.fsum(part.tolist()) for part in parts]), members.astype(np.float64)
+    return _distinct(sums, sizes)
+
+
+def _distinct(sums: Floats, sizes: Floats) -> Draws:
     distinct, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
     if len(distinct) > DISTINCT:
         return _binned(sums, sizes)

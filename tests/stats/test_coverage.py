@@ -2,7 +2,7 @@ import math
 from itertools import product
 
 import pytest
-from corrected_coverage import JUDGES, Setting, labels_for, made_up_pool
+from corrected_coverage import JUDGES, Setting, in_slices, labels_for, made_up_pool, pooled
 from corrected_coverage import measure as measure_corrected
 from interval_coverage import POPULATIONS, Draw, Drawn, any_number, coverage, nearly_always_one, share_of_statements
 from paired_coverage import SHAPES, measure
@@ -86,6 +86,21 @@ def test_paired_interval_covers_few_moved_pairs_where_t_fails(name: str, size: i
 def test_intervals_cover_the_truth(setting: Setting, judge: str) -> None:
     ways = measure_corrected(setting, made_up_pool(*JUDGES[judge]), repeats=CORRECTED_REPEATS, seed=1)
     assert all(held.share >= 0.93 - CORRECTED_TOLERANCE for held in ways.values())
+
+
+@pytest.mark.parametrize("judge", ["lenient", "good"])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_intervals_of_slices_cover_their_truth(judge: str, clustered: bool) -> None:
+    pool = made_up_pool(*JUDGES[judge])
+    slices = in_slices(pool, clustered=clustered, by=True, repeats=CORRECTED_REPEATS, seed=1)
+    assert all(each.held.share >= 0.93 - CORRECTED_TOLERANCE for each in slices)
+
+
+@pytest.mark.parametrize("setting", [Setting(120, 0.8, clustered, 50, longer=0.7) for clustered in (False, True)])
+def test_intervals_of_pooled_shares_cover_the_truth(setting: Setting) -> None:
+    everything, corrected = pooled(setting, made_up_pool(*JUDGES["lenient"]), repeats=CORRECTED_REPEATS, seed=1)
+    assert everything.share >= 0.95 - CORRECTED_TOLERANCE
+    assert corrected.share >= 0.93 - CORRECTED_TOLERANCE
 
 
 def test_a_good_judge_saves_labels_and_a_guessing_one_none() -> None:

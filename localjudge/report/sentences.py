@@ -1,0 +1,65 @@
+"""Means and pooled shares in the words of their metric.
+
+in an average answer, about 69 % of the sentences are supported by the documents (59 to 78)
+about 66 % of all 312 sentences are supported by the documents (57 to 74)
+"""
+
+from collections.abc import Callable
+
+from localjudge.analysis.labels import CorrectedMean, labels_of
+from localjudge.analysis.pooled import PooledShare, pooled_shares
+from localjudge.metrics import catalog
+from localjudge.metrics.metric import about_of
+from localjudge.record.run import Run
+from localjudge.report.terminal import Table, number
+
+Limits = tuple[float, float] | None
+Words = Callable[[str, int, float, Limits], str]
+
+
+def in_words(name: str, mean: float, ci95: Limits) -> str:
+    """Return the mean in the metric's words: `about 9 % of the answers decline to answer (2 to 22)`."""
+    words = about_of(catalog.ours(name)).headline
+    value, *ends = (f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ())))
+    clause = words.format(f"about {value} %") if words else f"the mean of {name} is {value}"
+    return f"{clause} ({' to '.join(ends)})" if ends else clause
+
+
+def pooled_in_words(name: str, units: int, share: float, ci95: Limits) -> str:
+    """Return the share in the metric's words: `about 66 % of all 312 sentences are supported (57 to 74)`."""
+    _, is_share, rest = about_of(catalog.ours(name)).headline.partition("{} of the ")
+    return _with_limits(f"about {100 * share:.0f} % of all {units:,} {rest if is_share else 'units'}", ci95)
+
+
+def pooled_for_page(_: str, units: int, share: float, ci95: Limits) -> str:
+    """Return the share in words that pages translate, below the question of the metric."""
+    clause = f"counting each of the {units:,} sentences or documents once, it is about {100 * share:.0f} %"
+    return _with_limits(clause, ci95)
+
+
+def _with_limits(clause: str, ci95: Limits) -> str:
+    return f"{clause} ({' to '.join(f'{100 * end:.0f}' for end in ci95)})" if ci95 else clause
+
+
+def pooled_sentence(
+    run: Run, name: str, pooled: PooledShare | None, corrected: CorrectedMean | None, words: Words = pooled_in_words
+) -> str:
+    """Return the sentence on a pooled share, corrected if the mean is, or "" if it must equal the mean."""
+    if pooled is None or pooled.units == pooled.samples:
+        return ""
+    share, ci95 = pooled.share, pooled.ci95
+    if corrected and corrected.pooled and corrected.pooled.ci95:
+        share, ci95 = corrected.pooled.mean, corrected.pooled.ci95
+    sentence = words(name, pooled.units, share, ci95)
+    return f"{sentence}, without an interval, because scores stopped the run" if run.sampling.by_scores else sentence
+
+
+def two_means_view(run: Run, *, metric: str | None = None) -> Table:
+    """Return the mean and the pooled share of each metric, or one, in words, if they can differ."""
+    labels, shares, lines = labels_of(run), pooled_shares(run), list[str]()
+    for name in run.summary.metrics if metric is None else [metric]:
+        summary, corrected = run.summary.metrics[name], labels.corrected.get(name) if labels else None
+        if sentence := pooled_sentence(run, name, shares.get(name), corrected):
+            headline = corrected if corrected and corrected.ci95 else summary
+            lines.append(f"{name}: {in_words(name, headline.mean or 0.0, headline.ci95)}; {sentence}")
+    return Table(notes=lines)
