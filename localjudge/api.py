@@ -44,10 +44,9 @@ def evaluate(
 
     data: one or more files (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
         dataclasses, a mapping of columns, or another package's frame, table or data set.
-    judge: a registered name, the path of a GGUF file, a name from `localjudge models`, or the address of a server on
-        this machine ("http://127.0.0.1:8080"). Or an open `localjudge.Judge`, which stays open and provides the
-        default settings; other threads that use it wait. None for the reference judge, which compares words only:
-        mind `run.judge.caution`.
+    judge: a registered name, the path of a GGUF file, or a name from `localjudge models`. Or an open
+        `localjudge.Judge`, which stays open and provides the default settings; other threads that use it wait. None
+        for the reference judge, which compares words only: mind `run.judge.caution`.
     metrics: names, metric objects and `Criterion` objects, or one; None for the default metrics that the columns allow.
         A mean is a share from 0 to 1. Higher is better, except for refusal and noise_sensitivity.
         Names, by the columns that they need (docs/metrics.md says what each asks):
@@ -104,7 +103,6 @@ def evaluate(
     n_ctx: context of the model in tokens; None for the model's limit, at most 8,192.
     gpu_layers: layers of the model on the GPU; None for all, if the build has a GPU backend.
     threads: processor threads; None for all available to this process.
-    allow_host: one or more other hosts allowed in the judge's address; texts are sent there.
 
     Raises InputError (DataError, ModelError, RunDirectoryError) if no sample was judged, OutOfResource if the same call
     can resume later. A sample that cannot be scored is part of the result instead of an error.

@@ -23,6 +23,7 @@ from localjudge.words import option
 
 _END_BYTES = 1 << 16
 _SUMS = "sha256.json"
+_ADDRESS = re.compile("https?://", re.IGNORECASE)
 _HOSTED = re.compile(r"(openai/|anthropic/)?(gpt-\d|chatgpt|o\d(-|$)|claude|gemini-)", re.IGNORECASE)
 _BLOB = re.compile("(?:sha256-)?([0-9a-f]{64})")
 
@@ -91,7 +92,10 @@ def find(name_or_path: str) -> ModelFile:
 
 
 def place_of(source: str) -> Path | None:
-    """Return the path that `find` would use, or None, without reading the file."""
+    """Return the path that `find` would use, or None, without reading the file. Raises ModelError for an address."""
+    if _ADDRESS.match(source):
+        hint = "name the model's file (`localjudge models` lists those on this machine)"
+        raise ModelError("localjudge asks no server", hint=hint)
     models = registered()
     if source in models:
         return _path_of(models[source])

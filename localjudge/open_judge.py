@@ -59,7 +59,7 @@ class Judge:
         engine: Engine | None = None,
         **options: Unpack[JudgeOptions],
     ) -> Self:
-        """Load a judge: a registered name, the path of a GGUF file, or a server's address.
+        """Load a judge: a registered name, the path of a GGUF file, or a name from `localjudge models`.
 
         Arguments as in `localjudge.evaluate`; `engine` is not closed. Raises ModelError, InputError, and
         OutOfResource for too little memory.

@@ -21,7 +21,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import ConfigDict
 
 from localjudge import model_registry
-from localjudge.engine.opening import may_be_elsewhere
 from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
 from localjudge.resources import parse_toml
@@ -36,7 +35,6 @@ _BEGINNINGS = {
     "junit": b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="localjudge" ',
 }
 """First bytes of files that runs may replace."""
-_ELSEWHERE = "would send the texts to another machine"
 Texts = tuple[str, ...]
 
 
@@ -139,8 +137,6 @@ def _reach(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
     """Resolve paths. Raises InputError for a path that only the user may name."""
     names = KEYS[key].names
     values = list(value) if isinstance(value, list | tuple) else [value]
-    if names == "address":
-        raise _not_in_a_suite(key, value, _ELSEWHERE)
     if names == "value" or (names == "words" and isinstance(value, list)):
         return value
     try:
@@ -158,8 +154,6 @@ def _path(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
     path = folder / value
     match KEYS[key].names:
         case "judge":
-            if may_be_elsewhere(value):
-                raise _not_in_a_suite(key, value, _ELSEWHERE)
             return str(path) if path.exists() else value
         case "written":
             _check_written(key, value, folder)

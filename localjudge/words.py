@@ -17,9 +17,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Names = Literal["value", "read", "words", "written", "judge", "address"]
+Names = Literal["value", "read", "words", "written", "judge"]
 """Refers to a file or folder to read (a list: several), a file of words (a list: the words), a path to write, a judge
-(its file may be anywhere), an address that receives texts, or nothing.
+(its file may be anywhere), or nothing.
 """
 _UNNAMED = object()
 _settings: dict[str, "Setting"] = {}

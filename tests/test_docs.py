@@ -42,7 +42,6 @@ OPTIONS_OF_OTHERS = {
     *("--pooled", "--slices"),  # scripts/coverage-table
     "--jobs",  # GNU Parallel
     *("--corrected", "--data", "--limit", "--samples", "--table"),  # our scripts
-    *("--logits", "--model", "--parallel", "--port"),  # servers of models
 }
 
 

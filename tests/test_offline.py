@@ -1,17 +1,67 @@
-"""The main job, observed by strace, makes no connection and runs without a network."""
+"""No module can open a connection, and the main job, observed by strace, opens no socket and needs no network."""
 
+import ast
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import localjudge
 
 pytestmark = pytest.mark.engine
 
 STRACE = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o"]
 INTERNET_SOCKET = re.compile(r"socket\(AF_INET6?,|connect\([^)]*AF_INET6?")
+
+NETWORK = {
+    *("_socket", "aiohttp", "asyncio", "ftplib", "http", "httpx", "huggingface_hub", "imaplib", "poplib", "requests"),
+    *("smtplib", "socket", "socketserver", "ssl", "urllib", "urllib3", "webbrowser", "websockets", "wsgiref", "xmlrpc"),
+}
+
+
+def network_names(program: str) -> Iterator[str]:
+    """Yield each imported module that can open a connection, and each attribute that is used of two of them."""
+    for node in ast.walk(ast.parse(program)):
+        names: list[str] = []
+        match node:
+            case ast.Import():
+                names = [alias.name for alias in node.names]
+            case ast.ImportFrom(module=str(module), level=0):
+                names = [f"{module}.{alias.name}" for alias in node.names]
+            case ast.Call(func=ast.Name(id="import_module" | "__import__"), args=[ast.Constant(value=str(name)), *_]):
+                names = [name]
+            case ast.Attribute(value=ast.Name(id="asyncio" | "socket" as module), attr=attribute):
+                names = [f"{module}.{attribute}"]
+        yield from (name for name in names if name.partition(".")[0] in NETWORK)
+
+
+def test_no_module_imports_a_network_client() -> None:
+    """Of two modules one name is used: a thread, and the flag that keeps spaCy's client from opening a socket."""
+    package = Path(localjudge.__file__).parent
+    modules = {path: set(network_names(path.read_text(encoding="utf-8"))) for path in package.rglob("*.py")}
+    assert len(modules) > 100
+    used = {path.relative_to(package).as_posix(): names for path, names in modules.items() if names}
+    assert used == {
+        "integrations/deepeval.py": {"asyncio", "asyncio.to_thread"},
+        "text/segmenter.py": {"socket", "socket.has_ipv6"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [
+        ("def f():\n import http.client as c", "http.client"),
+        ("from urllib import request", "urllib.request"),
+        ("from socket import create_connection", "socket.create_connection"),
+        ("import_module('ssl')", "ssl"),
+    ],
+)
+def test_control_a_network_client_is_found(program: str, name: str) -> None:
+    assert list(network_names(program)) == [name]
 
 
 def works(*command: str) -> bool:
@@ -40,16 +90,23 @@ def test_the_main_job_opens_no_internet_socket(tmp_path: Path, log: Path) -> Non
         pytest.skip("watched by strace, but NOT in a network namespace: unshare -rn is not allowed here")
 
 
-def test_a_run_with_a_model_file_imports_no_network_module(tmp_path: Path) -> None:
-    """They are imported only for a judge behind an address."""
+@pytest.mark.parametrize("action", ["evaluate", "connect"])
+def test_a_run_in_this_process_makes_no_socket(tmp_path: Path, action: str) -> None:
+    """Python reports each socket and each look-up of a name to an audit hook; the control makes one."""
     program = (
-        "import sys, localjudge.engine.opening, localjudge.run.judges\n"
-        "assert 'http.client' not in sys.modules\n"
-        f"import localjudge; localjudge.evaluate([{{'id': 'a', 'retrieved_contexts': ['x'], 'response': 'x y.'}}],"
-        f" metrics=['faithfulness'], out={str(tmp_path / 'run')!r})\n"
-        "assert 'localjudge.engine.server.connection' not in sys.modules\n"
+        "import sys, socket, localjudge\n"
+        "def refuse(event, values):\n"
+        "    if event.startswith('socket.') and event != 'socket.gethostname': raise SystemExit(7)\n"
+        "sys.addaudithook(refuse)\n"
+        "def connect(): socket.create_connection(('127.0.0.1', 9))\n"
+        "def evaluate():\n"
+        "    rows = [{'id': 'a', 'retrieved_contexts': ['x'], 'response': 'x y.'}]\n"
+        f"    run = localjudge.evaluate(rows, metrics=['faithfulness'], out={str(tmp_path / 'run')!r})\n"
+        "    assert run.verify() and run.report('page.html')\n"
+        f"{action}()\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    done = subprocess.run([sys.executable, "-c", program], check=False, cwd=tmp_path)
+    assert done.returncode == (0 if action == "evaluate" else 7)
 
 
 def test_control_an_internet_socket_is_detected(log: Path) -> None:

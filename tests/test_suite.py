@@ -66,22 +66,3 @@ def test_problems_are_reported_by_file_and_key(tmp_path: Path, text: str, key: s
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_suite(tmp_path / "none.toml")
-
-
-@pytest.mark.parametrize(
-    ("text", "option"),
-    [
-        ('allow_host = "gpu"', "--allow-host"),
-        ('allow_host = ["127.0.0.1"]', "--allow-host"),
-        ('judge = "http://gpu:8080"', "--judge"),
-    ],
-)
-def test_a_suite_cannot_send_texts_elsewhere(tmp_path: Path, text: str, option: str) -> None:
-    """It may be from a foreign repository, so remote hosts must be typed."""
-    with pytest.raises(InputError, match="would send the texts to another machine") as error:
-        read_suite(written(tmp_path, text))
-    assert str(error.value.hint).endswith(f"type {option} on the command line")
-
-
-def test_a_suite_may_name_a_local_server(tmp_path: Path) -> None:
-    assert read_suite(written(tmp_path, 'judge = "http://[::1]:8080"')).arguments

@@ -146,10 +146,10 @@ def metric_names(text: str) -> list[str]:
 
 def judge_option(default: str = "reference", *, several: bool = False) -> _Decorator:
     """Add the option `--judge`: a name, or a tuple with `several`."""
-    words = "Registered name, GGUF file, a name from localjudge models, or a server's address"
+    words = "Registered name, GGUF file, or a name from localjudge models"
     words += f"{' (may be repeated)' if several else ''}.  [default: {default}]"
     callback = None if several else _one_judge
-    return option("Judge", "--judge", multiple=True, callback=callback, metavar="NAME|PATH|URL", help=words)
+    return option("Judge", "--judge", multiple=True, callback=callback, metavar="NAME|PATH", help=words)
 
 
 def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tuple[str, ...]) -> str | None:

@@ -18,7 +18,6 @@ from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode, command_line
 from localjudge.doctor.machine import inventory
 from localjudge.engine.opening import find_model
-from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError
 from localjudge.record.examination import NOT_EXAMINED
 from localjudge.report.checks import model_facts
@@ -96,7 +95,7 @@ def _judge() -> str:
             click.echo(f" {number}  {printable(model.name)}{caution}\n    {printable(model_facts(model))}", err=True)
 
     def named(text: str) -> str:
-        find_model(name := judges.get(text, text), EngineSettings())
+        find_model(name := judges.get(text, text))
         return name
 
     return _ask("judge: a number, or a name for --judge", default or DEFAULT_JUDGE, named)

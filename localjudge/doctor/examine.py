@@ -19,7 +19,7 @@ from localjudge.doctor.fitness import ProbeFigures
 from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, failed
 from localjudge.doctor.probes import PER_PASSAGE, probe_tasks
 from localjudge.engine import hardware, opening
-from localjudge.engine.protocol import NamedModel, ReadableEngine
+from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
@@ -102,15 +102,14 @@ class _Examiner:
             return
         yield machine.check_processor(self.settings)
         try:
-            yield from self._model_checks(opening.find_model(self.judge, self.settings.engine))
+            yield from self._model_checks(opening.find_model(self.judge))
         except (InputError, SampleError, OutOfResource) as error:
             name = "model memory" if isinstance(error, OutOfResource) and self.step == "model" else self.step
             yield failed(name, error.message, error.hint)
 
-    def _model_checks(self, model: NamedModel) -> _Checks:
+    def _model_checks(self, model: ModelFile) -> _Checks:
         settings = self.settings
-        if isinstance(model, ModelFile):
-            yield machine.check_gpu(opening.engine_build(), settings.gpu_layers)
+        yield machine.check_gpu(opening.engine_build(), settings.gpu_layers)
         yield machine.check_file(model)
         self.step = "model"
         metadata = judges.metadata_of(model, settings)
@@ -128,7 +127,7 @@ class _Examiner:
             yield machine.check_template(profile, ends)
             yield from self._interview(engine, judgement.Examinee(writer, engine, self.progress))
 
-    def _interview(self, engine: ReadableEngine, judge: judgement.Examinee) -> _Checks:
+    def _interview(self, engine: InspectableEngine, judge: judgement.Examinee) -> _Checks:
         self._next("prompts")
         cases = [*judgement.plain_cases(), *judgement.attacked_cases()]
         cases += [attempt.attacked for attempt in judgement.attempts()]

@@ -12,7 +12,7 @@ from localjudge import local_models, model_registry, resources
 from localjudge.doctor.health_check import HealthCheck, failed, ok, warning
 from localjudge.engine import hardware, opening
 from localjudge.engine.hardware import readable
-from localjudge.engine.protocol import Engine, EngineBuild, NamedModel, ReadableEngine, is_inspectable
+from localjudge.engine.protocol import Engine, EngineBuild, InspectableEngine
 from localjudge.errors import InputError, ModelError, SampleError
 from localjudge.judge.profile import COMPILER, PromptProfile
 from localjudge.local_models import Found, FoundModel, SkippedFile, quantisation_in, size_of
@@ -178,39 +178,27 @@ def check_gpu(build: EngineBuild, layers: int | None) -> HealthCheck:
     return warning("gpu", finding, advice, when=bad, offload=build.uses_gpu, backends=build.gpu_backends)
 
 
-def check_file(model: NamedModel) -> HealthCheck:
-    if isinstance(model, ModelFile):
-        pinned = model.name in model_registry.registered()
-        proof = f"not pinned; compare its sha256 with the publisher's: {model.sha256}"
-        proof = f"sha256 {model.sha256[:12]} as pinned in the registry" if pinned else proof
-        finding = f"{model.path.name}, {readable(model.size)}, {proof}"
-        figures = {"path": str(model.path), "size": model.size, "sha256": model.sha256, "pinned": pinned}
-        return ok("model file", finding, **figures)
-    proof = f"file on this machine: sha256 {model.sha256}" if model.sha256 else "its bytes cannot be verified"
-    finding = f"behind {model.source}; {proof}"
-    advice = "start the server here with the full path of the file; otherwise you rely on its operator"
-    return warning("model file", finding, advice, when=not model.sha256, source=model.source, sha256=model.sha256)
+def check_file(model: ModelFile) -> HealthCheck:
+    pinned = model.name in model_registry.registered()
+    proof = f"not pinned; compare its sha256 with the publisher's: {model.sha256}"
+    proof = f"sha256 {model.sha256[:12]} as pinned in the registry" if pinned else proof
+    finding = f"{model.path.name}, {readable(model.size)}, {proof}"
+    figures = {"path": str(model.path), "size": model.size, "sha256": model.sha256, "pinned": pinned}
+    return ok("model file", finding, **figures)
 
 
-def check_engine(engine: ReadableEngine, free: int | None) -> Iterator[HealthCheck]:
+def check_engine(engine: InspectableEngine, free: int | None) -> Iterator[HealthCheck]:
     """`free` is the memory before opening, in bytes."""
     is_ = engine.identity
-    if is_inspectable(engine):
-        layers, width, trained = engine.shape
-        kind = f"{is_['architecture']}, {is_['quantisation'].removeprefix(_GUESS)}, {layers} layers of width {width:,}"
-        window = f"context of {engine.capacity:,} tokens, trained for {trained:,}"
-        figures = {"trained_n_ctx": trained, "gpu_layers": is_["gpu_layers"], "layers": layers}
-        memory = check_model_memory(engine, free)
-    else:
-        kind, trained = f"{is_['model']} of {is_['server']} {is_['server_build']}", _SHORT_WINDOW
-        window = f"context of {engine.capacity:,} tokens"
-        figures = {name: is_[name] for name in ("server", "server_build")}
-        memory = ok("model memory", "not checked: it is the server's", needed_bytes=None)
+    layers, width, trained = engine.shape
+    kind = f"{is_['architecture']}, {is_['quantisation'].removeprefix(_GUESS)}, {layers} layers of width {width:,}"
+    window = f"context of {engine.capacity:,} tokens, trained for {trained:,}"
+    figures = {"trained_n_ctx": trained, "gpu_layers": is_["gpu_layers"], "layers": layers}
     short = engine.capacity < min(_SHORT_WINDOW, trained)
-    advice = "long texts are judged in many windows: use a larger context (n_ctx, or an option of the server)"
+    advice = "long texts are judged in many windows: use a larger context (n_ctx)"
     yield warning("model", f"{kind}; {window}", advice, when=short, n_ctx=engine.capacity, **figures)
-    yield memory
-    self_check = is_.get("self_check", "bit-identical, according to the server")
+    yield check_model_memory(engine, free)
+    self_check = is_["self_check"]
     finding = f"logits after returning to a shared prompt: {self_check}"
     advice = "every verdict evaluates a whole prompt: slow but correct; another build of llama-cpp-python may help"
     yield warning("shared prompts", finding, advice, when=not engine.shares_prefixes, self_check=self_check)
@@ -234,7 +222,7 @@ def check_template(profile: PromptProfile, ends: ChatEnds | None) -> HealthCheck
     return ok("chat template", finding, template=ends.sha256 if ends and profile.chat else None)
 
 
-def check_prompts(engine: ReadableEngine, requests: Sequence[VerdictRequest]) -> HealthCheck:
+def check_prompts(engine: InspectableEngine, requests: Sequence[VerdictRequest]) -> HealthCheck:
     """Check that each prompt's tokens decode to its exact text, unless the vocabulary folds case."""
     changed, refused = 0, 0
     for request in requests:

@@ -28,6 +28,7 @@ from localjudge.engine.protocol import EngineStats
 from localjudge.engine.tokens import ChatTemplate, Vocabulary
 from localjudge.errors import ModelError, SampleError
 from localjudge.types import Answer, ChatEnds, Grammar, NoAnswer, Node, VerdictRequest
+from localjudge.words import option_name
 
 TokenPath = tuple[tuple[int, ...], ...]  # tokens of each node of one request, root first
 
@@ -60,7 +61,7 @@ def shared_nodes(resident: Sequence[Hashable], wanted: Sequence[Hashable]) -> in
 _STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
 # Tokens that llguidance allows or forbids together: the mask is the same, in a quarter of the time.
 _SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
-REASON_END = '"'  # the first character after a reason, which cannot contain it
+_REASON_END = '"'  # the first character after a reason, which cannot contain it
 _CLOSING_TOKENS = 4  # to end a reason, at most: the rest of a (possibly escaped) character and the quotation mark
 
 
@@ -105,7 +106,7 @@ class Constraints:
         self._compiled: dict[str, CompiledGrammar] = {}
         # Not bound to self: a vocabulary in a cycle of references would be freed too late.
         self._carriers = cache(partial(_label_masks, vocabulary.pieces))
-        self._closing = np.array([piece.startswith(REASON_END.encode()) for piece in vocabulary.pieces])
+        self._closing = np.array([piece.startswith(_REASON_END.encode()) for piece in vocabulary.pieces])
         self._blank = np.array([not piece.strip() for piece in vocabulary.pieces])
 
     def compile(self, grammar: Grammar) -> CompiledGrammar:
@@ -267,22 +268,6 @@ class ConstrainedAnswer:
     def finished(self) -> bool:
         return self._position.choice is None
 
-    @property
-    def wanted(self) -> tuple[int, ...]:
-        """Tokens that decide the next verdict by their logits, or none within a reason."""
-        choice = self._position.choice
-        if choice is None or not choice.labels:
-            return ()
-        legal = choice.legal | self._verdict_without_reason.legal if self._verdict_without_reason else choice.legal
-        return tuple(int(token) for token in np.flatnonzero(legal))
-
-    @property
-    def reason_left(self) -> int:
-        return max(self._grammar.reason_tokens - self._reason_tokens, 0)
-
-    def is_legal(self, token: int) -> bool:
-        return self._position.choice is not None and bool(self._position.choice.legal[token])
-
     def take(self, logits: NDArray[np.floating[Any]]) -> None:
         """Decide from the logits (vocabulary,) after the pending tokens. Raises SampleError if they are not finite."""
         choice = self._position.choice
@@ -335,7 +320,6 @@ class TokenizedRequest(NamedTuple):
 class DecodingEngine(ABC):
     """Base class of engines. Decodes equal requests once. Subclasses evaluate the tokens."""
 
-    _larger_context: str  # hint for a request that does not fit
     _unique = _generated = 0
     _total = 0.0
 
@@ -436,7 +420,7 @@ class DecodingEngine(ABC):
             raise SampleError(
                 f"the prompt and the longest answer have {tokenized.longest} tokens, and the judge's context holds "
                 f"{self.capacity}",
-                hint=self._larger_context,
+                hint=f"ask for a larger context with {option_name('n_ctx')}, or name a model that has one",
             )
         return tokenized
 

@@ -36,11 +36,6 @@ class EngineSettings(Record):
         Field(default=None, ge=1)
     )
     """Processor threads. Default: all available CPUs. Does not affect results."""
-    allow_host: Annotated[
-        tuple[str, ...],
-        Setting("Judge", metavar="HOST", names="address", place=True, rescorable=True, calibration=True, doctor=True),
-    ] = Field(default=(), exclude=True)
-    """Send texts to a judge's server on this host, which is not this machine (may be repeated)."""
 
     @field_validator("*", mode="before")
     @classmethod
@@ -53,11 +48,6 @@ class EngineSettings(Record):
             if number in kinds and type(value) in wrong:
                 raise PydanticKnownError(error)
         return value
-
-    @field_validator("allow_host", mode="before")
-    @classmethod
-    def _hosts(cls, value: object) -> object:
-        return (value,) if isinstance(value, str) else value
 
     @property
     def used_threads(self) -> int:
@@ -145,22 +135,6 @@ class DescribedEngine(Protocol):
         """Chat template for conversations only, or None without one."""
 
 
-class NamedModel(Protocol):
-    """Model before it is opened: a file or a server's model."""
-
-    @property
-    def source(self) -> str:
-        """Name that finds the model again."""
-
-    @property
-    def sha256(self) -> str | None:
-        """Checksum of the model's bytes, or None if unknown."""
-
-    @property
-    def profile(self) -> str | None:
-        """Registered prompt profile, or None."""
-
-
 class EngineBuild(NamedTuple):
     """Library of an engine, and its use of a GPU on this machine."""
 
@@ -188,28 +162,15 @@ class ModelFacts(NamedTuple):
     memory_bytes: int
 
 
-@runtime_checkable
-class RemoteEngine(Protocol):
-    """Engine of a server's model."""
-
-    @property
-    def ignored_settings(self) -> tuple[str, ...]:
-        """Settings without effect."""
-
-
-class ReadableEngine(Engine, Protocol):
-    """Engine that can show a prompt as the model sees it."""
-
-    def read_back(self, request: VerdictRequest) -> str | None:
-        """Return the prompt decoded from its tokens, or None for a vocabulary that folds case or accents."""
-
-
-class InspectableEngine(ReadableEngine, Protocol):
-    """Engine with a local model. Its identity contains `architecture`, `gpu_layers` and `self_check`."""
+class InspectableEngine(Engine, Protocol):
+    """Engine with a model file. Its identity contains `architecture`, `gpu_layers` and `self_check`."""
 
     @property
     def shape(self) -> ModelShape:
         """Size of the model."""
+
+    def read_back(self, request: VerdictRequest) -> str | None:
+        """Return the prompt decoded from its tokens, or None for a vocabulary that folds case or accents."""
 
 
 def is_inspectable(engine: Engine) -> TypeGuard[InspectableEngine]:

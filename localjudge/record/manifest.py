@@ -91,8 +91,6 @@ class EngineIdentity(AsWritten):
     model_size: int | None = None
     quantisation: str | None = None
     n_ctx: int | None = None
-    batching: str | None = None
-    host: str | None = None
 
     @property
     def is_unproved(self) -> bool:

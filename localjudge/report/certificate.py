@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.analysis.check import check
-from localjudge.engine.opening import names_a_server
 from localjudge.record.directory import MANIFEST
 from localjudge.record.label_rows import label_file, now
 from localjudge.record.run import Run, file_sha256
@@ -102,7 +101,7 @@ def _machine(host: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _commands(run: Run, title: str | None, language: Language) -> Iterator[str]:
     """Yield the commands of a third party: verify the run, and write the page again."""
     name, judge = run.directory.resolve().name, run.manifest.environment.judge or ""
-    is_file = os.sep in judge and not names_a_server(judge)
+    is_file = os.sep in judge and "://" not in judge
     with as_typed():
         yield call("verify", name, *(("judge", Path(judge).name) if is_file else ()))
         given = {"title": title, "report_language": None if language == "en" else language}

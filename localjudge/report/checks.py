@@ -112,8 +112,6 @@ def verification_view(verification: Verification) -> Table:
     lines: list[str | Text] = [headline, f"judge {verification.judge}"]
     if verification.other_machine:
         lines.append("this machine's processor differs from the run's: equal bytes are promised only on the same kind")
-    if not verification.isolated and verification.identical < verification.asked_again:
-        lines.append("other requests to the judge's server can change single bits (use --accept verdicts)")
     for title, changes in (
         ("changed since the run", verification.judge_changes),
         ("changed in the stored data", verification.data_changes),

@@ -7,24 +7,25 @@ from typing import NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.opening import can_judge, find_model, open_engine, who_it_is
-from localjudge.engine.protocol import DescribedEngine, Engine, NamedModel, RemoteEngine
+from localjudge.engine.protocol import DescribedEngine, Engine
 from localjudge.errors import InputError, LocaljudgeError
 from localjudge.judge.profile import ChosenProfile, PromptProfile
 from localjudge.judge.wording import PromptWriter
 from localjudge.local_models import FoundModel, models_of
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
+from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 from localjudge.record.differences import format_differences
 from localjudge.record.manifest import UNPROVED, EngineIdentity, JudgeIdentity
 from localjudge.record.reuse import EarlierAnswers, OtherRun
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
-from localjudge.words import numbered, option, option_name
+from localjudge.words import numbered, option
 
 DEFAULT_JUDGE = "reference"
 JudgeName = str | Path
-"""A registered name, the path of a GGUF file, or the address of a server."""
+"""A registered name, the path of a GGUF file, or a name from `localjudge models`."""
 
 
 class OpenJudge(NamedTuple):
@@ -55,7 +56,7 @@ def use_judge(
             if not isinstance(judge, str | Path | None):
                 hint = f"use {option('judge', 'model.gguf')}; only localjudge.evaluate accepts an open judge"
                 raise InputError(f"a judge must be a name or a path, got {judge!r:.80}", hint=hint)
-            file = find_model(str(judge or DEFAULT_JUDGE), settings.engine)
+            file = find_model(str(judge or DEFAULT_JUDGE))
             source = file.source
             # An unusable profile is refused before gigabytes are loaded.
             chosen = settings.profile_for(file.profile, metadata_of(file, settings))
@@ -98,13 +99,8 @@ def wrap_engine(engine: Engine, settings: RunSettings, chosen: ChosenProfile | N
     reads = profile.description if profile.instructions else "follows no instructions"
     costly = "; it cannot share prompts on this machine, so every verdict evaluates a whole prompt"
     slow = "" if engine.shares_prefixes else costly
-    lines = [f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"]
-    if identity.host:
-        lines.append(f"the texts go to {identity.host}, unencrypted")
-    for name in engine.ignored_settings if isinstance(engine, RemoteEngine) else ():
-        if getattr(settings, name) is not None:
-            lines.append(f"{option_name(name)} has no effect on {card.name}: its server decides")
-    return OpenJudge(judge, engine, card, "\n".join(lines))
+    announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"
+    return OpenJudge(judge, engine, card, announcement)
 
 
 def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> JudgeIdentity:
@@ -150,7 +146,7 @@ def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings
     return [*runs, judge.memory] if judge.memory else [*runs]
 
 
-def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
+def metadata_of(model: ModelFile, settings: RunSettings) -> Mapping[str, str]:
     """Return the metadata of a model if its profile depends on it."""
     return who_it_is(model) if settings.profile is None and model.profile is None else {}
 

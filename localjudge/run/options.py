@@ -17,7 +17,6 @@ class VerifyOptions(TypedDict, total=False):
     """Where a judge works."""
 
     threads: int | None
-    allow_host: str | Sequence[str] | None
 
 
 class _Answers(VerifyOptions, total=False):

@@ -10,7 +10,6 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from localjudge import model_registry
 from localjudge.dataset.samples import Shard
-from localjudge.engine.opening import may_be_elsewhere, names_a_server
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError, ModelError, RunDirectoryError
 from localjudge.judge.profile import ChosenProfile, ProfileFolder, choose, no_profile, read_profile
@@ -214,7 +213,6 @@ def declared(fields: type[Record]) -> dict[str, Setting]:
 
 
 SETTINGS: Mapping[str, Setting] = declared(RunSettings)
-NOT_IN_FILES = frozenset(name for name, field in RunSettings.model_fields.items() if field.exclude)
 """Settings that are never stored in a run."""
 declare(SETTINGS)
 Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", "stops"]
@@ -258,26 +256,19 @@ def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
     if former:
         problem = f"this run was judged with {former}, which this version does not support"
         raise RunDirectoryError(problem, hint="its results can be read; judge its data again without this setting")
-    values = {name: stored[name] for name in SETTINGS if name in stored and name not in NOT_IN_FILES}
+    values = {name: stored[name] for name in SETTINGS if name in stored}
     values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")
     values |= {name: getattr(changes, name) for name in changed}
     return validated(RunSettings, values, f"{MANIFEST}: settings")
 
 
 def judge_of(run: Run) -> str:
-    """Return the judge named in the run's manifest.
-
-    Raises InputError for an address on another machine, because a foreign run must not send texts away.
-    """
+    """Return the judge named in the run's manifest. Raises InputError without one, ModelError if it is gone."""
     judge = run.manifest.environment.judge
     if judge is None:
         message = f"{run.directory} does not name its judge"
         raise InputError(message, hint=f"name it with {option('judge')}")
-    if may_be_elsewhere(judge):
-        elsewhere = f"{excerpt(judge)}, which may be another machine: its texts would be sent there"
-        hint = f"if you want that, name the judge yourself with {option('judge')}"
-        raise InputError(f"{run.directory} was judged by {elsewhere}", hint=hint)
-    if not names_a_server(judge) and not ((file := model_registry.place_of(judge)) and file.is_file()):
+    if not ((file := model_registry.place_of(judge)) and file.is_file()):
         model = f"{Path(judge).stem}, sha256 {excerpt((run.summary.judge.sha256 or 'unknown')[:12])}"
         problem = f"the model of this run ({model}) is no longer {f'at {file}' if file else 'where it was'}"
         raise ModelError(problem, hint=f"give its new path with {option('judge', 'PATH')}")

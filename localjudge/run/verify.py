@@ -87,8 +87,7 @@ class Verification(Record):
     """Result of a verification. `judge_changes` and `data_changes` list differences from the manifest.
 
     `rows` are the changed answers, changed verdicts first, then by distance. `altered_requests` counts stored requests
-    that differ from the recomputed ones. `files` lists altered files with the first differences. Unless the judge is
-    `isolated`, answers may depend on other requests, as on a server.
+    that differ from the recomputed ones. `files` lists altered files with the first differences.
     """
 
     schema_version: int = 1
@@ -109,7 +108,6 @@ class Verification(Record):
     report: ReportCheck = ReportCheck()
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
-    isolated: bool = True
 
     def __bool__(self) -> bool:
         return self.result != "different"
@@ -235,7 +233,6 @@ class _Replay:
             labels=labels,
             judge_changes=tuple(differences(manifest.judge, identity_of(self.judge, self.metrics, self.settings))),
             data_changes=data_changes,
-            isolated=not (manifest.judge.engine.batching or "").startswith("not isolated"),
         )
 
     def _verdicts_of(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:

@@ -2,6 +2,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,6 +95,39 @@ def test_a_blob_with_another_checksum_than_its_name_is_refused(store: Path) -> N
             model_registry.find(name)
         assert blob.name in caught.value.message
         assert caught.value.hint
+
+
+class Served(localjudge.ScriptedEngine):
+    """The identity that an earlier version gave to a model on a server."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity, "engine": "server", "model": "m", "batching": "not isolated", "host": "gpu"}
+
+
+REFUSAL = "localjudge asks no server\n  hint: name the model's file (`localjudge models` lists those on this machine)"
+
+
+@pytest.mark.parametrize("judge", ["http://127.0.0.1:8080", "HTTPS://gpu/v1"])
+def test_an_address_is_no_judge(call: Call, judge: str) -> None:
+    for command in (RUN, ("doctor",), ("run", "data.jsonl", "--dry-run")):
+        code, out, errors = call(*command, "--judge", judge)
+        assert (code > 0, "localjudge asks no server" in out + errors) == (True, True)
+    assert not Path("run").exists()
+
+
+def test_a_run_by_a_server_is_read_but_not_asked_again(call: Call) -> None:
+    localjudge.evaluate("data.jsonl", metrics=["context_recall"], engine=Served({}, default=0.9), out="run")
+    path = Path("run", "manifest.json")
+    manifest = json.loads(path.read_text())
+    manifest["environment"]["judge"] = "http://gpu:8080"
+    path.write_text(json.dumps(manifest, indent=2))
+    assert "(bytes not proved)" in call("show", "run")[1]
+    for command in (("show", "run", OPENINGS[0]["id"]), ("compare", "run", "run"), ("report", "run")):
+        assert call(*command)[0] == 0
+    for command in (("verify", "run"), ("run", "--rescore", "run", "--threshold", "0.6", "--out", "again")):
+        code, _, errors = call(*command)
+        assert (code, REFUSAL in errors) == (1, True)
 
 
 def test_commands_name_the_judge(output: Callable[..., str]) -> None:

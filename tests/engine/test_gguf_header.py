@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from localjudge.engine.llamacpp import gguf as header
 from localjudge.engine.opening import find_model
-from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError
 from tests.local_models.conftest import gguf
 
@@ -94,7 +93,7 @@ def test_other_files_are_refused_before_their_checksum(tmp_path: Path) -> None:
         file.truncate(16 << 30)
     before = time.monotonic()
     with pytest.raises(ModelError, match=r"sparse\.gguf is not a GGUF model"):
-        find_model(str(path), EngineSettings())
+        find_model(str(path))
     assert time.monotonic() - before < 1
 
 

@@ -3,9 +3,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from localjudge.engine.llamacpp.model import delayed_interrupts, llama_cpp, vocabulary_of_file
-from localjudge.engine.tokens import Vocabulary
-from tests.engine.conftest import ModelMaker
+from localjudge.engine.llamacpp.model import delayed_interrupts, llama_cpp
+from tests.engine.conftest import ModelMaker, vocabulary_of
 
 pytestmark = pytest.mark.engine
 
@@ -38,13 +37,13 @@ def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
         return loaded[0]
 
     monkeypatch.setattr(llama_cpp, "llama_model_load_from_file", interrupted)
-    with pytest.raises(KeyboardInterrupt), vocabulary_of_file(file.path):
+    with pytest.raises(KeyboardInterrupt), vocabulary_of(file.path):
         pass
     assert len(loaded) == 1
     llama_cpp.llama_model_free(loaded[0])
     monkeypatch.undo()
-    with vocabulary_of_file(file.path) as vocabulary:
-        assert isinstance(vocabulary, Vocabulary)
+    with vocabulary_of(file.path) as vocabulary:
+        assert vocabulary.size
 
 
 def test_other_threads_load_models_too() -> None:

@@ -79,7 +79,7 @@ def test_a_run_without_rows_shows_no_manifest_text(tmp_path: Path, capfd: pytest
     with pytest.raises(Stopped):
         judged(tmp_path, most=3)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    manifest["environment"] |= {"judge": "http://203.0.113.5:8080", "sources": ["--allow-host"]}
+    manifest["environment"] |= {"judge": "/203.0.113.5/model.gguf", "sources": ["--judge"]}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     code, _, errors = called(capfd, "show", tmp_path)
     assert (code, "no finished sample" in errors) == (1, True)
@@ -87,7 +87,7 @@ def test_a_run_without_rows_shows_no_manifest_text(tmp_path: Path, capfd: pytest
         Run.open(tmp_path)
     for text in (errors, str(refused.value)):
         assert "203.0.113.5" not in text
-        assert "--allow-host" not in text
+        assert "--judge" not in text
 
 
 def a_link(directory: Path) -> None:

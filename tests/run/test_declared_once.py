@@ -11,7 +11,7 @@ from localjudge.words import Setting
     ("options", "settings"),
     [
         (RunOptions, RunSettings.model_fields.keys() - {"criteria"}),
-        (CalibrateOptions, {*settings_with("calibration"), "threads", "allow_host"}),
+        (CalibrateOptions, {*settings_with("calibration"), "threads"}),
         (RescoreOptions, {*settings_with("rescorable")} - {"criteria"}),
         (VerifyOptions, set(settings_with("place"))),
         (JudgeOptions, RunSettings.model_fields.keys() - {*settings_with("data"), "criteria"}),

@@ -48,7 +48,7 @@ class Timed(ScriptedEngine):
         return EngineStats(unique_tokens=TOKENS * count, seconds_total=SECONDS * count)
 
 
-class Server(Timed):
+class Unknown(Timed):
     """An engine with an unknown model."""
 
     known = False
@@ -98,7 +98,7 @@ def test_pace_of_the_last_run_is_stored(tmp_path: Path, home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("count", "engine", "source"),
-    [(15, Timed, "m"), (20, Timed, None), (20, Server, "m"), (20, Refusing, "m")],
+    [(15, Timed, "m"), (20, Timed, None), (20, Unknown, "m"), (20, Refusing, "m")],
 )
 def test_short_and_remote_runs_store_no_pace(
     tmp_path: Path, home: Path, count: int, engine: type[Timed], source: str | None

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run, ScriptedEngine, evaluate
-from localjudge.run.settings import NOT_IN_FILES, checked
+from localjudge.run.settings import checked
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,6 @@ def test_an_invalid_value_is_named_with_its_option(name: str, value: Any, proble
     with pytest.raises(InputError) as refused:
         checked({name: value})
     assert str(refused.value).startswith(problem)
-
-
-def test_allowed_hosts_are_not_stored() -> None:
-    assert "gpu.example" not in checked({"allow_host": "gpu.example"}).model_dump_json()
-    assert {"allow_host"} == NOT_IN_FILES
 
 
 def test_abbreviations_are_stored_and_signed_by_content(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
-from localjudge.words import option_name
 
 
 class LlamaCppEngine(DecodingEngine):
@@ -63,7 +62,6 @@ class LlamaCppEngine(DecodingEngine):
         self.shape = loaded.shape
         self.memory_bytes = loaded.memory_bytes
         self.shares_prefixes = loaded.self_check.rewind_mode != "recompute"
-        self._larger_context = f"ask for a larger context with {option_name('n_ctx')}, or name a model that has one"
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -155,13 +155,6 @@ def open_model(
         quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
         metadata={key: _metadata(pointer, key) for key in IDENTITY_KEYS},
     )
-
-
-@contextmanager
-def vocabulary_of_file(path: Path) -> Iterator[Vocabulary]:
-    """Open a file's vocabulary and chat template. Raises the errors of `open_model`."""
-    with closing(open_model(path, gpu_layers=0, vocabulary_only=True)) as model:
-        yield model.vocabulary
 
 
 def _refused(path: Path) -> LocaljudgeError:

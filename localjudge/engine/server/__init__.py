@@ -1,1 +1,0 @@
-"""Engine on a llama-server."""
