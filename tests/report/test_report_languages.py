@@ -7,6 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from localjudge import Run
+from localjudge.analysis import labels
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import about_of
 from localjudge.report import html_page
@@ -54,11 +55,19 @@ def test_reports_are_whole_in_each_language(
     before.report(language=language, gates=[f"{METRIC}>=0.5"])
     failing = scripted_run("failing", [{"reference": "One.", "retrieved_contexts": ["A."]}] * 2, {"One.": "no"})
     failing.report(language=language, gates=[f"{METRIC}>=0.5"])
+    label(run_of(scripted_run, "small", samples=4)).report(language=language)
     assert words.missing == set()
     english = ("According", "Annotators", "In an average", " interval ", "samples", "by the judge", "not significant")
     assert [part for part in english if part in text] == [], [
         text[text.index(p) - 200 : text.index(p) + 100] for p in english if p in text
     ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_labels_lack_is_said_in_each_language(language: Language) -> None:
+    remarks = (labels.NO_SHARE, labels.NOT_DRAWN, labels.TOO_SMALL, labels.NO_SAVING)
+    words = Words(language)
+    assert [remark for remark in remarks if words.sentence(remark) == remark] == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
