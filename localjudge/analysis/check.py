@@ -2,6 +2,7 @@
 
 context_recall>=0.8            the mean is at least 0.8
 context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the shared samples
+context_recall[topic=law]>=0.8 the mean of the samples with this value in a column is at least 0.8
 
 pass         every value in the interval meets the gate
 fail         no value does, or more samples failed than allowed
@@ -14,11 +15,14 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
-from localjudge.analysis.compare import RunComparison, compare
+from localjudge.analysis.column_values import NO_VALUE
+from localjudge.analysis.compare import ComparedSlice, RunComparison, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.drawing import labels_in
 from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
+from localjudge.analysis.slices import Slice, slices
 from localjudge.errors import InputError
+from localjudge.record.directory import excerpt
 from localjudge.record.run import Run, as_run
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import Comparison, Decision, decide, labels_needed
@@ -29,22 +33,26 @@ Outcome = Literal["pass", "fail", "undecided"]
 Undecided = Literal["pass", "fail"]
 
 _FORM = re.compile(
-    r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*"
+    r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?:\[(?P<column>[^\[\]=]+)=(?P<value>.*)\])?(?P<delta>\.delta)?"
+    r"\s*(?P<comparison>[<>]=?)\s*"
     r"(?P<threshold>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?)\s*"
 )
 _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
 
 
 class Gate(Record):
-    """`metric comparison threshold`. With `delta`, a gate on the difference from the baseline."""
+    """`metric comparison threshold`, in a slice if it has a column. With `delta`, on the difference of two runs."""
 
     metric: str
     delta: bool
     comparison: Comparison
     threshold: float
+    column: str | None = None
+    value: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.metric}{'.delta' if self.delta else ''}{self.comparison}{self.threshold:.15g}"
+        part = "" if self.column is None else f"[{self.column}={self.value}]"
+        return f"{self.metric}{part}{'.delta' if self.delta else ''}{self.comparison}{self.threshold:.15g}"
 
 
 class GateDecision(Record):
@@ -80,9 +88,8 @@ def parse_gate(text: str) -> Gate:
     lowest = -1 if delta else 0
     if not lowest <= threshold <= 1:
         raise InputError(f"the number in the gate {text!r} is not in [{lowest}, 1]", hint=_EXAMPLES)
-    return Gate(
-        metric=parts["metric"], delta=delta, comparison=cast(Comparison, parts["comparison"]), threshold=threshold
-    )
+    comparison, part = cast(Comparison, parts["comparison"]), {name: parts[name] for name in ("column", "value")}
+    return Gate(metric=parts["metric"], delta=delta, comparison=comparison, threshold=threshold, **part)
 
 
 def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed") -> None:
@@ -120,13 +127,19 @@ class _Basis(NamedTuple):
         return needed and round(needed * labels / at)
 
 
-def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None) -> _Basis:
+_Part = Slice | ComparedSlice | None
+
+
+def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None, part: _Part) -> _Basis:
     summary, corrected = run.summary.metrics[gate.metric], labels.corrected.get(gate.metric) if labels else None
     if gate.delta and comparison:
-        change = comparison.metrics[gate.metric]
-        failed = max(summary.failed, change.failed_in_baseline)
-        unsettled = _to_settle(change.corrected)
-        return _Basis(change.interval, change.judge_interval, change.headline, failed, change.unpaired, unsettled)
+        whole = comparison.metrics[gate.metric]
+        change = part.metrics[gate.metric] if isinstance(part, ComparedSlice) else whole
+        failed, unsettled = max(summary.failed, whole.failed_in_baseline), _to_settle(change.corrected)
+        unpaired = part.samples - part.paired if isinstance(part, ComparedSlice) else whole.unpaired
+        return _Basis(change.interval, change.judge_interval, change.headline, failed, unpaired, unsettled)
+    if isinstance(part, Slice):
+        summary, corrected = part.metrics[gate.metric], part.corrected.get(gate.metric)
     judge = summary.interval
     if judge is None or corrected is None or corrected.mean is None or corrected.ci95 is None:
         return _Basis(judge, judge, None, summary.failed, unsettled=_to_settle(corrected))
@@ -140,9 +153,14 @@ def _to_settle(corrected: CorrectedMean | CorrectedDifference | None) -> str:
 
 
 def decide_gate(
-    gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None, undecided: Undecided
+    gate: Gate,
+    run: Run,
+    comparison: RunComparison | None,
+    labels: RunLabels | None,
+    undecided: Undecided,
+    part: _Part = None,
 ) -> GateDecision:
-    basis = _basis_of(gate, run, comparison, labels)
+    basis = _basis_of(gate, run, comparison, labels, part)
     interval, judge, corrected, failed, unpaired, unsettled = basis
     decision, more, reason = Decision("undecided"), None, "no sample has a score"
     if failed > run.max_failed:
@@ -156,6 +174,8 @@ def decide_gate(
         reason = _reason(gate, interval, decision, corrected, more, pace)
         if labels and not corrected:
             reason = f"by the judge only: {reason}"
+            if isinstance(part, Slice) and (mean := part.corrected.get(gate.metric)) and mean.needed:
+                reason += f"; {numbered(mean.needed, 'more label')} would correct it"
         elif labels:
             decision = Decision("undecided") if labels.is_incomplete else decision
             reason = "; ".join([reason, *labels.warnings])
@@ -229,6 +249,14 @@ class Check(Record):
         return f"<{type(self).__name__} {self}>"
 
 
+def _part_of(gate: Gate, parts: Sequence[Slice | ComparedSlice]) -> Slice | ComparedSlice:
+    of_value = {NO_VALUE if part.value is None else part.value: part for part in parts}
+    if part := of_value.get(gate.value or ""):
+        return part
+    hint = suggestion(gate.value or "", of_value, "its values", show=excerpt)
+    raise InputError(f"the gate {gate} uses a value that the column {gate.column} does not have", hint=hint)
+
+
 def check(
     run: Run | str | Path,
     *,
@@ -249,6 +277,17 @@ def check(
     check_baseline(parsed, baseline)
     comparison = compare(baseline, run) if baseline else None
     check_metrics(parsed, run.summary.metrics)
-    labels = labels_of(run, labels_in(baseline) if baseline else ())
-    decisions = tuple(decide_gate(gate, run, comparison, labels, undecided) for gate in parsed)
+    others = labels_in(baseline) if baseline else ()
+    labels, parts = labels_of(run, others), list[_Part]()
+    for gate in parsed:
+        if gate.column is None:
+            parts.append(None)
+        elif gate.delta and baseline:
+            by = compare(baseline, run, by=gate.column).by
+            parts.append(_part_of(gate, by.slices if by else ()))
+        else:
+            parts.append(_part_of(gate, slices(run, gate.column, others).slices))
+    decisions = tuple(
+        decide_gate(gate, run, comparison, labels, undecided, part) for gate, part in zip(parsed, parts, strict=True)
+    )
     return Check(comparison=comparison, decisions=decisions, labels=labels)

@@ -7,6 +7,7 @@ from localjudge.record.run import Run
 from localjudge.words import suggestion
 
 MOST_SLICES = 1_000
+NO_VALUE = "(none)"
 
 
 def column_values(run: Run, column: str) -> dict[str, str | None]:

@@ -196,22 +196,12 @@ class VerdictChanges(Record):
     ci95: tuple[float, float] | None
 
 
-class MetricChange(Record):
-    """One metric in both runs. `scores` covers the `compared` samples.
-
-    `unpaired` samples are in one run only. `unscored` samples are in both, but undefined or failed in at least one.
-    """
+class SliceChange(Record):
+    """One metric on the samples of a slice with a score in both runs."""
 
     compared: int
-    unpaired: int
-    unscored: int
-    failed_in_baseline: int
     scores: ScoreChanges | None
-    verdicts: VerdictChanges | None
-    moved: tuple[SampleChange, ...]
     corrected: CorrectedDifference | None = None
-    withheld: str | None = None
-    """Why no scores are compared: more samples of a run failed than it allows."""
 
     @property
     def headline(self) -> CorrectedDifference | None:
@@ -235,6 +225,21 @@ class MetricChange(Record):
         return Interval(self.scores.difference, low, high, method, self.compared, clusters)
 
 
+class MetricChange(SliceChange):
+    """One metric in both runs. `scores` covers the `compared` samples.
+
+    `unpaired` samples are in one run only. `unscored` samples are in both, but undefined or failed in at least one.
+    """
+
+    unpaired: int
+    unscored: int
+    failed_in_baseline: int
+    verdicts: VerdictChanges | None
+    moved: tuple[SampleChange, ...]
+    withheld: str | None = None
+    """Why no scores are compared: more samples of a run failed than it allows."""
+
+
 class SharedSamples(Record):
     """Number of pairs by matching key. In `other_question` pairs, the questions differ."""
 
@@ -256,19 +261,6 @@ class SharedSamples(Record):
             f"{self.only_baseline:,} of {self.only_baseline + self.paired:,} samples of the baseline and "
             f"{self.only_new:,} of {self.only_new + self.paired:,} of this run have no partner"
         )
-
-
-class SliceChange(Record):
-    """One metric on the samples of a slice with a score in both runs."""
-
-    compared: int
-    scores: ScoreChanges | None
-    corrected: CorrectedDifference | None = None
-
-    @property
-    def headline(self) -> CorrectedDifference | None:
-        """Corrected difference, if it has an interval."""
-        return self.corrected if self.corrected and self.corrected.ci95 else None
 
 
 class ComparedSlice(Record):

@@ -1,6 +1,7 @@
 """Metrics of a run by the values of a column of its data, corrected by labels where a slice has enough."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import groupby
 
 from pydantic import Field
@@ -8,6 +9,7 @@ from pydantic import Field
 from localjudge.analysis.column_values import column_values, slice_order
 from localjudge.analysis.labels import CorrectedMean, slice_means
 from localjudge.record.files import MetricSummary, Totals
+from localjudge.record.label_rows import LabelRow
 from localjudge.record.result_rows import evaluations_of
 from localjudge.record.run import Run, unknown_sample
 from localjudge.types import Record
@@ -31,7 +33,7 @@ class Slices(Record):
     slices: tuple[Slice, ...]
 
 
-def slices(run: Run, column: str) -> Slices:
+def slices(run: Run, column: str, others: Sequence[LabelRow] = ()) -> Slices:
     """Return the metrics of a run by the values of a column of the data. Dots in its name reach into objects.
 
     Raises InputError for a missing column, and for values that are not text or numbers or are too many.
@@ -45,7 +47,7 @@ def slices(run: Run, column: str) -> Slices:
         if sample_id not in value_of:
             raise unknown_sample(run, sample_id)
         totals[value_of[sample_id]].add(evaluations)
-    means, parts = slice_means(run, value_of), list[Slice]()
+    means, parts = slice_means(run, value_of, others), list[Slice]()
     for value, total in totals.items():
         metrics = total.metrics
         corrected = {name: mean for name, mean in means[value].items() if metrics[name].mean is not None}

@@ -97,7 +97,8 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
         if score.metric in distributions and score.score is not None:
             distributions[score.metric][min(int(score.score * _BINS), _BINS - 1)] += 1
     withheld, shares = run.summary.failed_beyond(run.max_failed), pooled_shares(run)
-    gates = sorted(gates, key=lambda gate: -abs(gate.threshold - 0.5))  # no mark crosses the words of another
+    gates = [gate for gate in gates if gate.column is None]
+    gates.sort(key=lambda gate: -abs(gate.threshold - 0.5))  # no mark crosses the words of another
     for name, summary in run.summary.metrics.items():
         corrected = labels.corrected.get(name) if labels else None
         judge = MeanRow("judge only", summary.mean, summary.ci95)
@@ -116,7 +117,11 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
             "rows": rows,
             "counts": summary,
             "distribution": distributions[name],
-            "marks": [(gate.threshold, _bound(gate)) for gate in gates if gate.metric == name and not gate.delta],
+            "marks": [
+                (gate.threshold, _bound(gate))
+                for gate in gates
+                if gate.metric == name and not gate.delta and gate.column is None
+            ],
             "remarks": list(tables.metric_remarks(summary, withheld=name in withheld)),
         }
 
@@ -157,6 +162,7 @@ def _bound(gate: Gate) -> str:
 def gate_in_words(gate: Gate) -> str:
     """Return `context recall is at least 0.8`, `context recall is at most 0.02 lower than in the baseline`."""
     name = gate.metric.replace("_", " ") if catalog.is_ours(gate.metric) else gate.metric
+    name += "" if gate.column is None else f" ({gate.column} {gate.value})"
     if not gate.delta:
         return f"{name} is {_bound(gate)}"
     if not gate.threshold:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from localjudge.analysis import compare
 from localjudge.analysis.check import GateDecision, signed
+from localjudge.analysis.column_values import NO_VALUE
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label, labels_of
 from localjudge.analysis.missing_scores import missing_scores
@@ -162,7 +163,7 @@ def _lacking(means: Iterable[tuple[str | None, CorrectedMean | CorrectedDifferen
 
 
 def _value(value: str | None) -> str:
-    return "(none)" if value is None else excerpt(value)
+    return NO_VALUE if value is None else excerpt(value)
 
 
 def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tuple[str, str]:

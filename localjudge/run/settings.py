@@ -133,7 +133,11 @@ class RunSettings(EngineSettings):
         texts = (gates,) if isinstance(gates, str) else gates
         if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
             return gates
-        return tuple(dict.fromkeys(str(parse_gate(text)) for text in texts))
+        parsed = [parse_gate(text) for text in texts]
+        if of_slice := next((gate for gate in parsed if gate.column is not None), None):
+            problem = f"{of_slice} is about a slice, and {option_name('until')} decides gates on all samples"
+            raise InputError(problem, hint=f"give it as {option('gate', str(of_slice))}")
+        return tuple(dict.fromkeys(map(str, parsed)))
 
     @field_validator("budget")
     @classmethod

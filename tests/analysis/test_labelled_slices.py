@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run
+from localjudge.analysis.check import Gate, check, parse_gate
 from localjudge.analysis.compare import compare
 from localjudge.analysis.drawing import draw_again, draw_statements, misdrawn
 from localjudge.analysis.label_sheet import read_sheet
@@ -190,3 +191,68 @@ def test_the_command_names_the_slices_that_lack_labels(
     assert "faithfulness: not corrected, fewer than 10 samples" in " ".join(out.split())
     compared = called(capfd, "compare", run.directory, run.directory, "--by", "department", "--moved", "0")[1]
     assert "each run needs 20 labels, got 15: mid" in " ".join(compared.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "gate"),
+    [
+        ("a[b=c]>=0.5", Gate(metric="a", delta=False, comparison=">=", threshold=0.5, column="b", value="c")),
+        (
+            "a@3(x=id)[b.c=d e]<0.5",
+            Gate(metric="a@3(x=id)", delta=False, comparison="<", threshold=0.5, column="b.c", value="d e"),
+        ),
+        (
+            "a[b=c[1]=>].delta>0.5",
+            Gate(metric="a", delta=True, comparison=">", threshold=0.5, column="b", value="c[1]=>"),
+        ),
+    ],
+)
+def test_a_gate_can_name_a_slice(text: str, gate: Gate) -> None:
+    assert parse_gate(text) == gate
+    assert str(gate) == text
+
+
+def test_a_gate_on_a_slice_uses_its_corrected_mean(departments: Callable[..., Run]) -> None:
+    """Or the judge's, and then it says how many labels would correct it."""
+    run = label(departments(), human_of, 75, by="department")
+    label_of_big = means_of(run)["big"]
+    of_big, of_whole = check(run, gates=[f"{METRIC}[department=big]>=0.1", f"{METRIC}>=0.1"]).decisions
+    assert (of_big.value, of_big.ci95, of_big.corrected) == (label_of_big.mean, label_of_big.ci95, True)
+    assert of_big.samples == SIZES["big"]
+    assert of_whole.samples == sum(SIZES.values())
+    few = label(departments("few"), human_of, 30, by="department")
+    [decision] = check(few, gates=[f"{METRIC}[department=mid]>=0.1"]).decisions
+    lacking = means_of(few)["mid"].needed
+    assert not decision.corrected
+    assert decision.reason.startswith("by the judge only")
+    assert decision.reason.endswith(f"{lacking} more labels would correct it")
+
+
+def test_a_gate_on_the_difference_of_a_slice_uses_its_pairs(departments: Callable[..., Run]) -> None:
+    before, after = (label(departments(name), human_of) for name in ("before", "after"))
+    gate = f"{METRIC}[department=small].delta>=0"
+    [decision] = check(after, gates=[gate], baseline=before).decisions
+    assert (decision.gate, decision.samples, decision.corrected, decision.value) == (gate, SIZES["small"], True, 0)
+
+
+def test_a_gate_on_an_unknown_slice_is_refused(departments: Callable[..., Run]) -> None:
+    run = departments()
+    with pytest.raises(
+        InputError, match="uses a value that the column department does not have\n  hint: did you mean small"
+    ):
+        check(run, gates=[f"{METRIC}[department=smal]>=0.5"])
+    with pytest.raises(InputError, match="no column ward"):
+        check(run, gates=[f"{METRIC}[ward=1]>=0.5"])
+    with pytest.raises(InputError, match="is about a slice"):
+        departments("until", until=[f"{METRIC}[department=big]>=0.5"])
+
+
+def test_the_report_states_a_gate_on_a_slice(
+    departments: Callable[..., Run], capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = label(departments(), human_of, 75, by="department")
+    gate = f"{METRIC}[department=big]>=0.9"
+    code, out, _ = called(capfd, "report", run.directory, "--gate", gate)
+    assert code == 3
+    assert gate in "".join(out.split())
+    assert "faithfulness (department big) is at least 0.9" in (run.directory / "report.html").read_text()
