@@ -47,12 +47,11 @@ def use_judge(
 
     Raises ModelError if the model cannot be found or used, InputError for an invalid judge.
     """
-    if isinstance(judge, OpenJudge):
-        yield wrap_engine(judge.engine, settings)._replace(source=judge.source, memory=judge.memory)
-        return
-    chosen, source = None, None
+    chosen, source, memory = None, None, None
     with ExitStack() as stack:
-        if engine is None:
+        if isinstance(judge, OpenJudge):
+            engine, source, memory = judge.engine, judge.source, judge.memory
+        elif engine is None:
             if not isinstance(judge, str | Path | None):
                 hint = f"use {option('judge', 'model.gguf')}; only localjudge.evaluate accepts an open judge"
                 raise InputError(f"a judge must be a name or a path, got {judge!r:.80}", hint=hint)
@@ -63,7 +62,7 @@ def use_judge(
             begin_of_text = chosen.profile.begin_of_text
             engine = open_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
             stack.callback(engine.close)
-        opened = wrap_engine(engine, settings, chosen)._replace(source=source)
+        opened = wrap_engine(engine, settings, chosen)._replace(source=source, memory=memory)
         if judge is None and source and (others := other_judges()):
             opened = opened._replace(announcement=f"{opened.announcement}\n{others}")
         yield opened
