@@ -361,7 +361,7 @@ class _BothRuns:
         return [group_of.get(position, position) for position in range(len(self.after.samples))]
 
     def metric_change(self, metric: str, moved: int) -> MetricChange:
-        pairs = self._scored(metric, self.pairs)
+        pairs = self._scored_pairs(metric, self.pairs)
         return MetricChange(
             compared=len(pairs),
             unpaired=self.shared.only_baseline + self.shared.only_new,
@@ -369,7 +369,7 @@ class _BothRuns:
             failed_in_baseline=self.before.run.summary.metrics[metric].failed,
             scores=self._score_changes(metric, pairs),
             verdicts=self._verdict_changes(metric, pairs),
-            moved=tuple(self._moved(metric, pairs, moved)),
+            moved=tuple(self._moved_samples(metric, pairs, moved)),
             corrected=self._corrected(metric, pairs),
             withheld=self._withheld(metric),
         )
@@ -389,7 +389,7 @@ class _BothRuns:
             old[self.before.samples[pair.before].id] = new[self.after.samples[pair.after].id] = number
         return self._labels.difference(metric, old, new) if pairs else None
 
-    def _scored(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
+    def _scored_pairs(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
         if self._withheld(metric):
             return []
         old, new = self.before.scores[metric], self.after.scores[metric]
@@ -415,14 +415,14 @@ class _BothRuns:
             smallest_detectable=smallest_detectable_difference(change.difference),
         )
 
-    def _units(self, metric: str, pair: Pair) -> list[UnitChange]:
+    def _unit_changes(self, metric: str, pair: Pair) -> list[UnitChange]:
         old, new = self.before.verdicts(metric, pair.before), self.after.verdicts(metric, pair.after)
         return unit_changes(old, new, same_content=pair.same_content)
 
     def _verdict_changes(self, metric: str, pairs: Iterable[Pair]) -> VerdictChanges | None:
         labels, units = list[tuple[int, int, int]](), 0
         for pair in pairs:
-            changes, cluster = self._units(metric, pair), self._clusters[pair.after]
+            changes, cluster = self._unit_changes(metric, pair), self._clusters[pair.after]
             units += len(changes)
             both = ((change.before, change.after) for change in changes)
             labels += [(old, new, cluster) for old, new in both if old is not None and new is not None]
@@ -439,7 +439,7 @@ class _BothRuns:
             ci95=None if self._sampling.by_scores else shares.difference.limits,
         )
 
-    def _moved(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
+    def _moved_samples(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
         old, new = self.before.scores[metric], self.after.scores[metric]
         scores = [(float(old[pair.before]), float(new[pair.after]), pair) for pair in pairs]
         moved = [change for change in scores if change[0] != change[1]]
@@ -450,7 +450,7 @@ class _BothRuns:
                 baseline_id=self.before.samples[pair.before].id,
                 before=before,
                 after=after,
-                units=tuple(unit for unit in self._units(metric, pair) if unit.before != unit.after),
+                units=tuple(unit for unit in self._unit_changes(metric, pair) if unit.before != unit.after),
             )
 
     def warnings(self, metrics: Sequence[str], judges: Sequence[Difference]) -> Iterator[str]:
@@ -496,7 +496,7 @@ class _BothRuns:
         for value, pairs in pairs_of.items():
             changes = {}
             for metric in metrics:
-                scored = self._scored(metric, pairs)
+                scored = self._scored_pairs(metric, pairs)
                 scores, corrected = self._score_changes(metric, scored), self._corrected(metric, scored)
                 changes[metric] = SliceChange(compared=len(scored), scores=scores, corrected=corrected)
             parts.append(ComparedSlice(value=value, samples=counts[value], paired=len(pairs), metrics=changes))

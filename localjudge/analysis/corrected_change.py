@@ -83,7 +83,7 @@ class BothLabels:
             statements=len(frames[0].by_key.keys() | frames[1].by_key.keys()),
         )
         if not all(counted):
-            return corrected.model_copy(update={"remark": _missing(labelled, 1 if counted[0] else 0)})
+            return corrected.model_copy(update={"remark": _how_to_add_labels(labelled, 1 if counted[0] else 0)})
         pairs = [(before.units, after.units) for (before, after), _ in looks]
         change = covering([corrected_difference(before, after, look.confidence) for before, after in pairs])
         before, after = (covering([prediction_powered(units) for units in side]) for side in zip(*pairs, strict=True))
@@ -98,14 +98,14 @@ class BothLabels:
         of_runs = zip(frames, self._drawings, strict=True)
         inputs = [(frame, human, drawings[frame.metric]) for frame, drawings in of_runs]
         sides = [labelled_units(*side) for side in inputs]
-        going_on = [side.look for side in sides if side.look.next is not None]
-        if not going_on or not all(side.counted for side in sides):
+        unfinished = [side.look for side in sides if side.look.next is not None]
+        if not unfinished or not all(side.counted for side in sides):
             return sides, max((side.look for side in sides), key=lambda look: look.labels)
-        look = min(going_on, key=lambda look: look.labels)
+        look = min(unfinished, key=lambda look: look.labels)
         return [labelled_units(*side, look.labels) for side in inputs], look
 
 
-def _missing(labelled: Sequence[Set[str]], side: int) -> str:
+def _how_to_add_labels(labelled: Sequence[Set[str]], side: int) -> str:
     names, paths = ("the baseline", "this run"), ("BASELINE", "RUN")
     name, path = names[side], paths[side]
     if not (shared := len(labelled[0] & labelled[1])):

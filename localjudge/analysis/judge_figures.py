@@ -75,11 +75,11 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
 
 
 def _gain(before: Floats, after: Floats, rows: LabelledScores) -> Figure:
-    def more(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-        first, second = (agreement.balanced_accuracy(labels, decisions, weights) for decisions in scores.T)
-        return second - first
+    def gain(labels: Floats, scores: Floats, weights: Floats) -> Floats:
+        old, new = (agreement.balanced_accuracy(labels, decisions, weights) for decisions in scores.T)
+        return new - old
 
-    interval = statistic_intervals({"": more}, rows._replace(scores=np.column_stack([before, after])))[""]
+    interval = statistic_intervals({"": gain}, rows._replace(scores=np.column_stack([before, after])))[""]
     return Figure(value=interval.mean, ci95=(interval.low, interval.high))
 
 

@@ -124,12 +124,12 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
     if columns and missing:
         names = ", ".join(sorted(map(shown, columns))[:20])
         raise DataError(f"{name} has no column {', '.join(missing)} (columns: {names})", hint="a sheet needs both")
-    problems, labels, first = Problems(), list[SheetLabel](), dict[tuple[Any, ...], SheetLabel]()
+    problems, labels, label_of = Problems(), list[SheetLabel](), dict[tuple[Any, ...], SheetLabel]()
     for row in rows:
         wrong: list[Problem] = [row] if isinstance(row, Problem) else []
         label = None if isinstance(row, Problem) else _sheet_label(row, wrong)
         if label and label.human is not None:
-            other = first.setdefault((label.label_id, label.labeller, label.when), label)
+            other = label_of.setdefault((label.label_id, label.labeller, label.when), label)
             if other.human != label.human:
                 clash = f"{label.human}, and {other.human} for the same statement in {other.place}"
                 wrong.append(Problem(place=label.place, field=HUMAN, value=clash, expected="one label"))
@@ -145,8 +145,8 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
 
 
 def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
-    def report(column: str, found: str, expected: str) -> None:
-        problems.append(Problem.at(row.place, column, found, expected))
+    def report(column: str, value: str, expected: str) -> None:
+        problems.append(Problem.at(row.place, column, value, expected))
 
     cells = {column: _read_cell(row.values.get(column)) for column in (*_TEXTS, HUMAN)}
     if all(cells[column] is None for column in ("label_id", "text", HUMAN)):

@@ -56,11 +56,11 @@ def read_labelled_texts(file: str | Path) -> LabelledTexts:
             for chunk in iter(lambda: opened.stream.read(2**20), b""):
                 sha256.update(chunk)
         rows = [*read(source, {})]
-    shape = _shape(rows, source.name)
+    shape = _shape_of(rows, source.name)
     texts, problems = list[LabelledText](), Problems()
     for row in rows:
         wrong: list[Problem] = [row] if isinstance(row, Problem) else []
-        text = None if isinstance(row, Problem) else _labelled(row, shape, wrong)
+        text = None if isinstance(row, Problem) else _labelled_text(row, shape, wrong)
         if text is None:
             problems.add_row(wrong)
         else:
@@ -72,7 +72,7 @@ def read_labelled_texts(file: str | Path) -> LabelledTexts:
     return LabelledTexts(source.name, sha256.hexdigest(), shape, usable, unlabelled)
 
 
-def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
+def _shape_of(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
     if not rows:
         raise DataError(f"{name} has no rows")
     columns = {column: None for row in rows[:100] if isinstance(row, RawRow) for column in row.values}
@@ -87,9 +87,9 @@ def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
     )
 
 
-def _labelled(row: RawRow, shape: LabelShape, problems: list[Problem]) -> LabelledText | None:
-    def report(column: str, problem: str, expected: str) -> None:
-        problems.append(Problem.at(row.place, column, problem, expected))
+def _labelled_text(row: RawRow, shape: LabelShape, problems: list[Problem]) -> LabelledText | None:
+    def report(column: str, value: str, expected: str) -> None:
+        problems.append(Problem.at(row.place, column, value, expected))
 
     filled = {name: value for name, value in row.values.items() if value not in (None, "")}  # NaN in a pandas table
     cells = {name: value for name, value in filled.items() if not (isinstance(value, float) and math.isnan(value))}
@@ -98,27 +98,28 @@ def _labelled(row: RawRow, shape: LabelShape, problems: list[Problem]) -> Labell
     if not row.typed:
         cells |= {name: read_cell(cells[name], name, report) for name in _LISTS if name in cells}
     of_passage = shape == "relevance"
-    listed, named, labelled = _SENTENCES if of_passage else _STATEMENT
+    list_column, text_column, label_column = _SENTENCES if of_passage else _STATEMENT
     form = "1, 0 or null for each sentence" if of_passage else LABEL_FORM
-    texts, marks = _listed(cells.get(listed)), _listed(cells.get(labelled)) if of_passage else [cells.get(labelled)]
-    single = [named] if of_passage or "question" not in cells else [named, "question"]
-    for column, value in [*((listed, text) for text in texts), *((name, cells.get(name)) for name in single)]:
+    texts, label = _as_list(cells.get(list_column)), cells.get(label_column)
+    marks = _as_list(label) if of_passage else [label]
+    single = [text_column] if of_passage or "question" not in cells else [text_column, "question"]
+    for column, value in [*((list_column, text) for text in texts), *((name, cells.get(name)) for name in single)]:
         if check_text(value, column, report, "text") is None and value is None:
             report(column, describe(None), "text")
     if not texts:
-        report(listed, describe(texts), "texts")
+        report(list_column, describe(texts), "texts")
     if of_passage and len(marks) != len(texts):
-        report(labelled, describe(cells.get(labelled)), form)
+        report(label_column, describe(label), form)
     labels: list[Label | None] = []
     for mark in marks:
         try:
             labels.append(parse_label(mark))
         except ValueError:
-            report(labelled, describe(mark), form)
+            report(label_column, describe(mark), form)
     statement, question = None if of_passage else cells.get("statement"), cells.get("question")
-    asked = LabelledText(str(row.place), row.values, tuple(texts), tuple(labels), statement, question)
-    return None if problems else asked
+    labelled_text = LabelledText(str(row.place), row.values, tuple(texts), tuple(labels), statement, question)
+    return None if problems else labelled_text
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]

@@ -78,9 +78,9 @@ class Labelling:
             self._drawing = disputed_statements(shown, self._decisions.disputed)
         else:
             self._drawing = draw_statements(frames, DEFAULT_COUNT if sample is None else sample, seed, by)
-        own, others = self._answered()
-        asked = [drawn for drawn in self._drawing.statements if not again or drawn.key in others]
-        done = self._decisions.settled.keys() if disputed else own if again else own | others
+        answered, by_others = self._answered_statements()
+        asked = [drawn for drawn in self._drawing.statements if not again or drawn.key in by_others]
+        done = self._decisions.settled.keys() if disputed else answered if again else answered | by_others
         left = [drawn for drawn in asked if drawn.key not in done][:more]
         self.rows = sheet_rows(self.run, self._drawing, left)
         self.total = asked.index(left[-1]) + 1 if left and more else len(asked)
@@ -90,14 +90,14 @@ class Labelling:
         statements = {key for frame in frames.values() for key in frame.by_key}
         self._complete = statements <= self._decisions.human.keys()
 
-    def _answered(self) -> tuple[set[str], set[str]]:
+    def _answered_statements(self) -> tuple[set[str], set[str]]:
         """Return the statements answered by this annotator, and those labelled by others."""
         people = self._decisions.of.items()
-        own = {key for key, labels in people if self.labeller in labels}
-        others = {
+        answered = {key for key, labels in people if self.labeller in labels}
+        by_others = {
             key for key, labels in people if any(labels[name] is not None for name in {*labels} - {self.labeller})
         }
-        return own, others
+        return answered, by_others
 
     @property
     def labelled(self) -> int:
@@ -160,8 +160,8 @@ def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]
         for row in decisions.rows
         if row.human in (0, 1) and not row.adjudicated and decisions.of[row.key].get(row.labeller) == row.human
     }
-    before = (drawn for drawn in drawing.statements if drawn.turn < turn and drawn.key not in of_drawing)
-    return [labels[drawn.key].model_copy(update=drawing.of(drawn)) for drawn in before if drawn.key in labels]
+    earlier = (drawn for drawn in drawing.statements if drawn.turn < turn and drawn.key not in of_drawing)
+    return [labels[drawn.key].model_copy(update=drawing.of(drawn)) for drawn in earlier if drawn.key in labels]
 
 
 class LabelsRead(NamedTuple):
@@ -191,10 +191,10 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
     else:
         sheet = read_sheet(source)
         unlabelled = sum(label.human is None for label in sheet)
-        sheet = _named(sheet, source, labeller, {row.labeller for row in stored})
+        sheet = _with_annotators(sheet, source, labeller, {row.labeller for row in stored})
         carried_over, rows = _decisions_in(run, frames, sheet, earlier)
-    same = {_decided(row) for row in stored}
-    new = [row for row in rows if _decided(row) not in same]
+    stored_decisions = {_decision(row) for row in stored}
+    new = [row for row in rows if _decision(row) not in stored_decisions]
     if carried_over or new:
         append_labels(run.directory, [*carried_over, *new])
     changes = _changes(rows, earlier, Decisions([*stored, *new]))
@@ -213,7 +213,7 @@ def _labels_of(other: Run, run: Run, frames: Mapping[str, UnitFrame]) -> list[La
     return [row.model_copy(update={"drawn_by": run}) for row, run in zip(rows, drawn_by, strict=True)]
 
 
-def _decided(row: LabelRow) -> tuple[Any, ...]:
+def _decision(row: LabelRow) -> tuple[Any, ...]:
     return row.labeller, row.key, row.draw, row.human, row.when, row.adjudicated
 
 
@@ -231,10 +231,12 @@ def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> C
     return counts
 
 
-def _named(sheet: Sequence[SheetLabel], source: str | Path, labeller: str | None, known: Set[str]) -> list[SheetLabel]:
+def _with_annotators(
+    sheet: Sequence[SheetLabel], source: str | Path, labeller: str | None, stored: Set[str]
+) -> list[SheetLabel]:
     names = {label.labeller for label in sheet if label.labeller}
-    others, is_open = sorted(known - {annotator()}), labeller is None and len(names) != 1
-    if is_open and others and any(label.human is not None and not label.labeller for label in sheet):
+    others, is_unnamed = sorted(stored - {annotator()}), labeller is None and len(names) != 1
+    if is_unnamed and others and any(label.human is not None and not label.labeller for label in sheet):
         shown = ", ".join(printable(name) for name in others[:_SHOWN])
         problem = f"{source} does not name its annotator, and {shown} labelled this run"
         raise InputError(problem, hint=f"name the annotator with {option('labeller')}")
@@ -254,13 +256,13 @@ def _decisions_in(
             f"{', '.join(others[:_SHOWN])}",
             hint="name the run that was labelled",
         )
-    before, drawn = list[LabelRow](), dict[tuple[str, str], dict[str, Any]]()
+    carried_over, drawn = list[LabelRow](), dict[tuple[str, str], dict[str, Any]]()
     for name in sorted({label.draw for label in sheet if label.draw}):
         if drawing := draw_again(name, frames, len(places)):
             keys = {label.label_id for label in labels if label.draw == name}
             of_name = [statement for statement in drawing.statements if statement.key in keys]
             drawn |= {(name, statement.key): drawing.of(statement) for statement in drawing.statements}
-            before += carried(drawing, max((statement.turn for statement in of_name), default=0), decisions)
+            carried_over += carried(drawing, max((statement.turn for statement in of_name), default=0), decisions)
     counting = {(row.key, row.labeller, row.adjudicated): row for row in decisions.rows}
     decided, when = list[LabelRow](), now(precise=True)
     for label in sheet:
@@ -278,14 +280,14 @@ def _decisions_in(
         decided.append(LabelRow.model_validate({**where, **values, **of_drawing}))
     if not decided:
         raise DataError("the file has no labels yet", hint="fill in its column human, 1 or 0")
-    return before, decided
+    return carried_over, decided
 
 
 def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -> bool:
     if last is None or last.human not in (0, 1):
         return False
-    wanted = _decided(last.model_copy(update={"draw": draw}))
-    return any(row.way == "sheet" and _decided(row) == wanted for row in decisions.rows)
+    wanted = _decision(last.model_copy(update={"draw": draw}))
+    return any(row.way == "sheet" and _decision(row) == wanted for row in decisions.rows)
 
 
 def _is_among(statements: Mapping[str, str], label: SheetLabel) -> bool:
@@ -293,5 +295,5 @@ def _is_among(statements: Mapping[str, str], label: SheetLabel) -> bool:
     if label.label_id not in statements:
         return False
     texts = label.text or statements[label.label_id], statements[label.label_id]
-    said, says = (escape_formula(text).split() for text in texts)
-    return bool(said == says)
+    in_sheet, in_run = (escape_formula(text).split() for text in texts)
+    return bool(in_sheet == in_run)

@@ -292,7 +292,7 @@ class Decisions:
         with suppress(DataError):  # all labels are equal
             alpha = krippendorff_alpha([list(labels.values()) for labels in shared])
         disputed = [key for key in self.disputed if key in among]
-        both = (_pair(pair, shared) for pair in combinations(sorted(self.annotators), 2))
+        both = (_pair_agreement(pair, shared) for pair in combinations(sorted(self.annotators), 2))
         return Agreement(
             statements=len(shared),
             share=fmean(equal),
@@ -435,10 +435,10 @@ class _Matched(NamedTuple):
 @lru_cache(maxsize=8)
 def _matched(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]) -> _Matched:
     frames = unit_frames(run)
-    known = {key for frame in frames.values() for key in frame.by_key}
+    keys = {key for frame in frames.values() for key in frame.by_key}
     rows = without_drawing(own, frames)
     undrawn = sum(row.draw is not None and new.draw is None for row, new in zip(own, rows, strict=True))
-    decisions = Decisions(row for row in (*rows, *others) if row.key in known)
+    decisions = Decisions(row for row in (*rows, *others) if row.key in keys)
     return _Matched(frames, decisions, decisions.drawings(frames), undrawn)
 
 
@@ -553,14 +553,14 @@ def _passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> int:
     return len(keys - decisions.human.keys())
 
 
-def _pair(annotators: tuple[str, str], shared: Iterable[Mapping[str, Label]]) -> PairAgreement | None:
+def _pair_agreement(annotators: tuple[str, str], shared: Iterable[Mapping[str, Label]]) -> PairAgreement | None:
     pairs = [[labels[name] for name in annotators] for labels in shared if labels.keys() >= set(annotators)]
     if not pairs:
         return None
-    first, second = (np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True))
-    kappa, share = None, float((first == second).mean())
+    one, other = (np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True))
+    kappa, share = None, float((one == other).mean())
     with suppress(DataError):  # undefined if all labels are equal
-        kappa = float(cohen_kappa(first, second))
+        kappa = float(cohen_kappa(one, other))
     return PairAgreement(annotators=annotators, statements=len(pairs), share=share, kappa=kappa)
 
 

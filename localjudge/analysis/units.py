@@ -92,8 +92,8 @@ class UnitFrame:
         numbers: dict[str | None, dict[int, int]] = defaultdict(dict)
         clusters: dict[str | None, dict[str, int]] = defaultdict(dict)
         for sample in self._samples:
-            known = numbers[value := value_of[sample.sample_id]]
-            clusters[value][sample.sample_id] = known.setdefault(sample.cluster, len(known))
+            numbers_in_slice = numbers[value := value_of[sample.sample_id]]
+            clusters[value][sample.sample_id] = numbers_in_slice.setdefault(sample.cluster, len(numbers_in_slice))
         return {value: self.among(of_slice) for value, of_slice in clusters.items()}
 
     def pooled(self) -> "UnitFrame":

@@ -28,7 +28,7 @@ _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")
 
 
 @contextmanager
-def _keys() -> Iterator[Iterator[str]]:
+def _terminal_keys() -> Iterator[Iterator[str]]:
     if sys.platform == "win32":
         import msvcrt
 
@@ -87,7 +87,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     """
     typed, run = cli.typed_arguments(), Run.open(directory)
     if typed.get("read"):
-        _read(run, typed["read"], typed.get("labeller"), as_json)
+        _read_sources(run, typed["read"], typed.get("labeller"), as_json)
         return
     drawing = ("sample", "minutes", "metrics", "seed", "by", "again", "disputed", "labeller")
     how = {name: typed[name] for name in drawing if name in typed}
@@ -101,7 +101,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     for remark in labelling.remarks:
         click.echo(printable(remark), err=True)
     if not files:
-        _label(labelling)
+        _label_in_terminal(labelling)
         return
     rows = labelling.rows_to_send()
     if "out" in files:
@@ -126,7 +126,7 @@ def _files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
     return files
 
 
-def _read(run: Run, sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:
+def _read_sources(run: Run, sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:
     labels_by_source = {str(source): read_labels(run, source, labeller) for source in sources}
     cli.print_result(
         as_json,
@@ -135,8 +135,8 @@ def _read(run: Run, sources: tuple[Path, ...], labeller: str | None, as_json: bo
     )
 
 
-def _label(labelling: Labelling) -> None:
-    with _keys() as pressed:
+def _label_in_terminal(labelling: Labelling) -> None:
+    with _terminal_keys() as pressed:
         while labelling.rows:
             show(row_view(labelling.rows[0], labelling.labelled, labelling.total))
             while (key := next(pressed, "q")) not in KEYS:

@@ -112,7 +112,7 @@ def _exit_code(arguments: list[str]) -> int:
         _leave_stdout()
         return ExitCode.DONE
     except (LocaljudgeError, OSError, MemoryError, click.Abort, KeyboardInterrupt) as error:
-        message, code = _reported(error, _advice(arguments))
+        message, code = _message_and_code(error, _advice(arguments))
         click.echo(f"localjudge: {printable_lines(message)}", err=True)
     return code or ExitCode.DONE
 
@@ -122,7 +122,7 @@ def _leave_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
+def _message_and_code(error: BaseException, advice: str) -> tuple[str, ExitCode]:
     match error:
         case OutOfResource():
             return str(error), ExitCode.GO_ON_LATER

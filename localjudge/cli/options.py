@@ -109,7 +109,7 @@ def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
     if origin is Literal:
         return attributes | {"type": click.Choice(get_args(kind)), "default": default, "show_default": True}
     if origin in (Mapping, tuple):
-        return attributes | {"multiple": True, "callback": _pairs if origin is Mapping else None}
+        return attributes | {"multiple": True, "callback": _read_mapping if origin is Mapping else None}
     simple = next(type_ for type_ in (int, float, str) if type_ in {kind, *get_args(kind)})
     if simple is int:
         attributes["metavar"] = "N"
@@ -118,7 +118,7 @@ def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
     return attributes | {"type": _Decimal() if simple is float else simple}
 
 
-def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]) -> Mapping[str, str]:
+def _read_mapping(_context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]) -> Mapping[str, str]:
     return mapping_of(pairs)
 
 
@@ -133,10 +133,10 @@ def mapping_of(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def metrics(words: str) -> _Decorator:
-    return option("Scoring", "--metrics", multiple=True, callback=_names, metavar="A,B", help=words)
+    return option("Scoring", "--metrics", multiple=True, callback=_read_metrics, metavar="A,B", help=words)
 
 
-def _names(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[str] | None:
+def _read_metrics(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[str] | None:
     return metric_names(",".join(texts)) if texts else None
 
 

@@ -47,8 +47,8 @@ def start_command(data: tuple[str, ...], out: Path | None) -> int:
 
     Exit code: that of localjudge run, or 1 without a terminal.
     """
-    planned = _with_columns(list(data))
-    judge = _judge()
+    planned = _plan_with_columns(list(data))
+    judge = _ask_judge()
     default, settings = ",".join(metric.name for metric in planned.metrics), planned.settings
     planned = _ask("metrics", default, lambda text: plan(list(data), cli.metric_names(text), settings))
     minutes = _ask("minutes that you can spend on labels", "15", click.FloatRange(min=0))
@@ -60,13 +60,14 @@ def start_command(data: tuple[str, ...], out: Path | None) -> int:
     doctor = ["doctor", "--judge", judge, *suite]
     label = ["label", path, "--minutes", f"{minutes:g}", "--page", str(Path(path, "labels.html"))] if minutes else []
     if sys.stdin.isatty():
-        return _carry_out(planned, run, doctor, label, Path(path))
+        return _run_steps(planned, run, doctor, label, Path(path))
     click.echo("start asks questions in a terminal; with the default answers, it does this:", err=True)
-    put("".join(f"{_typed(step)}\n" for step in ([*run, "--dry-run"], doctor, run, label, ["report", path]) if step))
+    steps = ([*run, "--dry-run"], doctor, run, label, ["report", path])
+    put("".join(f"{_shell_line(step)}\n" for step in steps if step))
     return ExitCode.NOTHING_JUDGED
 
 
-def _with_columns(data: list[str]) -> Plan:
+def _plan_with_columns(data: list[str]) -> Plan:
     def with_mapping(text: str) -> Plan:
         return plan(data, None, checked({"mapping": cli.mapping_of(shlex.split(text))} if text != "none" else {}))
 
@@ -84,7 +85,7 @@ def _with_columns(data: list[str]) -> Plan:
     return _ask("more columns, such as reference=gold user_input='the question'", "none", with_mapping)
 
 
-def _judge() -> str:
+def _ask_judge() -> str:
     judges, default = dict[str, str](), ""
     for model in inventory().models:
         if model.cannot_judge is None:
@@ -94,11 +95,11 @@ def _judge() -> str:
             default = default or ("" if caution else number)
             click.echo(f" {number}  {printable(model.name)}{caution}\n    {printable(model_facts(model))}", err=True)
 
-    def named(text: str) -> str:
+    def checked_name(text: str) -> str:
         find_model(name := judges.get(text, text))
         return name
 
-    return _ask("judge: a number, or a name for --judge", default or DEFAULT_JUDGE, named)
+    return _ask("judge: a number, or a name for --judge", default or DEFAULT_JUDGE, checked_name)
 
 
 def _ask(question: str, default: str, read: Callable[[str], _Value]) -> _Value:
@@ -120,8 +121,8 @@ def _ask(question: str, default: str, read: Callable[[str], _Value]) -> _Value:
     return answer
 
 
-def _carry_out(planned: Plan, run: list[str], doctor: list[str], label: list[str], directory: Path) -> int:
-    put(f"\n$ {_typed([*run, '--dry-run'])}\n")
+def _run_steps(planned: Plan, run: list[str], doctor: list[str], label: list[str], directory: Path) -> int:
+    put(f"\n$ {_shell_line([*run, '--dry-run'])}\n")
     with cli.progress_shown(quiet=False) as progress:
         estimate = estimate_plan(planned, judge=doctor[2], out=directory, progress=progress)
     show(estimate_view(estimate))
@@ -132,28 +133,28 @@ def _carry_out(planned: Plan, run: list[str], doctor: list[str], label: list[str
     put(f"\n in total {roughly(seconds + 60 * sum(minutes))}: {parts}\n")
     click.echo("Ctrl-C stops; the same command with the same answers resumes", err=True)
     if is_new:
-        _do(doctor)
-    code = _do(run)
+        _run_step(doctor)
+    code = _run_step(run)
     page, files = directory / "labels.html", sorted(directory.glob("labels-*.jsonl"))
     labels = [["label", str(directory), "--read", str(file)] for file in files]
     try:
         for step in labels or [label] * (bool(label) and not page.exists()):
-            _do(step)
+            _run_step(step)
     except InputError as error:
         click.echo(printable_lines(f"no labels: {error}"), err=True)
-    _do(["report", str(directory)])
+    _run_step(["report", str(directory)])
     if page.exists() and not files:
         then = f"open {page} in a browser, save its file in {directory}, and run the same command again"
         put(f"\n to correct the means by your labels: {printable(then)}\n")
     return code
 
 
-def _typed(step: Sequence[str]) -> str:
+def _shell_line(step: Sequence[str]) -> str:
     return printable(shlex.join(["localjudge", *step]))
 
 
-def _do(step: Sequence[str]) -> int:
-    put(f"\n$ {_typed(step)}\n")
+def _run_step(step: Sequence[str]) -> int:
+    put(f"\n$ {_shell_line(step)}\n")
     command = command_line.get_command(click.get_current_context(), step[0])
     assert command
     return command.main(step[1:], standalone_mode=False) or ExitCode.DONE

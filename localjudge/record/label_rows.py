@@ -34,7 +34,7 @@ Way = Literal["terminal", "sheet", "page"]
 Decision = Label | Literal["?"] | None
 
 
-def _moment(when: str) -> str:
+def _in_utc(when: str) -> str:
     moment = datetime.fromisoformat(when)
     if moment.tzinfo is None:
         raise ValueError("a time without a time zone")
@@ -54,7 +54,7 @@ class LabelRow(Record):
     text: str
     human: Decision
     labeller: Annotated[str, AfterValidator(str.strip)]
-    when: Annotated[str, AfterValidator(_moment)]
+    when: Annotated[str, AfterValidator(_in_utc)]
     way: Way
     draw: str | None = None
     frame: str | None = None
@@ -165,7 +165,7 @@ def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
                     raise RunDirectoryError(f"{path} is a hard link", hint="replace it with a copy")
                 file.truncate(labels.size)  # an incomplete last row
                 try:
-                    content = memoryview(_chained(rows, labels))
+                    content = memoryview(_chained_lines(rows, labels))
                     while content:
                         content = content[file.write(content) :]
                     os.fsync(descriptor)
@@ -176,7 +176,7 @@ def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
         raise unwritable(path, error, hint="labels are stored in the run directory") from error
 
 
-def _chained(rows: Sequence[LabelRow], labels: LabelFile) -> bytes:
+def _chained_lines(rows: Sequence[LabelRow], labels: LabelFile) -> bytes:
     lines, head = [b"" if labels.is_ended else b"\n"], labels.head
     for row in rows:
         values = row.model_dump(exclude=None if row.adjudicated else {"adjudicated"})

@@ -54,14 +54,14 @@ class AsWritten(Record, extra="allow", strict=True):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _with_names(cls, values: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+    def _remember_names(cls, values: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
         part = validate(values)
         if isinstance(values, Mapping):
             part._names = tuple(values)
         return part
 
     @model_serializer(mode="wrap")
-    def _in_order(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _in_order_of_names(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values = serialize(self)
         return {name: values[name] for name in self._names}
 
@@ -270,7 +270,7 @@ class Environment(AsWritten):
     files: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _names_its_whole(self) -> Self:
+    def _require_whole_of_shard(self) -> Self:
         if self.settings.shard is not None and self.shard_of is None:
             raise ValueError("shard_of is missing: it is a shard of unknown data")
         return self

@@ -43,12 +43,12 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
         raise InputError("no shard was named", hint="name the directories of all shards of a run")
     runs = [as_run(shard) for shard in shards]
     _check_same_run(runs)
-    runs = _in_order(runs)
+    runs = _in_shard_order(runs)
     path = Path(os.path.expanduser(out))
     if any(path.resolve() == run.directory.resolve() for run in runs):
         raise InputError(f"{path} is one of the shards", hint=f"name another directory with {option('out')}")
     groups = _check_data(runs, progress)
-    first_run, manifest = runs[0], _manifest(runs, groups)
+    first_run, manifest = runs[0], _merged_manifest(runs, groups)
     with ExitStack() as stack:
         directory = stack.enter_context(closing(RunDirectory(path)))
         if (existing := read_manifest(path)) is not None:
@@ -73,8 +73,8 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
     return Run(path, summary, manifest)
 
 
-def _manifest(runs: Sequence[Run], groups: Mapping[str, str] | None) -> Manifest:
-    manifest, whole = runs[0].manifest, _whole(runs[0])
+def _merged_manifest(runs: Sequence[Run], groups: Mapping[str, str] | None) -> Manifest:
+    manifest, whole = runs[0].manifest, _whole_data(runs[0])
     sessions = chain.from_iterable(run.manifest.environment.sessions for run in runs)
     environment = manifest.environment.as_json | {
         "settings": manifest.environment.settings.changed(shard=None),
@@ -85,15 +85,15 @@ def _manifest(runs: Sequence[Run], groups: Mapping[str, str] | None) -> Manifest
     return Manifest.of(manifest.judge, DataIdentity.of(whole.sha256, whole.rows, groups), environment)
 
 
-def _in_order(runs: Sequence[Run]) -> list[Run]:
+def _in_shard_order(runs: Sequence[Run]) -> list[Run]:
     by_number: dict[int, Run] = {}
     for run in runs:
-        shard = _shard(run)
+        shard = _shard_of(run)
         if shard.number in by_number:
             problem = f"shard {shard} appears twice: {by_number[shard.number].directory} and {run.directory}"
             raise InputError(problem, hint="omit one of them")
         by_number[shard.number] = run
-    count = _shard(runs[0]).of
+    count = _shard_of(runs[0]).of
     missing = [f"{number}/{count}" for number in range(1, min(count, len(runs) + 10) + 1) if number not in by_number]
     if missing:
         hint = f"judge it with {option('shard', missing[0])}"
@@ -101,7 +101,7 @@ def _in_order(runs: Sequence[Run]) -> list[Run]:
     return [by_number[number] for number in sorted(by_number)]
 
 
-def _shard(run: Run) -> Shard:
+def _shard_of(run: Run) -> Shard:
     shard = run.manifest.shard
     if shard is None:
         hint = f"a shard is made with {option('shard', '1/4')}"
@@ -109,7 +109,7 @@ def _shard(run: Run) -> Shard:
     return shard
 
 
-def _whole(shard: Run) -> DataIdentity:
+def _whole_data(shard: Run) -> DataIdentity:
     whole = shard.manifest.environment.shard_of
     assert whole is not None, "a manifest of a shard names it"
     return whole
@@ -117,19 +117,19 @@ def _whole(shard: Run) -> DataIdentity:
 
 def _check_same_run(runs: Sequence[Run]) -> None:
     for run in runs[1:]:
-        if changes := differences(_in_common(runs[0]), _in_common(run)):
+        if changes := differences(_shared_values(runs[0]), _shared_values(run)):
             raise InputError(
                 f"{run.directory} and {runs[0].directory} are not shards of one run:{format_differences(changes)}",
                 hint="judge one of them again, with the judge, data, settings and kind of processor of the other",
             )
 
 
-def _in_common(run: Run) -> dict[str, Any]:
+def _shared_values(run: Run) -> dict[str, Any]:
     environment = run.manifest.environment
     return {
         **run.manifest.judge.as_json,
-        "shards": _shard(run).of,
-        "data": _whole(run).as_json,
+        "shards": _shard_of(run).of,
+        "data": _whole_data(run).as_json,
         "samples_read": environment.samples_read,
         "skipped_rows": run.summary.skipped_rows,
         "order of metrics": list(run.summary.metrics),
@@ -142,7 +142,7 @@ def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | Non
     """Return the group of each sample."""
     hashes: list[bytes] = []
     groups: dict[str, str] = {}
-    whole = _whole(runs[0])
+    whole = _whole_data(runs[0])
     for run in runs:
         groups |= run.cluster_of or {}
         hashes += map(sample_hash, count_with_progress(run.iter_samples(), progress, "reading", run.summary.samples))
@@ -180,7 +180,7 @@ def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
 
 
 def _merged_rows(runs: Iterable[Run]) -> Iterator[list[Evaluation]]:
-    for expected, (position, evaluations) in enumerate(heapq.merge(*map(_placed, runs), key=itemgetter(0))):
+    for expected, (position, evaluations) in enumerate(heapq.merge(*map(_rows_by_position, runs), key=itemgetter(0))):
         if position != expected:
             raise RunDirectoryError(
                 f"the shards disagree on the sample at position {min(position, expected)} of the data",
@@ -189,7 +189,7 @@ def _merged_rows(runs: Iterable[Run]) -> Iterator[list[Evaluation]]:
         yield evaluations
 
 
-def _placed(run: Run) -> Iterator[tuple[int, list[Evaluation]]]:
+def _rows_by_position(run: Run) -> Iterator[tuple[int, list[Evaluation]]]:
     if not run.in_one_order():
         raise RunDirectoryError(
             f"the rows in {run.directory} are not in the order of its samples",

@@ -92,14 +92,14 @@ class Run(Mapping[str, MetricSummary]):
             if so_far is None:
                 what = "has no finished sample yet" if unfinished else "is not finished"
                 raise UnfinishedRun(path, f"the run in {path} {what}")
-            return cls._so_far(path, manifest, so_far)
+            return cls._open_unfinished(path, manifest, so_far)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
             run._check_files()
         return run
 
     @classmethod
-    def _so_far(cls, path: Path, manifest: Manifest, so_far: RowsSoFar) -> Self:
+    def _open_unfinished(cls, path: Path, manifest: Manifest, so_far: RowsSoFar) -> Self:
         judge, card = manifest.judge, manifest.card
         rule = VerdictRule(judge.threshold, 0.0, judge.thresholds)
         run = cls(path, Totals([], rule).summary(manifest.signature, card), manifest, so_far)

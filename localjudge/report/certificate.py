@@ -104,6 +104,6 @@ def _commands(run: Run, title: str | None, language: Language) -> Iterator[str]:
     is_file = os.sep in judge and "://" not in judge
     with as_typed():
         yield call("verify", name, *(("judge", Path(judge).name) if is_file else ()))
-        given = {"title": title, "report_language": None if language == "en" else language}
-        more = [option(key, value) for key, value in given.items() if value]
+        values = {"title": title, "report_language": None if language == "en" else language}
+        more = [option(key, value) for key, value in values.items() if value]
         yield " ".join([call("report", name, "certificate", "again.html"), *more])

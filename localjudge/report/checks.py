@@ -59,10 +59,10 @@ def conclusion_view(diagnosis: Diagnosis) -> View:
 
 
 def metric_list(metrics: Sequence[MetricDescription]) -> View:
-    return View([*map(_metric, metrics), Table(notes=_LEGEND)])
+    return View([*map(_metric_table, metrics), Table(notes=_LEGEND)])
 
 
-def _metric(metric: MetricDescription) -> Table:
+def _metric_table(metric: MetricDescription) -> Table:
     remarks = ["needs a judge that follows instructions"] if metric.instructions else []
     remarks += ["lower is better"] if metric.lower_is_better else []
     lines = {
@@ -106,7 +106,7 @@ def model_facts(model: ListedModel) -> str:
 
 
 def verification_view(verification: Verification) -> Table:
-    changed = list(_changed(verification))
+    changed = list(_change_lines(verification))
     name = "not verified" if verification.result == "different" else verification.result
     headline = safe_text(f"{name}: {_headline(verification, changed)}", style=_STYLE[verification.result])
     lines: list[str | Text] = [headline, f"judge {verification.judge}"]
@@ -132,8 +132,8 @@ def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
         yield "labels: altered" if labels.problems else "labels: none"
         return
     since = "first verification, so a complete rewrite would go unnoticed"
-    if before := labels.before:
-        since = f"{numbered(labels.rows - before.rows, 'row')} added since the verification of {before.when[:10]}"
+    if verified := labels.before:
+        since = f"{numbered(labels.rows - verified.rows, 'row')} added since the verification of {verified.when[:10]}"
     yield f"labels: {numbered(labels.rows, 'row')} in an unbroken chain, drawn as stated; {since}"
     for name, mean in labels.means.corrected.items() if labels.means else ():
         if mean.mean is not None and mean.ci95:
@@ -154,7 +154,7 @@ def _headline(verification: Verification, changed: Sequence[str]) -> str:
     return "; ".join([f"{asked}, {identical:,} the same", f"{moved}, {largest}", *changed])
 
 
-def _changed(verification: Verification) -> Iterator[str]:
+def _change_lines(verification: Verification) -> Iterator[str]:
     if verification.data_changes:
         yield "the stored data was changed"
     if verification.altered_requests:
@@ -229,8 +229,8 @@ def _judges_table(judges: Sequence[Calibration]) -> Table:
     rows = [
         (
             judge.card.name if names[judge.card.name] == 1 else judge.name,
-            _lines(judge.figures.get("auc"), ".2f"),
-            _lines(judge.at_one_half.get("bias"), "+.2f"),
+            _figure_cell(judge.figures.get("auc"), ".2f"),
+            _figure_cell(judge.at_one_half.get("bias"), "+.2f"),
             "-" if judge.worth is None or judge.guesses else f"{judge.worth.labels:,}",
             "-" if judge.seconds_per_verdict is None else f"{judge.seconds_per_verdict:.2g}",
             judge.fit_for[-1] if judge.fit_for else "none",
@@ -257,7 +257,7 @@ def _advice(best: Calibration, name: str | Text) -> str:
     return f"use {name}: with it, {of} labels do the work of {of + labels}; {uses}"
 
 
-def _lines(figure: Figure | None, form: str) -> str | Text:
+def _figure_cell(figure: Figure | None, form: str) -> str | Text:
     if figure is None:
         return "-"
     low, high = figure.ci95
@@ -275,7 +275,7 @@ def calibration_view(calibration: Calibration) -> View:
     lines = [f"judge {calibration.card}", _labels_line(calibration.labels)]
     sides, folds = (calibration.at_one_half, calibration.held_out), calibration.fold_thresholds
     decisions = [
-        (_words(name), *(_figure(side.get(name)) for side in sides))
+        (_figure_name(name), *(_figure_text(side.get(name)) for side in sides))
         for name in dict.fromkeys(name for side in sides for name in side)
     ]
     threshold = (
@@ -284,22 +284,22 @@ def calibration_view(calibration: Calibration) -> View:
         if folds
         else "no threshold chosen"
     )
-    notes = [*(f"{_words(name)}: {why}" for name, why in calibration.undefined.items()), *calibration.remarks]
+    notes = [*(f"{_figure_name(name)}: {why}" for name, why in calibration.undefined.items()), *calibration.remarks]
     return View(
         [
             Table(titles=[f"calibration {calibration.name}: {calibration.question}"], notes=lines),
-            Table(rows=[(_words(name), _figure(figure)) for name, figure in calibration.figures.items()]),
+            Table(rows=[(_figure_name(name), _figure_text(figure)) for name, figure in calibration.figures.items()]),
             Table(("", "at 0.5", "held out"), decisions, [threshold]),
             Table(notes=notes),
         ]
     )
 
 
-def _figure(figure: Figure | None) -> str:
+def _figure_text(figure: Figure | None) -> str:
     return "" if figure is None else f"{number(figure.value)} [{number(figure.ci95[0])}, {number(figure.ci95[1])}]"
 
 
-def _words(name: str) -> str:
+def _figure_name(name: str) -> str:
     """Format `held_out.bias` as `bias, held out`."""
     where, _, bare = name.rpartition(".")
     words = _FIGURES.get(bare, bare.replace("_", " "))

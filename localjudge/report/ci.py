@@ -58,18 +58,18 @@ def _junit(cases: Mapping[str, _Problem], properties: Mapping[str, str]) -> str:
     suite = ElementTree.SubElement(suites, "testsuite", about)
     holder = ElementTree.SubElement(suite, "properties") if properties else suite
     for name, value in properties.items():
-        ElementTree.SubElement(holder, "property", {"name": name, "value": _legal(value)})
+        ElementTree.SubElement(holder, "property", {"name": name, "value": _xml_text(value)})
     for name, problem in cases.items():
-        case = ElementTree.SubElement(suite, "testcase", {"classname": "localjudge.gates", "name": _legal(name)})
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "localjudge.gates", "name": _xml_text(name)})
         if problem:
             element, kind, message = problem
-            attributes = {"type": kind, "message": _legal(message)}
-            ElementTree.SubElement(case, element, attributes).text = _legal(f"{name}: {message}")
+            attributes = {"type": kind, "message": _xml_text(message)}
+            ElementTree.SubElement(case, element, attributes).text = _xml_text(f"{name}: {message}")
     ElementTree.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
 
 
-def _legal(text: str) -> str:
+def _xml_text(text: str) -> str:
     return _NO_CHARACTERS.sub(lambda match: f"\\u{ord(match.group()):04x}", printable(text))
 
 

@@ -63,12 +63,12 @@ class FlatTable(NamedTuple):
 
     kinds: dict[str, _Kind]
     rows: Callable[[], Iterator[Row]]
-    own: Mapping[str, str] = {}
+    user_columns: Mapping[str, str] = {}
     """The user's columns with their names in this table."""
 
     def of(self, names: Sequence[str]) -> "FlatTable":
         kinds = {name: self.kinds[name] for name in names}
-        return FlatTable(kinds, lambda: ({name: row[name] for name in names} for row in self.rows()), self.own)
+        return FlatTable(kinds, lambda: ({name: row[name] for name in names} for row in self.rows()), self.user_columns)
 
     def columns(self, rows: Iterable[Row]) -> dict[str, list[Any]]:
         block = list(rows)
@@ -90,7 +90,7 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
         )
     kinds |= _TEXTS if texts else {}
     names: dict[str, str] = {}
-    for column, kind in (_own_kinds(run) if columns else {}).items():
+    for column, kind in (_kinds_of_user_columns(run) if columns else {}).items():
         name = column
         while name in kinds:
             name = f"data.{name}"
@@ -132,13 +132,13 @@ def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
     return kinds
 
 
-def _own_kinds(run: Run) -> dict[str, _Kind]:
+def _kinds_of_user_columns(run: Run) -> dict[str, _Kind]:
     types: dict[str, set[type]] = {}
     for _, extras in run.iter_extras():
         for name, value in extras.items():
             too_large = isinstance(value, int) and not -_LARGEST <= value < _LARGEST
             types.setdefault(name, set()).add(str if too_large else type(value))
-    return {name: _KINDS_OF_TYPES.get(frozenset(found - {type(None)}), "text") for name, found in types.items()}
+    return {name: _KINDS_OF_TYPES.get(frozenset(of_column - {type(None)}), "text") for name, of_column in types.items()}
 
 
 def _of_kind(value: Any, kind: _Kind) -> Any:
@@ -159,7 +159,7 @@ def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyTy
     entries = list(table.rows())
     values = table.columns(entries)
     columns = {name: pandas.Series(values[name], dtype=kinds.get(kind)) for name, kind in table.kinds.items()}
-    for column, name in table.own.items():
+    for column, name in table.user_columns.items():
         columns[name] = _in_type(pandas.Series([row[name] for row in entries]), types.get(column))
     frame = pandas.DataFrame(columns)
     if rows != "samples" or not run.index:
@@ -167,12 +167,13 @@ def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyTy
     ids = run.manifest.environment.mapping.get("id")
     levels = []
     for level in run.index:  # which were read as columns
-        values = frame["sample_id" if level.column == ids else table.own[level.column]]
+        values = frame["sample_id" if level.column == ids else table.user_columns[level.column]]
         with suppress(TypeError, ValueError):  # what JSON holds of it is not what it was: then it stays that
             values = values.astype(level.dtype)
         levels.append(pandas.Index(values.array, name=level.name))
     index = levels[0] if len(levels) == 1 else pandas.MultiIndex.from_arrays(levels)
-    return frame.drop(columns=[table.own[level.column] for level in run.index if level.column != ids]).set_index(index)
+    names = [table.user_columns[level.column] for level in run.index if level.column != ids]
+    return frame.drop(columns=names).set_index(index)
 
 
 def _in_type(values: "pandas.Series", dtype: Any) -> "pandas.Series":
@@ -198,7 +199,7 @@ def polars_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyTy
     table = _frame_table(run, rows)
     schema = {name: of_kind[kind] for name, kind in table.kinds.items()}
     frame = polars.DataFrame(table.columns(table.rows()), schema=schema)
-    for column, name in table.own.items():
+    for column, name in table.user_columns.items():
         dtype, values = types.get(column), frame[name]
         if not isinstance(dtype, polars.DataType) or dtype.is_nested():
             continue
@@ -214,8 +215,8 @@ def _frame_table(run: Run, rows: Rows) -> FlatTable:
     if rows != "samples":
         return table_of(run, rows)
     table = table_of(run, rows, texts=True, columns=True)
-    first = ["sample_id", *_TEXTS, *table.own.values()]
-    return table.of([*first, *(name for name in table.kinds if name not in first)])
+    leading = ["sample_id", *_TEXTS, *table.user_columns.values()]
+    return table.of([*leading, *(name for name in table.kinds if name not in leading)])
 
 
 def _require(package: str) -> None:

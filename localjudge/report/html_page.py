@@ -194,7 +194,7 @@ def _samples(run: Run, baseline: Run | None, words: Words) -> Iterator[tuple[lis
             values["before"] = partners.values(position, sample, verdicts)
         if statements:
             row += [None] * (not partners)
-            row.append([_surest(labelled.get(metric, ())) for metric in metrics])
+            row.append([_largest_certainty(labelled.get(metric, ())) for metric in metrics])
         yield row, values
 
 
@@ -227,7 +227,7 @@ def _labelled_values(sample: Sample, verdict: LabelledVerdict, words: Words) -> 
     return values if remark is None else [*values, remark, verdict.certainty is not None]
 
 
-def _surest(verdicts: Iterable[LabelledVerdict]) -> float | None:
+def _largest_certainty(verdicts: Iterable[LabelledVerdict]) -> float | None:
     """Return the largest certainty of a verdict that differs from its human label."""
     return _rounded(max((each.certainty for each in verdicts if each.certainty is not None), default=None))
 

@@ -129,14 +129,14 @@ def slices_view(run: Run, slices: Slices, *, metric: str | None = None) -> Table
     notes = [EACH_ALONE, *([ALWAYS_VALID] if run.sampling.by_scores else ())]
     for name in _metrics(run, metric):
         means = [(part.value, part.corrected.get(name)) for part in slices.slices]
-        notes += [f"{name}: {line}" for line in _lacking(means)]
+        notes += [f"{name}: {line}" for line in _uncorrected_slices(means)]
         for part in slices.slices:
             summary, corrected = part.metrics[name], part.corrected.get(name)
             headline = corrected if corrected and corrected.ci95 else None
             rows.append(
                 (
                     "" if rows and part is not slices.slices[0] else name,
-                    _value(part.value),
+                    _slice_name(part.value),
                     f"{part.samples:,}",
                     *interval_cells(*((headline.mean, headline.ci95) if headline else (summary.mean, summary.ci95))),
                     *([headline.in_words if headline else "judge only"] if is_labelled else []),
@@ -149,20 +149,22 @@ def slices_view(run: Run, slices: Slices, *, metric: str | None = None) -> Table
     return Table(headings, rows, notes, names=2)
 
 
-def _lacking(means: Iterable[tuple[str | None, CorrectedMean | CorrectedDifference | None]]) -> Iterator[str]:
+def _uncorrected_slices(
+    means: Iterable[tuple[str | None, CorrectedMean | CorrectedDifference | None]],
+) -> Iterator[str]:
     """Yield why slices are not corrected, with the numbers of missing labels."""
     reasons: dict[str, list[str]] = defaultdict(list)
     for value, mean in means:
         if isinstance(mean, CorrectedMean) and mean.needed:
-            reasons["more labels needed"].append(f"{_value(value)} {mean.needed:,}")
+            reasons["more labels needed"].append(f"{_slice_name(value)} {mean.needed:,}")
         elif mean and not mean.ci95:
-            reasons[mean.remark or "no labels"].append(_value(value))
+            reasons[mean.remark or "no labels"].append(_slice_name(value))
     for reason, values in reasons.items():
         more = f" and {len(values) - _MOST_REASONS:,} more" if len(values) > _MOST_REASONS else ""
         yield f"not corrected, {reason}: {', '.join(values[:_MOST_REASONS])}{more}"
 
 
-def _value(value: str | None) -> str:
+def _slice_name(value: str | None) -> str:
     return NO_VALUE if value is None else excerpt(value)
 
 
@@ -274,8 +276,8 @@ def estimate_view(estimate: Estimate) -> Table:
         few = "" if estimate.seconds_ci95 else ", too few for an interval"
         time += f": measured on {estimate.measured:,} of {estimate.remaining:,} questions{few}"
     if estimate.measured:
-        kept = f"{numbered(estimate.measured, 'answer')} in {excerpt(estimate.directory)}, which the run uses"
-        rows.append(("kept", kept))
+        measured = f"{numbered(estimate.measured, 'answer')} in {excerpt(estimate.directory)}, which the run uses"
+        rows.append(("kept", measured))
     rows += [
         ("tokens", f"{estimate.tokens:,} distinct, each evaluated once"),
         ("time", time),
@@ -375,7 +377,7 @@ def comparison_view(comparison: compare.RunComparison) -> View:
             Table(count_headings, counts),
             *(_by_column(comparison.by) if comparison.by else ()),
             Table(notes=list(comparison_lines(comparison))),
-            *(_moved(name, sample) for name, change in comparison.metrics.items() for sample in change.moved),
+            *(_moved_sample(name, sample) for name, change in comparison.metrics.items() for sample in change.moved),
         ]
     )
 
@@ -387,14 +389,14 @@ def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
         is_labelled = any(change.corrected for _, change in parts)
         rows = [
             (
-                _value(part.value),
+                _slice_name(part.value),
                 f"{change.compared:,}/{part.samples:,}",
                 *score_cells(change.headline or change.scores),
                 *([change.headline.in_words if change.headline else "judge only"] if is_labelled else []),
             )
             for part, change in parts
         ]
-        notes = list(_lacking((part.value, change.corrected) for part, change in parts))
+        notes = list(_uncorrected_slices((part.value, change.corrected) for part, change in parts))
         headings = (column, "compared", *SCORE_HEADINGS, *(["corrected by"] if is_labelled else []))
         yield Table(headings, rows, notes, titles=[f"{metric} by {column}"])
     yield Table(notes=[f"slices are from the data of B; {EACH_ALONE}"])
@@ -477,7 +479,7 @@ def change_remarks(
         yield f"{numbered(change.unscored, 'shared sample')} without a score in both runs"
 
 
-def _moved(metric: str, sample: compare.SampleChange) -> Table:
+def _moved_sample(metric: str, sample: compare.SampleChange) -> Table:
     baseline_id = "" if sample.sample_id == sample.baseline_id else f" (in A: {sample.baseline_id})"
     heading = f"{sample.sample_id}{baseline_id}: {metric} {number(sample.before)} -> {number(sample.after)}"
     style = "green" if (sample.after > sample.before) != catalog.lower_is_better(metric) else "red"

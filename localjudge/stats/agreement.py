@@ -30,7 +30,7 @@ def roc_auc(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = No
 
     Source: J. A. Hanley and B. J. McNeil (1982), Radiology 143, 29-36.
     """
-    y_true, y_score, weight = _of_both_kinds(labels, scores, weights)
+    y_true, y_score, weight = _rows_with_both_labels(labels, scores, weights)
     tie = np.unique(y_score, return_inverse=True)[1]
     ones, zeros = _sums(weight * y_true, tie), _sums(weight * (1 - y_true), tie)
     below = np.cumsum(zeros, axis=-1) - zeros
@@ -38,7 +38,7 @@ def roc_auc(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = No
     return share
 
 
-def _shares(rows: tuple[Floats, Floats, Floats]) -> list[Floats]:
+def _confusion_shares(rows: tuple[Floats, Floats, Floats]) -> list[Floats]:
     y_true, decided, weight = rows
     cells = (y_true * decided, (1 - y_true) * decided, y_true * (1 - decided), (1 - y_true) * (1 - decided))
     return [(weight * cell).sum(axis=-1) / weight.sum(axis=-1) for cell in cells]
@@ -49,13 +49,13 @@ def balanced_accuracy(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLik
 
     Source: K. H. Brodersen et al. (2010), ICPR, 3121-3124.
     """
-    tp, fp, fn, tn = _shares(_of_both_kinds(labels, decisions, weights))
+    tp, fp, fn, tn = _confusion_shares(_rows_with_both_labels(labels, decisions, weights))
     return (tp / (tp + fn) + tn / (tn + fp)) / 2
 
 
 def bias(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Return the share of rows decided 1 minus the share labelled 1."""
-    _, fp, fn, _ = _shares(_rows(labels, decisions, weights))
+    _, fp, fn, _ = _confusion_shares(_checked_rows(labels, decisions, weights))
     return fp - fn
 
 
@@ -64,7 +64,7 @@ def cohen_kappa(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | No
 
     Source: J. Cohen (1960), Educational and Psychological Measurement 20, 37-46.
     """
-    tp, fp, fn, tn = _shares(_rows(labels, decisions, weights))
+    tp, fp, fn, tn = _confusion_shares(_checked_rows(labels, decisions, weights))
     if not (fp + fn).any() and not (tp.any() and tn.any()):
         problem = "Cohen's kappa is undefined if both give every row the same label"
         raise DataError(problem, hint=_OTHER_LABELS)
@@ -97,7 +97,7 @@ def calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike |
     Kish (1965), Survey Sampling). Source: A. Kumar, P. Liang and T. Ma (2019), NeurIPS, definition 4.1,
     arXiv:1909.10155.
     """
-    y_true, y_score, weight = _rows(labels, scores, weights)
+    y_true, y_score, weight = _checked_rows(labels, scores, weights)
     group = equal_mass_bins(y_score)
     mass, squares = _sums(weight, group), _sums(weight**2, group)
     share = _sums(weight * y_true, group) / mass
@@ -134,7 +134,7 @@ def calibration_line(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | 
     Raises DataError if the likelihood has no maximum, because one threshold separates the labels or all scores are
     equal (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10). Source: D. R. Cox (1958), Biometrika 45, 562-565.
     """
-    y_true, y_score, weight = _of_both_kinds(labels, scores, weights)
+    y_true, y_score, weight = _rows_with_both_labels(labels, scores, weights)
     clipped = np.clip(y_score, _LEAST, 1 - _LEAST)
     logits = np.log(clipped) - np.log1p(-clipped)
     ones, zeros = logits[y_true == 1], logits[y_true == 0]
@@ -189,7 +189,7 @@ def _sums(values: Floats, group: Indices) -> Floats:
     return np.add.reduceat(np.take(values, order, axis=-1), starts, axis=-1)
 
 
-def _rows(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
+def _checked_rows(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
     y_true, y_score, weight = LabelledScores(labels, scores, weights).arrays()
     if y_true.ndim != 1 or len(y_true) == 0 or not y_true.shape == y_score.shape == weight.shape[-1:]:
         raise ValueError(f"expected flat arrays of one length, got {y_true.shape}, {y_score.shape}, {weight.shape}")
@@ -198,8 +198,10 @@ def _rows(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tu
     return y_true, y_score, weight
 
 
-def _of_both_kinds(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
-    rows = _rows(labels, scores, weights)
+def _rows_with_both_labels(
+    labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None
+) -> tuple[Floats, Floats, Floats]:
+    rows = _checked_rows(labels, scores, weights)
     if rows[0].min() == rows[0].max():
         problem = f"every row has the label {rows[0][0]:g}, so telling 1 from 0 cannot be measured"
         raise DataError(problem, hint=_OTHER_LABELS)

@@ -167,7 +167,7 @@ def _distinct(sums: Floats, sizes: Floats) -> Draws:
     return Draws(sums_of_draws, sizes_of_draws, counts.astype(np.float64), len(sums))
 
 
-def _shares(values: Floats, counts: Counts) -> Counts:
+def _grid_shares(values: Floats, counts: Counts) -> Counts:
     """Return the amount of the counted values at each grid point, in units of 2^-32."""
     rounded = np.rint(values * 2.0 ** (_STEP_BITS + _PART_BITS)).astype(np.int64)
     point, part = rounded >> _PART_BITS, rounded & ((1 << _PART_BITS) - 1)
@@ -185,7 +185,7 @@ def _binned(sums: Floats, sizes: Floats) -> Draws:
         distinct, counts = np.unique(sums[sizes == size], return_counts=True)
         weights = counts.astype(np.float64)
         if len(distinct) > (1 << _STEP_BITS) + 1:
-            shares = _shares(np.minimum(distinct / size, 1.0), counts)
+            shares = _grid_shares(np.minimum(distinct / size, 1.0), counts)
             points = np.flatnonzero(shares)
             distinct, weights = points / (1 << _STEP_BITS) * size, shares[points] / (1 << _PART_BITS)
         parts.append((distinct, np.full(len(distinct), size), weights))
