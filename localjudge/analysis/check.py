@@ -6,7 +6,7 @@ context_recall[topic=law]>=0.8 the mean of the samples with this value in a colu
 
 pass         every value in the interval meets the gate
 fail         no value does, or more samples failed than allowed
-undecided    too few samples or labels; counts as failed by default, or else small runs would pass
+undecided    too few samples or labels; counts as failed by default, so that small runs cannot pass
 """
 
 import math

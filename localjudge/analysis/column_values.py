@@ -22,8 +22,8 @@ def column_values(run: Run, column: str) -> dict[str, str | None]:
         value = None if value is MISSING else group_name(value) if isinstance(value, int | float) else value
         if not isinstance(value, str | None) or str(value).startswith(UNKNOWN):
             raise InputError(
-                f"the column {name} of the sample {excerpt(sample_id)} is not a text or a number",
-                hint=f"a value inside an object is named with a dot: {name}.NAME",
+                f"the column {name} of the sample {excerpt(sample_id)} is neither text nor a number",
+                hint=f"name a value inside an object with a dot: {name}.NAME",
             )
         values[sample_id] = distinct.setdefault(value, value)
         if len(distinct) > MOST_SLICES:

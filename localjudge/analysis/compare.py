@@ -93,7 +93,7 @@ def _positions(samples: Sequence[SampleKeys], left: Iterable[int], key: str) -> 
 
 
 class UnitChange(Record):
-    """One unit in both runs. None without a verdict."""
+    """One unit in both runs. Values are None without a verdict."""
 
     text: str
     before: Label | None

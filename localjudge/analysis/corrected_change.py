@@ -1,7 +1,7 @@
 """Difference of two runs, corrected by the labels of both.
 
-Labels match statements by the text shown to the annotator, so a label of A also serves B for the same statement. Only
-labels drawn from the run's statements count (`localjudge.analysis.labels`), or all labels if every statement has one.
+Labels match statements by the text shown to the annotator, so a label of A also counts for the same statement of B. A
+run uses only labels drawn from its statements (`localjudge.analysis.labels`), or all if every statement has one.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -46,7 +46,7 @@ class CorrectedDifference(Record):
 
 
 class BothLabels:
-    """Labels and statements of two runs. Reads no samples without labels."""
+    """Labels and statements of two runs. Samples are read only if a run has labels."""
 
     def __init__(self, before: Run, after: Run) -> None:
         stopped = before.sampling.by_scores or after.sampling.by_scores  # no correction is valid then

@@ -1,4 +1,4 @@
-"""Draw the statements to label, by the expected gain of a label for the corrected means of a run.
+"""Draw statements to label, in proportion to the expected gain of a label for the corrected means of a run.
 
 The size of a statement is the weight of its units in all metrics (root of the sum of squares), times the judge's
 uncertainty (`localjudge.stats.corrected`):
@@ -6,8 +6,8 @@ uncertainty (`localjudge.stats.corrected`):
     statement                     context_recall   faithfulness   unsure   size
     "It rises in Germany."               1/12           1/20        .49    .0476
 
-Run, metrics and seed determine the order. Any number of labels from its start is a sample. For slices by a column, the
-sizes of each slice are scaled to an equal total, so that all slices get about as many labels.
+Run, metrics and seed determine the order, and any number of statements from its start is a valid sample. For slices by
+a column, the sizes are scaled to the same total in each slice, so that all slices get about as many labels.
 """
 
 import hashlib
@@ -72,7 +72,7 @@ class Drawing(NamedTuple):
 
 
 def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int, by: str | None = None) -> Drawing:
-    """Draw `count` statements, or all, from these frames, equally from the slices `by` a column.
+    """Draw `count` statements, or all, from these frames, about as many from each slice `by` a column.
 
     Raises InputError for a count below 1, an invalid seed or an unsuitable column.
     """
@@ -115,9 +115,9 @@ def disputed_statements(frames: Mapping[str, UnitFrame], keys: Iterable[str]) ->
 
 
 def _slices(sizes: Floats, frames: Iterable[UnitFrame], numbers: Mapping[str, int], by: str) -> tuple[Floats, Indices]:
-    """Return the factor of each statement's size, and its slice. A statement of two slices belongs to the smaller one.
+    """Return the factor of each statement's size, and its slice. A statement in two slices belongs to the smaller one.
 
-    Slices with too few samples for an interval share the part of one slice.
+    Slices with too few samples for an interval count as one slice.
     """
     members: dict[str | None, set[int]] = defaultdict(set)
     samples: dict[str | None, set[str]] = defaultdict(set)

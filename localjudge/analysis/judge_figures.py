@@ -6,8 +6,8 @@
 
 Intervals are from a bootstrap over clusters with fixed fold thresholds.
 
-A mean corrected by n labels, with many more judged, has 1 - r^2 times the variance of the mean of the labels. r is the
-correlation of human labels with the prediction of the corrected mean. It is adjusted for the number of fitted
+If many more units are judged than labelled, the variance of a corrected mean is 1 - r^2 times that of the labels' mean.
+r is the correlation of human labels with the prediction of the corrected mean. It is adjusted for the number of fitted
 parameters and includes one extra row that is wrong with probability 1/2. Sources: A. N. Angelopoulos, J. C. Duchi and
 T. Zrnic (2023), PPI++, arXiv:2311.01453, section 6; P. Boyeau et al. (2024), arXiv:2403.07008; A. Fisch et al. (2024),
 arXiv:2406.04291.

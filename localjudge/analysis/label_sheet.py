@@ -6,7 +6,7 @@
 
 Rows contain the evidence without the judge's verdict. Columns are read by name: `label_id`, the key of the statement;
 its `text`, to detect a column that was sorted separately; `human`, the label; `labeller`, `when` and `draw`. All others
-are only for the reader: `source_text` is the answer around the statement, which is between >>> and <<<.
+are only for the annotator; `source_text` is the answer, with the statement between >>> and <<<.
 
 The reader also accepts what spreadsheets save: tabs, UTF-16 ("Unicode text"), Windows' Western code page, and records
 without their last empty cells.
@@ -88,7 +88,7 @@ def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
     table = [{**row, "contexts": text or None} for row, text in zip(rows, contexts, strict=True)]
     write_output(path, [_csv(table)])
     if count := sum(len(value) > _LONGEST_CELL for row in table for value in row.values() if isinstance(value, str)):
-        long = f"{numbered(count, 'text')} longer than a cell of Excel can be ({_LONGEST_CELL:,} characters)"
+        long = f"{numbered(count, 'text')} longer than the limit of an Excel cell ({_LONGEST_CELL:,} characters)"
         _log.warning("%s: Excel splits such a cell into several rows; a page shows them whole (%s)", long, _PAGE)
 
 
@@ -108,7 +108,7 @@ def _csv(rows: Sequence[SheetRow]) -> bytes:
 
 
 def read_sheet(path: str | Path) -> list[SheetLabel]:
-    """Read the rows of a file, or of standard input (`-`), without empty ones.
+    """Read the non-empty rows of a file or of standard input (`-`).
 
     Raises DataError if it cannot be read, lacks columns, or has invalid or contradictory rows; InputError for an Excel
     workbook.

@@ -15,8 +15,8 @@ from localjudge.types import Label, Record
 class LabelledStatement(Record):
     """A labelled statement, at its first place in the run.
 
-    `answers` are the annotators' labels, None for "cannot tell". `human` is the label that counts: the one of all
-    annotators, or that of the adjudicator, or None while annotators differ.
+    `answers` are the annotators' labels, None for "cannot tell". `human` is the label that counts: the
+    adjudicator's, else the label that all annotators gave, or None while they differ.
     """
 
     sample_id: str
@@ -39,7 +39,7 @@ class LabelledStatement(Record):
 
     @property
     def annotators(self) -> str:
-        """Names of those who gave a label, such as `ann, bob`."""
+        """Names of the annotators with a label, and the adjudicator."""
         names = [name for name, label in self.answers.items() if label is not None]
         return ", ".join(dict.fromkeys([*names, *filter(None, [self.adjudicator])]))
 
@@ -73,7 +73,7 @@ class LabelledVerdict(NamedTuple):
 def with_labels(
     run: Run, rows: Iterable[VerdictRow], labelled: Mapping[UnitPlace, LabelledStatement] | None = None
 ) -> Iterator[LabelledVerdict]:
-    """Yield these verdicts of a run with their labels, by default those in its directory."""
+    """Yield these verdicts of a run with their labels, by default from its directory."""
     labelled = labelled_statements(run) if labelled is None else labelled
     for row in rows:
         statement, certainty = labelled.get(UnitPlace(row.sample_id, row.metric, row.position or 0)), None
@@ -84,14 +84,14 @@ def with_labels(
 
 
 def disagreements(run: Run, metrics: Collection[str]) -> list[LabelledVerdict]:
-    """Return the verdicts of these metrics that differ from their human label, those of the surest judge first."""
+    """Return the verdicts of these metrics that differ from their human label, the most certain first."""
     rows = (row for row in run.iter_verdicts() if row.metric in metrics)
     differing = (verdict for verdict in with_labels(run, rows) if verdict.certainty is not None)
     return sorted(differing, key=lambda verdict: -(verdict.certainty or 0))
 
 
 def labelled_statements(run: Run) -> Mapping[UnitPlace, LabelledStatement]:
-    """Return the labelled statement of each verdict that has one. Raises RunDirectoryError for an invalid label."""
+    """Return the labelled statements by the place of their verdicts. Raises RunDirectoryError for an invalid label."""
     rows = stored_labels(run.directory) if run.so_far is None else []
     return _statements(run, tuple(rows)) if rows else {}
 

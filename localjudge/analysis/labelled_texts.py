@@ -1,6 +1,6 @@
 """Read labelled texts for measuring a judge. The columns determine the shape of the file.
 
-attribution  context (or contexts), statement, label       is the statement in the contexts?
+attribution  context (or contexts), statement, label       do the contexts support the statement?
 relevance    question, sentences, relevant                 which sentences answer it?
 """
 

@@ -1,7 +1,7 @@
 """Label a run: choose the next statements and store the decisions.
 
-Terminal, sheets and pages give the same rows. An existing label, of another drawing or run, also counts for the
-current drawing and is not asked for again.
+Terminal, sheets and pages give the same rows. A label from another drawing or run also counts for the current drawing,
+and its statement is not shown again.
 """
 
 import math
@@ -36,10 +36,10 @@ _SHOWN = 3
 class Labelling:
     """Statements of a run drawn for one annotator, with the decisions so far.
 
-    `rows` are left to label, in order. `remarks` name the means that labels cannot correct.
+    `rows` remain to be labelled, in order. `remarks` name the means that labels cannot correct.
     """
 
-    def __init__(  # noqa: PLR0913 # as they are typed
+    def __init__(  # noqa: PLR0913 # the options of `label`
         self,
         run: Run | str | Path,
         labeller: str | None = None,
@@ -54,7 +54,7 @@ class Labelling:
     ) -> None:
         """Draw `sample` statements (default 50), or the number that this annotator can label in `minutes`.
 
-        `again` draws statements that others have labelled, `by` a column about as many from each slice. `disputed`
+        `again` draws statements that others have labelled, `by` about as many from each slice by a column. `disputed`
         takes all statements with different labels, to settle them. Raises InputError for a metric without judge
         verdicts, a count below 1, options that exclude each other, an unsuitable column, or a run stopped by scores,
         and RunDirectoryError for a directory without a run.
@@ -165,7 +165,7 @@ def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]
 
 
 class LabelsRead(NamedTuple):
-    """Number of statements by what reading a source changed, counted for each annotator."""
+    """Number of statements by the effect of reading a source, counted for each annotator."""
 
     new: int = 0
     changed: int = 0
@@ -179,7 +179,7 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
     """Add the labels of a sheet, a file saved by the labelling page, or another run's directory to a run.
 
     `labeller` is the annotator of rows without a name. The latest decision of each annotator counts. Raises DataError,
-    and adds no label, for a file without labels or with labels of other statements (which are ignored in another run).
+    and adds no label, for a file without labels or with labels of other statements (ignored if the source is a run).
     Raises InputError for a run stopped by scores, and if the annotator is unknown and others have labelled.
     """
     run = as_run(run)
@@ -279,7 +279,7 @@ def _decisions_in(
         where = {"key": key, **places[key]._asdict(), "text": texts[key]}
         decided.append(LabelRow.model_validate({**where, **values, **of_drawing}))
     if not decided:
-        raise DataError("the file has no labels yet", hint="fill in its column human, 1 or 0")
+        raise DataError("the file has no labels yet", hint="fill in the column human with 1 or 0")
     return carried_over, decided
 
 
@@ -291,7 +291,7 @@ def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -
 
 
 def _is_among(statements: Mapping[str, str], label: SheetLabel) -> bool:
-    """Key and text are of different statements if a column was sorted separately."""
+    """Compare key and text, which do not match if a column was sorted separately."""
     if label.label_id not in statements:
         return False
     texts = label.text or statements[label.label_id], statements[label.label_id]

@@ -74,16 +74,16 @@ class LabelledMean(Record):
 class CorrectedMean(Record):
     """A mean corrected by labels, with its 95 % interval, or None if there are too few usable labels.
 
-    `labels` of the `labelled` `statements`, in `clusters` samples or groups, count until the next look at `next_look`
+    Of the `labelled` `statements`, `labels` count, in `clusters` samples or groups, until the next look at `next_look`
     labels. An interval needs at least `needed` more labels, which take about `minutes`. `worth_labels` is the number of
     extra labels that a labels-only estimate would need for the same interval width. `power` is the weight of the judge,
     from 0 to 1. `right_on_ones` contains the number of labels of 1 that the judge gets right, and their total.
     `sensitivity` and `specificity` use the weights of the mean and need 20 labels of a kind. `remark` explains what is
     missing.
 
-    If annotators contradict each other, `by_annotator` has the corrected mean by each annotator's labels, completed
-    with the labels of the annotator with the most. The interval covers theirs, and the mean is the midpoint of their
-    smallest and largest means. If agreement is too low, there is no mean until the `unsettled` statements are settled.
+    If annotators contradict each other, `by_annotator` has a corrected mean for each, with missing labels from the
+    annotator with the most. The interval covers all of theirs, and the mean is midway between the extremes. If
+    agreement is too low, there is no mean until the `unsettled` statements are settled.
     """
 
     mean: float | None = None
@@ -182,8 +182,8 @@ class Agreement(Record):
 class RunLabels(Record):
     """Human labels of a run: counts by annotator, times, agreement, and the corrected means.
 
-    `statements` have a label, `unsure` ones were undecidable. `passed_over` statements precede a labelled one in a
-    drawing but have no label. `undrawn` labels name a drawing that the run does not reproduce, and correct no mean.
+    `statements` have a label, `unsure` ones were undecidable. `passed_over` statements have no label, but later ones of
+    their drawing do. `undrawn` labels are from a drawing that the run does not reproduce, and correct no mean.
     """
 
     statements: int
@@ -267,9 +267,9 @@ class Decisions:
         return self.adjudications if row.adjudicated else self.of
 
     def by_annotator(self, keys: Collection[str]) -> dict[str, dict[str, float]]:
-        """Return the labels of these statements by annotator, completed with the labels of the annotator with the most.
+        """Return the labels of these statements by annotator, with missing ones from the annotator with the most.
 
-        One entry if all labels of each statement are equal. An adjudicated label replaces each annotator's.
+        One entry if no statement is disputed. An adjudicated label replaces the annotators' labels.
         """
         people = {key: self.labels[key] for key in keys}
         people |= {key: dict.fromkeys(people[key], self.settled[key][1]) for key in keys if key in self.settled}
@@ -408,7 +408,7 @@ def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabe
 def slice_means(
     run: Run, value_of: Mapping[str, str | None], others: Sequence[LabelRow] = ()
 ) -> dict[str | None, dict[str, CorrectedMean]]:
-    """Return the corrected means of each slice by metric, {} without labels. A slice has its own looks."""
+    """Return the corrected means of each slice by metric, {} without labels. Looks are separate for each slice."""
     labels = labels_of(run, others)
     means: dict[str | None, dict[str, CorrectedMean]] = {value: {} for value in value_of.values()}
     if labels is None:

@@ -1,4 +1,4 @@
-"""Count the reasons of missing scores and say what to do about each.
+"""Count the reasons for missing scores, with advice on each.
 
 scores.jsonl ──without numbers, quoted texts and ids──> groups, the largest first ──_ADVICE──> what to do
 """
@@ -29,7 +29,7 @@ _ADVICE = {
     r"lone surrogate": "repair the encoding of the text",
     r"logits that are not numbers": "copy the model file again, and run localjudge doctor",
 }
-"""What to do about a reason, a regular expression. Other reasons end in a hint, or need nothing."""
+"""Advice by a regular expression for the reason. Other reasons include a hint or need no advice."""
 
 
 class MissingScores(Record):
@@ -47,8 +47,8 @@ class MissingScores(Record):
 
 
 def missing_scores(run: Run, metrics: Collection[str] | None = None) -> list[MissingScores]:
-    """Return a group for each metric and reason, the largest first. Numbers and quoted texts do not distinguish
-    reasons.
+    """Return a group for each metric and reason, the largest first. Reasons that differ only in numbers or quoted texts
+    share a group.
     """
     names = run.summary.metrics if metrics is None else metrics
     if not any(summary.undefined or summary.failed for name, summary in run.summary.metrics.items() if name in names):

@@ -34,9 +34,9 @@ class Slices(Record):
 
 
 def slices(run: Run, column: str, others: Sequence[LabelRow] = ()) -> Slices:
-    """Return the metrics of a run by the values of a column of the data. Dots in its name reach into objects.
+    """Return the metrics of a run by the values of a column of the data. Dots in its name select values in objects.
 
-    Raises InputError for a missing column, and for values that are not text or numbers or are too many.
+    Raises InputError for a missing column, too many values, or values other than text and numbers.
     """
     value_of = column_values(run, column)
     totals: dict[str | None, Totals] = defaultdict(

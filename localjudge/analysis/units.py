@@ -1,13 +1,13 @@
 """The judged units of a run's means, and the evidence shown to an annotator.
 
-The verdicts in the mean of a metric are its frame. Labels are drawn from it and correct it.
+The frame of a metric is the verdicts in its mean. Labels are drawn from the frame and correct the mean.
 
     sample   units     judged      weight in the mean
     a        3         1 1 0       1/3 * 1/2
     b        1         1           1   * 1/2
 
-If every score is the share of 1 among its sample's verdicts (or of 0, for a criterion with the good answer no), the
-mean is a sum over verdicts, and labels of some can correct it. The key of a unit is the hash of the question and all
+If every score is the share of 1 among its sample's verdicts (or of 0, if no is the good answer), the mean is a weighted
+sum of verdicts, and labels of some verdicts can correct it. The key of a unit is the hash of the question and all
 texts shown. Equal keys, in two metrics or two runs, are one statement, which is labelled once.
 """
 
@@ -199,7 +199,7 @@ def correctable(run: Run, metrics: Collection[str] | None = None) -> dict[str, U
 
 
 class AnswerAround(NamedTuple):
-    """The whole answer around a statement, in three parts, and its field of the sample."""
+    """A whole answer, split before and after a statement, and its field of the sample."""
 
     field: str
     before: str
@@ -208,7 +208,7 @@ class AnswerAround(NamedTuple):
 
     @classmethod
     def of(cls, sample: Sample, verdict: VerdictRow) -> "AnswerAround | None":
-        """Return the answer, or None if the statement is all of it or of another text."""
+        """Return the answer, or None if the statement is the whole answer or from contexts."""
         text, start, end = getattr(sample, verdict.source), verdict.start, verdict.end
         if not isinstance(text, str) or text.strip() == text[start:end].strip():
             return None

@@ -36,9 +36,9 @@ def calibrate_command(
 ) -> int:
     """Measure judges on human labels: which one to use, and its best threshold.
 
-    For each RUN, its judge is measured on the statements labelled in any of them (localjudge label). LABELS is a JSONL,
+    The judge of each RUN is measured on the statements labelled in any of them (localjudge label). LABELS is a JSONL,
     CSV or Parquet file with context, statement and label, or question, sentences and relevant; each --judge is asked
-    about them, and the same command resumes. Results are saved for localjudge run --calibration NAME.
+    about its rows, and the same command resumes. Results are saved for localjudge run --calibration NAME.
 
     Exit code: 0 done; 3 done, but no judge meets the requirement; 1 no measurement was made; 4 interrupted.
     """
@@ -88,9 +88,9 @@ def _items(_context: click.Context, _parameter: click.Parameter, count: str | No
 @cli.quiet_option
 @cli.json_option
 def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
-    """Check a judge and this machine: does it load, answer, resist injections, and which uses are recommended?
+    """Check whether a judge loads, answers and resists injections on this machine, and recommend uses for it.
 
-    The last finding recommends the judge for ranking, means, thresholds or none of them, based on bundled labelled
+    The last finding recommends the judge for ranking, means, thresholds or none of these, based on bundled labelled
     items. A judge fails if it is no better than guessing on obvious cases, or if prompt injections often change its
     verdict. Reads none of your data, and from localjudge.toml only the judge and its options.
 

@@ -23,7 +23,7 @@ from localjudge.report.terminal import put, show
 from localjudge.words import call, numbered, printable
 
 _END = "\x04"
-# What arrows, Home and the like send (ECMA-48, 5.4), and a key together with Alt.
+# Sequences of arrows, Home and similar keys (ECMA-48, 5.4), and of a key with Alt.
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")
 
 
@@ -47,7 +47,7 @@ def _terminal_keys() -> Iterator[Iterator[str]]:
 
 
 def _pressed(descriptor: int) -> Iterator[str]:
-    """Yield single-character keys. Skips arrows and the like, because their sequences may contain digits."""
+    """Yield single-character keys. Skips keys such as arrows, because their sequences may contain digits."""
     while (pressed := os.read(descriptor, 64).decode(errors="replace")) not in ("", _END):
         yield from _ESCAPE_SEQUENCE.sub("", pressed)
 
@@ -55,7 +55,7 @@ def _pressed(descriptor: int) -> Iterator[str]:
 @cli.command("label", "localjudge label runs/data-3f9a1c2e")
 @cli.run_argument
 @cli.count_option("Data", "--sample", "Draw N statements over all metrics.  [default: 50]", least=1)
-@cli.option("Data", "--minutes", type=float, metavar="M", help="Draw enough for M more minutes at your pace.")
+@cli.option("Data", "--minutes", type=float, metavar="M", help="Draw enough statements for M minutes at your pace.")
 @cli.option("Data", "--seed", type=int, metavar="N", help="Seed of the random draw.  [default: 0]")
 @cli.metrics("Only these metrics.  [default: all that labels can correct]")
 @cli.option("Data", "--by", metavar="COLUMN", help="Draw about as many from each slice by a column of the data.")
@@ -80,8 +80,8 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     Labels correct the means. In the terminal, press 1, 0, ? if undecidable, s to postpone, u to undo or q to quit. Each
     label is stored in RUN immediately, and the same command resumes.
 
-    Another person can label a sheet (its column human) or a page; --read imports the result, or the labels of another
-    RUN for equal statements.
+    Another person can label a sheet (in its column human) or a page; --read imports the result, or labels of equal
+    statements from another RUN.
 
     Label the statements in order. The corrected interval is updated at 20, 30, 50, 100, 150 labels and so on.
     """
@@ -97,7 +97,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         click.echo(json.dumps({"rows": 0}, indent=2) if as_json else NO_DISPUTE)
         return
     if not files and not sys.stdin.isatty():
-        raise InputError("there is no terminal to label in", hint="name a sheet to write with --out, or a page")
+        raise InputError("there is no terminal to label in", hint="write a sheet with --out, or a page with --page")
     for remark in labelling.remarks:
         click.echo(printable(remark), err=True)
     if not files:

@@ -36,14 +36,14 @@ from localjudge.words import option_name
 @cli.count_option("Output", "--worst", "Number of worst samples to show.", default=10)
 @cli.option("Data", "--by", "column", metavar="COLUMN", help="Show each metric by the values of a column.")
 @cli.option("Data", "--labels", is_flag=True, help="Show disputed statements with each annotator's answer.")
-@cli.option("Data", "--disagree", is_flag=True, help="Show verdicts that differ from human labels, the surest first.")
+@cli.option("Data", "--disagree", is_flag=True, help="Show verdicts that differ from human labels, most certain first.")
 @cli.option("Output", "--prompts", is_flag=True, help="With SAMPLE: also show the prompts as sent to the judge.")
 @cli.json_option
 def show_command(directory: Path, sample: str | None, column: str | None, as_json: bool, **options: Any) -> None:
     """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts.
 
-    Human labels (localjudge label) correct the means; the judge's means are below them. A running or interrupted run is
-    shown up to its current state. SAMPLE is an id, the beginning of one, or a row of the data, counted from 1.
+    Human labels (localjudge label) correct the means; the judge's means are shown below. An unfinished run is shown
+    up to its current state. SAMPLE is an id, the beginning of one, or a row of the data, counted from 1.
     """
     run, names = Run.open(directory, unfinished=True), options["metrics"]
     for name in names or ():
@@ -137,8 +137,8 @@ def report_command(
     The page is one file that loads no other files and sends no data. It contains the texts of the run, and only you can
     read it. Replaces an earlier report, but no other file.
 
-    A certificate states the result, what was checked, and how others repeat the check, without texts. It checks all
-    files of RUN, but does not ask the judge: run localjudge verify before.
+    A certificate states the result, what was checked, and how others can repeat the check, without texts. It checks all
+    files of RUN, but does not ask the judge: run localjudge verify first.
 
     Exit code: 0 written; 3 written, but a gate failed or the run was altered; 1 the run cannot be opened or the page
     cannot be written.
@@ -162,7 +162,7 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
         hint = f"omit {option_name(min(others).removesuffix('s'))}, or write the report by another command"
         raise InputError("--certificate writes no report", hint=hint)
     path, problems = write_certificate(Run.open(directory, check=False), file, **how)
-    lines = [f"certificate {path}", *(f"not to be quoted: {problem}" for problem in problems)]
+    lines = [f"certificate {path}", *(f"do not quote its results: {problem}" for problem in problems)]
     cli.print_result(as_json, lambda: {"file": str(path), "problems": problems}, lambda: Table(notes=lines))
     return ExitCode.GATE_MISSED if problems else ExitCode.DONE
 
@@ -207,7 +207,7 @@ def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_js
     """Compare run B, the new one, with run A, the baseline, sample by sample.
 
     Pairs samples by id, then by content, then by question. Every difference is B - A. Enough labels of both runs
-    (localjudge label) correct it; the judge's difference is below it.
+    (localjudge label) correct it; the judge's difference is shown below.
     """
     comparison = compare(baseline, run, moved=moved, by=by)
     if not comparison.metrics or not comparison.samples.paired:

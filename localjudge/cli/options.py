@@ -128,7 +128,9 @@ def mapping_of(pairs: Sequence[str]) -> dict[str, str]:
             raise click.BadParameter(f"{pair!r} is not FIELD=COLUMN, such as reference=gold_answer")
     mapping = dict(pair.split("=", 1) for pair in pairs)
     if len(mapping) < len(pairs):
-        raise click.BadParameter("a field is mapped twice; contexts in several columns: retrieved_contexts=a,b")
+        raise click.BadParameter(
+            "a field is mapped twice; for contexts in several columns, write retrieved_contexts=a,b"
+        )
     return mapping
 
 
@@ -154,7 +156,7 @@ def judge_option(default: str = "reference", *, several: bool = False) -> _Decor
 
 def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tuple[str, ...]) -> str | None:
     if len(judges) > 1:
-        raise InputError("--judge was given twice", hint="run each judge into a directory of its own")
+        raise InputError("--judge was given twice", hint="use a separate run for each judge")
     return judges[0] if judges else None
 
 

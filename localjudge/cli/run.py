@@ -90,7 +90,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """Return the arguments and the suite.
 
-    The example uses a suite only if named. A rescored run takes only `max_failed` from the folder's suite.
+    The demo uses a suite only if named. A rescored run takes only `max_failed` from the folder's suite.
     """
     source = "--demo" if options["demo"] else "--rescore" if options["rescore"] else None
     if source and data:

@@ -39,7 +39,7 @@ _Value = TypeVar("_Value")
 @click.argument("data", nargs=-1, required=True, type=click.Path())
 @cli.out_option("Run directory.  [default: runs/<data>-<hash>]")
 def start_command(data: tuple[str, ...], out: Path | None) -> int:
-    """Go from DATA to a report: judge it, draw statements for you to label, and write both as pages.
+    """Go from DATA to a report: judge it, and write pages with the report and statements to label.
 
     Asks for the columns (only if they are unclear), the judge, the metrics and your minutes for labels; Enter accepts
     the value in brackets. Says how long it will take, and prints the command of each step. Without a terminal, only
@@ -61,7 +61,7 @@ def start_command(data: tuple[str, ...], out: Path | None) -> int:
     label = ["label", path, "--minutes", f"{minutes:g}", "--page", str(Path(path, "labels.html"))] if minutes else []
     if sys.stdin.isatty():
         return _run_steps(planned, run, doctor, label, Path(path))
-    click.echo("start asks questions in a terminal; with the default answers, it does this:", err=True)
+    click.echo("start asks its questions in a terminal; the default answers give these commands:", err=True)
     steps = ([*run, "--dry-run"], doctor, run, label, ["report", path])
     put("".join(f"{_shell_line(step)}\n" for step in steps if step))
     return ExitCode.NOTHING_JUDGED
@@ -108,7 +108,7 @@ def _ask(question: str, default: str, read: Callable[[str], _Value]) -> _Value:
     def value(text: str) -> _Value:
         try:
             return read(text)
-        except (InputError, ValueError) as error:  # a quotation mark without its partner
+        except (InputError, ValueError) as error:  # an unmatched quotation mark
             raise click.UsageError(printable_lines(str(error))) from error
 
     if not sys.stdin.isatty():

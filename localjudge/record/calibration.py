@@ -96,13 +96,13 @@ class Calibration(Record):
         return auc is None or auc.ci95[0] <= _GUESSING
 
     def differences_of_judge(self, measured: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
-        """Return the differences that can change verdicts, and the ones that only round."""
+        """Return the differences that can change verdicts, and the rounding ones."""
         changes = differences(self.judge, measured)
         return [change for change in changes if not only_rounds(change)], list(filter(only_rounds, changes))
 
 
 def calibrations_of(values: object) -> tuple[Calibration, ...]:
-    """Return calibrations from names, files or calibrations. Raises InputError for an invalid one, or two of one
+    """Return calibrations from names, files or calibrations. Raises InputError for an invalid one, or two on one
     question.
     """
     listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
@@ -121,7 +121,7 @@ def calibrations_of(values: object) -> tuple[Calibration, ...]:
 def calibration_file(name: str) -> Path:
     """Return the path of a saved calibration. Raises InputError for an invalid name."""
     if not _NAME.fullmatch(name):
-        hint = "a name has letters, digits, _, - and ., at most 80"
+        hint = "use at most 80 letters, digits, _, - and ."
         raise InputError(f"invalid name of a calibration: {name!r:.80}", hint=hint)
     return resources.state_directory() / "calibrations" / f"{name}.json"
 

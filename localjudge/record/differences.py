@@ -53,7 +53,7 @@ def _in_words(change: Difference) -> str:
         return f"{has} has {excerpt(metric[1])}, {lacks} does not"
     if words := _DATA.get(change.ingredient.removeprefix("data.")):
         return words
-    return f"{excerpt(change.ingredient)}: {excerpt(change.before)} there, {excerpt(change.after)} now"
+    return f"{excerpt(change.ingredient)}: {excerpt(change.before)} there, {excerpt(change.after)} here"
 
 
 def _leaves(part: Mapping[str, Any] | BaseModel, prefix: str = "") -> dict[str, Any]:

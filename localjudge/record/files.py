@@ -1,5 +1,5 @@
-"""Write the result files of a run and compute its summary. `so-far.json` has the bytes of complete samples in each
-part.
+"""Write the result files of a run and compute its summary. `so-far.json` has the size of the complete samples in
+each part.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ SUMMARY_VERSION = 1
 ALL_JUDGED = "all samples are judged"
 """Beginning of `Summary.stopped` for a run that could stop early and did not."""
 NEAR = 0.1
-"""Largest distance near the threshold."""
+"""A verdict within this distance is near the threshold."""
 
 _ALL = Sampling()
 
@@ -40,7 +40,7 @@ _ALL = Sampling()
 class MetricSummary(Record, extra="ignore"):
     """One metric over all samples: the mean of the scored samples with its interval.
 
-    `ci95` is None if all samples are in one group. `bounds` are the means if every failed sample scored 0, or 1.
+    `ci95` is None if all samples are in one group. `bounds` are the means if all failed samples scored 0, or 1.
     """
 
     mean: float | None

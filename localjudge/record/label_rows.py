@@ -108,7 +108,7 @@ def annotator(name: str | None = None) -> str:
 
 
 def label_file(directory: Path) -> LabelFile:
-    """Read the labels in a directory without an incomplete last row. Raises RunDirectoryError for an invalid row."""
+    """Read the labels in a directory, except an incomplete last row. Raises RunDirectoryError for an invalid row."""
     path = directory / LABELS
     if not os.path.lexists(path):
         return LabelFile()

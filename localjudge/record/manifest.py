@@ -48,7 +48,7 @@ UNPROVED = "bytes not proved"
 
 
 class AsWritten(Record, extra="allow", strict=True):
-    """Part of a manifest, written with its original keys in their order, including unknown ones."""
+    """Part of a manifest, written back with all keys in their order, including unknown ones."""
 
     _names: tuple[str, ...] = PrivateAttr(default=())
 
@@ -130,7 +130,7 @@ class MetricIdentity(AsWritten):
 
 
 class JudgeIdentity(AsWritten):
-    """Everything except the data that can change a number."""
+    """Everything that can change a number, except the data."""
 
     engine: EngineIdentity
     judge: PromptsIdentity = Field(default_factory=PromptsIdentity)
@@ -272,7 +272,7 @@ class Environment(AsWritten):
     @model_validator(mode="after")
     def _require_whole_of_shard(self) -> Self:
         if self.settings.shard is not None and self.shard_of is None:
-            raise ValueError("shard_of is missing: it is a shard of unknown data")
+            raise ValueError("shard_of is missing, so the data of this shard is unknown")
         return self
 
 
@@ -337,7 +337,7 @@ class Manifest(Record):
 
 
 def finished_part(manifest: Manifest | None) -> dict[str, Any]:
-    """Return the parts of a finished run's environment to keep when the run starts again."""
+    """Return the parts of a finished run's environment to keep when it is run again."""
     environment = manifest.environment.as_json if manifest else {}
     return {name: environment[name] for name in ("answers", "files") if name in environment}
 

@@ -193,7 +193,7 @@ def _rows_by_position(run: Run) -> Iterator[tuple[int, list[Evaluation]]]:
     if not run.in_one_order():
         raise RunDirectoryError(
             f"the rows in {run.directory} are not in the order of its samples",
-            hint="run the command that made it again",
+            hint="repeat the command that made it",
         )
     positions = [row.position for row in stored_rows(run.directory / STORE)]
     return zip(positions, run.iter_evaluations(), strict=True)

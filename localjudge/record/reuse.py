@@ -44,7 +44,7 @@ class OtherRun:
         if changes := differences(manifest.judge.answering, judge.answering):
             raise InputError(
                 f"the answers in {directory} are from another judge:{format_differences(changes)}",
-                hint="omit this run: all questions are then asked",
+                hint="omit this run, so that all questions are asked",
             )
         self.answers_to([])
 

@@ -255,7 +255,7 @@ class Run(Mapping[str, MetricSummary]):
         if not self.in_one_order():
             raise RunDirectoryError(
                 f"scores and samples in {self.directory} do not match",
-                hint="run the command that made it again",
+                hint="repeat the command that made it",
             )
         groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
         return zip(self.iter_samples(), ({row.metric: row for row in rows} for _, rows in groups), strict=True)
@@ -334,7 +334,7 @@ def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Objec
     if content.get("schema_version") != schema_version:
         version = excerpt(content.get("schema_version"))
         raise RunDirectoryError(
-            f"{file} has schema version {version}, this localjudge reads {schema_version}",
+            f"{file} has schema version {version}, expected {schema_version}",
             hint="read it with the version of localjudge that wrote it",
         )
     return validated(kind, content, str(file))

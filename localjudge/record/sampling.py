@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Sampling(Record):
     """Number of samples of a run and of the `whole` data, and how they were chosen.
 
-    `largest_draw`, only if scores stopped the run, is the size of the largest group in the whole data (1 without).
+    `largest_draw`, only if scores stopped the run, is the size of the whole data's largest group (1 without groups).
     """
 
     samples: int = Field(default=0, ge=0)
@@ -50,7 +50,7 @@ class Sampling(Record):
         return (self.largest_draw or 1) > 1
 
     def joined(self, other: "Sampling") -> "Sampling":
-        """Return the sampling of samples paired with another run's."""
+        """Return the sampling of samples paired across two runs."""
         draws = [each.largest_draw for each in (self, other) if each.largest_draw]
         return self.model_copy(update={"largest_draw": max(draws, default=None)})
 

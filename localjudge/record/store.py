@@ -140,7 +140,7 @@ def _checked(kind: type[_Value], value: Any, path: Path, *, is_json: bool = Fals
 def reading(path: Path) -> Iterator[Reader]:
     """Open the store for reading. Raises RunDirectoryError for a foreign or damaged file."""
     _refuse_strange_files(path)
-    # A file that nobody writes is opened as immutable: that works on a read-only disk, too.
+    # A file that no process is writing is opened as immutable, also on a read-only disk.
     written_now = path.with_name(f"{path.name}-wal").exists()
     mode = "mode=ro" if written_now else "mode=ro&immutable=1"
     try:
@@ -176,7 +176,7 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version != _VERSION:
         raise RunDirectoryError(
-            f"{path} has schema version {version}, this localjudge reads and writes {_VERSION}",
+            f"{path} has schema version {version}, expected {_VERSION}",
             hint="read it with the version of localjudge that wrote it",
         )
 
@@ -274,7 +274,7 @@ class Store:
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             undo.callback(self._connection.close)
             _guard(self._connection)
-            if not path.stat().st_size:  # a file journal of these first bytes, left by a kill, would be refused above
+            if not path.stat().st_size:  # a journal file left by a killed process would be refused above
                 self._connection.execute("PRAGMA journal_mode = MEMORY")
             for setting in ("journal_mode = WAL", "synchronous = NORMAL", f"cache_size = -{_CACHE_KIB}"):
                 self._connection.execute(f"PRAGMA {setting}")
@@ -359,7 +359,7 @@ class Store:
                 raise OutOfResource(problem, hint=hint) from error
             hint = f"remove the directory or make it writable, or name another with {option('out')}"
             if code == sqlite3.SQLITE_TOOBIG:
-                hint = f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: remove it"
+                hint = f"remove samples larger than {MOST_BYTES_OF_VALUE >> 20} MiB"
             raise RunDirectoryError(problem, hint=hint) from error
 
 
@@ -367,7 +367,7 @@ _OUT_OF_RESOURCE = {
     sqlite3.SQLITE_FULL: "free disk space",
     sqlite3.SQLITE_IOERR: "check the disk (is it full or disconnected?)",
     sqlite3.SQLITE_NOMEM: "free memory",
-    sqlite3.SQLITE_BUSY: "close the other program that holds the file",
+    sqlite3.SQLITE_BUSY: "close the other program that uses the file",
 }
 
 

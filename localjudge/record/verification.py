@@ -27,8 +27,9 @@ class VerifiedLabels(Record):
 
 
 class LastVerification(Record):
-    """The file: `asked_again` of the `stored` answers were repeated on this `machine`. The checksum of the manifest,
-    which contains the checksums of the result files, identifies the run.
+    """`verification.json`: `asked_again` of the `stored` answers were repeated on `machine`.
+
+    The checksum of the manifest, which contains the checksums of the result files, identifies the run.
     """
 
     schema_version: int = 1

@@ -28,7 +28,7 @@ _ROOM = {"MOST": 6, "FEW": 4}
 
 
 class Certificate(NamedTuple):
-    """A written certificate: its file, and why the results must not be quoted, or nothing."""
+    """A written certificate: its file, and any reasons not to quote the results."""
 
     file: Path
     problems: tuple[str, ...]
@@ -99,7 +99,7 @@ def _machine(host: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _commands(run: Run, title: str | None, language: Language) -> Iterator[str]:
-    """Yield the commands of a third party: verify the run, and write the page again."""
+    """Yield the commands for a third party to verify the run and write the page again."""
     name, judge = run.directory.resolve().name, run.manifest.environment.judge or ""
     is_file = os.sep in judge and "://" not in judge
     with as_typed():

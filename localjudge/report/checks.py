@@ -78,7 +78,7 @@ def _metric_table(metric: MetricDescription) -> Table:
 
 
 def model_list(inventory: Inventory, *, verbose: bool) -> str:
-    """List usable models and, with reasons if `verbose`, the files left out, in unwrapped lines."""
+    """List usable models in unwrapped lines and, if `verbose`, other files with reasons."""
     judges = [(model.name, model_facts(model)) for model in inventory.models if model.cannot_judge is None]
     unusable = [(model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge]
     unusable += [(entry.where, entry.reason) for entry in inventory.skipped]
@@ -158,7 +158,7 @@ def _change_lines(verification: Verification) -> Iterator[str]:
     if verification.data_changes:
         yield "the stored data was changed"
     if verification.altered_requests:
-        yield f"{verification.altered_requests:,} stored requests differ from those asked: run.sqlite was changed"
+        yield f"{verification.altered_requests:,} stored requests differ from the run's: run.sqlite was changed"
     for name, places in verification.files.items():
         more = ", ..." if len(places) > _PLACES_SHOWN else ""
         yield f"{name} was changed ({', '.join(places[:_PLACES_SHOWN])}{more})"
@@ -239,7 +239,9 @@ def _judges_table(judges: Sequence[Calibration]) -> Table:
     ]
     notes = ["bias: share judged 1 minus share labelled 1, at 0.5; seconds: per verdict"]
     if best.worth and not best.guesses:
-        notes.append(f"saved: labels beyond {best.worth.of} for the same interval width without the judge")
+        notes.append(
+            f"saved: labels needed in addition to {best.worth.of} for the same interval width without the judge"
+        )
     if len(judges) > 1:
         shared = [remark for remark in best.remarks if all(remark in judge.remarks for judge in judges)]
         cautions = [f"{judge.card.name}: {judge.card.caution}" for judge in judges if judge.card.caution]

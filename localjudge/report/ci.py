@@ -30,7 +30,7 @@ _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
 _SIGN = {"pass": "✅ pass", "fail": "❌ fail", "undecided": "❔ undecided"}
 
 UNFINISHED_MARKDOWN = "## localjudge: the run did not finish\n"
-"""Text during a run, so that an earlier result is not mistaken for it."""
+"""Text during a run, so that an earlier result is not mistaken for its result."""
 _Problem = tuple[str, str, str] | None
 """Element, type and message of a failed test case, or None."""
 

@@ -166,9 +166,9 @@ def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyTy
         return frame
     ids = run.manifest.environment.mapping.get("id")
     levels = []
-    for level in run.index:  # which were read as columns
+    for level in run.index:
         values = frame["sample_id" if level.column == ids else table.user_columns[level.column]]
-        with suppress(TypeError, ValueError):  # what JSON holds of it is not what it was: then it stays that
+        with suppress(TypeError, ValueError):  # JSON may lose the type; the values then stay as stored
             values = values.astype(level.dtype)
         levels.append(pandas.Index(values.array, name=level.name))
     index = levels[0] if len(levels) == 1 else pandas.MultiIndex.from_arrays(levels)
@@ -177,7 +177,7 @@ def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyTy
 
 
 def _in_type(values: "pandas.Series", dtype: Any) -> "pandas.Series":
-    """Return the values in this type, or unchanged if it does not take all of them."""
+    """Return the values in this type, or unchanged if it does not fit all of them."""
     if dtype is None:
         return values
     names = getattr(dtype, "categories", None)
@@ -251,7 +251,7 @@ def _parquet(table: FlatTable) -> Iterator[bytes]:
     types = dict(zip(get_args(_Kind), kinds, strict=True))
     schema = pyarrow.schema([(name, types[kind]) for name, kind in table.kinds.items()])
     rows = table.rows()
-    with tempfile.TemporaryFile() as file:  # which has no name, so that nobody else can open it
+    with tempfile.TemporaryFile() as file:  # without a name, so no other process can open it
         with parquet.ParquetWriter(file, schema) as writer:
             while block := list(islice(rows, ROWS_OF_GROUP)):
                 writer.write_table(pyarrow.table(table.columns(block), schema=schema))

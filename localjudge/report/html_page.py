@@ -1,8 +1,8 @@
 """Write a run as one private, self-contained HTML page.
 
     page.html     template of `overview`, works without scripts
-    list          block: [id, question, group, outcomes, outcomes in the baseline] of some thousand samples
-    details       block: texts and verdicts of some hundred samples, unpacked on demand
+    list          block: [id, question, group, outcomes, outcomes in the baseline] of a few thousand samples
+    details       block: texts and verdicts of a few hundred samples, unpacked on demand
 
 A block is gzipped JSON in base64, so no user text appears literally in the page. An outcome is a score, "u", "f" or
 null. The same run, baseline and gates give the same bytes with the same build of zlib.

@@ -19,7 +19,7 @@ def disagreements_view(verdicts: Sequence[LabelledVerdict]) -> Table:
     if not rows:
         return Table(notes=["no verdict differs from a human label"])
     headings = ("sample", "metric", "judge", "human label", "statement")
-    return Table(headings, rows, ["the verdicts of the surest judge come first"], names=len(headings))
+    return Table(headings, rows, ["the judge's most certain verdicts come first"], names=len(headings))
 
 
 def disputes_view(run: Run, disputes: Sequence[LabelledStatement]) -> Table:

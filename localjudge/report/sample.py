@@ -4,7 +4,7 @@
        1 0.981  The Eiffel Tower was built in 1889.
        0 0.031  Gustave Eiffel designed it.
 
-Units judged against a few single contexts are shown as a matrix for each text. Contexts are counted from 1.
+Units judged against each of a few contexts are shown as a matrix for each text. Contexts are counted from 1.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -89,7 +89,7 @@ def outcome_of(score: ScoreRow) -> str:
 
 
 def remark_on(verdict: VerdictRow) -> str | None:
-    """Return details of a verdict: what it was judged by, its window and reason, or why it is missing."""
+    """Return details of a verdict: its context or field, window and reason, or why it is missing."""
     if verdict.against is None or verdict.error is not None:
         return _remark(verdict)
     column = verdict.against

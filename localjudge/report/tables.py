@@ -212,7 +212,7 @@ def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
 
 
 def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> list[str]:
-    """Return the most frequent reasons of missing scores with what to do.
+    """Return the most frequent reasons for missing scores, with advice.
 
     Without `texts`, lists only built-in reasons, because others may contain a text.
     """
@@ -233,7 +233,7 @@ def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
     if metric.failed and metric.bounds:
         low, high = map(number, metric.bounds)
         no_mean = f", more than allowed ({option_name('max_failed')}): no mean" if withheld else ""
-        bounds = f"whatever they would have scored, the mean is between {low} and {high}"
+        bounds = f"if they had scores, the mean would be between {low} and {high}"
         yield f"{metric.failed:,} failed{no_mean}; {bounds}"
 
 
@@ -277,7 +277,7 @@ def estimate_view(estimate: Estimate) -> Table:
         time += f": measured on {estimate.measured:,} of {estimate.remaining:,} questions{few}"
     if estimate.measured:
         measured = f"{numbered(estimate.measured, 'answer')} in {excerpt(estimate.directory)}, which the run uses"
-        rows.append(("kept", measured))
+        rows.append(("stored", measured))
     rows += [
         ("tokens", f"{estimate.tokens:,} distinct, each evaluated once"),
         ("time", time),
@@ -294,7 +294,7 @@ def estimate_view(estimate: Estimate) -> Table:
 
 
 def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
-    """Return the counts in the metric's words, and the first unit that lowers a share or the ranks of useful ones."""
+    """Return the counts in the metric's words, with the first unit that lowers a share, or the useful ranks."""
     detail = score.detail or ""
     if score.status != "scored":
         return detail
@@ -329,7 +329,7 @@ def worst_samples(run: Run, metrics: Collection[str], count: int) -> list[tuple[
 def worst_scores(scores: Iterable[ScoreRow], metrics: Collection[str], count: int) -> list[ScoreRow]:
     """Return the worst score of each of the worst samples. Holds few rows in memory.
 
-    Samples with failures come first, then by the mean distance of the scores from the best possible score.
+    Samples with failures come first, then those with the largest mean distance from the best possible score.
     """
     best = {metric: 0.0 if catalog.lower_is_better(metric) else 1.0 for metric in metrics}
 

@@ -5,7 +5,7 @@
 
 Pages translate their own texts by `words("Repeat the check")`. A sentence that another module composed is recognised by
 a key with typed places: `{x:n}` is a number, `{x:s}` stays as it is (names, texts of users), and `{x:t}` is translated,
-too. What has no entry stays English.
+too. Texts without an entry stay English.
 """
 
 import re
@@ -42,7 +42,7 @@ class Words:
         return Markup(template).format(**safe)
 
     def sentence(self, text: str) -> str:
-        """Translate a sentence of another module."""
+        """Translate a sentence that another module composed."""
         if not self.table or not text:
             return text
         return self._translated(text) or self._entry(text)
@@ -65,7 +65,7 @@ class Words:
 
     @cached_property
     def _patterns(self) -> list[tuple[re.Pattern[str], dict[str, str], str]]:
-        """Keys with typed places as expressions, the most literal first."""
+        """Patterns of keys with typed places, the most literal first."""
         keys = sorted(filter(TYPED_PLACE.search, self.table), key=lambda key: -len(TYPED_PLACE.sub("", key)))
         return [_pattern(key, self.table[key]) for key in keys]
 

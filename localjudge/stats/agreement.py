@@ -2,7 +2,7 @@
 
 Statistics take human `labels` (n,) of 0 and 1, `scores` (probabilities of 1) or `decisions` (n,), and `weights` (n,),
 by default 1, or (m, n) for m weightings of the same rows. Results have the shape of the weights without the last axis.
-All raise ValueError for no rows, unequal lengths or other labels, and DataError if labels of one kind make the
+All raise ValueError for no rows, unequal lengths or other labels, and DataError if equal labels make the
 statistic undefined. The order of rows and the names of clusters do not matter.
 """
 
@@ -18,7 +18,7 @@ from localjudge.stats.interval import SEED, Floats, Indices, LabelledScores, can
 THRESHOLD_FOLDS = 10
 _BINS = 10
 _LEAST_IN_A_BIN = 10
-_LEAST = 1e-6  # distance of probabilities from 0 and 1, which have no logit; a float32 softmax resolves no smaller one
+_LEAST = 1e-6  # least distance of probabilities from 0 and 1, which have no logit; float32 resolves no smaller one
 _STEPS = 100
 _ENOUGH = 1e-10
 _TIE = 1e-9
@@ -211,7 +211,7 @@ def _rows_with_both_labels(
 def best_threshold(rows: LabelledScores) -> float:
     """Return the midpoint between two adjacent scores with the greatest balanced accuracy.
 
-    Of several it is the nearest to 0.5, then the lower. Raises DataError if all labels or all scores are equal.
+    Of equals it is the nearest to 0.5, then the lower. Raises DataError if all labels or all scores are equal.
     """
     labels, scores, weights = rows.arrays()
     distinct, place = np.unique(scores, return_inverse=True)
@@ -231,7 +231,7 @@ def best_threshold(rows: LabelledScores) -> float:
 def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]:
     """Return the decision on each row (n,) by the threshold of the other folds, and the threshold of each fold.
 
-    Folds are random sets of clusters. Raises DataError for a single cluster, and like `best_threshold`. Source: M.
+    Folds are random sets of clusters. Raises DataError for a single cluster, and as `best_threshold` does. Source: M.
     Stone (1974), JRSS B 36, 111-147.
     """
     labels, scores, weights = rows.arrays()

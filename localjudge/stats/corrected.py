@@ -30,7 +30,7 @@ _DOUBT = 0.1
 _ROUNDING = 1e-12
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GAP_DIGITS = 12
-MOST_POINTS = 1 << 22  # of a drawing: they hit all units with shares above 3e-7
+MOST_POINTS = 1 << 22  # in a drawing, enough to hit every unit with a share above 3e-7
 
 
 class JudgedUnits(NamedTuple):
@@ -63,7 +63,7 @@ class PredictionPowered(NamedTuple):
 
 
 class _Estimate(NamedTuple):
-    """Mean, lambda, contributions (clusters,), labelled clusters, square of one unseen unit, labelled strata."""
+    """Mean, lambda, contributions (clusters,), labelled clusters, squared weight of an unseen unit, labelled strata."""
 
     mean: float
     power: float
@@ -109,9 +109,7 @@ def labels_saved(corrected: PredictionPowered, alone: PredictionPowered, labels:
 
 
 def covering(estimates: Sequence[PredictionPowered]) -> PredictionPowered:
-    """Return the smallest interval around the estimates of annotators who contradict each other, and the midpoint of
-    the means.
-    """
+    """Return the smallest interval that covers the intervals of all annotators, and the midpoint of their means."""
     means, limits = [each.mean for each in estimates], [each.limits for each in estimates if each.limits]
     around = None
     if len(limits) == len(estimates):
@@ -122,7 +120,7 @@ def covering(estimates: Sequence[PredictionPowered]) -> PredictionPowered:
 def corrected_difference(
     before: JudgedUnits, after: JudgedUnits, confidence: float | None = CONFIDENCE
 ) -> PredictionPowered:
-    """Return the corrected mean of `after` minus the one of `before`. Raises DataError if either has no labels.
+    """Return the corrected mean of `after` minus the corrected mean of `before`. Raises DataError if one has no labels.
 
     Clusters have the same numbers in both, and their contributions are subtracted.
     """
@@ -186,7 +184,7 @@ def _contributions(units: JudgedUnits, strata: Indices, v: Floats, q: Floats, po
     parts = parts - parts.sum() * units.weights
     labelled = units.drawn > 0
     counts = _sums(labelled.astype(np.float64), strata)
-    # Squares around the mean of k labels are too small by (k - 1) / k.
+    # Squares around the mean of k labels are too small by a factor of (k - 1) / k.
     widened = np.sqrt(counts / np.maximum(counts - 1, 1))[strata]
     return _sums(parts + np.where(labelled, widened * (v * (q - average)), 0.0), units.clusters)
 
@@ -248,7 +246,7 @@ def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
 
 
 def inclusion_probabilities(shares: Floats, turns: int) -> Floats:
-    """Return the probability sum min(s, gap) that `turns` points hit units with shares s (units,) of the total size.
+    """Return the probabilities that `turns` points hit units with shares s (units,) of the total: sums of min(s, gap).
 
     Two points leave gaps of 0.382 and 0.618: a share of 0.2 is hit with 2 x 0.2, one of 0.5 with 0.382 + 0.5.
     """

@@ -60,7 +60,7 @@ class Interval(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Distinct clusters by their sum of values in [0, 1] and size, their counts, and the number of all clusters."""
+    """Distinct pairs of a cluster's sum of values in [0, 1] and its size, their counts, and the number of clusters."""
 
     sums: Floats
     sizes: Floats
@@ -132,7 +132,7 @@ def mean_bounds(values: ArrayLike, failed: int) -> tuple[float, float]:
 
 
 def exact_mean(values: Floats) -> float:
-    """Return the mean, with a sum that is rounded once, so that order does not matter."""
+    """Return the mean. Its sum is rounded only once, so order does not matter."""
     return math.fsum(values.tolist()) / len(values)
 
 
@@ -140,7 +140,7 @@ def checked_values(values: ArrayLike, lowest: float = 0.0) -> Floats:
     """Return values in [lowest, 1] as an array (n,). Raises ValueError if empty or invalid."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not len(numbers):
-        raise ValueError(f"a mean needs a flat array of values, one at least, got shape {numbers.shape}")
+        raise ValueError(f"a mean needs a flat array with at least one value, got shape {numbers.shape}")
     if not ((numbers >= lowest) & (numbers <= 1)).all():  # refuses NaN, too
         raise ValueError(f"values must lie in [{lowest:g}, 1]")
     return numbers
@@ -168,10 +168,10 @@ def _distinct(sums: Floats, sizes: Floats) -> Draws:
 
 
 def _grid_shares(values: Floats, counts: Counts) -> Counts:
-    """Return the amount of the counted values at each grid point, in units of 2^-32."""
+    """Return the counted values, split between adjacent grid points, in units of 2^-32."""
     rounded = np.rint(values * 2.0 ** (_STEP_BITS + _PART_BITS)).astype(np.int64)
     point, part = rounded >> _PART_BITS, rounded & ((1 << _PART_BITS) - 1)
-    # The value 1 adds 0 to one more point.
+    # One extra point, because the value 1 adds 0 there.
     shares = np.zeros((1 << _STEP_BITS) + 2, dtype=np.int64)
     np.add.at(shares, point, ((1 << _PART_BITS) - part) * counts)
     np.add.at(shares, point + 1, part * counts)
@@ -207,7 +207,7 @@ def _limits(draws: Draws, unseen_size: float, resamples: int, seed: int) -> tupl
 
 
 def gamma_weights(shapes: Floats, resamples: int, seed: int, *, spread: int = 1) -> Iterator[Floats]:
-    """Yield weights (rows, len(shapes)) in blocks of about 8 MB, or of as many values with `spread` for each row."""
+    """Yield weights (rows, len(shapes)) in blocks of about 8 MB, or fewer if a row needs `spread` values later."""
     generator = np.random.Generator(np.random.PCG64(seed))
     block_rows = max(1, _BLOCK // max(len(shapes), spread))
     for start in range(0, resamples, block_rows):
@@ -260,8 +260,8 @@ def statistic_intervals(
     """Return percentile intervals of several statistics of the same rows, on the same resamples.
 
     Bayesian bootstrap with percentile limits (B. Efron and R. J. Tibshirani (1993), An Introduction to the Bootstrap,
-    chapter 13), suitable from tens of clusters; infinite for one. Raises ValueError for no rows, unequal lengths or a
-    wrong result shape, and the errors of the statistics.
+    chapter 13), suitable from tens of clusters; the limits of one cluster are infinite. Raises ValueError for no rows,
+    unequal lengths or a wrong result shape, and the errors of the statistics.
     """
     labels, scores, row_weights = rows.arrays()
     if labels.ndim != 1 or len(labels) == 0 or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):
@@ -333,7 +333,7 @@ def _root(rising: Callable[[float], float], high: float = 1.0, halvings: int = 6
 
 @cache
 def two_sided_quantile(confidence: float, dof: int) -> float:
-    """Return t with P(|T| <= t) = confidence, from `dof` = 10,000 on of the normal distribution."""
+    """Return t with P(|T| <= t) = confidence, by the normal distribution if `dof` is 10,000 or more."""
     if dof >= _NEARLY_NORMAL:
         return NormalDist().inv_cdf((1 + confidence) / 2)
     return _root(lambda t: within(t, dof) - confidence, _LARGEST_T, halvings=100)

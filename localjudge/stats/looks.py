@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class PlannedLook(NamedTuple):
-    """Number of labels, error of their interval, and error if no labels can follow."""
+    """Number of labels, error of the interval, and its error at the last look."""
 
     labels: int
     error: float
@@ -46,7 +46,7 @@ class Look(NamedTuple):
 
 
 def look_at(labels: int, statements: int) -> Look:
-    """Return the look at this number of labels. 50 of 63 labels of 300 statements count, and all of 63 statements."""
+    """Return the look at this number of labels. Of 63 labels, 50 count for 300 statements, and all for 63."""
     if labels >= statements:
         last = next((look for look in PLANNED if look.labels >= statements), PLANNED[-1])
         return Look(labels, None, 1 - last.last_error)

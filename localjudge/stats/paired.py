@@ -36,7 +36,7 @@ Comparison = Literal[">=", ">", "<=", "<"]
 
 
 class Decision(NamedTuple):
-    """Outcome, and the total sample size that would decide it (None if the mean is the threshold)."""
+    """Outcome, and the total sample size that would decide it (None if the mean equals the threshold)."""
 
     outcome: Literal["pass", "fail", "undecided"]
     samples_needed: int | None = None
@@ -116,14 +116,14 @@ class PairedDifference(NamedTuple):
 def paired_difference(
     before: ArrayLike, after: ArrayLike, *, clusters: ArrayLike | None = None, largest_draw: int | None = None
 ) -> PairedDifference:
-    """Compare two scores (n,) in [0, 1] of the same samples, in these `clusters` (n,) of any comparable type.
+    """Compare two scores (n,) in [0, 1] of each sample, with `clusters` (n,) of any comparable type.
 
     `largest_draw` is the size of the largest cluster of all data if scores determined the sample size; the interval is
     then a confidence sequence. Raises ValueError for no samples, unequal lengths or values out of range.
     """
     old, new = means.checked_values(before), means.checked_values(after)
     if old.shape != new.shape:
-        raise ValueError(f"before has shape {old.shape} and after {new.shape}: they must pair up")
+        raise ValueError(f"before has shape {old.shape} and after {new.shape}: they need equal lengths")
     differences = new - old
     differences[np.abs(differences) < _TIE] = 0.0
     improved, worsened, size = int((differences > 0).sum()), int((differences < 0).sum()), len(differences)

@@ -1,7 +1,7 @@
 """Confidence sequence for a mean: it covers the truth at all sample sizes simultaneously with probability 95 %.
 
-For draws with sums S_i of values in [0, 1] and sizes M_i of at most L, the largest size in all of the data, and bets
-with shares w_k on fractions f_k of the wealth:
+For draws with sums S_i of values in [0, 1] and sizes M_i of at most L, the largest size in all of the data, where the
+share w_k of the wealth bets a fraction f_k on each draw:
 
     up(m)   = sum_k w_k prod_i (1 - f_k M_i / L + f_k S_i / (L m))                  low:   up falls to 40
     down(m) = sum_k w_k prod_i (1 - f_k M_i / L + f_k (M_i - S_i) / (L (1 - m)))    high:  down rises to 40
@@ -34,8 +34,8 @@ def sequence_interval(
 ) -> Interval:
     """Return the interval of the mean of `values` (n,) in [lowest, 1], valid for any stopping rule.
 
-    `largest` is the largest size in all of the data of the `clusters` (n,) of any comparable type, or 1 without
-    clusters. Raises ValueError for empty or invalid values, or unequal lengths.
+    `largest` is the size of the largest of the `clusters` (n,) in all of the data, or 1 without clusters. Raises
+    ValueError for empty or invalid values, or unequal lengths.
     """
     numbers = checked_values(values, lowest)
     draws = draws_of(numbers, clusters, lowest)

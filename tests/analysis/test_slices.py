@@ -60,8 +60,8 @@ def test_slices_are_ordered_by_number_of_samples(tmp_path: Path) -> None:
     ("column", "problem"),
     [
         ("tag", "the run has no column tag\n  hint: did you mean tags"),
-        ("meta", r"the column meta of the sample 1 is not a text or a number\n  hint: .* with a dot: meta\.NAME"),
-        ("tags", "the column tags of the sample 1 is not a text or a number"),
+        ("meta", r"the column meta of the sample 1 is neither text nor a number\n  hint: .* with a dot: meta\.NAME"),
+        ("tags", "the column tags of the sample 1 is neither text nor a number"),
     ],
 )
 def test_a_nested_or_missing_column_is_refused(tmp_path: Path, column: str, problem: str) -> None:

@@ -102,7 +102,7 @@ def test_impossible_options_are_usage_errors(labels: Path, call: Call) -> None:
     for arguments, message in (
         ((*run, "ours", "--threshold", "0.4"), "--threshold and --calibration"),
         ((*run, "our"), "hint: did you mean ours"),
-        ((*run, "ours", "--suite", "small.toml", "--dry-run"), "engine.n_ctx: 8192 there, 4096 now"),
+        ((*run, "ours", "--suite", "small.toml", "--dry-run"), "engine.n_ctx: 8192 there, 4096 here"),
         (("calibrate", demo_file()), "has no labelled texts"),
     ):
         code, _, errors = call(*arguments)

@@ -119,7 +119,7 @@ def test_without_a_terminal_it_prints_commands_that_do_the_same(
     write_csv("data.csv", KNOWN)
     write_rows("localjudge.toml")
     code, printed, errors = call("start", "data.csv")
-    assert (code, "start asks questions in a terminal" in errors) == (1, True)
+    assert (code, "start asks its questions in a terminal" in errors) == (1, True)
     steps = [shlex.split(line) for line in printed.splitlines()]
     assert [step[:2] for step in steps] == [
         ["localjudge", name] for name in ("run", "doctor", "run", "label", "report")

@@ -157,7 +157,7 @@ def test_a_directory_of_another_run_is_refused_with_a_readable_reason(tmp_path: 
     with pytest.raises(RunDirectoryError) as refused:
         localjudge.evaluate(ROWS, out=tmp_path, engine=ENGINE, metrics=["context_recall"])
     lines = [line.strip() for line in refused.value.message.splitlines()[1:]]
-    assert lines == ["rows: 1 there, 2 now", "the data differ", "that run has context_relevancy, this one does not"]
+    assert lines == ["rows: 1 there, 2 here", "the data differ", "that run has context_relevancy, this one does not"]
 
 
 FILES = sorted((Path(__file__).parent / "manifests").glob("*.json"))

@@ -203,11 +203,11 @@ def test_missing_and_duplicate_shards_are_named(folder: Path, chosen: list[int],
 @pytest.mark.parametrize(
     ("how", "problem"),
     [
-        ({"threshold": 0.6}, "threshold: 0.5 there, 0.6 now"),
-        ({"data": rows(101)}, "data.rows: 100 there, 101 now"),
-        ({"cluster_by": None}, "cluster_by: topic there, None now"),
-        ({"max_failed": 3}, "max_failed: 0 there, 3 now"),
-        ({"shard": "3/4"}, "shards: 3 there, 4 now"),
+        ({"threshold": 0.6}, "threshold: 0.5 there, 0.6 here"),
+        ({"data": rows(101)}, "data.rows: 100 there, 101 here"),
+        ({"cluster_by": None}, "cluster_by: topic there, None here"),
+        ({"max_failed": 3}, "max_failed: 0 there, 3 here"),
+        ({"shard": "3/4"}, "shards: 3 there, 4 here"),
         ({"shard": None}, "is not a shard of a run"),
     ],
 )

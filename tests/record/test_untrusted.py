@@ -284,5 +284,5 @@ def test_differences_to_another_run_are_one_line_each(directory: Path) -> None:
 
 def test_a_sample_too_large_to_store_is_refused(tmp_path: Path) -> None:
     rows = [{"id": "a", "retrieved_contexts": ["x" * (65 << 20)], "reference_contexts": ["x"]}]
-    with pytest.raises(RunDirectoryError, match=r"too big\n.*no sample may be larger than 64 MiB"):
+    with pytest.raises(RunDirectoryError, match=r"too big\n.*remove samples larger than 64 MiB"):
         localjudge.evaluate(rows, out=tmp_path, engine=engine(), metrics=["document_mrr"])

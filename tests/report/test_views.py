@@ -165,7 +165,7 @@ def test_samples_of_one_group_have_no_interval(tmp_path: Path) -> None:
 def test_too_many_failures_show_bounds_instead_of_a_mean(failed_run: Run, tmp_path: Path) -> None:
     """One scored 1, one failed: from 1/2 to 2/2."""
     text = printed(summary_view(failed_run))
-    bounds = "whatever they would have scored, the mean is between 0.500 and 1.000"
+    bounds = "if they had scores, the mean would be between 0.500 and 1.000"
     assert f"context_recall: 1 failed, more than allowed (max_failed): no mean; {bounds}" in " ".join(text.split())
     assert "1.000 " not in text.split("context_recall:")[0]
     engine = ScriptedEngine({"It snows.": "it does not fit"}, default=0.9)
