@@ -207,16 +207,17 @@ class Run(record.Run):
         gates: Sequence[str] = (),
         undecided: Undecided = "fail",
         title: str | None = None,
+        by: str | None = None,
         language: Language = "en",
     ) -> Path:
         """Write the run as one HTML page, by default `report.html` in its directory, and return its path.
 
-        Takes baseline and gates like `check`; `title` replaces the data's name. Raises InputError for an existing file
-        that is not a report.
+        Takes baseline and gates like `check`; `title` replaces the data's name; `by` names a column for means of
+        slices. Raises InputError for an existing file that is not a report, or an unsuitable column.
         """
         baseline_run = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=baseline_run, undecided=undecided)
-        return write_report(self, checked, baseline_run, out, title=title, language=language)
+        return write_report(self, checked, baseline_run, out, title=title, by=by, language=language)
 
     @check_arguments
     def certificate(self, file: str | Path, *, title: str | None = None, language: Language = "en") -> Certificate:

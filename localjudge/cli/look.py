@@ -125,6 +125,7 @@ def _show_sample(run: Run, name: str, names: Sequence[str] | None, prompts: bool
 @cli.baseline_option
 @cli.gate_option
 @cli.option("Output", "--title", metavar="TEXT", help="Heading of the page.  [default: the names of the data files]")
+@cli.option("Data", "--by", metavar="COLUMN", help="Also show each metric by the values of a column.")
 @cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")
 @cli.option("Output", "--certificate", type=cli.PATH, metavar="FILE", help="Write a certificate of one page instead.")
 @cli.language_option
@@ -148,7 +149,7 @@ def report_command(
     checks, run = Checks(cli.typed_arguments()), Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
-    page = write_report(run, result, checks.baseline, out, title=title, language=options["language"])
+    page = write_report(run, result, checks.baseline, out, title=title, by=options["by"], language=options["language"])
     cli.print_result(
         as_json,
         lambda: {"file": str(page), "bytes": page.stat().st_size, **values(result)},
@@ -158,7 +159,7 @@ def report_command(
 
 
 def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
-    if others := cli.typed_arguments().keys() & {"baseline", "gates", "out"}:
+    if others := cli.typed_arguments().keys() & {"baseline", "by", "gates", "out"}:
         hint = f"omit {option_name(min(others).removesuffix('s'))}, or write the report by another command"
         raise InputError("--certificate writes no report", hint=hint)
     path, problems = write_certificate(Run.open(directory, check=False), file, **how)

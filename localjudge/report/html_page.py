@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Self
 from localjudge.analysis.check import Check, Undecided
 from localjudge.analysis.compare import ComparedRun, pair_samples, unit_changes
 from localjudge.analysis.labelled_statements import LabelledVerdict, labelled_statements, with_labels
+from localjudge.analysis.slices import slices
 from localjudge.metrics import catalog
 from localjudge.record.files import NEAR
 from localjudge.record.label_rows import label_file
@@ -55,14 +56,16 @@ def write_report(
     out: str | Path | None = None,
     *,
     title: str | None = None,
+    by: str | None = None,
     language: Language = "en",
 ) -> Path:
     """Write the report of a finished run and return its path, by default `report.html` in the run directory.
 
-    Replaces an earlier report. Raises InputError if another file has this name or the file cannot be written.
+    Replaces an earlier report. Raises InputError if another file has this name, if the file cannot be written, or if
+    the data has no suitable column `by`.
     """
     path = Path(os.path.expanduser(out or run.directory / REPORT))
-    inputs = ReportInputs.of(run, checked, baseline, title, language)
+    inputs = ReportInputs.of(run, checked, baseline, title, language).model_copy(update={"by": by})
     write_page(path, page(run, checked, baseline, inputs), kind="report")
     return path
 
@@ -82,6 +85,7 @@ class ReportInputs(Record):
     verification: LastVerification | None
     examined: str | None
     language: Language = "en"
+    by: str | None = None
 
     @classmethod
     def of(cls, run: Run, checked: Check, baseline: Run | None, title: str | None, language: Language = "en") -> Self:
@@ -112,8 +116,10 @@ def page(run: Run, checked: Check, baseline: Run | None = None, inputs: ReportIn
     inputs = inputs or ReportInputs.of(run, checked, baseline, None)
     with as_typed():  # options as the command line spells them: the page does not depend on who writes it
         first_screen = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
+        parts = tables.slices_table(run, slices(run, inputs.by)) if inputs.by else None
+    defaults = {name for name in ("language", "by") if getattr(inputs, name) == ReportInputs.model_fields[name].default}
     config = {
-        "inputs": inputs.model_dump(mode="json", exclude={"language"} if inputs.language == "en" else None),
+        "inputs": inputs.model_dump(mode="json", exclude=defaults),
         "metrics": [
             {"name": name, "lowerIsBetter": catalog.lower_is_better(name), "judged": is_judged(name)}
             for name in run.summary.metrics
@@ -132,6 +138,7 @@ def page(run: Run, checked: Check, baseline: Run | None = None, inputs: ReportIn
     }
     words = Words(inputs.language)
     blocks = data_blocks(run, baseline, words)
+    first_screen |= {"by": inputs.by, "slices": parts}
     return page_parts(
         "page.html", styles=_STYLES, scripts=_SCRIPTS, config=config, words=words, blocks=blocks, **first_screen
     )

@@ -6,6 +6,7 @@ A mean is hidden if more samples failed than allowed.
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
 from typing import Any
@@ -122,6 +123,13 @@ def summary_values(run: Run) -> dict[str, Any]:
 
 
 def slices_view(run: Run, slices: Slices, *, metric: str | None = None) -> Table:
+    """Return the metrics, or one, by the values of a column, with the judge."""
+    table = slices_table(run, slices, metric)
+    source = [f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
+    return replace(table, notes=[*table.notes, *source])
+
+
+def slices_table(run: Run, slices: Slices, metric: str | None = None) -> Table:
     """Return the metrics, or one, by the values of a column. Omits columns of counts that are all 0."""
     parts = [summary for part in slices.slices for summary in part.metrics.values()]
     counted = [name for name in ("undefined", "failed") if any(getattr(summary, name) for summary in parts)]
@@ -143,7 +151,6 @@ def slices_view(run: Run, slices: Slices, *, metric: str | None = None) -> Table
                     *(f"{getattr(summary, count):,}" for count in counted),
                 )
             )
-    notes += [f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
     by = ["corrected by"] if is_labelled else []
     headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", *by, *counted)
     return Table(headings, rows, notes, names=2)

@@ -36,6 +36,12 @@ def test_a_report_is_written_in_another_language(folder: Path, call: Call) -> No
     assert (code, "'it' is not one of 'en', 'de', 'fr', 'es'" in errors) == (1, True)
 
 
+def test_a_report_shows_slices_of_a_column(folder: Path, call: Call) -> None:
+    assert call("report", "new", "--by", "ward")[2].startswith("localjudge: the run has no column ward")
+    assert not (folder / "new" / "report.html").exists()
+    assert call("report", "new", "--by", "ward", "--certificate", "c.html")[0] == 1
+
+
 def test_a_report_has_comparison_gates_and_another_path(folder: Path, call: Call) -> None:
     """1 against 0 on one sample: the gate at -1 passes, 0.9 is undecided."""
     arguments = ("report", "new", "--baseline", "old", "--out", "page.html", "--gate", "context_recall.delta>=-1")

@@ -1,6 +1,7 @@
 """`verify` rebuilds the report of a run directory and detects edits."""
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -10,10 +11,11 @@ from localjudge.record.verification import last_verification
 from localjudge.report.checks import verification_view
 from localjudge.report.made_again import check_report
 from localjudge.run.verify import REPORT
-from tests.analysis.conftest import label
+from tests.analysis.conftest import label, text
 from tests.analysis.labelled_runs import METRIC, run_of, same_judge
 from tests.conftest import ScriptedRun
-from tests.report.conftest import printed
+from tests.record.conftest import edited
+from tests.report.conftest import PageReader, printed
 
 AS_IT_IS = "unchanged; its lines on verification and examination cannot be checked"
 
@@ -49,6 +51,23 @@ def test_verify_rebuilds_a_report_with_baseline_gates_and_title(run: Run, script
         assert run.verify(engine=same_judge(run)).result == "bit-identical"
         assert check_report(run).note == AS_IT_IS
     assert last_verification(run.directory) is not None
+
+
+def test_verify_rebuilds_a_report_with_corrected_slices(scripted_run: ScriptedRun) -> None:
+    """Every statement has a label, 0 for every fourth: 7 of 28 in ward a and 3 of 12 in ward b."""
+    wards = {number: "a" if number < 28 else "b" for number in range(40)}
+    rows = [
+        {"id": f"s{number}", "ward": ward, "retrieved_contexts": ["x"], "reference": text(number, 0)}
+        for number, ward in wards.items()
+    ]
+    run = label(scripted_run("run", rows, {}, metrics=[METRIC]))
+    assert "Corrected by" not in run.report().read_text()
+    page = PageReader(run.report(by="ward", language="fr").read_text())
+    assert check_report(run).note == AS_IT_IS
+    words = " ".join(page.text.split()).partition("Par ward ")[2]
+    assert re.search(r"context_recall a 28 0,750 [0-9, -]+ 28 annotations b 12 0,750 .* 12 annotations", words)
+    edited(REPORT, "0,750", "0,950")(run.directory)
+    assert check_report(run).problem == "it differs from the page of the run"
 
 
 def test_reports_that_cannot_be_rebuilt_are_named(run: Run) -> None:

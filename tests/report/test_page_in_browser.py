@@ -67,7 +67,7 @@ def compared(runs: tuple[Run, Run]) -> Path:
     checked = check(new, gates=["context_recall>=0.9", "context_recall<=0.95", "context_recall.delta>=0"], baseline=old)
     labels = labelled(context_recall=ENOUGH, context_relevancy_chunk=corrected(labels=7, needed=12, minutes=4))
     checked = checked.model_copy(update={"labels": labels})
-    return write_report(new, checked, old, new.directory / "compared.html", title="New")
+    return write_report(new, checked, old, new.directory / "compared.html", title="New", by="doc")
 
 
 def ids(page: Page) -> list[str]:
