@@ -128,5 +128,5 @@ def test_extra_columns_of_python_programs_may_hold_anything() -> None:
     data = load([{"question": "q", "meta": meta, "endless": endless, "lambda": lambda: None}])
     assert [data.column(f"meta.{name}") for name in ("page", "tag", "deep.found")] == [(3,), ("t",), (True,)]
     for name, kind in (("meta.writer", "type object"), ("lambda", "type function"), ("endless", "list of 1")):
-        with pytest.raises(InputError, match=f"{name} holds a .*{kind}"):
+        with pytest.raises(InputError, match=f"{name} contains a .*{kind}"):
             data.column(name)
