@@ -67,7 +67,7 @@ def test_repeating_a_call_asks_no_question_and_changes_no_file(tmp_path: Path) -
 def test_a_directory_of_another_run_is_refused_with_what_differs(tmp_path: Path) -> None:
     run(tmp_path)
     before = written(tmp_path)
-    with pytest.raises(RunDirectoryError, match=r"belongs to another run .*\n  threshold: 0\.5 there, 0\.6 now"):
+    with pytest.raises(RunDirectoryError, match=r"belongs to another run .*\n  threshold: 0\.5 there, 0\.6 here"):
         run(tmp_path, threshold=0.6)
     assert written(tmp_path) == before
 
