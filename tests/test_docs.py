@@ -1,10 +1,8 @@
 """README and docs/ are correct: their commands run and print the shown output.
 
-A `console` block has commands after `$ ` with their output. A line `...` matches any lines, and three dots at the
-end of a line for the rest of it. A shell runs the commands of a page in order in a fresh folder with the bundled
-example as `data.jsonl` and the reference judge as `model.gguf`. The `python` blocks of a page are one program in a
-separate folder. Of installation commands, which `.ci/run` tests, only the final job runs here. Other blocks do not run,
-but their options must exist.
+A `console` block has commands after `$ ` with their output; `...` matches any lines, or the rest of a line. The
+commands of a page run in order in a folder with the example as `data.jsonl` and the reference judge as `model.gguf`.
+The `python` blocks of a page are one program. Options in other blocks must exist. `.ci/run` tests installation.
 """
 
 import os

@@ -55,9 +55,8 @@ def check_engine(
 ) -> list[Violation]:
     """Return every violation of the contract by the engine.
 
-    `make_engine` is called twice; both engines are open at the same time and closed at the end. `requests` are at least
-    three different requests for the engine. By default, they are statements about two short contexts, with and without
-    reasons, in the default prompt profile and the engine's chat template. Errors of the engine are raised.
+    Opens two engines at the same time. `requests` are at least three different ones, by default statements about two
+    contexts, with and without reasons, in the default prompts. Errors of the engine are raised.
     """
     with closing(make_engine()) as engine, closing(make_engine()) as other:
         case = ContractCase(engine, other, example_requests(engine) if requests is None else requests)

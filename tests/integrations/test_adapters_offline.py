@@ -1,7 +1,6 @@
 """Each adapter runs in a process that exits when it looks up a host or connects to one.
 
 The variables of docs/integrations.md are set; without them two of these packages report to their makers.
-`tests/test_offline.py` watches the engine below Python.
 """
 
 import os

@@ -110,8 +110,7 @@ def test_resume_after_random_kills_gives_identical_files(
 ) -> None:
     """SIGKILL once at the start, then after 1 to 60 more questions, until a process finishes.
 
-    A process waits 20 questions after the planned kill. At most 20 of 150 questions go to the first process and 80 to
-    the second, so there are at least two kills.
+    At most 20 of 150 questions go to the first process and 80 to the second, so there are at least two kills.
     """
     out, notes = tmp_path / "run", tmp_path / "notes"
     notes.touch()
