@@ -79,7 +79,6 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_the_main_job_opens_no_internet_socket(tmp_path: Path, log: Path) -> None:
-    """No process of `localjudge run --demo` opens an internet socket."""
     namespace = ["unshare", "-rn"] if works("unshare", "-rn") else []
     run = [sys.executable, "-m", "localjudge", "run", "--demo", "--quiet", "--out", str(tmp_path / "run")]
     subprocess.run([*STRACE, str(log), *namespace, *run], check=True, cwd=tmp_path)

@@ -69,7 +69,6 @@ def test_a_reason_has_advice_where_there_is_something_to_do(tmp_path: Path, reas
 
 
 def test_reasons_of_built_in_metrics_and_of_the_engine_have_advice(tmp_path: Path) -> None:
-    """The table follows the words of the metrics, the windows and the rule."""
     row: dict[str, Any] = {
         "user_input": "Q?",
         "retrieved_contexts": ["Rain."],

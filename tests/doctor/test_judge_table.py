@@ -94,7 +94,6 @@ def test_each_question_has_a_calibration_also_for_one_run() -> None:
 
 
 def test_judges_share_the_labels_of_all_runs_and_the_best_comes_first() -> None:
-    """Only the run of the noisy judge has labels. The order of runs does not matter."""
     good, poor, deaf = judged("good", 0.2), judged("poor", 0.5), judged("deaf", 1.0)
     label(poor, 40, metrics=["faithfulness"])
     tables = [measured(*runs) for runs in ((deaf, poor, good), (good, poor, deaf))]

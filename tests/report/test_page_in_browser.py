@@ -82,7 +82,6 @@ def opened_sample(page: Page, sample: str) -> Any:
 
 
 def test_using_the_page_makes_no_requests_and_no_messages(open_page: Open, compared: Path) -> None:
-    """The fixture checks requests, console messages, errors and dialogs."""
     page = open_page(compared)
     opened_sample(page, "sample 1")
     page.get_by_label("Search").fill("needle 1")
