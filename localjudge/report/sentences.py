@@ -31,10 +31,11 @@ def pooled_in_words(name: str, units: int, share: float, ci95: Limits) -> str:
     return _with_limits(f"about {100 * share:.0f} % of all {units:,} {rest if is_share else 'units'}", ci95)
 
 
-def pooled_for_page(_: str, units: int, share: float, ci95: Limits) -> str:
+def pooled_for_page(name: str, units: int, share: float, ci95: Limits) -> str:
     """Return the share in words that pages translate, below the question of the metric."""
-    clause = f"counting each of the {units:,} sentences or documents once, it is about {100 * share:.0f} %"
-    return _with_limits(clause, ci95)
+    headline = about_of(catalog.ours(name)).headline
+    noun = next((noun for noun in ("sentences", "documents", "citations") if noun in headline), "units")
+    return _with_limits(f"counting each of the {units:,} {noun} once, it is about {100 * share:.0f} %", ci95)
 
 
 def _with_limits(clause: str, ci95: Limits) -> str:

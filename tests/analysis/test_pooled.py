@@ -7,6 +7,7 @@ import pytest
 from localjudge import Run
 from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.record.label_rows import stored_labels
+from localjudge.report.sentences import pooled_for_page
 from localjudge.stats.corrected import inclusion_probabilities
 from localjudge.stats.interval import mean_interval
 from tests.analysis.conftest import label
@@ -97,6 +98,21 @@ def test_a_pooled_share_is_corrected_with_equal_weights_of_units(scripted_run: S
     assert corrected.pooled is not None
     assert corrected.pooled.mean == pytest.approx((human / chances).sum() / (1 / chances).sum())
     assert corrected.pooled.ci95 is not None
+
+
+@pytest.mark.parametrize(
+    ("metric", "noun"),
+    [
+        ("faithfulness", "sentences"),
+        ("context_relevancy", "sentences"),
+        ("context_relevancy_chunk", "documents"),
+        ("citation_validity", "citations"),
+        ("mine", "units"),
+    ],
+)
+def test_a_page_says_what_a_pooled_share_counts(metric: str, noun: str) -> None:
+    words = f"counting each of the 1,312 {noun} once, it is about 66 % (57 to 74)"
+    assert pooled_for_page(metric, 1312, 0.66, (0.57, 0.74)) == words
 
 
 def test_the_command_says_both_means(scripted_run: ScriptedRun, capfd: pytest.CaptureFixture[str]) -> None:
