@@ -18,7 +18,7 @@ from localjudge.model_registry import registered
 from tests.cli.conftest import Call, write_rows
 from tests.cli.test_label_command import sheet_of
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
 
 HEADINGS = ["Frage", "Fundstelle 1", "Soll", "Ist", "Abteilung"]
 KNOWN = ["question", "contexts", "reference", "answer", "department"]
