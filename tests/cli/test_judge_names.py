@@ -112,7 +112,7 @@ REFUSAL = "localjudge asks no server\n  hint: name the model's file (`localjudge
 def test_an_address_is_no_judge(call: Call, judge: str) -> None:
     for command in (RUN, ("doctor",), ("run", "data.jsonl", "--dry-run")):
         code, out, errors = call(*command, "--judge", judge)
-        assert (code > 0, "localjudge asks no server" in out + errors) == (True, True)
+        assert (code != 0, "localjudge asks no server" in out + errors) == (True, True)
     assert not Path("run").exists()
 
 
@@ -123,10 +123,10 @@ def test_a_run_by_a_server_is_read_but_not_asked_again(call: Call) -> None:
     manifest["environment"]["judge"] = "http://gpu:8080"
     path.write_text(json.dumps(manifest, indent=2))
     assert "(bytes not proved)" in call("show", "run")[1]
-    for command in (("show", "run", OPENINGS[0]["id"]), ("compare", "run", "run"), ("report", "run")):
-        assert call(*command)[0] == 0
-    for command in (("verify", "run"), ("run", "--rescore", "run", "--threshold", "0.6", "--out", "again")):
-        code, _, errors = call(*command)
+    for reading in (("show", "run", OPENINGS[0]["id"]), ("compare", "run", "run"), ("report", "run")):
+        assert call(*reading)[0] == 0
+    for asking in (("verify", "run"), ("run", "--rescore", "run", "--threshold", "0.6", "--out", "again")):
+        code, _, errors = call(*asking)
         assert (code, REFUSAL in errors) == (1, True)
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -74,7 +74,7 @@ def test_two_pages_are_counted_as_two(browser: Browser, certificate: Path) -> No
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 380])
 def test_screens_of_any_size_show_it_without_violations(
-    browser: Browser, certificate: Path, scheme: str, width: int
+    browser: Browser, certificate: Path, scheme: Literal["light", "dark"], width: int
 ) -> None:
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
     said: list[str] = []

@@ -14,7 +14,8 @@ from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
 from localjudge.metrics.metric import about_of
 from localjudge.report.html_page import ReportInputs, page
-from localjudge.report.overview import gate_in_words, in_words, overview
+from localjudge.report.overview import gate_in_words, overview
+from localjudge.report.sentences import in_words
 from localjudge.stats.paired import Comparison
 from tests.conftest import ScriptedRun
 from tests.report.conftest import ENOUGH, PageReader, corrected, labelled

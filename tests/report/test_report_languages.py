@@ -12,7 +12,7 @@ from localjudge.metrics import catalog
 from localjudge.metrics.metric import about_of
 from localjudge.report import html_page
 from localjudge.report.made_again import check_report
-from localjudge.report.overview import in_words
+from localjudge.report.sentences import in_words
 from localjudge.report.translation import Words
 from localjudge.types import Language
 from tests.analysis.conftest import JudgedRun, human_of, judged_run, label
@@ -50,8 +50,8 @@ def test_reports_are_whole_in_each_language(
     before, after = runs
     words = Words(language)
     monkeypatch.setattr(html_page, "Words", lambda _: words)
-    undecided = {"gates": [*GATES, *MORE_GATES], "baseline": before, "undecided": "pass", "language": language}
-    text = PageReader(after.report(**undecided).read_text()).text
+    page = after.report(gates=[*GATES, *MORE_GATES], baseline=before, undecided="pass", language=language)
+    text = PageReader(page.read_text()).text
     before.report(language=language, gates=[f"{METRIC}>=0.5"])
     failing = scripted_run("failing", [{"reference": "One.", "retrieved_contexts": ["A."]}] * 2, {"One.": "no"})
     failing.report(language=language, gates=[f"{METRIC}>=0.5"])

@@ -46,7 +46,7 @@ def with_checksums(*changes: Callable[[Path], None]) -> Callable[[Path], None]:
 
 A_SCORE = edited("scores.jsonl", '"score": 0.5, "numerator": 1', '"score": 1.0, "numerator": 2')
 A_VERDICT = edited("verdicts.jsonl", '"p_yes": 0.3, "label": 0', '"p_yes": 0.8, "label": 1')
-CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
+CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a checksum": (A_SCORE, "scores.jsonl was changed: its sha256 differs from manifest.json"),
     "a score": (with_checksums(A_SCORE), "scores.jsonl does not follow from the stored answers (row 1)"),
     "a mean": (
