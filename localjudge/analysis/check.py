@@ -12,6 +12,7 @@ undecided    too few samples or labels; counts as failed by default, so that sma
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
@@ -132,7 +133,8 @@ _Part = Slice | ComparedSlice | None
 
 def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None, part: _Part) -> _Basis:
     summary, corrected = run.summary.metrics[gate.metric], labels.corrected.get(gate.metric) if labels else None
-    if gate.delta and comparison:
+    if gate.delta:
+        assert comparison  # `check_baseline` has refused the gate otherwise
         whole = comparison.metrics[gate.metric]
         change = part.metrics[gate.metric] if isinstance(part, ComparedSlice) else whole
         failed, unsettled = max(summary.failed, whole.failed_in_baseline), _to_settle(change.corrected)
@@ -278,16 +280,24 @@ def check(
     comparison = compare(baseline, run) if baseline else None
     check_metrics(parsed, run.summary.metrics)
     others = labels_in(baseline) if baseline else ()
-    labels, parts = labels_of(run, others), list[_Part]()
-    for gate in parsed:
-        if gate.column is None:
-            parts.append(None)
-        elif gate.delta and baseline:
-            by = compare(baseline, run, by=gate.column).by
-            parts.append(_part_of(gate, by.slices if by else ()))
-        else:
-            parts.append(_part_of(gate, slices(run, gate.column, others).slices))
+    labels = labels_of(run, others)
+
+    @cache
+    def parts_by(column: str, *, delta: bool) -> Sequence[Slice | ComparedSlice]:
+        if delta and baseline:
+            by = compare(baseline, run, by=column).by
+            return by.slices if by else ()
+        return slices(run, column, others).slices
+
     decisions = tuple(
-        decide_gate(gate, run, comparison, labels, undecided, part) for gate, part in zip(parsed, parts, strict=True)
+        decide_gate(
+            gate,
+            run,
+            comparison,
+            labels,
+            undecided,
+            part=_part_of(gate, parts_by(gate.column, delta=gate.delta)) if gate.column else None,
+        )
+        for gate in parsed
     )
     return Check(comparison=comparison, decisions=decisions, labels=labels)

@@ -129,7 +129,7 @@ def _run_steps(planned: Plan, run: list[str], doctor: list[str], label: list[str
     is_new, seconds = estimate.judge.examined == NOT_EXAMINED, estimate.seconds or 0
     minutes = (float(label[3]) if label else 0, _DOCTOR_MINUTES if is_new else 0)
     parts = f"{roughly(seconds, estimate.seconds_ci95) if seconds else 'no time'} for judging, {minutes[0]:g} minutes"
-    parts += f" for labels{f', up to {minutes[1]} minutes for doctor' if is_new else ''}"
+    parts += f" for labels{f', up to about {minutes[1]} minutes for doctor' if is_new else ''}"
     put(f"\n in total {roughly(seconds + 60 * sum(minutes))}: {parts}\n")
     click.echo("Ctrl-C stops; the same command with the same answers resumes", err=True)
     if is_new:

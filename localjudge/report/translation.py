@@ -32,6 +32,7 @@ class Words:
         file = FOLDER / f"{language}.toml"
         self.table: dict[str, str] = {} if language == "en" else tomllib.loads(file.read_text(encoding="utf-8"))
         self.missing = set[str]()
+        self._translated = lru_cache(maxsize=4096)(self._translate)
         self._signs = str.maketrans({sign: self.table.get(sign, sign) for sign in ".,"})
 
     def __call__(self, text: str, **values: Any) -> Markup:
@@ -69,8 +70,7 @@ class Words:
         keys = sorted(filter(TYPED_PLACE.search, self.table), key=lambda key: -len(TYPED_PLACE.sub("", key)))
         return [_pattern(key, self.table[key]) for key in keys]
 
-    @lru_cache(maxsize=4096)  # noqa: B019 # lives as long as the page is written
-    def _translated(self, text: str) -> str | None:
+    def _translate(self, text: str) -> str | None:
         if text in self.table:
             return self.table[text]
         for pattern, kinds, template in self._patterns:
