@@ -137,7 +137,7 @@ class Judge:
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
             part = judges.announce_judge(opened, planned.metrics, settings, Silence())
-            earlier = judges.earlier_answers(opened, part, settings)
+            earlier = judges.earlier_answers(opened, part, settings, Silence())
             judging = Blocks(opened, None, planned.metrics, settings, Silence(), earlier)
             return [result for block in judging.evaluations(planned.dataset.samples) for result in block]
 

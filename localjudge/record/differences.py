@@ -16,6 +16,8 @@ _ROUNDING = re.compile(
     r"(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
 )
 
+_UPDATE = re.compile(r"segmenter\.(version|rules)|metrics\..+\.version")
+
 
 class Difference(Record):
     """One value that differs between two manifests, None if missing."""
@@ -37,6 +39,33 @@ def differences(before: Mapping[str, Any] | BaseModel, after: Mapping[str, Any] 
 
 def only_rounds(change: Difference) -> bool:
     return _ROUNDING.fullmatch(change.ingredient) is not None
+
+
+def is_update(change: Difference) -> bool:
+    """Return whether an updated package explains the change. Stored answers remain valid."""
+    if change.ingredient.startswith("versions."):
+        return True
+    is_on_both_sides = change.before is not None and change.after is not None
+    return is_on_both_sides and _UPDATE.fullmatch(change.ingredient) is not None
+
+
+def updates(before: Mapping[str, Any] | BaseModel, after: Mapping[str, Any] | BaseModel) -> list[Difference]:
+    """Return the differences that updated packages explain."""
+    return [change for change in differences(before, after) if is_update(change)]
+
+
+def other_differences(before: Mapping[str, Any] | BaseModel, after: Mapping[str, Any] | BaseModel) -> list[Difference]:
+    """Return the differences that no updated package explains."""
+    return [change for change in differences(before, after) if not is_update(change)]
+
+
+def format_updates(changes: Sequence[Difference]) -> str:
+    """Format updates on one line: `numpy 2.3.1 there, 2.4.6 here; spacy 3.8.7 there, 3.8.18 here`."""
+    parts = []
+    for change in changes:
+        name = excerpt(change.ingredient.removeprefix("versions."))
+        parts.append(f"{name} {excerpt(change.before)} there, {excerpt(change.after)} here")
+    return "; ".join(parts)
 
 
 def format_differences(changes: Sequence[Difference]) -> str:

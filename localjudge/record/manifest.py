@@ -34,7 +34,7 @@ from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
 from localjudge.record.calibration import Calibration
-from localjudge.record.differences import differences, format_differences
+from localjudge.record.differences import differences, format_differences, other_differences
 from localjudge.record.directory import excerpt
 from localjudge.record.sampling import Sampling
 from localjudge.record.store import canonical_sha256
@@ -76,6 +76,16 @@ class AsWritten(Record, extra="allow", strict=True):
 
     def changed(self, **values: Any) -> Self:
         return type(self)(**{name: getattr(self, name) for name in self._names} | values)
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of the packages that can change a number."""
+    return {package: version(package) for package in _PACKAGES}
+
+
+def all_versions() -> dict[str, str]:
+    """Return the versions of Python and the packages."""
+    return {"python": platform.python_version(), **package_versions()}
 
 
 def host() -> dict[str, Any]:
@@ -167,7 +177,7 @@ class JudgeIdentity(AsWritten):
             "threshold": rule.threshold,
             **({"thresholds": dict(rule.thresholds)} if rule.thresholds else {}),
             **({"min_legal_mass": rule.min_legal_mass} if rule.min_legal_mass else {}),
-            "versions": {package: version(package) for package in _PACKAGES},
+            "versions": package_versions(),
             **({"calibrations": dict(calibrations)} if calibrations else {}),
         }
         return cls.model_validate(values)
@@ -175,7 +185,18 @@ class JudgeIdentity(AsWritten):
     @property
     def answering(self) -> dict[str, Any]:
         """The part that can change an answer."""
-        return {"engine": self.engine.as_json, "judge": self.judge.of_answers, "versions": self.versions}
+        return {"engine": self.engine.as_json, "judge": self.judge.of_answers}
+
+    @property
+    def without_updates(self) -> dict[str, Any]:
+        """The part that no update of a package changes, except of the engine."""
+        parts = self.as_json
+        del parts["versions"]
+        for name in ("version", "rules"):
+            parts["segmenter"].pop(name, None)
+        for metric in parts["metrics"].values():
+            del metric["version"]
+        return parts
 
     def measured(self, metric: Metric) -> dict[str, Any]:
         special = self.judge.special_tasks
@@ -223,9 +244,14 @@ class Effort(AsWritten):
 
 
 class Session(AsWritten):
-    """A process that worked on a run, with the answers and labels (by annotator) at its start."""
+    """A process that worked on a run, with the answers and labels (by annotator) at its start.
+
+    `reused_versions` are the versions of each run with reused answers.
+    """
 
     started: str = ""
+    versions: dict[str, str] = Field(default_factory=dict)
+    reused_versions: dict[str, dict[str, str]] = Field(default_factory=dict)
     answers_before: NonNegativeInt = 0
     labels_before: dict[str, NonNegativeInt] = Field(default_factory=dict)
     finished: str | None = None
@@ -323,12 +349,22 @@ class Manifest(Record):
     def metric(self, name: str) -> Metric:
         return self.criteria.get(name) or catalog.get(name)
 
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of Python and packages in the last process that worked on the run."""
+        sessions = self.environment.sessions
+        return sessions[-1].versions if sessions else {}
+
     def with_environment(self, **more: Any) -> Self:
         return self.model_copy(update={"environment": self.environment.changed(**more)})
 
     def refuse_other_run(self, directory: Path, existing: "Manifest") -> None:
-        """Raise RunDirectoryError unless the `existing` run in the directory can continue as this one."""
-        if changes := differences(existing.whole_data, self.whole_data) + differences(existing.judge, self.judge):
+        """Raise RunDirectoryError unless the `existing` run in the directory can continue as this one.
+
+        Updated packages do not prevent it, except those of the engine.
+        """
+        data_changes = differences(existing.whole_data, self.whole_data)
+        if changes := data_changes + other_differences(existing.judge, self.judge):
             raise RunDirectoryError(
                 f"{directory} belongs to another run ({excerpt(existing.signature)}, not {self.signature}):"
                 f"{format_differences(changes)}",

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from localjudge.errors import InputError, MissingRun
 from localjudge.record.archive import stored_answers
-from localjudge.record.differences import differences, format_differences
+from localjudge.record.differences import differences, format_differences, updates
 from localjudge.record.directory import STORE
-from localjudge.record.manifest import JudgeIdentity
+from localjudge.record.manifest import JudgeIdentity, all_versions
 from localjudge.record.run import read_manifest
 from localjudge.types import Answer, NoAnswer
 
@@ -30,7 +30,7 @@ class EarlierAnswers(Protocol):
 
 
 class OtherRun:
-    """Answers of another run, finished or not.
+    """Answers of another run, finished or not. `updates` are packages with another version there.
 
     Raises RunDirectoryError if the run is missing or unreadable, InputError if its judge differs.
     """
@@ -41,6 +41,8 @@ class OtherRun:
         manifest = read_manifest(directory)
         if manifest is None:
             raise MissingRun(f"{directory} contains no run", hint="name the directory of a run")
+        self.versions = manifest.versions
+        self.updates = updates({"versions": manifest.versions}, {"versions": all_versions()})
         if changes := differences(manifest.judge.answering, judge.answering):
             raise InputError(
                 f"the answers in {directory} are from another judge:{format_differences(changes)}",

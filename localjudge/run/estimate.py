@@ -132,7 +132,7 @@ def estimate_plan(
         path = job.path(out)
         refuse_unusable(path)
         job.existing(path)
-        earlier = judges.earlier_answers(opened, part, settings)
+        earlier = judges.earlier_answers(opened, part, settings, notes)
         stored = [OtherRun(path, part)] if (path / STORE).exists() else []
         counts = _count(planned, opened, [*stored, *earlier], notes)
         pace, watch, aims = pace_of(opened, settings) if counts["tokens"] else None, None, list[AimStatus]()

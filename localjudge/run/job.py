@@ -19,10 +19,12 @@ from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import manifest as manifests
+from localjudge.record.differences import format_updates, updates
 from localjudge.record.directory import STORE, RunDirectory, refuse_unusable
 from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, rows_so_far, write_manifest
 from localjudge.record.label_rows import label_file, now
 from localjudge.record.manifest import Session
+from localjudge.record.reuse import EarlierAnswers, OtherRun
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store
 from localjudge.run.judges import JudgeName, OpenJudge, announce_judge, earlier_answers, use_judge
@@ -97,6 +99,11 @@ def _thresholds(original: Run, options: Mapping[str, Any], chosen: RunSettings, 
     return {"calibration": tuple(by_question.values()), **({"threshold": ONE_HALF} if chosen.calibration else {})}
 
 
+def _versions_of_reused(earlier: Sequence[EarlierAnswers]) -> dict[str, dict[str, str]]:
+    runs = [source for source in earlier if isinstance(source, OtherRun)]
+    return {run.name: run.versions for run in runs if run.updates}
+
+
 class Begun(NamedTuple):
     """A run in its locked directory, with the manifest of an earlier process, if any."""
 
@@ -120,15 +127,16 @@ class Job:
     def run(self, out: str | Path | None) -> Run:
         plan, progress, path = self.plan, self.progress, self.path(out)
         with ExitStack() as stack:
-            earlier = earlier_answers(self.judge, self.judge_part, plan.settings)
+            earlier = earlier_answers(self.judge, self.judge_part, plan.settings, progress)
             directory, existing, stopping, sessions, store = stack.enter_context(self.begun(path))
             stack.callback(progress.close)
+            sessions[-1] = sessions[-1].changed(reused_versions=_versions_of_reused(earlier))
             stats, pace = self.judge.engine.stats, None if stopping else pace_of(self.judge, plan.settings)
             judging = Blocks(self.judge, store, plan.metrics, plan.settings, progress, earlier, pace)
             if stopping:
                 self._stop_early(stopping, judging)
             finished = manifests.finished_part(existing)
-            if existing and existing.data != self.plan.identity:  # more samples
+            if existing and existing.signature != self.signature:  # more samples, or updated packages
                 directory.remove(SUMMARY)
                 finished = {}
             write_manifest(directory, self._manifest(sessions, **finished))
@@ -157,15 +165,22 @@ class Job:
 
     def existing(self, path: Path) -> manifests.Manifest | None:
         """Return the manifest in the directory. Raises RunDirectoryError if it belongs to another run."""
-        if (existing := read_manifest(path)) is not None:
+        existing = read_manifest(path)
+        if existing is not None:
             self._manifest([]).refuse_other_run(path, existing)
         return existing
+
+    @property
+    def signature(self) -> str:
+        return manifests.signature(self.judge_part, self.plan.identity)
 
     @contextmanager
     def begun(self, path: Path) -> Iterator[Begun]:
         """Begin or resume the run in the directory."""
         with closing(RunDirectory(path)) as directory:
             existing = self.existing(path)
+            if existing:
+                self._report_updates(existing)
             stopping = self._stopping(path, existing)
             sessions = self._begin(directory, existing)
             with closing(Store(path / STORE)) as store:
@@ -173,11 +188,19 @@ class Job:
                 yield Begun(directory, existing, stopping, sessions, store)
 
     def _begin(self, directory: RunDirectory, existing: manifests.Manifest | None) -> list[Session]:
-        session = Session(started=now(), finished=None, asked=None, effort=None)
+        versions = manifests.all_versions()
+        session = Session(started=now(), versions=versions, finished=None, asked=None, effort=None)
         sessions = [*(existing.environment.sessions if existing else ()), session]
         manifest = existing.with_environment(sessions=sessions) if existing else self._manifest(sessions)
         write_manifest(directory, manifest)
         return sessions
+
+    def _report_updates(self, existing: manifests.Manifest) -> None:
+        before = {**existing.judge.as_json, "versions": existing.versions}
+        now_used = {**self.judge_part.as_json, "versions": manifests.all_versions()}
+        if changes := updates(before, now_used):
+            effect = "stored answers stay valid, and sentences and scores are computed again"
+            self.progress.note(f"this run was begun with other versions ({format_updates(changes)}): {effect}")
 
     def _resumed(self, store: Store, path: Path) -> dict[str, Any]:
         counts: dict[str, Any] = {}
@@ -235,8 +258,7 @@ class Job:
         for evaluations in judging.evaluations(self.plan.dataset.samples):
             totals.add(evaluations)
             results.add(evaluations)
-        signature = manifests.signature(self.judge_part, self.plan.identity)
-        summary = totals.summary(signature, self.judge.card, self.plan.dataset.skipped)
+        summary = totals.summary(self.signature, self.judge.card, self.plan.dataset.skipped)
         return summary.model_copy(update={"stopped": self.plan.stopped.reason})
 
     def _manifest(self, sessions: Sequence[Session], **finished: Any) -> manifests.Manifest:

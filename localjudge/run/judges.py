@@ -16,7 +16,7 @@ from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
-from localjudge.record.differences import format_differences
+from localjudge.record.differences import format_differences, format_updates
 from localjudge.record.manifest import UNPROVED, EngineIdentity, JudgeIdentity
 from localjudge.record.reuse import EarlierAnswers, OtherRun
 from localjudge.run.settings import RunSettings
@@ -139,9 +139,14 @@ def announce_judge(
     return part
 
 
-def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings) -> list[EarlierAnswers]:
-    """Return the sources of earlier answers: runs to reuse, and the open judge's memory."""
+def earlier_answers(
+    judge: OpenJudge, part: JudgeIdentity, settings: RunSettings, progress: Progress
+) -> list[EarlierAnswers]:
+    """Return the sources of earlier answers: runs to reuse, and the open judge's memory. Reports other versions."""
     runs = [OtherRun(Path(name), part) for name in settings.reuse]
+    for run in runs:
+        if run.updates:
+            progress.note(f"{run.name} was made with other versions ({format_updates(run.updates)})")
     return [*runs, judge.memory] if judge.memory else [*runs]
 
 

@@ -244,7 +244,7 @@ def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:
     if planned.parent and planned.settings.shard:
         data = {**planned.parent.as_json, "cluster_by": planned.settings.cluster_by}
         end = "-shard-{}-of-{}".format(*Shard.read(planned.settings.shard))
-    return named_directory(planned, [judge.as_json, data], end)
+    return named_directory(planned, [judge.without_updates, data], end)
 
 
 def named_directory(planned: Plan, parts: Sequence[Any], end: str = "") -> Path:

@@ -110,7 +110,6 @@ def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, original
 @pytest.mark.parametrize(
     ("name", "old", "new", "problem"),
     [
-        ("versions", '"localjudge": "', '"localjudge": "0.0.1-', r"  versions\.localjudge: 0\.0"),
         ("engine", '"script_sha256": "', '"script_sha256": "\\u001b[31m', r"  engine\.script_sha256: \\x1b\[31m"),
         ("judge", '"protocol": "independent"', '"protocol": "joint"', r"  judge\.protocol: joint there"),
         ("none", "", "", "contains no run"),
