@@ -49,12 +49,17 @@ from localjudge.dataset.problems import (
     shown,
 )
 from localjudge.dataset.rows import ROW, RawRow, last_turn, plain, raw_row
-from localjudge.dataset.sources import ALWAYS_UNPACKED, OpenSource, Source, check_expansion
+from localjudge.dataset.sources import (
+    ALWAYS_UNPACKED,
+    ARROW_FILE,
+    PARQUET,
+    TABLE_MARKS,
+    OpenSource,
+    Source,
+    check_expansion,
+)
 from localjudge.errors import DataError, InputError
 
-_PARQUET = b"PAR1"
-_ARROW_FILE = b"ARROW1"
-_ARROW_STREAM = b"\xff\xff\xff\xff"  # a message of Arrow 0.15 or later
 _CSV = {".csv", ".tsv"}
 _LINES = {".jsonl", ".ndjson"}
 _SEPARATOR = re.compile('"?sep=(.)"?', re.IGNORECASE)
@@ -77,7 +82,7 @@ def read(
 
 
 def _rows(source: OpenSource, ending: str, edited: bool) -> Iterator[RawRow | Problem]:
-    if source.head.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM)):
+    if source.head.startswith(TABLE_MARKS):
         stream = source.stream if source.stream.seekable() else io.BytesIO(source.stream.read())
         yield from _read_table(stream, source.name)
         return
@@ -192,7 +197,7 @@ _BATCH_ROWS = 256
 
 def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
     # Rows are converted one at a time, because many cells may share one large value.
-    is_parquet = stream.read(len(_PARQUET)) == _PARQUET
+    is_parquet = stream.read(len(PARQUET)) == PARQUET
     kind, batches_of = ("a Parquet file", _parquet_batches) if is_parquet else ("an Arrow file", _arrow_batches)
     pyarrow = _pyarrow_for(f"{source} is {kind}")
     size = stream.seek(0, io.SEEK_END)
@@ -225,7 +230,7 @@ def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]
 def _arrow_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
     from pyarrow import ipc
 
-    if stream.read(len(_ARROW_FILE)) == _ARROW_FILE:
+    if stream.read(len(ARROW_FILE)) == ARROW_FILE:
         file = ipc.open_file(stream)
         batches = map(file.get_batch, range(file.num_record_batches))
     else:

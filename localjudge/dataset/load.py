@@ -73,6 +73,8 @@ class Dataset:
     """Counts of placeholders for missing values, by column."""
     joined: int = 0
     """Number of rows where one text may contain several retrieved contexts."""
+    windows_1252: tuple[str, ...] = ()
+    """Files that are not UTF-8 and were read as Windows-1252."""
     conversations: int = 0
     """Number of rows with a conversation as question; only its last turn was read."""
     skipped: int = 0
@@ -197,7 +199,9 @@ def load(
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(Source(file))) for file in names]
         tables = [(source.name, partial(read, source, mapping, rows_path)) for source in opened]
-        return _build(tables, mapping, skip_bad_rows, context_separator, progress)
+        dataset = _build(tables, mapping, skip_bad_rows, context_separator, progress)
+        windows_1252 = tuple(source.name for source in opened if source.is_windows_1252)
+        return replace(dataset, windows_1252=windows_1252)
 
 
 def from_samples(

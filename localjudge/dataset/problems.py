@@ -212,7 +212,7 @@ def group_name(value: str | float | bool) -> str:
 Report = Callable[[str, str, str], None]
 """Called with the field of a problem, its value and what was expected."""
 DEEPEST = 64  # most levels of nesting inside a context
-_TO_UTF8 = " (to convert a file: iconv -f WINDOWS-1252 -t UTF-8)"
+_TO_UTF8 = " (save the file as UTF-8)"
 
 
 def check_text(value: Any, field: str, report: Report, expected: str = "text or null") -> str | None:

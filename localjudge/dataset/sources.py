@@ -1,10 +1,9 @@
 """Open a file, a pipe or standard input, optionally gzipped, repeatedly.
 
-A source that can be read only once is copied to a temporary file. Text is UTF-8 or the encoding of its byte-order mark.
-Invalid bytes become lone surrogates (`surrogateescape`), so only their row has a problem.
+A source that can be read only once is copied to a temporary file. `encoding` detects the encoding of a text. Damaged
+bytes of UTF-8 become lone surrogates (`surrogateescape`), so only their row has a problem.
 """
 
-import codecs
 import gzip
 import io
 import os
@@ -18,12 +17,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
+from localjudge.dataset.encoding import (
+    UTF_8,
+    WINDOWS_1252,
+    decoding_errors,
+    detect_encoding,
+    marked_encoding,
+)
 from localjudge.errors import DataError
 
+PARQUET = b"PAR1"
+ARROW_FILE = b"ARROW1"
+ARROW_STREAM = b"\xff\xff\xff\xff"  # a message of Arrow 0.15 or later
+TABLE_MARKS = (PARQUET, ARROW_FILE, ARROW_STREAM)
 STDIN = "-"
 ALWAYS_UNPACKED = 64 * 2**20  # bytes; smaller unpacked data and rows are always accepted
 _MOST_EXPANSION = 200  # most growth of larger data; text grows 3 to 20 times
 _HEAD_BYTES = 65_536
+_BLOCK_BYTES = 2**20
 _HOLE_BYTES = 4_096
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\r"})
 _MOST_CONTROLS = 0.08  # share of a text's bytes; it is 0.11 for random bytes
@@ -38,37 +49,40 @@ _REFUSED = {
     b"SQLite format 3\x00": ("an SQLite database", "export the table as CSV or JSONL"),
     b"\x80": ("a Python pickle", "write the rows as JSONL"),
 }
-_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, because it begins with the same mark
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 
 
 class OpenSource(NamedTuple):
-    """An open source: its unpacked bytes and their head."""
+    """An open source: its unpacked bytes, their head, and the encoding of a text."""
 
     name: str
     stream: BinaryIO
     head: bytes
-
-    @property
-    def encoding(self) -> str:
-        return next((encoding for mark, encoding in _MARKS.items() if self.head.startswith(mark)), "utf-8")
+    encoding: str = UTF_8
 
     @contextmanager
     def text(self, newline: str | None = None) -> Iterator[TextIO]:
-        errors = "surrogateescape" if self.encoding.startswith("utf-8") else "strict"
+        stream = self._checked_bytes()
+        errors = decoding_errors(self.encoding)
+        yield io.TextIOWrapper(stream, encoding=self.encoding, errors=errors, newline=newline)
+
+    def detect_encoding(self) -> str:
+        """Read the whole source if it is a text without a byte-order mark. Raises DataError if it is no text."""
+        if self.head.startswith(TABLE_MARKS):
+            return UTF_8
+        marked = marked_encoding(self.head)
+        if marked is not None:
+            return marked
         controls = len(self.head) - len(self.head.translate(None, _CONTROLS))
-        if self.encoding == "utf-8" and controls > _MOST_CONTROLS * len(self.head):
+        if controls > _MOST_CONTROLS * len(self.head):
             raise DataError(
                 f"{self.name} is not text: {controls:,} of its first {len(self.head):,} bytes are control characters",
                 hint="use JSONL, JSON, CSV (in UTF-8), Parquet or Arrow",
             )
-        stream = io.BufferedReader(_CheckedStream(self.stream, self._refuse_hole), _HEAD_BYTES)
-        yield io.TextIOWrapper(stream, encoding=self.encoding, errors=errors, newline=newline)
+        stream = self._checked_bytes()
+        return detect_encoding(iter(lambda: stream.read(_BLOCK_BYTES), b""))
+
+    def _checked_bytes(self) -> io.BufferedReader:
+        return io.BufferedReader(_CheckedStream(self.stream, self._refuse_hole), _HEAD_BYTES)
 
     def _refuse_hole(self, data: bytes) -> None:
         if len(data) >= _HOLE_BYTES and data.count(0) == len(data):
@@ -84,13 +98,22 @@ class Source:
         self._file = name
         self._copy: tempfile.SpooledTemporaryFile[bytes] | None = None
         self._seen: tuple[int, ...] | None = None
+        self._encoding: str | None = None
+
+    @property
+    def is_windows_1252(self) -> bool:
+        """Whether it was opened, and its text is neither UTF-8 nor marked as another encoding."""
+        return self._encoding == WINDOWS_1252
 
     @contextmanager
     def open(self) -> Iterator[OpenSource]:
         """Open the source at its beginning. Raises DataError if it is unreadable or has changed."""
         try:
             with self._stream() as stream:
-                yield _unpacked(self.name, stream)
+                if self._encoding is None:
+                    self._encoding = _unpacked(self.name, stream).detect_encoding()
+                    stream.seek(0)
+                yield _unpacked(self.name, stream)._replace(encoding=self._encoding)
         except UnicodeDecodeError as error:
             raise DataError(
                 f"{self.name} is marked as {error.encoding} text but is not: {error.reason}",

@@ -396,6 +396,8 @@ def _data_remarks(planned: Plan) -> Iterator[str]:
 
 def _cell_remarks(planned: Plan) -> Iterator[str]:
     dataset = planned.dataset
+    for source in dataset.windows_1252:
+        yield f"{source} is not UTF-8 and was read as Windows-1252"
     yield from nothing_lines(dataset)
     if not_used := _unused(dataset, planned.settings.cluster_by):
         yield f"columns not used: {not_used}"

@@ -34,7 +34,9 @@ def test_skipped_bad_rows_are_reported() -> None:
 
 def test_a_broken_line_loses_only_its_own_row(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_bytes(b'{"question": "a"}\n{"question": \n{"question": "caf\xe9"}\n\x00\x00\n{"question": "b"}\n')
+    path.write_bytes(
+        b'{"question": "a"}\n{"question": \n{"question": "caf\xe9 \xc3\xa9"}\n\x00\x00\n{"question": "b"}\n'
+    )
     data = load(path, skip_bad_rows=True)
     assert [sample.user_input for sample in data.samples] == ["a", "b"]
     assert [line.partition(": ")[0] for line in data.problems] == [f"{path}:2; {path}:4", f"{path}:3"]
