@@ -208,7 +208,6 @@ class Run(record.Run):
         undecided: Undecided = "fail",
         title: str | None = None,
         by: str | None = None,
-        language: Language = "en",
     ) -> Path:
         """Write the run as one HTML page, by default `report.html` in its directory, and return its path.
 
@@ -217,7 +216,7 @@ class Run(record.Run):
         """
         baseline_run = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=baseline_run, undecided=undecided)
-        return write_report(self, checked, baseline_run, out, title=title, by=by, language=language)
+        return write_report(self, checked, baseline_run, out, title=title, by=by)
 
     @check_arguments
     def certificate(self, file: str | Path, *, title: str | None = None, language: Language = "en") -> Certificate:

@@ -25,7 +25,7 @@ from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
 from localjudge.resources import parse_toml
 from localjudge.run.settings import SETTINGS, checked, declared
-from localjudge.types import Language, Record
+from localjudge.types import Record
 from localjudge.words import Setting, flag, suggestion
 
 SUITE = "localjudge.toml"
@@ -63,8 +63,6 @@ class SuiteKeys(Record):
     """file for the table as Markdown"""
     report: Annotated[bool, Setting()] = False
     """true or false: the page report.html"""
-    report_language: Annotated[Language, Setting()] = "en"
-    """en, de, fr or es"""
 
 
 KEYS: Mapping[str, Setting] = {**declared(SuiteKeys), **SETTINGS}

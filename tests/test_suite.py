@@ -51,7 +51,6 @@ def test_paths_are_relative_to_the_suite(tmp_path: Path) -> None:
         ("treshold = 1", "treshold"),
         ("threshold = 2", "threshold"),
         ("report = 1", "report"),
-        ('report_language = "it"', "report_language must be en, de, fr or es"),
         ('undecided = "maybe"', "undecided"),
         ("data = 7", "data"),
         ("limit = 3\nsample = 4", "limit"),

@@ -48,7 +48,7 @@ class Checks:
             "judge": str(run.judge),
             "signature": run.summary.signature,
             "stopped": run.summary.stopped,
-            "origin": "; ".join(run.origins),
+            "origin": "; ".join(map(str, run.origins)),
             "corrected by labels": ", ".join(decision.gate for decision in result.decisions if decision.corrected),
         }
         described = {name: value for name, value in properties.items() if value}

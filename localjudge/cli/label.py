@@ -122,7 +122,7 @@ def _files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
     if not files and as_json:
         raise InputError("labelling in the terminal prints no JSON", hint="add --out or --page, or omit --json")
     if "language" in typed and "page" not in files:
-        raise InputError("--report-language is the language of a page", hint="add --page, or omit it")
+        raise InputError("--language is the language of a page", hint="add --page, or omit it")
     return files
 
 

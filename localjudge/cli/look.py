@@ -146,10 +146,12 @@ def report_command(
     """
     if certificate is not None:
         return _certify(directory, certificate, as_json, title=title, language=options["language"])
+    if "language" in cli.typed_arguments():
+        raise InputError("--language is the language of a certificate", hint="add --certificate, or omit it")
     checks, run = Checks(cli.typed_arguments()), Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
-    page = write_report(run, result, checks.baseline, out, title=title, by=options["by"], language=options["language"])
+    page = write_report(run, result, checks.baseline, out, title=title, by=options["by"])
     cli.print_result(
         as_json,
         lambda: {"file": str(page), "bytes": page.stat().st_size, **values(result)},

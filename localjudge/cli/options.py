@@ -166,10 +166,8 @@ def out_option(words: str, *, metavar: str = "DIR", required: bool = False) -> _
 
 quiet_option = option("Output", "--quiet", is_flag=True, help="Print only warnings and the result.")
 json_option = option("Output", "--json", "as_json", is_flag=True, help="Print JSON.")
-_language = "Language of the page."
-language_option = option(
-    "Output", "--report-language", "language", type=click.Choice(get_args(Language)), default="en", help=_language
-)
+_language = "Language of a page, sheet or certificate."
+language_option = option("Output", "--language", type=click.Choice(get_args(Language)), default="en", help=_language)
 run_argument = click.argument("directory", metavar="RUN", type=PATH)
 _use = "Fail unless the judge is recommended for this use, by the limits of localjudge doctor."
 require_option = option("Judge", "--require", "required", type=click.Choice(USES), help=_use)

@@ -76,8 +76,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
                 return _estimate(planned, as_json, progress, **how)
             run = run_plan(planned, **how, progress=progress)
     result = checks.check(run)
-    language = arguments.get("report_language", "en")
-    report = write_report(run, result, checks.baseline, language=language) if arguments.get("report") else None
+    report = write_report(run, result, checks.baseline) if arguments.get("report") else None
     written = {"report": str(report)} if report else {}
     demo = [verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC)] if options["demo"] else []
     shown = [*demo, summary_view(run, labels=result.labels), *views(result, report)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, zip_longest
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -53,6 +53,23 @@ _VERIFY = "to find the changed parts: localjudge verify"
 _SHOWN = 4
 _Object = TypeVar("_Object", Manifest, Summary)
 _Row = TypeVar("_Row", ScoreRow, VerdictRow)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Answers or labels of a run from before its last command: `count` of `total`, and their run or annotator."""
+
+    kind: Literal["reused", "stored", "labels"]
+    count: int
+    total: int
+    name: str
+
+    def __str__(self) -> str:
+        if self.kind == "reused":
+            return f"{self.count:,} of {self.total:,} answers were reused from {self.name}"
+        if self.kind == "stored":
+            return f"{self.count:,} of {self.total:,} answers were in the directory before the last command"
+        return f"labels of {self.name} in the directory before the last command: {self.count:,}"
 
 
 def file_sha256(path: Path) -> str:
@@ -162,19 +179,20 @@ class Run(Mapping[str, MetricSummary]):
         return self.manifest.environment.settings.max_failed
 
     @property
-    def origins(self) -> tuple[str, ...]:
-        """Sources of answers and labels before the last command, one sentence each."""
-        answers, sessions = self.manifest.environment.answers, self.manifest.environment.sessions
-        asked, reused = (answers.asked, answers.reused) if answers else (0, {})
-        total, parts = asked + sum(reused.values()), []
-        for source, count in reused.items():
-            parts.append(f"{count:,} of {total:,} answers were reused from {excerpt(source)}")
-        for session in sessions[-1:]:
-            if (count := session.answers_before - sum(reused.values())) > 0:
-                parts.append(f"{count:,} of {total:,} answers were in the directory before the last command")
+    def origins(self) -> tuple[Origin, ...]:
+        """Sources of answers and labels before the last command."""
+        environment = self.manifest.environment
+        reused = environment.answers.reused if environment.answers else {}
+        asked = environment.answers.asked if environment.answers else 0
+        total = asked + sum(reused.values())
+        origins = [Origin("reused", count, total, excerpt(source)) for source, count in reused.items()]
+        for session in environment.sessions[-1:]:
+            stored = session.answers_before - sum(reused.values())
+            if stored > 0:
+                origins.append(Origin("stored", stored, total, ""))
             for name, count in session.labels_before.items():
-                parts.append(f"labels of {excerpt(name)} in the directory before the last command: {count:,}")
-        return tuple(parts)
+                origins.append(Origin("labels", count, count, excerpt(name)))
+        return tuple(origins)
 
     @property
     def index(self) -> tuple[IndexLevel, ...]:

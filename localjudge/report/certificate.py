@@ -10,19 +10,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.analysis.check import check
+from localjudge.analysis.labels import Agreement, CorrectedMean, RunLabels
 from localjudge.record.directory import MANIFEST
 from localjudge.record.label_rows import label_file, now
-from localjudge.record.run import Run, file_sha256
+from localjudge.record.manifest import UNPROVED
+from localjudge.record.run import Origin, Run, file_sha256
 from localjudge.record.verification import last_verification
+from localjudge.report.messages import Messages
 from localjudge.report.overview import overview
 from localjudge.report.private_page import page_parts, write_page
-from localjudge.report.translation import Words
 from localjudge.run.verify_files import alterations
-from localjudge.types import Language
-from localjudge.words import as_typed, call, numbered, option
+from localjudge.types import JudgeCard, Language
+from localjudge.words import as_typed, call, option
 
 _STYLES = ("base.css", "certificate.css")
 _LETTERS_OF_TITLE = 120
+Limits = tuple[float, float] | None
 _ROOM = {"MOST": 6, "FEW": 4}
 """Entries of the longer and shorter lists on the page."""
 
@@ -41,23 +44,31 @@ def write_certificate(
 
     Replaces an earlier page. Raises InputError for another file of that name, or for a metric of another package.
     """
-    path, words = Path(out).expanduser(), Words(language)
+    path = Path(out).expanduser()
+    messages = Messages(language)
     if title and len(title) > _LETTERS_OF_TITLE:
         title = f"{title[: _LETTERS_OF_TITLE - 3]}..."
-    values = _values(run, title, words)
-    parts = page_parts("certificate.html", styles=_STYLES, scripts=(), words=words, when=when or now(), **values)
+    values = _values(run, title, messages)
+    parts = page_parts(
+        "certificate.html",
+        styles=_STYLES,
+        scripts=(),
+        messages=messages,
+        when=when or now(),
+        **values,
+    )
     write_page(path, parts, kind="certificate")
     return Certificate(path, values["problems"])
 
 
-def _values(run: Run, title: str | None, words: Words) -> dict[str, Any]:
+def _values(run: Run, title: str | None, messages: Messages) -> dict[str, Any]:
     problems = alterations(run)
     verification = None if problems else last_verification(run.directory)
     is_verified = verification is not None and verification.is_of(run.directory)
     environment, sources = run.manifest.environment, [Path(source).name for source in run.manifest.environment.sources]
     values: dict[str, Any] = {
         "title": title or ", ".join(sources)[:_LETTERS_OF_TITLE] or run.directory.resolve().name,
-        "samples": numbered(run.summary.samples, "sample"),
+        "samples": messages.plain("samples.all", n=run.summary.samples),
         "skipped": run.summary.skipped_rows,
         "verification": verification,
         "is_verified": is_verified,
@@ -71,6 +82,10 @@ def _values(run: Run, title: str | None, words: Words) -> dict[str, Any]:
         values |= {"decisions": len(labels.rows), "new_labels": len(labels.rows) - verified, "label_head": labels.head}
         with as_typed():
             values |= overview(run, check(run), values["title"], verification)
+        values["samples"] = describe_samples(run, messages)
+        for metric in values["metrics"]:
+            row = metric["rows"][0]
+            metric["finding"] = state_mean(metric["name"], row.mean, row.interval, messages)
         is_whole = verification is not None and verification.asked_again == verification.stored
         values["is_complete"] = is_whole and not values["new_labels"]
     return values | {
@@ -83,12 +98,93 @@ def _values(run: Run, title: str | None, words: Words) -> dict[str, Any]:
         "judge": run.summary.judge,
         "signature": run.summary.signature,
         "manifest_sha256": file_sha256(run.directory / MANIFEST),
-        "origins": run.origins,
+        "caution": translate_caution(run.summary.judge, messages),
+        "origins": [describe_origin(origin, messages) for origin in run.origins],
+        "label_count": lambda corrected: count_labels(corrected, messages),
+        **_label_values(values["labels"], messages),
         "annotators": list(values["labels"].labellers.items()) if values["labels"] else [],
         "versions": [*run.manifest.judge.versions.items(), *_machine(environment.host)],
-        "commands": list(_commands(run, title, words.language)),
+        "commands": list(_commands(run, title, messages.language)),
         **_ROOM,
     }
+
+
+def state_mean(name: str, mean: float | None, ci95: Limits, messages: Messages) -> str:
+    """Return the mean in the metric's words: `about 9 % of the answers decline to answer (2 to 22)`."""
+    if mean is None:
+        return ""
+    headline = messages.headline(name)
+    limits = [*(ci95 or ())]
+    if headline:
+        share = messages.plain("finding.share", share=f"{100 * mean:.0f}")
+        clause = headline.format(share=share)
+        ends = [f"{100 * limit:.0f}" for limit in limits]
+    else:
+        clause = messages.plain("finding.mean", name=name, mean=mean)
+        ends = [messages.number(limit) for limit in limits]
+    if not ends:
+        return clause
+    return messages.plain("finding.with_limits", clause=clause, low=ends[0], high=ends[1])
+
+
+def describe_samples(run: Run, messages: Messages) -> str:
+    """Return how many samples were scored, and how they were chosen."""
+    part = run.part
+    if part is None:
+        return messages.plain("samples.all", n=run.summary.samples)
+    counts = {"n": part.samples, "total": part.whole}
+    if run.summary.stopped is not None:
+        return messages.plain("samples.random", **counts, seed=str(part.seed))
+    if part.shard is not None:
+        return messages.plain("samples.shard", **counts, shard=part.shard)
+    if part.sample is not None:
+        return messages.plain("samples.drawn", **counts, seed=str(part.seed))
+    return messages.plain("samples.first", **counts)
+
+
+def count_labels(corrected: CorrectedMean, messages: Messages) -> str:
+    """Return `50 labels`, or `50 of 63 labels` between two looks."""
+    if corrected.labels < corrected.labelled:
+        return messages.plain("labels.counted", counted=corrected.labels, labelled=corrected.labelled)
+    return messages.plain("labels.count", n=corrected.labels)
+
+
+def translate_caution(judge: JudgeCard, messages: Messages) -> str | None:
+    """Return the caution about a registered judge, or about one without a checksum."""
+    name = "unproved" if judge.caution == UNPROVED else judge.name
+    if judge.caution and name in messages.section("caution"):
+        return messages.plain(f"caution.{name}")
+    return judge.caution
+
+
+def describe_origin(origin: Origin, messages: Messages) -> str:
+    return messages.plain(f"origin.{origin.kind}", count=origin.count, total=origin.total, name=origin.name)
+
+
+def _label_values(labels: RunLabels | None, messages: Messages) -> dict[str, Any]:
+    """Return the lines on agreement and the warnings."""
+    if labels is None:
+        return {"agreement": None, "settled": None, "warnings": ()}
+    warnings = []
+    if labels.passed_over:
+        warnings.append(messages.plain("labels.unlabelled", n=labels.passed_over))
+    if labels.undrawn:
+        warnings.append(messages.plain("labels.undrawn", n=labels.undrawn))
+    agreement = labels.agreement
+    settled = None
+    if agreement and agreement.settled:
+        settled = messages.plain("labels.settled", n=agreement.disputed, settled=agreement.settled)
+    line = describe_agreement(agreement, messages) if agreement else None
+    return {"agreement": line, "settled": settled, "warnings": warnings}
+
+
+def describe_agreement(agreement: Agreement, messages: Messages) -> str:
+    """Return `14 statements with several labels: 86 % agreement, Krippendorff's alpha 0.713`."""
+    share = f"{100 * agreement.share:.0f}"
+    line = messages.plain("labels.agreement", n=agreement.statements, share=share)
+    if agreement.alpha is None:
+        return line
+    return messages.plain("labels.alpha", agreement=line, alpha=agreement.alpha)
 
 
 def _machine(host: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -104,6 +200,6 @@ def _commands(run: Run, title: str | None, language: Language) -> Iterator[str]:
     is_file = os.sep in judge and "://" not in judge
     with as_typed():
         yield call("verify", name, *(("judge", Path(judge).name) if is_file else ()))
-        values = {"title": title, "report_language": None if language == "en" else language}
+        values = {"title": title, "language": None if language == "en" else language}
         more = [option(key, value) for key, value in values.items() if value]
         yield " ".join([call("report", name, "certificate", "again.html"), *more])

@@ -32,9 +32,8 @@ from localjudge.report import tables
 from localjudge.report.overview import Values, is_judged, overview
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.sample import outcome_of, remark_on
-from localjudge.report.translation import Words
 from localjudge.run.verify import REPORT
-from localjudge.types import CONTEXT_FIELDS, Language, Record, Sample, context_texts
+from localjudge.types import CONTEXT_FIELDS, Record, Sample, context_texts
 from localjudge.words import as_typed
 
 _STYLES = ("base.css", "page.css", "samples.css", "paper.css")
@@ -57,7 +56,6 @@ def write_report(
     *,
     title: str | None = None,
     by: str | None = None,
-    language: Language = "en",
 ) -> Path:
     """Write the report of a finished run and return its path, by default `report.html` in the run directory.
 
@@ -65,7 +63,7 @@ def write_report(
     the data has no suitable column `by`.
     """
     path = Path(os.path.expanduser(out or run.directory / REPORT))
-    inputs = ReportInputs.of(run, checked, baseline, title, language).model_copy(update={"by": by})
+    inputs = ReportInputs.of(run, checked, baseline, title).model_copy(update={"by": by})
     write_page(path, page(run, checked, baseline, inputs), kind="report")
     return path
 
@@ -84,11 +82,10 @@ class ReportInputs(Record):
     labels: tuple[str, ...]
     verification: LastVerification | None
     examined: str | None
-    language: Language = "en"
     by: str | None = None
 
     @classmethod
-    def of(cls, run: Run, checked: Check, baseline: Run | None, title: str | None, language: Language = "en") -> Self:
+    def of(cls, run: Run, checked: Check, baseline: Run | None, title: str | None) -> Self:
         lenient = any(decision.outcome == "undecided" and decision.passed for decision in checked.decisions)
         return cls(
             writer=writer(),
@@ -99,7 +96,6 @@ class ReportInputs(Record):
             labels=label_heads(run, baseline),
             verification=last_verification(run.directory),
             examined=run.judge.examined,
-            language=language,
         )
 
 
@@ -117,9 +113,8 @@ def page(run: Run, checked: Check, baseline: Run | None = None, inputs: ReportIn
     with as_typed():  # options as the command line spells them: the page does not depend on who writes it
         first_screen = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
         parts = tables.slices_table(run, slices(run, inputs.by)) if inputs.by else None
-    defaults = {name for name in ("language", "by") if getattr(inputs, name) == ReportInputs.model_fields[name].default}
     config = {
-        "inputs": inputs.model_dump(mode="json", exclude=defaults),
+        "inputs": inputs.model_dump(mode="json"),
         "metrics": [
             {"name": name, "lowerIsBetter": catalog.lower_is_better(name), "judged": is_judged(name)}
             for name in run.summary.metrics
@@ -136,12 +131,9 @@ def page(run: Run, checked: Check, baseline: Run | None = None, inputs: ReportIn
             for row, _, score in tables.worst_samples(run, list(run.summary.metrics), _WORST_ON_PAPER)
         ],
     }
-    words = Words(inputs.language)
-    blocks = data_blocks(run, baseline, words)
+    blocks = data_blocks(run, baseline)
     first_screen |= {"by": inputs.by, "slices": parts}
-    return page_parts(
-        "page.html", styles=_STYLES, scripts=_SCRIPTS, config=config, words=words, blocks=blocks, **first_screen
-    )
+    return page_parts("page.html", styles=_STYLES, scripts=_SCRIPTS, config=config, blocks=blocks, **first_screen)
 
 
 class DataBlock(NamedTuple):
@@ -152,7 +144,7 @@ class DataBlock(NamedTuple):
     content: str
 
 
-def data_blocks(run: Run, baseline: Run | None, words: Words) -> Iterator[DataBlock]:
+def data_blocks(run: Run, baseline: Run | None) -> Iterator[DataBlock]:
     """Yield all samples in data order, with their state in the baseline."""
     lines: dict[str, list[str]] = {"list": [], "details": []}
     packed_samples = dict.fromkeys(lines, 0)
@@ -165,7 +157,7 @@ def data_blocks(run: Run, baseline: Run | None, words: Words) -> Iterator[DataBl
         return block
 
     letters = 0
-    for row, values in _samples(run, baseline, words):
+    for row, values in _samples(run, baseline):
         lines["list"].append(json_line(row))
         lines["details"].append(json_line(values))
         letters += len(lines["details"][-1])
@@ -177,7 +169,7 @@ def data_blocks(run: Run, baseline: Run | None, words: Words) -> Iterator[DataBl
     yield from (packed(kind) for kind in lines if lines[kind])
 
 
-def _samples(run: Run, baseline: Run | None, words: Words) -> Iterator[tuple[list[Any], Values]]:
+def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
     metrics, groups, side = run.summary.metrics, run.cluster_of, ComparedRun(run, run.summary.metrics)
     partners = _Baseline(baseline, side) if baseline is not None else None
     statements = labelled_statements(run)
@@ -189,9 +181,9 @@ def _samples(run: Run, baseline: Run | None, words: Words) -> Iterator[tuple[lis
         row: list[Any] = [sample.id, question, None if groups is None else groups[sample.id], outcomes]
         details = {
             name: {
-                "outcome": words.sentence(outcome_of(score)),
-                "why": words.sentence(tables.why(score, verdicts[name])) if score.status == "scored" else "",
-                "verdicts": [_labelled_values(sample, verdict, words) for verdict in labelled[name]],
+                "outcome": outcome_of(score),
+                "why": tables.why(score, verdicts[name]) if score.status == "scored" else "",
+                "verdicts": [_labelled_values(sample, verdict) for verdict in labelled[name]],
             }
             for name, score in scores.items()
         }
@@ -228,10 +220,11 @@ def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
     return [verdict.source, verdict.source_index, *ends, verdict.label, _rounded(verdict.p_yes), remark_on(verdict)]
 
 
-def _labelled_values(sample: Sample, verdict: LabelledVerdict, words: Words) -> list[Any]:
+def _labelled_values(sample: Sample, verdict: LabelledVerdict) -> list[Any]:
     values = _verdict_values(sample, verdict.row)
-    remark = verdict.remark and words.sentence(verdict.remark)
-    return values if remark is None else [*values, remark, verdict.certainty is not None]
+    if verdict.remark is None:
+        return values
+    return [*values, verdict.remark, verdict.certainty is not None]
 
 
 def _largest_certainty(verdicts: Iterable[LabelledVerdict]) -> float | None:

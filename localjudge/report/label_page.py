@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from localjudge.report.messages import Messages
 from localjudge.report.private_page import page_parts, write_page
-from localjudge.report.translation import Words
 from localjudge.types import Language
 
 _STYLES = ("base.css", "label.css")
@@ -28,15 +28,22 @@ def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: st
 
     Replaces an earlier page. Raises InputError for another file of that name, or if it cannot be written.
     """
-    words = Words(language)
+    messages = Messages(language)
     shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]
     for row in shown:
-        row["asks"] = words.table.get(row["asks"], row["asks"])
+        row["asks"] = messages.question(row["metric"]) or row["asks"]
     # Key of the decisions in the browser's storage, by annotator, drawing and ordered labels.
     labeller = rows[0].get("labeller") if rows else None
     names = [labeller or "", *(f"{row['draw']}\n{row['label_id']}" for row in shown)]
     digest = hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()
     config = {"key": f"localjudge-labels-{digest}", "labeller": labeller, "rows": shown}
     values: dict[str, Any] = {"config": config, "title": title, "count": len(shown)}
-    parts = page_parts("label.html", styles=_STYLES, scripts=_SCRIPTS, words=words, **values)
+    parts = page_parts(
+        "label.html",
+        styles=_STYLES,
+        scripts=_SCRIPTS,
+        messages=messages,
+        script_messages=["label"],
+        **values,
+    )
     write_page(path, parts, kind="page")

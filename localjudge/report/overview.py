@@ -42,7 +42,6 @@ class MeanRow(NamedTuple):
     mean: float | None
     interval: tuple[float, float] | None
     note: str = ""
-    annotator: str | None = None
 
 
 def overview(
@@ -107,7 +106,6 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
         yield {
             "name": name,
             "meaning": _meaning(name, run),
-            "is_own": name in run.manifest.criteria,
             "sentence": "" if rows[0].mean is None else in_words(name, rows[0].mean, rows[0].interval),
             "pooled": pooled_sentence(run, name, shares.get(name), corrected, pooled_for_page),
             "judged": is_judged(name) and not checked,
@@ -137,10 +135,7 @@ def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> li
     if corrected and corrected.ci95:
         saved = corrected.worth_labels
         note = f"saves about {numbered(saved, 'label')}" if saved else ""
-        by = [
-            MeanRow(f"by {who}", mean.mean, mean.ci95, annotator=who)
-            for who, mean in (corrected.by_annotator or {}).items()
-        ]
+        by = [MeanRow(f"by {who}", mean.mean, mean.ci95) for who, mean in (corrected.by_annotator or {}).items()]
         rows = [MeanRow(name, corrected.mean, corrected.ci95), *by, judge._replace(note=note)]
     labels_only = corrected.labels_alone if corrected else None
     return [*rows, MeanRow("labels only", labels_only.mean, labels_only.ci95)] if labels_only else rows
@@ -199,7 +194,7 @@ def _facts(run: Run, comparison: RunComparison | None) -> Iterator[tuple[str, st
     yield "Threshold", f"{summary.threshold:g}: a verdict is 1 at this probability or above{others}"
     yield from (("Calibration", line) for line in tables.calibration_lines(run))
     yield "Verdicts", tables.decidedness_line(summary.verdicts)
-    yield "Origin", "; ".join(run.origins)
+    yield "Origin", "; ".join(map(str, run.origins))
     yield "Signature", summary.signature
     if comparison:
         yield "Baseline", f"judge {comparison.baseline_judge}, signature {comparison.baseline_signature}"

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from localjudge.errors import InputError
 from localjudge.record.directory import open_regular
-from localjudge.report.translation import Words
+from localjudge.report.messages import Messages
 from localjudge.resources import write_output
 from localjudge.words import printable
 
@@ -36,10 +36,12 @@ def page_parts(
     styles: Sequence[str],
     scripts: Sequence[str],
     config: Mapping[str, Any],
-    words: Words | None = None,
+    messages: Messages | None = None,
+    script_messages: Sequence[str] = (),
     **values: Any,
 ) -> Iterator[str]:
-    words = words or Words()
+    """Yield the page in parts. Its script gets the messages of the sections `script_messages`, too."""
+    messages = messages or Messages()
     style, script = (
         "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names) for names in (styles, scripts)
     )
@@ -51,11 +53,12 @@ def page_parts(
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(number=words.number, signs=words.signs, tr=words.sentence, cut=_cut, begin=_begin)
+    environment.filters.update(number=messages.number, cut=_cut, begin=_begin)
     return environment.get_template(template).generate(
         **values,
-        t=words,
-        config={**config, "words": words.of_script(script)} if words.table else config,
+        t=messages,
+        language=messages.language,
+        config={**config, "messages": messages.section("number", "page", *script_messages)},
         version=version("localjudge"),
         policy=_policy(style, script),
         style=Markup(style),

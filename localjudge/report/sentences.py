@@ -32,7 +32,7 @@ def pooled_in_words(name: str, units: int, share: float, ci95: Limits) -> str:
 
 
 def pooled_for_page(name: str, units: int, share: float, ci95: Limits) -> str:
-    """Return the share in words that pages translate, below the question of the metric."""
+    """Return the share in words for the report, below the question of the metric."""
     headline = about_of(catalog.ours(name)).headline
     noun = next((noun for noun in ("sentences", "documents", "citations") if noun in headline), "units")
     return _with_limits(f"counting each of the {units:,} {noun} once, it is about {100 * share:.0f} %", ci95)

@@ -113,7 +113,7 @@ def summary_values(run: Run) -> dict[str, Any]:
         values["metrics"][name]["pooled"] = pooled.model_dump(mode="json")
     values["missing_scores"] = [group.model_dump() for group in missing_scores(run)]
     if run.origins:
-        values["origins"] = list(run.origins)
+        values["origins"] = [str(origin) for origin in run.origins]
     if labels:
         label_values = labels.model_dump(mode="json")
         for name, corrected in label_values.pop("corrected").items():
@@ -193,7 +193,7 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
         yield f"part of the data: {run.part}"
     if run.sampling.by_scores:
         yield ALWAYS_VALID
-    yield from run.origins
+    yield from map(str, run.origins)
     yield f"judge {run.judge}"
     yield from (f"calibration {line}" for line in calibration_lines(run, metric))
     verdicts = run.summary.verdicts

@@ -129,7 +129,7 @@ def test_disputed_statements_are_listed_and_settled(run: Run, call: Call) -> Non
     output = call("show", "run", "--labels")[1]
     assert output.count("ann 1, bob 0") == 4
     assert "to settle 4 disputed statements: localjudge label run --disputed" in " ".join(output.split())
-    page = ("--page", "d.html", "--report-language", "es")
+    page = ("--page", "d.html", "--language", "es")
     assert call("label", "run", "--disputed", "--out", "d.jsonl", *page)[0] == 0
     assert "Qué hay que hacer" in Path("d.html").read_text(encoding="utf-8")
     assert "bob" not in Path("d.html").read_text()
@@ -203,7 +203,7 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
     [
         (("label", "none", "--out", "s.csv"), "none contains no run"),
         (("label", "run"), "no terminal to label in"),
-        (("label", "run", "--out", "s.csv", "--report-language", "de"), "--report-language is the language of a page"),
+        (("label", "run", "--out", "s.csv", "--language", "de"), "--language is the language of a page"),
         (("label", "run", "--metrics", "context_recal"), "did you mean context_recall"),
         (("label", "run", "--json"), "prints no JSON"),
         (("label", "run", "--sample", "0"), "Invalid value for '--sample'"),

@@ -27,12 +27,11 @@ def test_a_report_is_written_into_the_run_with_an_escaped_title(folder: Path, ca
     assert call("report", "new", "--out", "a\x1b[2J.html")[1].strip() == "report a\\x1b[2J.html"
 
 
-def test_a_report_is_written_in_another_language(folder: Path, call: Call) -> None:
-    assert call("report", "new", "--report-language", "es")[0] == 0
-    page = (folder / "new" / "report.html").read_text(encoding="utf-8")
-    assert '<html lang="es">' in page
-    assert "alrededor del 100 % de las oraciones están respaldadas por los documentos" in page
-    code, _, errors = call("report", "new", "--report-language", "it")
+def test_only_a_certificate_has_a_language(folder: Path, call: Call) -> None:
+    code, _, errors = call("report", "new", "--language", "es")
+    assert (code, errors.splitlines()[0]) == (1, "localjudge: --language is the language of a certificate")
+    assert not (folder / "new" / "report.html").exists()
+    code, _, errors = call("report", "new", "--certificate", "c.html", "--language", "it")
     assert (code, "'it' is not one of 'en', 'de', 'fr', 'es'" in errors) == (1, True)
 
 
@@ -75,7 +74,7 @@ def test_an_unwritable_report_is_refused(folder: Path, call: Call, arguments: tu
 def test_a_certificate_is_written_instead_of_a_report(folder: Path, call: Call) -> None:
     assert call("report", "new", "--certificate", "c.html") == (0, " certificate c.html\n", "")
     assert "In an average right answer, about 100 % of the sentences" in (folder / "c.html").read_text()
-    assert call("report", "new", "--certificate", "c.html", "--report-language", "fr")[0] == 0
+    assert call("report", "new", "--certificate", "c.html", "--language", "fr")[0] == 0
     french = "Dans une réponse de référence moyenne, environ 100\u00a0% des phrases sont étayées par les documents"
     assert french in (folder / "c.html").read_text(encoding="utf-8")
     assert not (folder / "new" / "report.html").exists()

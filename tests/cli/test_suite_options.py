@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from tests.cli.conftest import Call, suite_here, write_rows
+from tests.cli.conftest import Call, write_rows
 
 pytestmark = pytest.mark.engine
 
@@ -93,13 +93,6 @@ def test_a_suite_that_the_user_names_reads_elsewhere_and_writes_below_its_folder
 
 
 JUDGED = {"retrieved_contexts": ["It rains."], "response": "It snows. It hails."}
-
-
-def test_a_suite_chooses_the_language_of_the_report(call: Call) -> None:
-    write_rows("data.jsonl", {"id": "a", **JUDGED})
-    suite_here(data="data.jsonl", metrics=["faithfulness"], out="run", report=True, report_language="fr")
-    assert call("run", "--quiet")[0] == 0
-    assert "des phrases sont étayées par les documents" in Path("run/report.html").read_text(encoding="utf-8")
 
 
 def test_every_view_names_a_suite_that_supplies_answers_or_labels(call: Call) -> None:

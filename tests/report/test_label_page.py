@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Dialog, Page, Playwright, expect
 
 from localjudge.report.label_page import write_label_page
-from localjudge.report.translation import Words
+from localjudge.report.messages import Messages
 from localjudge.types import Language
 from localjudge.words import printable, printable_lines
 from tests.report.conftest import HOSTILE, Open, PageReader, check_policy, check_script
@@ -543,25 +543,27 @@ def test_the_page_in_another_language(open_page: Open, tmp_path: Path, language:
     """The keys and the file are the same as in English, and texts of users stay as they are."""
     asks = "sentence of the response: can it be attributed to the retrieved contexts?"
     rows = [row(number, asks=asks, text="no text", user_input="Question") for number in range(1_001)]
-    path, table = tmp_path / "labels.html", Words(language).table
+    path, messages = tmp_path / "labels.html", Messages(language)
     write_label_page(path, rows, title="Label page", language=language)
     page = open_page(path, viewport={"width": width, "height": 860}, color_scheme="dark")
     expect(page.locator("html")).to_have_attribute("lang", language)
-    expect(page.get_by_label(table["Your name"])).to_be_focused()
+    expect(page.get_by_label(messages.plain("label.your_name"))).to_be_focused()
     page.keyboard.type(NAME)
     page.keyboard.press("Enter")
     press(page, "1?u1")
     text = page.locator("body").inner_text()
-    spoken = table["Statement {n}: {answer}"].format(n=2, answer=table["yes"])
-    assert [words in text for words in (table[asks][1:], spoken, "no text", "Question", "Label page")] == [True] * 5
-    assert table["{n} of {total} labelled"].format(n=2, total=Words(language).number(1_001)) in text
+    spoken = messages.plain("label.answered", n=2, answer=messages.plain("label.yes"))
+    question = messages.question("faithfulness")
+    assert question is not None
+    assert [words in text for words in (question[1:], spoken, "no text", "Question", "Label page")] == [True] * 5
+    assert messages.plain("label.progress", n=2, total=1_001) in text
     english = ("Statement", "Cannot tell", "labelled", "Download", "Change your name", "without an answer", "loads no")
     assert [words for words in english if words in text] == []
     assert Axe().run(page).response["violations"] == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     tight = "(button) => button.scrollWidth > button.clientWidth"
     assert not page.evaluate(f"[...document.querySelectorAll('.answers button')].some({tight})")
-    file = table["Download {file}"].format(file="labels-Ann-Example.jsonl")
+    file = messages.plain("label.download_file", file="labels-Ann-Example.jsonl")
     name, labels = downloaded(page, file)
     assert (name, [label["human"] for label in labels]) == ("labels-Ann-Example.jsonl", [1, 1])
 

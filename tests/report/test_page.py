@@ -13,7 +13,6 @@ from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
 from localjudge.report import html_page
 from localjudge.report.html_page import data_blocks, page, place_in_browser
-from localjudge.report.translation import Words
 from tests.conftest import ScriptedRun
 from tests.report.conftest import HOSTILE, PageReader, check_policy, check_script
 
@@ -126,7 +125,7 @@ def test_blocks_follow_each_other(scripted_run: ScriptedRun, monkeypatch: pytest
     monkeypatch.setattr(html_page, "_SAMPLES_OF_A_LIST", 3)
     monkeypatch.setattr(html_page, "_LETTERS_OF_DETAILS", 1)
     run = scripted_run("run", [{**ROW, "id": str(number)} for number in range(7)], {})
-    blocks = list(data_blocks(run, None, Words()))
+    blocks = list(data_blocks(run, None))
     assert [block.first for block in blocks if block.kind == "list"] == [0, 3, 6]
     assert [block.first for block in blocks if block.kind == "details"] == list(range(7))
 

@@ -1,16 +1,16 @@
 // One opened sample: its scores with their reasons, and its texts with every judged unit highlighted.
 
 const FIELD_NAMES = {
-  user_input: t("Question"),
-  response: t("Response"),
-  reference: t("Reference"),
-  retrieved_contexts: t("Retrieved contexts"),
-  reference_contexts: t("Reference contexts"),
+  user_input: "Question",
+  response: "Response",
+  reference: "Reference",
+  retrieved_contexts: "Retrieved contexts",
+  reference_contexts: "Reference contexts",
 };
 const VERDICTS = {
-  1: { kind: "yes", sign: "✓", words: t("verdict 1") },
-  0: { kind: "no", sign: "✗", words: t("verdict 0") },
-  null: { kind: "none", sign: "?", words: t("no verdict") },
+  1: { kind: "yes", sign: "✓", words: "verdict 1" },
+  0: { kind: "no", sign: "✗", words: "verdict 0" },
+  null: { kind: "none", sign: "?", words: "no verdict" },
 };
 
 /** A row of verdict values as an object; `was` is its label and probability in the baseline. */
@@ -25,14 +25,14 @@ function badge(label, p) {
     "span",
     { class: `badge ${kind}` },
     element("span", { "aria-hidden": "true" }, sign),
-    element("span", { class: "heard" }, p === null ? words : t("{verdict}, probability ", { verdict: words })),
+    element("span", { class: "heard" }, p === null ? words : `${words}, probability `),
     p === null ? null : ` ${threeDigits(p)}`,
   );
 }
 
 /** The verdict of the baseline. */
 function earlier([label, p]) {
-  const words = label === null ? [t("no verdict in the baseline")] : [t("was"), badge(label, p)];
+  const words = label === null ? ["no verdict in the baseline"] : ["was", badge(label, p)];
   return element("span", { class: "was" }, ...words);
 }
 
@@ -92,17 +92,17 @@ function contextItem({ text, id, score }, verdicts, config) {
     "li",
     {},
     id === undefined ? null : element("span", { class: "known" }, "id ", inLine(id)),
-    score === undefined ? null : element("span", { class: "known" }, t("retrieval score {score}", { score: inSigns(`${score}`) })),
-    text === undefined ? remark(t("no text, only an id")) : judgedText(text, verdicts, config),
+    score === undefined ? null : element("span", { class: "known" }, `retrieval score ${score}`),
+    text === undefined ? remark("no text, only an id") : judgedText(text, verdicts, config),
   );
 }
 
 /** A field of a sample with the verdicts on it. */
 function fieldView(field, value, verdicts, config) {
   const here = verdicts.filter((verdict) => verdict.field === field);
-  if (value === null || value === undefined) return remark(t("missing"));
+  if (value === null || value === undefined) return remark("missing");
   if (!Array.isArray(value)) return judgedText(value, here, config);
-  if (!value.length) return remark(t("none"));
+  if (!value.length) return remark("none");
   const items = value.map((context, at) =>
     contextItem(
       context,
@@ -134,8 +134,8 @@ function textsView(sample, metric, config) {
         ? element(
             "div",
             { class: "sides" },
-            element("div", {}, element("h4", {}, t("Baseline")), fieldView(field, textsBefore[field], old, own)),
-            element("div", {}, element("h4", {}, t("This run")), view),
+            element("div", {}, element("h4", {}, "Baseline"), fieldView(field, textsBefore[field], old, own)),
+            element("div", {}, element("h4", {}, "This run"), view),
           )
         : view,
     );
@@ -147,10 +147,10 @@ function metricLine(sample, { name }, chosen, choose) {
   const { outcome, why, verdicts } = sample.metrics[name];
   const before = sample.before?.metrics[name]?.score;
   const words = [
-    element("span", { class: "name", "data-highlighted": t(" (highlighted)") }, inLine(name)),
+    element("span", { class: "name", "data-highlighted": " (highlighted)" }, inLine(name)),
     " ",
     element("span", { class: "outcome" }, inLine(outcome)),
-    before === null || before === undefined ? null : t(" (baseline {score})", { score: threeDigits(before) }),
+    before === null || before === undefined ? null : ` (baseline ${threeDigits(before)})`,
     why ? element("span", { class: "why" }, inLine(why)) : null,
   ];
   if (!verdicts.length) return element("li", { class: "computed" }, element("span", {}, ...words));
@@ -174,11 +174,11 @@ function sampleView(sample, metric, config) {
     element(
       "fieldset",
       { class: "scores" },
-      element("legend", {}, t(judged.length ? "Scores; choose one to highlight its verdicts" : "Scores")),
+      element("legend", {}, judged.length ? "Scores; choose one to highlight its verdicts" : "Scores"),
       element("ul", {}, ...scored.map((metric) => metricLine(sample, metric, chosen, choose))),
     ),
-    config.compared && !sample.before ? remark(t("The baseline does not have this sample.")) : null,
-    renamed ? remark(...pieces("In the baseline: {id}", { id: inLine(sample.before.id) })) : null,
+    config.compared && !sample.before ? remark("The baseline does not have this sample.") : null,
+    renamed ? remark("In the baseline: ", inLine(sample.before.id)) : null,
     texts,
   );
 }

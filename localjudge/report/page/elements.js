@@ -1,21 +1,22 @@
 // Elements from data. Text becomes text nodes, never markup, and control characters become visible.
 
-/** The page's texts in its language, by their English texts; empty in English. */
-const { words: WORDS = {} } = JSON.parse(document.getElementById("config").textContent);
+/** Messages in the page's language, by name. */
+const { messages: MESSAGES } = JSON.parse(document.getElementById("config").textContent);
 
-/** A text in the page's language, as pieces: `{name}` stands for a value, which may be an element. */
-function pieces(text, values) {
-  return (WORDS[text] ?? text).split(/\{(\w+)\}/).map((piece, at) => (at % 2 ? values[piece] : piece));
+/** A message as pieces: `{name}` stands for a value, which may be an element. A number `n` chooses the form. */
+function pieces(name, values) {
+  const message = MESSAGES[name];
+  const template = typeof message === "string" ? message : message[values.n === 1 ? "one" : "other"];
+  return template.split(/\{(\w+)\}/).map((piece, at) => (at % 2 ? shownValue(values[piece]) : piece));
+}
+
+function shownValue(value) {
+  return typeof value === "number" ? grouped(value) : value;
 }
 
 /** The same as one string. */
-function t(text, values = {}) {
-  return pieces(text, values).join("");
-}
-
-/** A number with the decimal and thousands signs of the language. */
-function inSigns(number) {
-  return number.replace(/[.,]/g, (sign) => WORDS[sign] ?? sign);
+function t(name, values = {}) {
+  return pieces(name, values).join("");
 }
 
 /** The characters that `localjudge/words.py` escapes: controls, writing directions, separators, surrogates. */
@@ -48,7 +49,7 @@ function visible(text, { lines = false } = {}) {
   return text
     .split(split)
     .map((part, at) =>
-      at % 2 ? element("span", { class: "escape", title: t("control character") }, escapeOf(part)) : part,
+      at % 2 ? element("span", { class: "escape", title: t("control_character") }, escapeOf(part)) : part,
     );
 }
 
@@ -82,7 +83,7 @@ function textBlock(text, drawn, most = MOST_SHOWN) {
       whole.focus();
     };
     holder.append(
-      element("button", { type: "button", class: "more", click: all }, t("Show all {n} characters", { n: grouped(text.length) })),
+      element("button", { type: "button", class: "more", click: all }, t("show_all", { n: text.length })),
     );
   }
   return holder;
@@ -93,7 +94,7 @@ function remark(...words) {
 }
 
 function threeDigits(value) {
-  return inSigns(value.toFixed(3));
+  return value.toFixed(3);
 }
 
 /** A difference with its sign. A value that rounds to 0 has no sign. */
@@ -102,7 +103,7 @@ function signed(value) {
   return Number(value.toFixed(3)) === 0 ? digits : `${value > 0 ? "+" : "-"}${digits}`;
 }
 
-/** A count with thousands separators: 20,000. */
+/** A count with the thousands sign of the page's language: 20,000. */
 function grouped(count) {
-  return inSigns(count.toLocaleString("en"));
+  return count.toLocaleString("en").replaceAll(",", MESSAGES.thousands);
 }

@@ -1,11 +1,11 @@
 // The page for annotators: one statement at a time, next to the texts to compare.
 
-const ANSWERS = { 1: t("yes"), 0: t("no"), null: t("cannot tell") };
+const ANSWERS = { 1: t("yes"), 0: t("no"), null: t("cannot_tell") };
 const EVIDENCE = {
-  user_input: t("Question"),
-  contexts: t("Contexts"),
-  reference: t("Reference"),
-  response: t("Response"),
+  user_input: t("user_input"),
+  contexts: t("contexts"),
+  reference: t("reference"),
+  response: t("response"),
 };
 const SCREENS = ["start", "task", "end"];
 const DIGITS = { Digit1: "1", Digit0: "0" }; // where digits need the shift key
@@ -31,13 +31,12 @@ function show(screen, focused) {
 function showCounts() {
   const { total, labelled, unlabelled } = decisions.counts;
   const isEmpty = !decisions.fileText;
-  const without = unlabelled ? t(", {n} without a label", { n: grouped(unlabelled) }) : "";
-  const counts = { n: grouped(labelled), total: grouped(total) };
-  part("count").textContent = `${t("{n} of {total} labelled", counts)}${without}`;
+  const without = unlabelled ? t("without_label", { n: unlabelled }) : "";
+  part("count").textContent = `${t("progress", { n: labelled, total })}${without}`;
   part("progress").value = labelled;
   for (const id of ["download", "early"]) part(id).disabled = isEmpty;
   for (const id of ["undo", "regret"]) part(id).disabled = !decisions.current.size;
-  part("download").replaceChildren(...pieces("Download {file}", { file: inLine(decisions.fileName) }));
+  part("download").replaceChildren(...pieces("download_file", { file: inLine(decisions.fileName) }));
 }
 
 /** Show the row with this number, or the end. */
@@ -52,9 +51,8 @@ function showRow(row) {
   const compared = texts.length ? texts : [row.user_input ?? ""];
   const shared = sharedWords(row.text, compared.filter(Boolean), common);
   const marked = (text) => textBlock(text, (shown) => markedPieces(shown, shared));
-  const place = { n: grouped(at + 1), total: grouped(rows.length) };
-  part("place").textContent = t("Statement {n} of {total}", place);
-  part("asks").replaceChildren(...visible(row.asks ?? t("Is this true?")));
+  part("place").textContent = t("statement", { n: at + 1, total: rows.length });
+  part("asks").replaceChildren(...visible(row.asks ?? t("is_true")));
   part("statement").replaceChildren(marked(row.text));
   part("evidence").replaceChildren(...evidence(row, marked, texts.length > 0));
   part("back").disabled = at === 0;
@@ -93,22 +91,15 @@ function answerAround(before, statement, after) {
 
 function contextList(texts, marked) {
   if (!texts.length) return remark(t("none"));
-  const items = texts.map((text) => element("li", {}, text === null ? remark(t("no text")) : marked(text)));
+  const items = texts.map((text) => element("li", {}, text === null ? remark(t("no_text")) : marked(text)));
   return element("ol", { class: "contexts" }, ...items);
 }
 
 function showEnd() {
   const { labelled, unlabelled, open } = decisions.counts;
-  const missing = t(open === 1 ? "1 statement without an answer" : "{n} statements without an answer", {
-    n: grouped(open),
-  });
-  part("end-heading").textContent = open ? missing : t("All done. Thank you.");
-  const have = t(labelled === 1 ? "1 statement has a label" : "{n} statements have a label", { n: grouped(labelled) });
-  const none = t(
-    unlabelled === 1 ? ", 1 has none because you could not tell" : ", {n} have none because you could not tell",
-    { n: grouped(unlabelled) },
-  );
-  part("summary").textContent = `${have}${unlabelled ? none : ""}.`;
+  part("end-heading").textContent = open ? t("open", { n: open }) : t("done");
+  const undecided = unlabelled ? t("undecided", { n: unlabelled }) : "";
+  part("summary").textContent = `${t("labelled", { n: labelled })}${undecided}.`;
   part("resume").hidden = !open;
   show("end", "end-heading");
 }
@@ -116,7 +107,7 @@ function showEnd() {
 /** Show the last action, and announce the next statement to screen readers. */
 function say(action) {
   const next = part(at === rows.length ? "end-heading" : "place").textContent.replace(/\.$/, "");
-  part("status").replaceChildren(`${action}.`, element("span", { class: "heard" }, ` ${t("Now: {next}.", { next })}`));
+  part("status").replaceChildren(`${action}.`, element("span", { class: "heard" }, ` ${t("now", { next })}`));
 }
 
 function answer(human) {
@@ -124,27 +115,27 @@ function answer(human) {
   const answered = at;
   decisions.add(answered, human);
   go(decisions.nextOpen(answered + 1) ?? rows.length);
-  say(t("Statement {n}: {answer}", { n: grouped(answered + 1), answer: ANSWERS[human] }));
+  say(t("answered", { n: answered + 1, answer: ANSWERS[human] }));
 }
 
 function undo() {
   const number = decisions.undo();
   if (number === undefined) return;
   go(number);
-  say(t("Statement {n}: answer undone", { n: grouped(number + 1) }));
+  say(t("undone", { n: number + 1 }));
 }
 
 function move(by) {
   if (at + by < 0 || at + by > rows.length) return;
   go(at + by);
   const human = decisions.current.get(at)?.human;
-  const place = { n: grouped(at + 1), answer: ANSWERS[human] ?? t("no answer yet") };
-  say(at === rows.length ? t("The end") : t("Statement {n}: {answer}", place));
+  const place = { n: at + 1, answer: ANSWERS[human] ?? t("no_answer") };
+  say(at === rows.length ? t("the_end") : t("answered", place));
 }
 
 function ask() {
   part("name").value = decisions.labeller;
-  part("begin").textContent = decisions.labeller ? t("Continue") : t("Start");
+  part("begin").textContent = decisions.labeller ? t("continue") : t("start");
   show("start", "name");
 }
 
@@ -161,7 +152,7 @@ function download() {
   const url = URL.createObjectURL(new Blob([decisions.fileText], { type: "application/octet-stream" }));
   element("a", { href: url, download: decisions.fileName }).click();
   decisions.isUnsaved = false;
-  part("status").replaceChildren(...pieces("Downloaded {file}.", { file: inLine(decisions.fileName) }));
+  part("status").replaceChildren(...pieces("downloaded", { file: inLine(decisions.fileName) }));
 }
 
 const ACTIONS = {
@@ -211,7 +202,6 @@ part("unready").remove();
 if (decisions.labeller && (decisions.fileText || !config.labeller)) {
   go(decisions.nextOpen(0) ?? rows.length);
   const { size } = decisions.current;
-  if (size === 1) say(t("Continued with 1 answer saved in this browser"));
-  else if (size) say(t("Continued with {n} answers saved in this browser", { n: grouped(size) }));
+  if (size) say(t("continued", { n: size }));
 } else ask();
 document.documentElement.dataset.ready = "";

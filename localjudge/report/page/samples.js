@@ -7,28 +7,28 @@ const MOST_LETTERS = 200; // of an id or a group
 const PAUSE_BEFORE_SEARCH = 150; // milliseconds after the last key
 
 /** Choices of a select: value and words. */
-const STATUSES = [["any", t("any")], ...Object.entries(STATUS_NAMES)];
+const STATUSES = [["any", "any"], ...Object.entries(STATUS_NAMES)];
 const CHANGE_NAMES = [
-  ["any", t("any")],
-  ["better", t("better")],
-  ["worse", t("worse")],
-  ["same", t("same")],
-  ["missing", t("missing")],
+  ["any", "any"],
+  ["better", "better"],
+  ["worse", "worse"],
+  ["same", "same"],
+  ["missing", "missing"],
 ];
 const ORDER_NAMES = [
-  ["worst", t("worst first")],
-  ["best", t("best first")],
-  ["data", t("order of the data")],
+  ["worst", "worst first"],
+  ["best", "best first"],
+  ["data", "order of the data"],
 ];
-const SUREST = ["surest", t("surest judge first")];
+const SUREST = ["surest", "surest judge first"];
 const LABELS = [
-  ["any", t("any")],
-  ["disagree", t("judge and annotator disagree")],
+  ["any", "any"],
+  ["disagree", "judge and annotator disagree"],
 ];
 const MOVES = [
-  ["moved", t("moved most")],
-  ["worsened", t("worsened most")],
-  ["improved", t("improved most")],
+  ["moved", "moved most"],
+  ["worsened", "worsened most"],
+  ["improved", "improved most"],
 ];
 
 class SampleList {
@@ -45,7 +45,7 @@ class SampleList {
   #status = element("p", { role: "status", class: "slice" });
   #head = element("thead");
   #body = element("tbody");
-  #pager = element("nav", { class: "pager", "aria-label": t("Pages of samples") });
+  #pager = element("nav", { class: "pager", "aria-label": "Pages of samples" });
 
   constructor(config, rows, holder) {
     this.#config = config;
@@ -77,19 +77,19 @@ class SampleList {
     const range = { type: "number", min: 0, max: 1, step: "any" };
     const text = { type: "search", autocomplete: "off", spellcheck: "false" };
     const controls = [
-      this.#control("query", t("Search ids and texts"), element("input", text)),
-      this.#control("metric", t("Metric"), options(names), Number),
-      this.#control("order", t("Order"), options(orders)),
-      this.#control("status", t("Outcome"), options(STATUSES)),
-      this.#control("low", t("Score from"), element("input", { ...range, value: 0 }), (value) => Number(value || 0)),
-      this.#control("high", t("to"), element("input", { ...range, value: 1 }), (value) => Number(value || 1)),
+      this.#control("query", "Search ids and texts", element("input", text)),
+      this.#control("metric", "Metric", options(names), Number),
+      this.#control("order", "Order", options(orders)),
+      this.#control("status", "Outcome", options(STATUSES)),
+      this.#control("low", "Score from", element("input", { ...range, value: 0 }), (value) => Number(value || 0)),
+      this.#control("high", "to", element("input", { ...range, value: 1 }), (value) => Number(value || 1)),
     ];
-    if (compared) controls.push(this.#control("change", t("Change"), options(CHANGE_NAMES)));
-    if (labelled) controls.push(this.#control("labels", t("Human labels"), options(LABELS)));
+    if (compared) controls.push(this.#control("change", "Change", options(CHANGE_NAMES)));
+    if (labelled) controls.push(this.#control("labels", "Human labels", options(LABELS)));
     if (hasGroups)
-      controls.push(this.#control("group", t("Group"), element("input", { ...text, list: "groups" }), folded));
-    const reset = element("button", { type: "reset" }, t("Reset"));
-    const form = element("form", { class: "controls", role: "search", "aria-label": t("Samples") }, ...controls, reset);
+      controls.push(this.#control("group", "Group", element("input", { ...text, list: "groups" }), folded));
+    const reset = element("button", { type: "reset" }, "Reset");
+    const form = element("form", { class: "controls", role: "search", "aria-label": "Samples" }, ...controls, reset);
     if (hasGroups) form.append(this.#groups());
     form.addEventListener("submit", (event) => event.preventDefault());
     this.#controls.labels?.input.addEventListener("change", ({ target }) => {
@@ -142,7 +142,7 @@ class SampleList {
     this.#search += 1;
     const search = this.#search;
     if (!query) return;
-    this.#say(t("searching the texts ..."));
+    this.#say("searching the texts ...");
     for await (const samples of this.#details.all()) {
       if (search !== this.#search) return;
       for (const [number, sample] of samples) if (holds(sample, query)) this.#chosen.found.add(number);
@@ -161,12 +161,10 @@ class SampleList {
   #say(more) {
     const { name, judged } = this.#config.metrics[this.#chosen.metric];
     const { scored, failed, undefined: without, mean } = inNumbers(this.#listed, this.#chosen.metric);
-    const values = { scored: grouped(scored), without: grouped(without), failed: grouped(failed) };
-    const counts = t("{scored} scored, {without} undefined, {failed} failed", values);
-    const [n, total] = [this.#listed, this.#rows].map(({ length }) => grouped(length));
-    const shown = t(this.#rows.length === 1 ? "{n} of 1 sample" : "{n} of {total} samples", { n, total });
-    const of = t(judged ? ", mean {mean} by the judge" : ", mean {mean}", { mean: threeDigits(mean ?? 0) });
-    const average = mean === null ? "" : of;
+    const counts = `${grouped(scored)} scored, ${grouped(without)} undefined, ${grouped(failed)} failed`;
+    const samples = this.#rows.length === 1 ? "sample" : "samples";
+    const shown = `${grouped(this.#listed.length)} of ${grouped(this.#rows.length)} ${samples}`;
+    const average = mean === null ? "" : `, mean ${threeDigits(mean)}${judged ? " by the judge" : ""}`;
     this.#status.replaceChildren(`${shown}. `, inLine(name), `: ${counts}${average}${more ? `; ${more}` : ""}`);
   }
 
@@ -180,7 +178,7 @@ class SampleList {
       const button = element("button", { type: "button", click }, ...breakable(name));
       return element("th", { scope: "col", class: columnClass(at, metric), "aria-sort": sort }, button);
     });
-    return element("tr", {}, element("th", { scope: "col" }, t("Sample")), ...columns);
+    return element("tr", {}, element("th", { scope: "col" }, "Sample"), ...columns);
   }
 
   #sortBy(metric, order) {
@@ -229,7 +227,7 @@ class SampleList {
     const { name } = this.#config.metrics[this.#chosen.metric];
     this.#details.of(row.number).then(
       (sample) => cell.append(sampleView({ ...sample, number: row.number }, name, this.#config)),
-      () => cell.append(remark(t("These details cannot be read. The file may be incomplete."))),
+      () => cell.append(remark("These details cannot be read. The file may be incomplete.")),
     );
     return element("tr", { id, class: "details" }, cell);
   }
@@ -245,23 +243,20 @@ class SampleList {
       document.getElementById("samples").scrollIntoView();
     };
     const last = Math.min(first + PAGE, this.#listed.length);
-    const place = { first: first + 1, last, page: this.#page + 1, pages };
+    const place = `${first + 1} to ${last}, page ${this.#page + 1} of ${pages}`;
     this.#pager.replaceChildren(
-      element("button", { type: "button", disabled: this.#page === 0, click: go(-1) }, t("Previous")),
-      element("span", {}, this.#listed.length ? t("{first} to {last}, page {page} of {pages}", place) : t("none")),
-      element("button", { type: "button", disabled: this.#page + 1 >= pages, click: go(1) }, t("Next")),
+      element("button", { type: "button", disabled: this.#page === 0, click: go(-1) }, "Previous"),
+      element("span", {}, this.#listed.length ? place : "none"),
+      element("button", { type: "button", disabled: this.#page + 1 >= pages, click: go(1) }, "Next"),
     );
   }
 }
 
 /** The meaning of the highlighting. */
 function legend({ threshold, thresholds, near }) {
-  const values = { yes: VERDICTS[1].sign, no: VERDICTS[0].sign, near: inSigns(`${near}`) };
-  const signs = t("In a sample: {yes} verdict 1, {no} verdict 0, with the probability of 1;", values);
-  const close = Object.keys(thresholds).length
-    ? t("no colour: within {near} of the threshold of its metric.", values)
-    : t("no colour: within {near} of the threshold, {threshold}.", { ...values, threshold: inSigns(`${threshold}`) });
-  return remark(`${signs} ${close}`);
+  const signs = `${VERDICTS[1].sign} verdict 1, ${VERDICTS[0].sign} verdict 0`;
+  const which = Object.keys(thresholds).length ? "the threshold of its metric" : `the threshold, ${threshold}`;
+  return remark(`In a sample: ${signs}, with the probability of 1; no colour: within ${near} of ${which}.`);
 }
 
 function options(choices) {
@@ -304,7 +299,7 @@ async function putOnPaper(config, section) {
   ];
   const paper = element("div", { class: "paper" });
   addEventListener("beforeprint", () => {
-    paper.replaceChildren(element("h2", {}, t("The worst samples")), ...samples.flatMap(views));
+    paper.replaceChildren(element("h2", {}, "The worst samples"), ...samples.flatMap(views));
     if (samples.length) section.before(paper);
   });
   addEventListener("afterprint", () => paper.remove());
@@ -318,6 +313,6 @@ if ("DecompressionStream" in globalThis && "groupBy" in Map) {
   await putOnPaper(config, section);
   unlisted.remove();
 } else {
-  unlisted.textContent = t("The list of samples needs a browser from 2024 or later.");
+  unlisted.textContent = "The list of samples needs a browser from 2024 or later.";
 }
 document.documentElement.dataset.ready = "";

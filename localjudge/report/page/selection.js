@@ -1,7 +1,7 @@
 // Filter and order of the samples: pure functions of the rows and the controls.
 
 const STATUS = { u: "undefined", f: "failed" };
-const STATUS_NAMES = { scored: t("scored"), undefined: t("undefined"), failed: t("failed") };
+const STATUS_NAMES = { scored: "scored", undefined: "undefined", failed: "failed" };
 
 function statusOf(outcome) {
   return typeof outcome === "number" ? "scored" : (STATUS[outcome] ?? "undefined");

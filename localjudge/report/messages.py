@@ -1,0 +1,98 @@
+"""Messages of the label page and the certificate in the reader's language.
+
+    [label]                                        languages/en.toml
+    progress = "{n} of {total} labelled"
+    open.one = "1 statement without an answer"
+    open.other = "{n} statements without an answer"
+
+    messages = Messages("de")
+    messages("label.progress", n=2, total=50)      2 von 50 gelabelt
+
+A message with two forms uses `one` if its value `n` is 1. English is the source of all messages, except for the
+questions and sentences about a metric: their English text is in the metric's file.
+"""
+
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from localjudge.metrics import catalog
+from localjudge.metrics.metric import about_of, parse
+from localjudge.types import Language
+from localjudge.words import printable
+
+FOLDER = Path(__file__).with_name("languages")
+Message = str | dict[str, str]
+
+
+class Messages:
+    """The messages of one language."""
+
+    def __init__(self, language: Language = "en") -> None:
+        self.language = language
+        self._sections = read_messages(language)
+
+    def __call__(self, key: str, /, **values: Any) -> Markup:
+        """Return the message `section.name` for a page. It may contain markup; its values are escaped."""
+        shown = {name: self._show(value) for name, value in values.items()}
+        return Markup(self._template(key, values)).format(**shown)
+
+    def plain(self, key: str, /, **values: Any) -> str:
+        """Return the message `section.name` as plain text."""
+        shown = {name: self._show(value) for name, value in values.items()}
+        return self._template(key, values).format(**shown)
+
+    def section(self, *names: str) -> dict[str, Message]:
+        """Return all messages of these sections by name, for a script."""
+        messages: dict[str, Message] = {}
+        for name in names:
+            messages |= self._sections[name]
+        return messages
+
+    def number(self, value: float | None) -> str:
+        """Format a count as 1,234 and any other number as 0.708, with the signs of the language."""
+        if value is None:
+            return "-"
+        text = f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+        signs = {",": self.plain("number.thousands"), ".": self.plain("number.decimal")}
+        return text.translate({ord(sign): local for sign, local in signs.items()})
+
+    def question(self, metric: str) -> str | None:
+        """Return the translated question about a unit of a metric, or None."""
+        return self._for_metric("question", metric)
+
+    def headline(self, metric: str) -> str | None:
+        """Return the sentence about the mean of a metric, with `{share}` for its value, or None if it has none."""
+        in_english = about_of(catalog.ours(metric)).headline.replace("{}", "{share}")
+        return self._for_metric("headline", metric) or in_english or None
+
+    def _for_metric(self, section: str, metric: str) -> str | None:
+        """Look up `hit_rate@3(compare_by=id)` with its options, then without, as `hit_rate@k`."""
+        name = parse(metric)
+        if name is None or catalog.ours(metric) is None:
+            return None
+        base = name.base if name.k is None else f"{name.base}@k"
+        messages = self._sections.get(section, {})
+        message = messages.get(f"{base}({name.options})") or messages.get(base)
+        return message.replace("{k}", str(name.k)) if isinstance(message, str) else None
+
+    def _template(self, key: str, values: dict[str, Any]) -> str:
+        section, _, name = key.partition(".")
+        message = self._sections[section][name]
+        if isinstance(message, str):
+            return message
+        return message["one" if values["n"] == 1 else "other"]
+
+    def _show(self, value: Any) -> Any:
+        if isinstance(value, int | float):
+            return self.number(value)
+        # Markup is a subclass of str, and has its escapes already.
+        return printable(value) if type(value) is str else value
+
+
+@lru_cache(maxsize=8)
+def read_messages(language: Language) -> dict[str, dict[str, Message]]:
+    return tomllib.loads((FOLDER / f"{language}.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,164 @@
+"""Messages in each language: complete, used, and with escaped values."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from jinja2 import Environment, nodes
+
+import localjudge
+from localjudge.metrics import catalog
+from localjudge.metrics.metric import about_of
+from localjudge.model_registry import registered
+from localjudge.report.certificate import state_mean
+from localjudge.report.messages import FOLDER, Message, Messages, read_messages
+from localjudge.report.sentences import in_words
+from localjudge.types import Language
+
+REPORT = Path(localjudge.__file__).parent / "report"
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+OTHERS = [language for language in LANGUAGES if language != "en"]
+OF_METRICS = {"question", "headline"}
+METRICS = [name.replace("@k", "@3") for name in (*catalog.names(), "citation_support(of=all)")]
+SECTIONS_OF_SCRIPTS = ("page", "label")
+
+
+def messages_by_key(language: Language) -> dict[str, Message]:
+    """Return the messages as `section.name`, without those about metrics."""
+    messages: dict[str, Message] = {}
+    for section, entries in read_messages(language).items():
+        if section not in OF_METRICS:
+            messages |= {f"{section}.{name}": message for name, message in entries.items()}
+    return messages
+
+
+ENGLISH = messages_by_key("en")
+
+
+def forms(message: Message) -> dict[str, str]:
+    return {"": message} if isinstance(message, str) else message
+
+
+def values_of(text: str) -> list[str]:
+    return sorted(re.findall(r"\{(\w+)\}", text))
+
+
+def tags_of(text: str) -> list[str]:
+    return sorted(re.findall(r"</?\w+>", text))
+
+
+def keys_in_templates() -> Iterator[str]:
+    """Yield the keys in calls such as `t("label.start")`."""
+    for path in (REPORT / "page").glob("*.html"):
+        for call in Environment().parse(path.read_text(encoding="utf-8")).find_all(nodes.Call):
+            if not isinstance(call.node, nodes.Name) or call.node.name != "t":
+                continue
+            key = call.args[0]
+            branches = [key.expr1, key.expr2] if isinstance(key, nodes.CondExpr) else [key]
+            yield from (branch.value for branch in branches if isinstance(branch, nodes.Const))
+
+
+def names_in_scripts() -> set[str]:
+    names: set[str] = set()
+    for path in (REPORT / "page").glob("*.js"):
+        names |= set(re.findall(r"\b(?:t|pieces)\(\s*\"(\w+)\"", path.read_text(encoding="utf-8")))
+    return names
+
+
+def test_every_language_has_a_file() -> None:
+    assert {path.stem for path in FOLDER.glob("*.toml")} == set(LANGUAGES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_languages_have_the_same_keys_values_and_markup(language: Language) -> None:
+    messages = messages_by_key(language)
+    assert list(messages) == list(ENGLISH)
+    for key, message in messages.items():
+        assert forms(message).keys() == forms(ENGLISH[key]).keys(), key
+        for form, text in forms(message).items():
+            assert values_of(text) == values_of(forms(ENGLISH[key])[form]), key
+            assert tags_of(text) == tags_of(forms(ENGLISH[key])[form]), key
+            assert text, key
+
+
+@pytest.mark.parametrize("key", [key for key, message in ENGLISH.items() if not isinstance(message, str)])
+def test_only_the_form_for_one_omits_its_count(key: str) -> None:
+    one, other = values_of(forms(ENGLISH[key])["one"]), values_of(forms(ENGLISH[key])["other"])
+    assert forms(ENGLISH[key]).keys() == {"one", "other"}
+    assert "n" in other
+    assert set(other) - set(one) <= {"n"}
+
+
+def test_every_message_is_used_and_every_used_message_exists() -> None:
+    """Names of a section that is looked up by value (origin, caution) are tested below."""
+    scripts = names_in_scripts()
+    existing = {key.partition(".")[2] for key in ENGLISH if key.partition(".")[0] in SECTIONS_OF_SCRIPTS}
+    assert scripts <= existing
+    code = "".join(path.read_text(encoding="utf-8") for path in REPORT.glob("*.py"))
+    used = {*keys_in_templates(), *re.findall(r"\"(\w+\.\w+)\"", code)}
+    used |= {f"{section}.{name}" for section in SECTIONS_OF_SCRIPTS for name in scripts}
+    by_value = {key for key in ENGLISH if key.startswith(("origin.", "caution.", "number."))}
+    assert ENGLISH.keys() - used - by_value == set()
+    assert set(keys_in_templates()) <= ENGLISH.keys()
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_english_states_the_mean_as_the_report_does(name: str) -> None:
+    for interval in ((0.25, 0.75), None):
+        assert state_mean(name, 0.5, interval, Messages()) == in_words(name, 0.5, interval)
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_has_its_sentence_and_question_in_each_language(language: Language, name: str) -> None:
+    messages, about = Messages(language), about_of(catalog.ours(name))
+    headline = messages.headline(name)
+    assert headline is not None
+    assert values_of(headline) == ["share"]
+    assert headline != about.headline.replace("{}", "{share}")
+    assert about.unit == "none" or messages.question(name)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_cautions_of_registered_judges_have_a_message(language: Language) -> None:
+    cautioned = {name for name, model in registered().items() if model.caution}
+    assert cautioned <= read_messages(language)["caution"].keys()
+
+
+def test_a_cutoff_and_options_of_a_metric_choose_its_sentence() -> None:
+    german = Messages("de")
+    assert "unter den ersten 3" in (german.headline("hit_rate@3(compare_by=id)") or "")
+    assert german.headline("citation_support(of=all)") != german.headline("citation_support")
+    assert german.headline("unknown_metric") is None
+    assert german.question("unknown_metric") is None
+
+
+def test_numbers_have_the_signs_of_the_language() -> None:
+    shown = {name: [Messages(name).number(value) for value in (1234, 0.5, None)] for name in LANGUAGES}
+    assert shown == {
+        "en": ["1,234", "0.500", "-"],
+        "de": ["1.234", "0,500", "-"],
+        "es": ["1\u202f234", "0,500", "-"],
+        "fr": ["1\u202f234", "0,500", "-"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "text"),
+    [
+        ("labels.count", {"n": 1}, "1 Label"),
+        ("labels.count", {"n": 1234}, "1.234 Labels"),
+        ("labels.counted", {"counted": 50, "labelled": 63}, "50 von 63 Labels"),
+        ("labels.settled", {"n": 1, "settled": 1}, "1 strittige Aussage: 1 durch Schiedsspruch geklärt"),
+    ],
+)
+def test_a_count_chooses_the_form(key: str, values: dict[str, Any], text: str) -> None:
+    assert Messages("de").plain(key, **values) == text
+
+
+def test_values_in_a_page_are_escaped() -> None:
+    messages = Messages("de")
+    assert messages("certificate.corrected", labels="<b>\x1b") == "korrigiert durch &lt;b&gt;\\x1b"
+    assert messages.plain("certificate.corrected", labels="<b>\x1b") == "korrigiert durch <b>\\x1b"
