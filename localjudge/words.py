@@ -32,9 +32,10 @@ class Setting:
 
         n_ctx: Annotated[int | None, Setting("Judge", doctor=True)] = None
 
-    `group` is its section in `localjudge run --help`; without one, only suites and Python set it. `flag` is its option
-    if the names differ. `bundled` names replace a path. `read` converts a file's name to the value. `part` selects
-    samples, `data` describes the data, `place` changes no number, `stops` ends a run early, `rescorable` changes no
+    `group` is its section in `localjudge run --help`; without one, only suites and Python set it.
+    `everyday` options come first there. `flag` is its option if the names differ. `bundled` names
+    replace a path. `read` converts a file's name to the value. `part` selects samples, `data`
+    describes the data, `place` changes no number, `stops` ends a run early, `rescorable` changes no
     question. `calibration` and `doctor` take the setting, too.
     """
 
@@ -51,6 +52,7 @@ class Setting:
     calibration: bool = False
     doctor: bool = False
     stops: bool = False
+    everyday: bool = False
 
 
 def declare(settings: Mapping[str, Setting]) -> None:

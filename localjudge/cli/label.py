@@ -54,24 +54,29 @@ def _pressed(descriptor: int) -> Iterator[str]:
 
 @cli.command("label", "localjudge label runs/data-3f9a1c2e")
 @cli.run_argument
-@cli.count_option("Data", "--sample", "Draw N statements over all metrics.  [default: 50]", least=1)
+@cli.count_option("Data", "--sample", "Draw N statements over all metrics.  [default: 50]", least=1, everyday=True)
 @cli.option("Data", "--minutes", type=float, metavar="M", help="Draw enough statements for M minutes at your pace.")
 @cli.option("Data", "--seed", type=int, metavar="N", help="Seed of the random draw.  [default: 0]")
 @cli.metrics("Only these metrics.  [default: all that labels can correct]")
 @cli.option("Data", "--by", metavar="COLUMN", help="Draw about as many from each slice by a column of the data.")
 @cli.option("Data", "--again", is_flag=True, help="Only statements that others have labelled (second opinion).")
 @cli.option("Data", "--disputed", is_flag=True, help="Only statements on which annotators differ, to settle them.")
-@cli.option("Data", "--labeller", metavar="NAME", help="Name of the annotator.  [default: your user name]")
+@cli.option(
+    "Data", "--labeller", metavar="NAME", everyday=True, help="Name of the annotator.  [default: your user name]"
+)
 @cli.option(
     "Output",
     "--read",
     type=cli.PATH,
     multiple=True,
     metavar="FILE",
+    everyday=True,
     help="Read labels from a sheet, a page's file or a RUN.",
 )
 @cli.out_option("Write a sheet: .csv or .jsonl.", metavar="FILE")
-@cli.option("Output", "--page", type=cli.PATH, metavar="FILE", help="Write a page for labelling in a browser.")
+@cli.option(
+    "Output", "--page", type=cli.PATH, metavar="FILE", everyday=True, help="Write a page for labelling in a browser."
+)
 @cli.language_option
 @cli.json_option
 def label_command(directory: Path, as_json: bool, **options: Any) -> None:

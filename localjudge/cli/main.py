@@ -16,20 +16,23 @@ from click.shell_completion import shell_complete
 from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource
 from localjudge.words import as_typed, printable_lines
 
-COMMANDS = {
-    "start": ("start", "Go from data to a report, with at most four questions."),
+EVERYDAY = {
+    "start": ("start", "Go from data to a mean corrected by your labels, step by step."),
     "run": ("run", "Score data with a local judge."),
+    "label": ("label", "Label statements of a run, to correct its means."),
     "show": ("look", "Show a run, or one of its samples."),
-    "report": ("look", "Write a run as one HTML page."),
-    "export": ("look", "Write the results of a run in another format."),
-    "compare": ("look", "Compare two runs."),
+    "report": ("look", "Write a run as one HTML page, or a certificate."),
     "verify": ("run", "Re-run the judge and check that a run can be reproduced."),
-    "label": ("label", "Label verdicts of a run, to correct its means."),
-    "calibrate": ("judges", "Measure a judge on human labels and choose a threshold."),
-    "doctor": ("judges", "Check a judge and this machine before a run."),
+    "compare": ("look", "Compare two runs."),
     "models": ("judges", "List the models on this machine."),
+    "doctor": ("judges", "Check a judge and this machine before a run."),
+}
+ADVANCED = {
+    "calibrate": ("judges", "Measure a judge on human labels and choose a threshold."),
+    "export": ("look", "Write the results of a run in another format."),
     "merge": ("run", "Merge the shards of a run into one run."),
 }
+COMMANDS = {**EVERYDAY, **ADVANCED}
 """Module in `localjudge.cli` and summary of each command."""
 _RESUMES = ("start", "run", "calibrate", "label")
 """Commands that keep completed work."""
@@ -58,8 +61,9 @@ class _LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
+        for title, commands in (("Commands", EVERYDAY), ("Advanced", ADVANCED)):
+            with formatter.section(title):
+                formatter.write_dl([(name, summary) for name, (_, summary) in commands.items()])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -35,15 +35,19 @@ _Decorator = Callable[[Any], Any]
 
 
 class GroupedOption(click.Option):
-    """An option in a section of its command's help."""
+    """An option in a section of its command's help, or among the everyday options before all sections."""
 
-    def __init__(self, *arguments: Any, group: str, **attributes: Any) -> None:
+    def __init__(self, *arguments: Any, group: str, everyday: bool = False, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self.group = group
+        self.everyday = everyday
 
 
 class GroupedCommand(click.Command):
-    """A command with help in sections, or in one section for few options, and an example."""
+    """A command whose help ends with an example.
+
+    With many options, everyday options come first, and the others follow in sections.
+    """
 
     def __init__(self, *arguments: Any, example: str, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
@@ -51,9 +55,19 @@ class GroupedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
-        for section in SECTIONS if len(options) > _FEW else ["Options"]:
-            shown = [each for each in options if section in ("Options", getattr(each, "group", "Output"))]
-            if rows := list(filter(None, (each.get_help_record(ctx) for each in shown))):
+        are_few = len(options) <= _FEW
+        rows_by_section: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for section in SECTIONS:
+            rows_by_section[f"Advanced: {section.lower()}"] = []
+        for option in options:
+            row = option.get_help_record(ctx)
+            section = "Options"
+            if isinstance(option, GroupedOption) and not (are_few or option.everyday):
+                section = f"Advanced: {option.group.lower()}"
+            if row:
+                rows_by_section[section].append(row)
+        for section, rows in rows_by_section.items():
+            if rows:
                 with formatter.section(section):
                     formatter.write_dl(rows)
 
@@ -81,17 +95,36 @@ def option(section: str, *names: str, **attributes: Any) -> _Decorator:
     return click.option(*names, cls=GroupedOption, group=section, **attributes)
 
 
-def count_option(section: str, name: str, words: str, *, least: int = 0, default: int | None = None) -> _Decorator:
-    kind = click.IntRange(min=least)
-    return option(section, name, type=kind, metavar="N", default=default, show_default=default is not None, help=words)
+def count_option(
+    section: str,
+    name: str,
+    words: str,
+    *,
+    least: int = 0,
+    default: int | None = None,
+    everyday: bool = False,
+) -> _Decorator:
+    return option(
+        section,
+        name,
+        type=click.IntRange(min=least),
+        metavar="N",
+        default=default,
+        show_default=default is not None,
+        help=words,
+        everyday=everyday,
+    )
 
 
 def settings(*names: str) -> _Decorator:
 
     def decorate(command: Any) -> Any:
         for name in reversed(names or tuple(SETTINGS)):
-            if group := SETTINGS[name].group:
-                command = option(group, flag(name), name, **_attributes(name, RunSettings.model_fields[name]))(command)
+            setting = SETTINGS[name]
+            if setting.group:
+                attributes = _attributes(name, RunSettings.model_fields[name])
+                add = option(setting.group, flag(name), name, everyday=setting.everyday, **attributes)
+                command = add(command)
         return command
 
     return decorate
@@ -135,7 +168,8 @@ def mapping_of(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def metrics(words: str) -> _Decorator:
-    return option("Scoring", "--metrics", multiple=True, callback=_read_metrics, metavar="A,B", help=words)
+    how = {"multiple": True, "callback": _read_metrics, "metavar": "A,B", "help": words}
+    return option("Scoring", "--metrics", everyday=True, **how)
 
 
 def _read_metrics(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[str] | None:
@@ -151,7 +185,8 @@ def judge_option(default: str = "reference", *, several: bool = False) -> _Decor
     words = "Registered name, GGUF file, or a name from localjudge models"
     words += f"{' (may be repeated)' if several else ''}.  [default: {default}]"
     callback = None if several else _one_judge
-    return option("Judge", "--judge", multiple=True, callback=callback, metavar="NAME|PATH", help=words)
+    how = {"multiple": True, "callback": callback, "metavar": "NAME|PATH", "help": words}
+    return option("Judge", "--judge", everyday=True, **how)
 
 
 def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tuple[str, ...]) -> str | None:
@@ -161,11 +196,13 @@ def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tup
 
 
 def out_option(words: str, *, metavar: str = "DIR", required: bool = False) -> _Decorator:
-    return option("Output", "--out", type=PATH, metavar=metavar, help=words, required=required)
+    how = {"type": PATH, "metavar": metavar, "help": words, "required": required}
+    return option("Output", "--out", everyday=True, **how)
 
 
-quiet_option = option("Output", "--quiet", is_flag=True, help="Print only warnings and the result.")
-json_option = option("Output", "--json", "as_json", is_flag=True, help="Print JSON.")
+_quiet = "Print only warnings and the result."
+quiet_option = option("Output", "--quiet", is_flag=True, everyday=True, help=_quiet)
+json_option = option("Output", "--json", "as_json", is_flag=True, everyday=True, help="Print JSON.")
 _language = "Language of a page, sheet or certificate."
 language_option = option("Output", "--language", type=click.Choice(get_args(Language)), default="en", help=_language)
 run_argument = click.argument("directory", metavar="RUN", type=PATH)
@@ -175,8 +212,9 @@ _gate = (
     "A condition that must hold for the whole 95 % interval: 'context_recall>=0.8', or with --baseline "
     "'context_recall.delta>=-0.02' (may be repeated). Exit code 3 if one fails."
 )
-baseline_option = option("Evidence", "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run.")
-gate_option = option("Evidence", "--gate", "gates", multiple=True, metavar="GATE", help=_gate)
+_baseline = "Compare with this earlier run."
+baseline_option = option("Evidence", "--baseline", type=PATH, metavar="RUN", everyday=True, help=_baseline)
+gate_option = option("Evidence", "--gate", "gates", multiple=True, metavar="GATE", everyday=True, help=_gate)
 _suite = f"File with default settings, or {_NO_SUITE!r}.  [default: localjudge.toml, if present]"
 suite_option = option("Data", "--suite", metavar="FILE", help=_suite)
 

@@ -34,11 +34,13 @@ _accept = "Accept only identical bits, or also identical verdicts."
 
 @cli.command("run", "localjudge run data.jsonl --judge model.gguf --metrics faithfulness")
 @click.argument("data", nargs=-1, type=click.Path())
-@cli.option("Data", "--demo", is_flag=True, help="Score the bundled example and show its verdicts.")
+@cli.option("Data", "--demo", is_flag=True, everyday=True, help="Score the bundled example and show its verdicts.")
 @cli.suite_option
 @cli.judge_option()
 @cli.metrics("Default: all that the data allows. Options in parentheses: 'document_map(compare_by=id)'.")
-@cli.option("Scoring", "--list-metrics", is_flag=True, help="List the metrics: what each asks, needs and costs.")
+@cli.option(
+    "Scoring", "--list-metrics", is_flag=True, everyday=True, help="List the metrics: what each asks, needs and costs."
+)
 @cli.option("Scoring", "--rescore", type=cli.PATH, metavar="RUN", help="Score RUN with other metrics or thresholds.")
 @cli.settings()
 @cli.baseline_option
@@ -46,7 +48,13 @@ _accept = "Accept only identical bits, or also identical verdicts."
 @cli.option("Evidence", "--junit", type=cli.PATH, metavar="FILE", help="Write the gates as JUnit XML.")
 @cli.option("Evidence", "--markdown", type=cli.PATH, metavar="FILE", help="Write table, gates and changes (no texts).")
 @cli.out_option("Run directory.  [default: runs/<data>-<hash>]")
-@cli.option("Output", "--dry-run", is_flag=True, help="Only estimate verdicts, tokens, time and memory (30 seconds).")
+@cli.option(
+    "Output",
+    "--dry-run",
+    is_flag=True,
+    everyday=True,
+    help="Only estimate verdicts, tokens, time and memory (30 seconds).",
+)
 @cli.quiet_option
 @cli.json_option
 def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:

@@ -51,7 +51,7 @@ class RunSettings(EngineSettings):
     """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
     min_legal_mass: Annotated[float, Setting(rescorable=True, calibration=True)] = Field(default=0.01, ge=0, le=1)
     """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any answer."""
-    language: Annotated[str, Setting("Data")] = "en"
+    language: Annotated[str, Setting("Data", everyday=True)] = "en"
     """Language of the sentence rules (a spaCy language code)."""
     segmenter: Annotated[str | None, Setting()] = None
     """Installed spaCy pipeline that cuts sentences instead of the built-in rules."""
@@ -65,7 +65,7 @@ class RunSettings(EngineSettings):
     the one made for the model."""
     reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
     """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
-    mapping: Annotated[Mapping[str, str], Setting("Data", "--map", "FIELD=COLUMN", data=True)] = Field(
+    mapping: Annotated[Mapping[str, str], Setting("Data", "--map", "FIELD=COLUMN", data=True, everyday=True)] = Field(
         default_factory=dict
     )
     """Column to use for user_input, retrieved_contexts, reference, response, reference_contexts or id (may be
@@ -88,7 +88,7 @@ class RunSettings(EngineSettings):
     """Reuse the answers of a run of the same judge (may be repeated)."""
     limit: Annotated[int | None, Setting(data=True, part=True)] = Field(default=None, ge=1)
     """Use only the first N samples."""
-    sample: Annotated[int | None, Setting("Data", data=True, part=True)] = Field(default=None, ge=1)
+    sample: Annotated[int | None, Setting("Data", data=True, part=True, everyday=True)] = Field(default=None, ge=1)
     """Use N samples drawn at random by id; a larger N includes the samples of a smaller N."""
     seed: Annotated[int, Setting(data=True, part=True)] = 0
     """Seed of the random draw."""

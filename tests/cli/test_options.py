@@ -10,8 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from localjudge.cli.main import COMMANDS, command_line, main
-from localjudge.cli.options import SECTIONS, settings
+from localjudge.cli.main import ADVANCED, COMMANDS, EVERYDAY, command_line, main
+from localjudge.cli.options import settings
 from localjudge.cli.run import run_command
 from localjudge.run.settings import SETTINGS, RunSettings, checked
 from tests.cli.conftest import Call
@@ -20,14 +20,24 @@ OPTIONS = {parameter.name: parameter for parameter in run_command.params if isin
 TYPED = [name for name, setting in SETTINGS.items() if setting.group]
 
 
-def test_the_options_of_a_run_fit_a_screen_each_in_one_section(call: Call) -> None:
+def test_everyday_options_come_first_and_each_option_is_listed_once(call: Call) -> None:
     text = call("run", "--help")[1]
-    sections = re.split(r"^(\w+):\n", text, flags=re.MULTILINE)[1:]
+    sections = re.split(r"^(\w[\w: ]*):\n", text, flags=re.MULTILINE)[1:]
     bodies = zip(sections[::2], sections[1::2], strict=True)
     options = {name: re.findall(r"^  (?:-\w, )?(--[\w-]+)", body, re.MULTILINE) for name, body in bodies}
-    assert list(options) == [*SECTIONS, "Example"]
+    assert next(iter(options)) == "Options"
+    assert {"--judge", "--metrics", "--out", "--dry-run"} <= set(options["Options"])
+    assert len(options["Options"]) <= len(OPTIONS) // 2 + 1
+    assert all(name.startswith("Advanced: ") for name in list(options)[1:-1])
     listed = [name for group in options.values() for name in group]
     assert sorted(listed) == sorted(["--help", *(option.opts[0] for option in OPTIONS.values())])
+
+
+def test_everyday_commands_come_before_advanced_ones(call: Call) -> None:
+    text = call("--help")[1]
+    everyday, advanced = text.split("Commands:\n")[1].split("Advanced:\n")
+    assert re.findall(r"^  (\w+) ", everyday, re.MULTILINE) == list(EVERYDAY)
+    assert re.findall(r"^  (\w+) ", advanced, re.MULTILINE) == list(ADVANCED)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
