@@ -296,6 +296,12 @@ class JudgeCard(Record):
     caution: str | None = None
     examined: str | None = None
 
+    @property
+    def in_brief(self) -> str:
+        """`reference (lexical, not for decisions)`."""
+        name = f"{self.name} ({self.caution})" if self.caution else self.name
+        return f"{name}, {self.examined}" if self.examined else name
+
     def __str__(self) -> str:
         """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`."""
         name = f"{self.name} ({self.caution})" if self.caution else self.name

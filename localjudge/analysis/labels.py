@@ -114,15 +114,21 @@ class CorrectedMean(Record):
 
     @property
     def rates_in_words(self) -> str:
-        """`right on 29 of 33 labels of 1 (sensitivity 87 %) and on 9 of 17 labels of 0`. Few labels give no rate."""
-        kinds = ((1, self.right_on_ones, "sensitivity"), (0, self.right_on_zeros, "specificity"))
-        parts = []
-        for kind, counts, name in kinds:
+        """`the judge gives 1 to 29 of 33 statements labelled 1 (sensitivity 87 %), and 0 to 9 of 17 labelled 0`.
+
+        Few labels give no rate.
+        """
+        parts: list[str] = []
+        for label, counts, name in (
+            (1, self.right_on_ones, "sensitivity"),
+            (0, self.right_on_zeros, "specificity"),
+        ):
             if counts and counts[1]:
                 rate = getattr(self, name)
                 shown = "" if rate is None else f" ({name} {100 * rate:.0f} %)"
-                parts.append(f"on {counts[0]:,} of {counts[1]:,} labels of {kind}{shown}")
-        return f"right {' and '.join(parts)}" if parts else ""
+                statements = f"{counts[1]:,}" if parts else numbered(counts[1], "statement")
+                parts.append(f"{label} to {counts[0]:,} of {statements} labelled {label}{shown}")
+        return f"the judge gives {', and '.join(parts)}" if parts else ""
 
 
 class PairAgreement(Record):

@@ -26,7 +26,7 @@ from localjudge.report.sample import find_sample, prompts_view, sample_view
 from localjudge.report.sentences import two_means_view
 from localjudge.report.terminal import Table
 from localjudge.resources import write_output
-from localjudge.words import option_name
+from localjudge.words import call, option_name
 
 
 @cli.command("show", "localjudge show runs/data-3f9a1c2e 2 --metrics context_recall")
@@ -37,6 +37,7 @@ from localjudge.words import option_name
 @cli.option("Data", "--by", "column", metavar="COLUMN", help="Show each metric by the values of a column.")
 @cli.option("Data", "--labels", is_flag=True, help="Show disputed statements with each annotator's answer.")
 @cli.option("Data", "--disagree", is_flag=True, help="Show verdicts that differ from human labels, most certain first.")
+@cli.option("Output", "--details", is_flag=True, help="Also show labels, calibrations, origins and the signature.")
 @cli.option("Output", "--prompts", is_flag=True, help="With SAMPLE: also show the prompts as sent to the judge.")
 @cli.json_option
 def show_command(directory: Path, sample: str | None, column: str | None, as_json: bool, **options: Any) -> None:
@@ -50,7 +51,7 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
         if name not in run:
             raise InputError(f"the run has no metric {name!r}", hint=f"it has {', '.join(run)}")
     choices = {"SAMPLE": sample is not None, "--by": column is not None}
-    choices |= {f"--{name}": options[name] for name in ("labels", "disagree")}
+    choices |= {f"--{name}": options[name] for name in ("labels", "disagree", "details")}
     if len(chosen := [name for name, is_given in choices.items() if is_given]) > 1:
         raise InputError(f"{' and '.join(chosen)} exclude each other", hint="name one of them")
     if options["labels"]:
@@ -69,7 +70,8 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
         _show_sample(run, sample, names, options["prompts"], as_json)
     else:
         worst = options["worst"]
-        shown: list[Callable[..., Table]] = [tables.summary_view, two_means_view]
+        summary = partial(tables.summary_view, details=options["details"])
+        shown: list[Callable[..., Table]] = [summary, two_means_view]
         shown += [partial(tables.worst_view, count=worst)] if worst else []
         cli.print_result(
             as_json,
@@ -215,4 +217,5 @@ def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_js
     comparison = compare(baseline, run, moved=moved, by=by)
     if not comparison.metrics or not comparison.samples.paired:
         raise InputError(f"{baseline} and {run} cannot be compared: {comparison.warnings[0]}")
-    cli.print_result(as_json, comparison, lambda: tables.comparison_view(comparison))
+    page = call("report", str(run), "baseline", str(baseline))
+    cli.print_result(as_json, comparison, lambda: [tables.comparison_view(comparison), Table(notes=[f"next: {page}"])])

@@ -239,6 +239,12 @@ def question_of(name: str) -> str:
     return next(iter(tasks)) if len(tasks) == 1 else name
 
 
+def is_judged(name: str) -> bool:
+    """Return whether the metric uses a judge. Unknown metrics count as judged."""
+    metric = ours(name)
+    return metric is None or bool(tasks_of([metric]))
+
+
 def lower_is_better(name: str) -> bool:
     return bool(getattr(ours(name), "lower_is_better", False))
 

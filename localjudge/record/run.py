@@ -64,12 +64,17 @@ class Origin:
     total: int
     name: str
 
+    @property
+    def is_notable(self) -> bool:
+        """Whether this is more than a minority of answers by earlier commands, such as a dry run."""
+        return self.kind != "stored" or 2 * self.count >= self.total
+
     def __str__(self) -> str:
         if self.kind == "reused":
             return f"{self.count:,} of {self.total:,} answers were reused from {self.name}"
         if self.kind == "stored":
-            return f"{self.count:,} of {self.total:,} answers were in the directory before the last command"
-        return f"labels of {self.name} in the directory before the last command: {self.count:,}"
+            return f"{self.count:,} of {self.total:,} answers were stored by earlier commands"
+        return f"{numbered(self.count, 'label')} of {self.name} stored before the last command"
 
 
 def file_sha256(path: Path) -> str:

@@ -123,7 +123,6 @@ def verification_view(verification: Verification) -> Table:
     lines += _labels_lines(verification.labels)
     if verification.report.note:
         lines.append(f"{REPORT}: {verification.report.note}")
-    lines.append(f"signature {verification.signature}")
     return Table(notes=lines)
 
 

@@ -77,7 +77,7 @@ def run_markdown(run: Run, checked: Check) -> str:
     failed, count = sum(not decision.passed for decision in checked.decisions), len(checked.decisions)
     passed = f"all gates passed ({count})" if count else f"{numbered(run.summary.samples, 'sample')} scored"
     headline = f"{failed} of {count} gates failed" if failed else passed
-    summary = summary_view(run, labels=checked.labels, texts=False)
+    summary = summary_view(run, labels=checked.labels, details=True, texts=False)
     parts = [f"## localjudge: {headline}", as_markdown(replace(summary, notes=()))]
     if checked.decisions:
         gates = gates_view(checked.decisions)

@@ -29,7 +29,7 @@ from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run
 from localjudge.record.verification import LastVerification, last_verification
 from localjudge.report import tables
-from localjudge.report.overview import Values, is_judged, overview
+from localjudge.report.overview import Values, overview
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.sample import outcome_of, remark_on
 from localjudge.run.verify import REPORT
@@ -116,7 +116,7 @@ def page(run: Run, checked: Check, baseline: Run | None = None, inputs: ReportIn
     config = {
         "inputs": inputs.model_dump(mode="json"),
         "metrics": [
-            {"name": name, "lowerIsBetter": catalog.lower_is_better(name), "judged": is_judged(name)}
+            {"name": name, "lowerIsBetter": catalog.lower_is_better(name), "judged": catalog.is_judged(name)}
             for name in run.summary.metrics
         ],
         "threshold": run.summary.threshold,

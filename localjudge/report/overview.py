@@ -108,7 +108,7 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
             "meaning": _meaning(name, run),
             "sentence": "" if rows[0].mean is None else in_words(name, rows[0].mean, rows[0].interval),
             "pooled": pooled_sentence(run, name, shares.get(name), corrected, pooled_for_page),
-            "judged": is_judged(name) and not checked,
+            "judged": catalog.is_judged(name) and not checked,
             "checked": checked,
             "corrected": corrected,
             "needed": corrected.needed if corrected else None,
@@ -122,12 +122,6 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
             ],
             "remarks": list(tables.metric_remarks(summary, withheld=name in withheld)),
         }
-
-
-def is_judged(name: str) -> bool:
-    """Return whether the metric uses a judge. Unknown metrics count as judged."""
-    metric = catalog.ours(name)
-    return metric is None or bool(catalog.tasks_of([metric]))
 
 
 def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> list[MeanRow]:

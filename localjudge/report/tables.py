@@ -29,11 +29,12 @@ from localjudge.record.directory import STORE, excerpt
 from localjudge.record.files import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.run import Run
+from localjudge.report.next_step import next_step
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.estimate import Estimate
 from localjudge.stats.paired import decide, smallest_detectable_difference
 from localjudge.stats.sequence import METHOD
-from localjudge.words import call, numbered, option, option_name, roughly
+from localjudge.words import numbered, option, option_name, roughly
 
 EACH_ALONE = "each interval covers one slice; of 20 intervals, one is expected to miss the true mean"
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
@@ -41,6 +42,7 @@ SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _LETTERS = ("A", "B")
 _MOST_NEAR = 0.5
 """Share of verdicts near the threshold that causes a warning."""
+_ONE_HALF = 0.5
 _DIGITS = 3
 _MOST_REASONS = 5
 _MOST_OF_ID = 24
@@ -51,17 +53,30 @@ _GIB = 1 << 30
 _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
-def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | None = None, texts: bool = True) -> Table:
-    """Return the summary of a run or one metric, with corrected means. Without `texts` it has no text or sample id."""
+def summary_view(
+    run: Run,
+    *,
+    metric: str | None = None,
+    labels: RunLabels | None = None,
+    details: bool = False,
+    texts: bool = True,
+) -> Table:
+    """Return the summary of a run or one metric, with corrected means.
+
+    Below the table are warnings, the judge and the next command. `details` adds labels, calibrations, origins, clear
+    verdicts, signature and directory. Without `texts` it has no text or sample id.
+    """
     labels = labels or labels_of(run)
     rows = [row for name in _metrics(run, metric) for row in _mean_rows(run, name, labels)]
-    headings = ("metric", "mean", "95 % interval", *(("labels",) if labels else ()), "scored", "undefined", "failed")
-    notes = [*(label_lines(labels, metric) if labels else ()), *reason_lines(run, metric, texts=texts)]
-    notes += [*remarks(run, metric=metric), f"run {run.directory}"]
-    if labels is None and run.so_far is None and run.summary.verdicts.count:
-        note = f"no verdict has a human label yet: {call('label', str(run.directory))}"
-        stopped = f"labels cannot correct this run, because its size depends on its scores: {how_to_label(run)}"
-        notes.append(stopped if run.sampling.by_scores else note)
+    label_heading = ("labels",) if labels else ()
+    headings = ("metric", "mean", "95 % interval", *label_heading, "scored", "undefined", "failed")
+    notes = label_remarks(labels, metric) if labels else []
+    notes += reason_lines(run, metric, texts=texts)
+    notes += remarks(run, metric=metric)
+    notes += judge_lines(run)
+    notes.append(f"next: {next_step(run, labels)}")
+    if details:
+        notes += detail_lines(run, labels, metric)
     return Table(headings, rows, notes)
 
 
@@ -82,28 +97,51 @@ def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[
         yield "  labels only", *interval_cells(labels_only.mean, labels_only.ci95), *used, *blanks
 
 
-def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
-    """Yield a line on the labels of each mean, then annotators, agreement and warnings."""
-    for name, corrected in labels.corrected.items():
-        if metric not in (None, name):
-            continue
-        saved, rates, more = corrected.worth_labels, corrected.rates_in_words, ""
-        if corrected.needed:
-            more = f" ({corrected.needed:,} more, about {numbered(corrected.minutes or 0, 'minute')})"
-        parts = (
-            f"corrected by {corrected.in_words}" if corrected.ci95 else None,
-            f"the judge saves about {numbered(saved, 'label')}" if saved else None,
-            "annotators disagree, so the interval covers the mean of each" if corrected.by_annotator else None,
-            corrected.remark or (None if corrected.labels else "no labels"),
-            f"next look at {corrected.next_look:,} labels{more}" if corrected.next_look else None,
-            f"the judge is {rates}" if rates else None,
-        )
-        yield f"{name}: {'; '.join(filter(None, parts))}"
-    annotators = numbered(len(labels.labellers), "annotator")
-    lines = [f"{numbered(labels.statements, 'statement')} labelled by {annotators}, {labels.last[:10]}"]
+def label_remarks(labels: RunLabels, metric: str | None = None) -> list[str]:
+    """Return why means are not corrected by their labels, the agreement of annotators, and warnings."""
+    lines: list[str] = []
+    for name, mean in labels.corrected.items():
+        if metric in (None, name) and mean.ci95 is None and (mean.labelled or mean.unsettled):
+            lines.append(f"{name}: not corrected by {mean.in_words}: {_missing_labels(mean)}")
     if labels.agreement:
-        lines += labels.agreement.lines
-    yield from (*lines, *(f"warning: {warning}" for warning in labels.warnings))
+        pairs = [pair.line for pair in labels.agreement.pairs]
+        lines += [line for line in labels.agreement.lines if line not in pairs]
+    return [*lines, *(f"warning: {warning}" for warning in labels.warnings)]
+
+
+def _missing_labels(mean: CorrectedMean) -> str:
+    if not mean.needed:
+        return mean.remark or "too few labels"
+    minutes = numbered(mean.minutes or 0, "minute")
+    return f"{numbered(mean.needed, 'more label')} needed, about {minutes}"
+
+
+def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
+    """Yield a line on the labels of each mean, then annotators and agreement."""
+    for name, mean in labels.corrected.items():
+        if metric in (None, name):
+            yield f"{name}: {'; '.join(_mean_parts(mean))}"
+    annotators = numbered(len(labels.labellers), "annotator")
+    yield f"{numbered(labels.statements, 'statement')} labelled by {annotators}, {labels.last[:10]}"
+    if labels.agreement:
+        yield from (pair.line for pair in labels.agreement.pairs)
+
+
+def _mean_parts(mean: CorrectedMean) -> Iterator[str]:
+    if mean.ci95:
+        yield f"corrected by {mean.in_words}"
+    if mean.worth_labels:
+        yield f"the judge saves about {numbered(mean.worth_labels, 'label')}"
+    if mean.by_annotator:
+        yield "annotators disagree, so the interval covers the mean of each"
+    if mean.remark:
+        yield mean.remark
+    elif not mean.labels:
+        yield "no labels"
+    if mean.next_look:
+        yield f"the interval is computed again at {mean.next_look:,} labels"
+    if mean.rates_in_words:
+        yield mean.rates_in_words
 
 
 def summary_values(run: Run) -> dict[str, Any]:
@@ -125,8 +163,7 @@ def summary_values(run: Run) -> dict[str, Any]:
 def slices_view(run: Run, slices: Slices, *, metric: str | None = None) -> Table:
     """Return the metrics, or one, by the values of a column, with the judge."""
     table = slices_table(run, slices, metric)
-    source = [f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
-    return replace(table, notes=[*table.notes, *source])
+    return replace(table, notes=[*table.notes, *judge_lines(run)])
 
 
 def slices_table(run: Run, slices: Slices, metric: str | None = None) -> Table:
@@ -180,6 +217,7 @@ def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tupl
 
 
 def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
+    """Yield what limits the means: unscored samples, answers from elsewhere, and doubts about the judge."""
     withheld = run.summary.failed_beyond(run.max_failed)
     for name, summary in _metrics(run, metric).items():
         yield from (f"{name}: {remark}" for remark in metric_remarks(summary, withheld=name in withheld))
@@ -191,17 +229,8 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
         yield run.summary.how_it_ended
     elif run.part:
         yield f"part of the data: {run.part}"
-    if run.sampling.by_scores:
-        yield ALWAYS_VALID
-    yield from map(str, run.origins)
-    yield f"judge {run.judge}"
-    yield from (f"calibration {line}" for line in calibration_lines(run, metric))
-    verdicts = run.summary.verdicts
-    if metric is not None:
-        rows = (row for row in run.iter_verdicts() if row.metric == metric)
-        levels = metric in run.manifest.rubrics
-        verdicts = verdict_summary(rows, None if levels else run.summary.threshold_of(metric))
-    yield decidedness_line(verdicts)
+    yield from (str(origin) for origin in run.origins if origin.is_notable)
+    verdicts = _verdicts(run, metric)
     if verdicts.near_threshold is not None and verdicts.near_threshold >= _MOST_NEAR:
         advice = "test it with `localjudge doctor`"
         yield f"warning: most verdicts are close to the threshold; the judge may be guessing: {advice}"
@@ -211,7 +240,46 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
             "texts, and were judged in windows: the highest window decides, so many windows mean more false verdicts "
             f"of 1; a larger {option_name('n_ctx')} avoids windows"
         )
+
+
+def judge_lines(run: Run) -> list[str]:
+    """Return the judge with its caution and any threshold other than one half, or nothing if no metric needs one."""
+    if not any(map(catalog.is_judged, run.summary.metrics)):
+        return []
+    parts = [f"judge {run.judge.in_brief}"]
+    if run.summary.threshold != _ONE_HALF:
+        parts.append(f"threshold {run.summary.threshold:g}")
+    parts += [f"threshold {number(threshold)} for {name}" for name, threshold in run.summary.thresholds.items()]
+    for calibration in run.manifest.environment.settings.calibration:
+        if calibration.guesses:
+            parts.append(f"by the calibration {calibration.name} not shown to be better than guessing")
+    return [", ".join(parts)]
+
+
+def detail_lines(run: Run, labels: RunLabels | None, metric: str | None = None) -> Iterator[str]:
+    """Yield the labels of each mean, calibrations, origins of answers, clearness of verdicts, and the signature."""
+    if labels is not None:
+        yield from label_lines(labels, metric)
+    elif run.sampling.by_scores and run.so_far is None:
+        why = "labels cannot correct this run, because its size depends on its scores"
+        yield f"{why}: {how_to_label(run)}"
+    if run.sampling.by_scores:
+        yield ALWAYS_VALID
+    yield from (str(origin) for origin in run.origins if not origin.is_notable)
+    yield from (f"calibration {line}" for line in calibration_lines(run, metric))
+    if str(run.judge) != run.judge.in_brief:
+        yield f"judge {run.judge}"
+    yield decidedness_line(_verdicts(run, metric))
     yield f"signature {run.summary.signature}"
+    yield f"run {run.directory}"
+
+
+def _verdicts(run: Run, metric: str | None) -> VerdictSummary:
+    if metric is None:
+        return run.summary.verdicts
+    rows = (row for row in run.iter_verdicts() if row.metric == metric)
+    threshold = None if metric in run.manifest.rubrics else run.summary.threshold_of(metric)
+    return verdict_summary(rows, threshold)
 
 
 def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
@@ -430,10 +498,11 @@ def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
         remarks = change_remarks(name, change, same_judge=comparison.is_of_one_judge)
         yield from (f"{name}: {remark}" for remark in remarks)
     yield from comparison_notes(comparison)
-    yield f"A: judge {comparison.baseline_judge}"
-    yield f"   signature {comparison.baseline_signature}, run {comparison.baseline}"
-    yield f"B: judge {comparison.judge}"
-    yield f"   signature {comparison.signature}, run {comparison.run}"
+    if comparison.baseline_judge.in_brief == comparison.judge.in_brief:
+        yield f"judge {comparison.judge.in_brief}"
+        return
+    yield f"A: judge {comparison.baseline_judge.in_brief}"
+    yield f"B: judge {comparison.judge.in_brief}"
 
 
 def comparison_notes(comparison: compare.RunComparison, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:

@@ -122,7 +122,9 @@ def test_sensitivity_and_specificity_by_hand(scripted_run: ScriptedRun) -> None:
     mean = corrected(label(run, lambda text: int(texts.index(text) < 18 or texts.index(text) >= 36)))
     assert [mean.sensitivity, mean.mean] == pytest.approx([18 / 22, 22 / 40])
     assert (mean.right_on_ones, mean.right_on_zeros, mean.specificity) == ((18, 22), (12, 18), None)
-    assert mean.rates_in_words == "right on 18 of 22 labels of 1 (sensitivity 82 %) and on 12 of 18 labels of 0"
+    assert mean.rates_in_words == (
+        "the judge gives 1 to 18 of 22 statements labelled 1 (sensitivity 82 %), and 0 to 12 of 18 labelled 0"
+    )
 
 
 def test_an_uninformative_judge_saves_no_labels(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:

@@ -77,7 +77,7 @@ def test_markdown_shows_table_gates_and_changed_samples(runs: tuple[Run, Run]) -
     assert compared[1][:4] == ["context_recall", "0.500", "1.000", "+0.500"]
     assert counted[1][1:] == ["1", "0", "0", "0", "1", "0"]
     about_both, moved, about_it = blocks_of(text)
-    assert "A: judge scripted\n" in about_both
+    assert "judge scripted\n" in about_both
     assert moved == "row 1: context_recall 0.500 -> 1.000\n"
     assert "judge scripted\n" in about_it
     assert f"signature {after.summary.signature}\n" in about_it

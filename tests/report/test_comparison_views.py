@@ -26,9 +26,7 @@ def test_a_comparison_shows_scores_counts_and_conclusion(scripted_run: ScriptedR
     assert second == ["context_recall", "2", "0", "1", "0", "2", "0"]
     assert "context_recall: not significant; with 3 samples, no difference can be detected" in " ".join(lines)
     assert any(line.startswith("samples: 3 paired (3 by id), 3 with") for line in lines)
-    place = lines.index("A: judge scripted")
-    assert lines[place + 1].startswith(f"signature {old.summary.signature}, run")
-    assert "B: judge scripted" in lines[place:]
+    assert lines.count("judge scripted") == 1
 
 
 @pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])
@@ -111,5 +109,4 @@ def test_a_verified_run_is_reported_in_a_few_lines(scripted_run: ScriptedRun) ->
         "judge scripted",
         "data, requests and result files are unchanged",
         "labels: none",
-        f"signature {run.summary.signature}",
     ]

@@ -193,7 +193,10 @@ def test_the_page_names_annotators_and_their_agreement(run: Run) -> None:
     pair = PairAgreement(annotators=("ann", "bob"), statements=10, share=0.9, kappa=0.781)
     agreement = Agreement(statements=10, share=0.9, alpha=0.79, disputed=1, pairs=(pair,))
     text = measured(run, labelled(people=("ann", "bob"), agreement=agreement, faithfulness=ENOUGH))
-    assert "Labels50 labels for faithfulness; the judge is right on 31 of 34 labels of 1 (sensitivity 91 %)" in text
+    assert (
+        "Labels50 labels for faithfulness; the judge gives 1 to 31 of 34 statements labelled 1 (sensitivity 91 %)"
+        in text
+    )
     assert "Labelled byann (30), bob (30), 2026-11-20 to 2026-11-22 Agreement" in text
     assert f"Agreement{'; '.join(agreement.lines)} Verified" in text
     assert "Labelsnone: localjudge label RUN Verified" in measured(run)

@@ -12,11 +12,10 @@ from localjudge.report.ci import run_markdown
 from localjudge.report.html_page import page
 from localjudge.report.overview import overview
 from localjudge.report.tables import ALWAYS_VALID, comparison_view, summary_view
-from localjudge.words import as_typed
+from localjudge.words import as_typed, call
 from tests.report.conftest import PageReader, lines_of, one_each
 
 GATE = "context_recall>=0.5"
-NO_LABELS = "no verdict has a human label yet"
 ENGINE = ScriptedEngine({}, default=0.9)
 
 
@@ -45,12 +44,12 @@ def text_of(run: Run, *gates: str) -> str:
 def test_the_table_explains_the_stop_and_its_intervals(stopped: Run) -> None:
     count, low = stopped.summary.samples, stopped["context_recall"].ci95[0]  # type: ignore[index]
     with as_typed():
-        lines = lines_of(summary_view(stopped), 200)
+        lines = lines_of(summary_view(stopped, details=True), 200)
     why = f"context_recall 1.00 [{low:.2f}, 1.00], needs >= 0.5"
-    place = lines.index(f"stopped after {count} of 60 samples in random order (seed 0): {why}")
-    assert lines[place + 1] == ALWAYS_VALID
-    assert "without --until" in lines[-1]
-    assert not [line for line in lines if NO_LABELS in line]
+    assert f"stopped after {count} of 60 samples in random order (seed 0): {why}" in lines
+    assert ALWAYS_VALID in lines
+    assert [line for line in lines if "without --until" in line]
+    assert f"next: localjudge report {stopped.directory}" in lines
 
 
 def test_a_time_budget_ignores_scores(tmp_path: Path) -> None:
@@ -58,7 +57,7 @@ def test_a_time_budget_ignores_scores(tmp_path: Path) -> None:
     lines = lines_of(summary_view(run), 200)
     assert [line for line in lines if line.endswith("in random order (seed 0): the time is over (0.000001s)")]
     assert ALWAYS_VALID not in lines
-    assert lines[-1].startswith(NO_LABELS)
+    assert lines[-1] == f"next: {call('label', str(run.directory))}"
     assert overview(run, check(run))["ended"] == "the time is over (0.000001s)"
     assert run.label(tmp_path / "sheet.csv").exists()
 

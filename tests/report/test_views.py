@@ -32,7 +32,7 @@ from localjudge.report.tables import (
 from localjudge.report.terminal import Table, View, as_html, as_markdown
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import Label, VerdictRequest
-from localjudge.words import printable
+from localjudge.words import call, printable
 from tests.report.conftest import EVIL, HOSTILE, PageReader, lines_of, one_each, printed
 
 METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "noise_sensitivity"]
@@ -139,14 +139,18 @@ def test_markup_in_user_text_is_escaped(run: Run) -> None:
     )
 
 
-def test_the_table_has_mean_interval_counts_and_signature(run: Run) -> None:
+def test_below_the_table_are_the_judge_and_the_next_command_and_details_on_request(run: Run) -> None:
     """Recall: 1/2 and 0/2; mean 0.25. For one metric: two statements in each of two samples."""
     lines = lines_of(summary_view(run))
     low, high = run.summary.metrics["context_recall"].ci95 or (0, 0)
     recall = next(line.split() for line in lines if line.startswith("context_recall "))
     assert recall == ["context_recall", "0.250", f"{low:.3f}", "-", f"{high:.3f}", "2", "1", "0"]
-    assert {"judge scripted", f"signature {run.summary.signature}"} <= set(lines)
-    alone = " ".join(lines_of(summary_view(run, metric="context_recall")))
+    assert lines[-2:] == ["judge scripted", f"next: {call('label', str(run.directory))}"]
+    short = lines_of(summary_view(run), 200)
+    details = lines_of(summary_view(run, details=True), 200)
+    assert details[: len(short)] == short
+    assert f"signature {run.summary.signature}" in details
+    alone = " ".join(lines_of(summary_view(run, metric="context_recall", details=True)))
     assert "context_relevancy" not in alone
     assert "4 verdicts: 0 % within 0.1 of the threshold" in alone
     assert "4 verdicts" not in " ".join(lines)

@@ -1,0 +1,40 @@
+"""Choose the next command for a run: label it, settle disputes, or report, verify and certify it."""
+
+from localjudge.analysis.labels import RunLabels
+from localjudge.record.run import Run
+from localjudge.record.verification import last_verification
+from localjudge.run.verify import REPORT
+from localjudge.words import call
+
+_CERTIFICATE = "certificate.html"
+_FIRST_DRAWING = 50
+
+
+def next_step(run: Run, labels: RunLabels | None) -> str:
+    """Return the next command as the reader can type it, or what to do with an unfinished run."""
+    directory = str(run.directory)
+    if run.so_far is not None:
+        return "run the same command again to finish"
+    if labels is None:
+        can_label = run.summary.verdicts.count > 0 and not run.sampling.by_scores
+        return call("label", directory) if can_label else _after_labels(run)
+    means = labels.corrected.values()
+    if any(mean.unsettled for mean in means):
+        return call("label", directory, "disputed", True)
+    missing = [mean.needed for mean in means if mean.needed]
+    if not missing or any(mean.ci95 for mean in means):
+        return _after_labels(run)
+    answered = labels.statements + labels.unsure
+    if answered < _FIRST_DRAWING:
+        return call("label", directory)
+    return call("label", directory, "sample", answered + max(missing))
+
+
+def _after_labels(run: Run) -> str:
+    directory = str(run.directory)
+    if not (run.directory / REPORT).exists():
+        return call("report", directory)
+    verification = last_verification(run.directory)
+    if verification is None or not verification.is_of(run.directory):
+        return call("verify", directory)
+    return call("report", directory, "certificate", _CERTIFICATE)
