@@ -182,7 +182,13 @@ def assert_gates(
 
     @_without_our_frames
     def run_of(
-        data: Any, gates: str | Sequence[str] = (), *, baseline: Any = None, undecided: Any = "fail", **options: Any
+        data: Any,
+        gates: str | Sequence[str] = (),
+        *,
+        baseline: Any = None,
+        undecided: Any = "fail",
+        allow_different: Any = (),
+        **options: Any,
     ) -> Any:
         """Evaluate data with the session's judge, check gates such as `context_recall>=0.8`, and return the run.
 
@@ -201,7 +207,8 @@ def assert_gates(
         out = options.pop("out", None) or below / f"data-{session.data_sets}"
         run = evaluate(data, judge=judge, out=out, baseline=baseline, progress=False, **options)
         session.runs.append(str(out))
-        decisions = check(run, gates=conditions, baseline=baseline, undecided=undecided).decisions
+        rules = {"undecided": undecided, "allow_different": allow_different}
+        decisions = check(run, gates=conditions, baseline=baseline, **rules).decisions
         if failed := [decision for decision in decisions if not decision.passed]:
             lines = [f"{decision.gate}: {decision.outcome}, {decision.reason}" for decision in failed]
             culprits = {decision.metric: int(parse_gate(decision.gate).comparison[0] == "<") for decision in failed}

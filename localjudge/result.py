@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, cast, get_args
 
 from localjudge.analysis.check import Check, Undecided, check
-from localjudge.analysis.compare import MOVED_SAMPLES, RunComparison, compare
+from localjudge.analysis.compare import MOVED_SAMPLES, Obstacle, RunComparison, compare
 from localjudge.analysis.label_sheet import write_sheet
 from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
 from localjudge.analysis.labels import CorrectedMean, RunLabels, labels_of
@@ -140,17 +140,25 @@ class Run(record.Run):
 
     @check_arguments
     def check(
-        self, gates: Sequence[str] = (), *, baseline: RunLike | None = None, undecided: Undecided = "fail"
+        self,
+        gates: Sequence[str] = (),
+        *,
+        baseline: RunLike | None = None,
+        undecided: Undecided = "fail",
+        allow_different: Obstacle | Sequence[Obstacle] = (),
     ) -> CheckedGates:
         """Decide gates such as "context_recall>=0.8" and "context_recall.delta>=-0.02", which needs a baseline.
 
         Each is decided on its 95 % interval. The result is true if none failed: `assert run.check([...])`. `undecided`
-        ("fail" or "pass") is the result with too few samples. Raises InputError.
+        ("fail" or "pass") is the result with too few samples. A difference of runs with other judges, or with other
+        questions or references of paired samples, is not decided unless `allow_different` has "judges" or "questions".
+        Raises InputError.
         """
         conditions = list(gates) if isinstance(gates, Iterable) and not isinstance(gates, str) else [gates]
         if not all(isinstance(condition, str) for condition in conditions):
             raise InputError(f"gates must be a list of texts, got {gates!r:.80}", hint="such as 'context_recall>=0.8'")
-        return CheckedGates(**vars(check(self, gates=conditions, baseline=baseline, undecided=undecided)))
+        rules: dict[str, Any] = {"undecided": undecided, "allow_different": allow_different}
+        return CheckedGates(**vars(check(self, gates=conditions, baseline=baseline, **rules)))
 
     @check_arguments
     def verify(
@@ -199,13 +207,14 @@ class Run(record.Run):
         return Run.of(run, folder, self.types)
 
     @check_arguments
-    def report(
+    def report(  # each by its name, so that editors offer them
         self,
         out: str | Path | None = None,
         *,
         baseline: RunLike | None = None,
         gates: Sequence[str] = (),
         undecided: Undecided = "fail",
+        allow_different: Obstacle | Sequence[Obstacle] = (),
         title: str | None = None,
         by: str | None = None,
     ) -> Path:
@@ -215,7 +224,7 @@ class Run(record.Run):
         slices. Raises InputError for an existing file that is not a report, or an unsuitable column.
         """
         baseline_run = None if baseline is None else record.as_run(baseline)
-        checked = self.check(gates, baseline=baseline_run, undecided=undecided)
+        checked = self.check(gates, baseline=baseline_run, undecided=undecided, allow_different=allow_different)
         return write_report(self, checked, baseline_run, out, title=title, by=by)
 
     @check_arguments

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import ConfigDict
 
 from localjudge import model_registry
+from localjudge.analysis.compare import Obstacle
 from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
 from localjudge.resources import parse_toml
@@ -57,6 +58,8 @@ class SuiteKeys(Record):
     """earlier run to compare with"""
     undecided: Annotated[Literal["pass", "fail"] | None, Setting()] = None
     """"pass" or "fail"; the result of a gate that too few samples leave undecided"""
+    allow_different: Annotated[tuple[Obstacle, ...], Setting()] = ()
+    """"judges" or "questions", or both; decide gates on a difference although these differ"""
     junit: Annotated[str | None, Setting(names="written")] = None
     """file for the gates as JUnit XML"""
     markdown: Annotated[str | None, Setting(names="written")] = None
@@ -86,7 +89,7 @@ class Suite(NamedTuple):
     @property
     def checks(self) -> dict[str, Any]:
         """Arguments for `Run.check`, with the gates of `until`."""
-        values = self._among("gates", "baseline", "undecided")
+        values = self._among("gates", "baseline", "undecided", "allow_different")
         if until := self.arguments.get("until"):
             values["gates"] = (*values.get("gates", ()), *([until] if isinstance(until, str) else until))
         return values
@@ -123,7 +126,7 @@ def _value(key: str, value: Any) -> Any:
     if key not in KEYS:
         raise InputError(f"a suite has no key {key!r}", hint=suggestion(key, KEYS, "its keys"))
     field = SuiteKeys.model_fields[key]
-    if field.annotation == Texts and isinstance(value, str | list):
+    if field.annotation in (Texts, tuple[Obstacle, ...]) and isinstance(value, str | list):
         value = (value,) if isinstance(value, str) else tuple(value)
     try:
         return getattr(SuiteKeys.model_validate({key: value}, strict=True), key)

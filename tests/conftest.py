@@ -123,6 +123,14 @@ def _named_folder(variable: str, what: str) -> Path:
     return Path(value)
 
 
+class OneJudge(localjudge.ScriptedEngine):
+    """The same judge for each script, so that runs differ only in their texts, as two versions of a system do."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"engine": "scripted", "script_sha256": "0" * 64}
+
+
 @pytest.fixture
 def scripted_run(tmp_path: Path) -> ScriptedRun:
     """Create a run: `scripted_run("name", rows, {unit text: probability or error}, **options)`; other units get 1."""
@@ -130,7 +138,7 @@ def scripted_run(tmp_path: Path) -> ScriptedRun:
     def run(
         name: str, rows: Sequence[Mapping[str, Any]], script: Mapping[str, float | str], **options: Any
     ) -> localjudge.Run:
-        engine = localjudge.ScriptedEngine(script, default=1.0)
+        engine = OneJudge(script, default=1.0)
         return localjudge.evaluate(rows, out=tmp_path / name, engine=engine, **options)
 
     return run

@@ -7,6 +7,9 @@ context_recall[topic=law]>=0.8 the mean of the samples with this value in a colu
 pass         every value in the interval meets the gate
 fail         no value does, or more samples failed than allowed
 undecided    too few samples or labels; counts as failed by default, so that small runs cannot pass
+
+A gate on a difference is also undecided, and failed, if the judges or the questions of paired samples differ, unless
+`allow_different` allows it: the difference would not be an effect of the evaluated system.
 """
 
 import math
@@ -17,7 +20,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
 from localjudge.analysis.column_values import NO_VALUE
-from localjudge.analysis.compare import ComparedSlice, RunComparison, compare
+from localjudge.analysis.compare import ComparedSlice, Obstacle, RunComparison, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.drawing import labels_in
 from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
@@ -161,12 +164,17 @@ def decide_gate(
     labels: RunLabels | None,
     undecided: Undecided,
     part: _Part = None,
+    allow_different: Collection[Obstacle] = (),
 ) -> GateDecision:
     basis = _basis_of(gate, run, comparison, labels, part)
     interval, judge, corrected, failed, unpaired, unsettled = basis
     decision, more, reason = Decision("undecided"), None, "no sample has a score"
+    obstacles = _obstacles(gate, comparison, part, allow_different)
     if failed > run.max_failed:
         decision, reason = Decision("fail"), f"failed samples: {failed:,}, more than allowed ({run.max_failed:,})"
+    elif obstacles:
+        allow = option("allow_different", list(obstacles))
+        reason = f"not comparable: {'; '.join(obstacles.values())} (to decide it anyway: {allow})"
     elif unsettled:
         reason = unsettled
     elif interval and judge:
@@ -183,11 +191,12 @@ def decide_gate(
             reason = "; ".join([reason, *labels.warnings])
     if unpaired and comparison:
         reason += f"; {comparison.samples.without_partner}"
+    is_lenient = undecided == "pass" and not obstacles
     return GateDecision(
         gate=str(gate),
         metric=gate.metric,
         outcome=decision.outcome,
-        passed=decision.outcome == "pass" or (decision.outcome == "undecided" and undecided == "pass"),
+        passed=decision.outcome == "pass" or (decision.outcome == "undecided" and is_lenient),
         value=interval.mean if interval else None,
         ci95=interval.limits if interval else None,
         samples=interval.n if interval else 0,
@@ -198,6 +207,17 @@ def decide_gate(
         labels_needed=more,
         reason=reason,
     )
+
+
+def _obstacles(
+    gate: Gate, comparison: RunComparison | None, part: _Part, allowed: Collection[Obstacle]
+) -> dict[Obstacle, str]:
+    """Return why a difference cannot be decided, except for allowed reasons."""
+    if comparison is None or not gate.delta:
+        return {}
+    compared_part = part if isinstance(part, ComparedSlice) else None
+    obstacles = comparison.obstacles(gate.metric, compared_part)
+    return {kind: words for kind, words in obstacles.items() if kind not in allowed}
 
 
 def _reason(
@@ -236,6 +256,7 @@ class Check(Record):
     comparison: RunComparison | None
     decisions: tuple[GateDecision, ...]
     labels: RunLabels | None = None
+    allow_different: tuple[Obstacle, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -259,21 +280,35 @@ def _part_of(gate: Gate, parts: Sequence[Slice | ComparedSlice]) -> Slice | Comp
     raise InputError(f"the gate {gate} uses a value that the column {gate.column} does not have", hint=hint)
 
 
+def checked_obstacles(names: Collection[str]) -> tuple[Obstacle, ...]:
+    """Return the kinds of differences in a fixed order. Raises InputError for an unknown one."""
+    kinds = get_args(Obstacle)
+    listed = [names] if isinstance(names, str) else list(names)
+    for name in listed:
+        if name not in kinds:
+            hint = f"it takes {' and '.join(map(repr, kinds))}"
+            raise InputError(f"{option_name('allow_different')} got {name!r:.80}", hint=hint)
+    return tuple(kind for kind in kinds if kind in listed)
+
+
 def check(
     run: Run | str | Path,
     *,
     gates: Sequence[str] = (),
     baseline: Run | str | Path | None = None,
     undecided: Undecided = "fail",
+    allow_different: Collection[Obstacle] = (),
 ) -> Check:
     """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals, corrected where possible.
 
+    `allow_different` also decides gates on a difference of runs with other "judges", or other "questions" of samples.
     Raises InputError for an invalid gate, a metric that was not computed, or a difference without a baseline, and
     RunDirectoryError for an unreadable directory.
     """
     if undecided not in get_args(Undecided):
         hint = f"write {' or '.join(option('undecided', word) for word in get_args(Undecided))}"
         raise InputError(f"{option_name('undecided')} must be 'pass' or 'fail', got {undecided!r:.80}", hint=hint)
+    allowed = checked_obstacles(allow_different)
     parsed = [parse_gate(gate) for gate in ([gates] if isinstance(gates, str) else gates)]
     run, baseline = as_run(run), None if baseline is None else as_run(baseline)
     check_baseline(parsed, baseline)
@@ -297,7 +332,8 @@ def check(
             labels,
             undecided,
             part=_part_of(gate, parts_by(gate.column, delta=gate.delta)) if gate.column else None,
+            allow_different=allowed,
         )
         for gate in parsed
     )
-    return Check(comparison=comparison, decisions=decisions, labels=labels)
+    return Check(comparison=comparison, decisions=decisions, labels=labels, allow_different=allowed)

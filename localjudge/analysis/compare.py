@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -23,7 +23,9 @@ from localjudge.analysis.column_values import column_values, slice_order
 from localjudge.analysis.corrected_change import BothLabels, CorrectedDifference
 from localjudge.dataset.samples import content_hash
 from localjudge.errors import InputError
+from localjudge.metrics import catalog
 from localjudge.record.differences import Difference, differences, only_rounds
+from localjudge.record.directory import excerpt
 from localjudge.record.result_rows import VerdictRow
 from localjudge.record.run import Run, as_run, unknown_sample
 from localjudge.stats.interval import Interval
@@ -44,10 +46,15 @@ class SampleKeys(NamedTuple):
     content: bytes
     question: bytes | None
     user_input: bytes | None
+    reference: bytes | None
+    """Not a key for pairing."""
 
 
 class Pair(NamedTuple):
-    """Positions of one sample in both runs, and the key that matched."""
+    """Positions of one sample in both runs, and the key that matched.
+
+    `same_question`: neither the question nor the reference is another text.
+    """
 
     before: int
     after: int
@@ -56,22 +63,42 @@ class Pair(NamedTuple):
     same_question: bool
 
 
-def sample_keys(sample: Sample) -> SampleKeys:
-    def hashed(*texts: str | None) -> bytes | None:
-        return hashlib.sha256(json.dumps(texts).encode()).digest() if any(texts) else None
+_PAIRED_BY: Mapping[str, Ground] = {
+    "id": "id",
+    "content": "content",
+    "question": "question",
+    "user_input": "question",
+}
+"""Keys for pairing in order of priority."""
 
+
+def sample_keys(sample: Sample) -> SampleKeys:
     content = bytes.fromhex(content_hash(sample))
-    return SampleKeys(sample.id, content, hashed(sample.user_input, sample.reference), hashed(sample.user_input))
+    question, reference = _one_line(sample.user_input), _one_line(sample.reference)
+    return SampleKeys(sample.id, content, _hashed(question, reference), _hashed(question), _hashed(reference))
+
+
+def _one_line(text: str | None) -> str | None:
+    return None if text is None else " ".join(text.split())
+
+
+def _hashed(*texts: str | None) -> bytes | None:
+    return hashlib.sha256(json.dumps(texts).encode()).digest() if any(texts) else None
+
+
+def _asks_the_same(before: SampleKeys, after: SampleKeys) -> bool:
+    """Return whether no text that both samples have is another one."""
+    texts = [(before.user_input, after.user_input), (before.reference, after.reference)]
+    return all(old == new for old, new in texts if old is not None and new is not None)
 
 
 def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> list[Pair]:
     partners: dict[int, tuple[int, Ground]] = {}
     left_before, left_after = list(range(len(before))), list(range(len(after)))
-    grounds: tuple[Ground, ...] = ("id", "content", "question", "question")
-    for key, ground in zip(SampleKeys._fields, grounds, strict=True):
-        old, new = _positions(before, left_before, key), _positions(after, left_after, key)
-        for value, places in new.items():
-            others = old.get(value, [])
+    for key, ground in _PAIRED_BY.items():
+        others_by_value = _positions(before, left_before, key)
+        for value, places in _positions(after, left_after, key).items():
+            others = others_by_value.get(value, [])
             if ground != "question" or len(places) == len(others) == 1:
                 partners.update((place, (other, ground)) for place, other in zip(places, others, strict=False))
         taken = {other for other, _ in partners.values()}
@@ -79,8 +106,8 @@ def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> l
         left_after = [position for position in left_after if position not in partners]
     pairs = []
     for place, (other, ground) in sorted(partners.items()):
-        (_, old_content, old_question, _), (_, content, question, _) = before[other], after[place]
-        pairs.append(Pair(other, place, ground, old_content == content, old_question == question))
+        old, new = before[other], after[place]
+        pairs.append(Pair(other, place, ground, old.content == new.content, _asks_the_same(old, new)))
     return pairs
 
 
@@ -241,7 +268,7 @@ class MetricChange(SliceChange):
 
 
 class SharedSamples(Record):
-    """Number of pairs by matching key. In `other_question` pairs, the questions differ."""
+    """Number of pairs by matching key. In `other_question` pairs, the questions or references differ."""
 
     by_id: int
     by_content: int
@@ -264,11 +291,12 @@ class SharedSamples(Record):
 
 
 class ComparedSlice(Record):
-    """Samples of the new run with one value in the column, and their pairs."""
+    """Samples of the new run with one value in the column, and their pairs. `other_question` as in SharedSamples."""
 
     value: str | None
     samples: int
     paired: int
+    other_question: int
     metrics: dict[str, SliceChange]
 
 
@@ -277,6 +305,35 @@ class SlicedChanges(Record):
 
     column: str
     slices: tuple[ComparedSlice, ...]
+
+
+Obstacle = Literal["judges", "questions"]
+"""Why scores of two runs are not comparable: other judges, or other questions or references of paired samples."""
+
+
+_STATEMENTS = ("segmenter.", "metrics.")
+"""Parts of a judge's identity that decide what is judged."""
+
+
+def _tasks_of(metric: str) -> frozenset[str] | None:
+    """Return the tasks of a built-in metric, or None if they are unknown."""
+    built_in = catalog.ours(metric)
+    return None if built_in is None else catalog.tasks_of([built_in])
+
+
+def _concerns(change: Difference, metric: str, tasks: frozenset[str] | None) -> bool:
+    """Return whether a difference of the judges can change the scores of a metric with these tasks."""
+    part, _, name = change.ingredient.partition(".")
+    match part:
+        case "metrics" | "thresholds":
+            return name == metric or name.startswith(f"{metric}.")
+        case "calibrations":  # they act through `thresholds`
+            return False
+        case "segmenter":
+            return True
+        case "judge" if name.startswith("special_tasks.") and tasks is not None:
+            return name.split(".")[1] in tasks
+    return tasks is None or bool(tasks)  # a metric without tasks asks no judge
 
 
 class RunComparison(Record):
@@ -295,10 +352,30 @@ class RunComparison(Record):
     metrics: dict[str, MetricChange]
     by: SlicedChanges | None = None
 
-    @property
-    def is_of_one_judge(self) -> bool:
-        """Whether the judges differ at most in the last digits of a probability."""
-        return all(map(only_rounds, self.judge_changes))
+    def judge_changes_for(self, metric: str) -> tuple[Difference, ...]:
+        """Return the differences of the judges that can change a metric's scores, except by rounding."""
+        tasks = _tasks_of(metric)
+        changes = [change for change in self.judge_changes if not only_rounds(change)]
+        return tuple(change for change in changes if _concerns(change, metric, tasks))
+
+    def obstacles(self, metric: str, part: ComparedSlice | None = None) -> dict[Obstacle, str]:
+        """Return why the runs' scores are not comparable, whatever their intervals, by kind of reason.
+
+        Labels of both runs also correct for the difference of two judges, unless they judge other statements.
+        """
+        counts = self.samples if part is None else part
+        change = self.metrics[metric] if part is None else part.metrics[metric]
+        obstacles: dict[Obstacle, str] = {}
+        changes = self.judge_changes_for(metric)
+        if change.headline:
+            changes = tuple(each for each in changes if each.ingredient.startswith(_STATEMENTS))
+        if changes:
+            names = ", ".join(excerpt(change.ingredient) for change in changes)
+            obstacles["judges"] = f"the judges differ ({names})"
+        if counts.other_question:
+            of_pairs = f"{counts.other_question:,} of {numbered(counts.paired, 'pair')}"
+            obstacles["questions"] = f"another question or reference in {of_pairs}"
+        return obstacles
 
 
 def compare(
@@ -499,5 +576,9 @@ class _BothRuns:
                 scored = self._scored_pairs(metric, pairs)
                 scores, corrected = self._score_changes(metric, scored), self._corrected(metric, scored)
                 changes[metric] = SliceChange(compared=len(scored), scores=scores, corrected=corrected)
-            parts.append(ComparedSlice(value=value, samples=counts[value], paired=len(pairs), metrics=changes))
+            others = sum(not pair.same_question for pair in pairs)
+            part = ComparedSlice(
+                value=value, samples=counts[value], paired=len(pairs), other_question=others, metrics=changes
+            )
+            parts.append(part)
         return sorted(parts, key=lambda part: slice_order(part.samples, part.value))

@@ -6,7 +6,14 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from localjudge.analysis.check import Check, check, check_baseline, check_metrics, parse_gate
+from localjudge.analysis.check import (
+    Check,
+    check,
+    check_baseline,
+    check_metrics,
+    checked_obstacles,
+    parse_gate,
+)
 from localjudge.errors import InputError
 from localjudge.record.run import Run
 from localjudge.report.ci import UNFINISHED_MARKDOWN, finished, run_markdown, unfinished
@@ -23,7 +30,8 @@ class Checks:
         texts = [*arguments.get("gates", ()), *([until] if isinstance(until, str) else until)]
         self._gates = [parse_gate(gate) for gate in dict.fromkeys(texts)]
         self.baseline = Run.open(arguments["baseline"]) if arguments.get("baseline") else None
-        self._undecided = arguments.get("undecided", "fail")
+        checked_obstacles(arguments.get("allow_different", ()))
+        self._rules = {name: arguments[name] for name in ("undecided", "allow_different") if arguments.get(name)}
         self._files = {name: Path(arguments[name]) for name in ("junit", "markdown") if arguments.get(name)}
         check_baseline(self._gates, self.baseline)
         if "junit" in self._files and not self._gates:
@@ -42,7 +50,7 @@ class Checks:
         self._write(junit=unfinished(self._gates), markdown=UNFINISHED_MARKDOWN)
 
     def check(self, run: Run) -> Check:
-        result = check(run, gates=list(map(str, self._gates)), baseline=self.baseline, undecided=self._undecided)
+        result = check(run, gates=list(map(str, self._gates)), baseline=self.baseline, **self._rules)
         properties = {
             "run": str(run.directory),
             "judge": str(run.judge),

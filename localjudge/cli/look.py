@@ -126,6 +126,7 @@ def _show_sample(run: Run, name: str, names: Sequence[str] | None, prompts: bool
 @cli.run_argument
 @cli.baseline_option
 @cli.gate_option
+@cli.allow_different_option
 @cli.option("Output", "--title", metavar="TEXT", help="Heading of the page.  [default: the names of the data files]")
 @cli.option("Data", "--by", metavar="COLUMN", help="Also show each metric by the values of a column.")
 @cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from rich.console import RenderableType
 
+from localjudge.analysis.compare import Obstacle
 from localjudge.errors import InputError
 from localjudge.progress import Progress
 from localjudge.report.terminal import progress_on, put, show
@@ -180,6 +181,10 @@ def metric_names(text: str) -> list[str]:
     return [name for name in dict.fromkeys(map(str.strip, _BETWEEN_METRICS.split(text))) if name]
 
 
+def _read_names(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[str]:
+    return [name.strip() for name in ",".join(texts).split(",") if name.strip()]
+
+
 def judge_option(default: str = "reference", *, several: bool = False) -> _Decorator:
     """Add the option `--judge`: a name, or a tuple with `several`."""
     words = "Registered name, GGUF file, or a name from localjudge models"
@@ -215,6 +220,15 @@ _gate = (
 _baseline = "Compare with this earlier run."
 baseline_option = option("Evidence", "--baseline", type=PATH, metavar="RUN", everyday=True, help=_baseline)
 gate_option = option("Evidence", "--gate", "gates", multiple=True, metavar="GATE", everyday=True, help=_gate)
+_allow = "Decide gates on a difference although the judges, or the questions of paired samples, differ."
+allow_different_option = option(
+    "Evidence",
+    "--allow-different",
+    multiple=True,
+    callback=_read_names,
+    metavar=",".join(get_args(Obstacle)),
+    help=_allow,
+)
 _suite = f"File with default settings, or {_NO_SUITE!r}.  [default: localjudge.toml, if present]"
 suite_option = option("Data", "--suite", metavar="FILE", help=_suite)
 

@@ -45,6 +45,7 @@ _accept = "Accept only identical bits, or also identical verdicts."
 @cli.settings()
 @cli.baseline_option
 @cli.gate_option
+@cli.allow_different_option
 @cli.option("Evidence", "--junit", type=cli.PATH, metavar="FILE", help="Write the gates as JUnit XML.")
 @cli.option("Evidence", "--markdown", type=cli.PATH, metavar="FILE", help="Write table, gates and changes (no texts).")
 @cli.out_option("Run directory.  [default: runs/<data>-<hash>]")

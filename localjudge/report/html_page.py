@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from localjudge.analysis.check import Check, Undecided
-from localjudge.analysis.compare import ComparedRun, pair_samples, unit_changes
+from localjudge.analysis.compare import ComparedRun, Obstacle, pair_samples, unit_changes
 from localjudge.analysis.labelled_statements import LabelledVerdict, labelled_statements, with_labels
 from localjudge.analysis.slices import slices
 from localjudge.metrics import catalog
@@ -83,6 +83,7 @@ class ReportInputs(Record):
     verification: LastVerification | None
     examined: str | None
     by: str | None = None
+    allow_different: tuple[Obstacle, ...] = ()
 
     @classmethod
     def of(cls, run: Run, checked: Check, baseline: Run | None, title: str | None) -> Self:
@@ -96,6 +97,7 @@ class ReportInputs(Record):
             labels=label_heads(run, baseline),
             verification=last_verification(run.directory),
             examined=run.judge.examined,
+            allow_different=checked.allow_different,
         )
 
 

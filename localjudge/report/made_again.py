@@ -40,7 +40,13 @@ def _compared(run: Run, path: Path) -> ReportCheck:
         return ReportCheck(note=f"not checked: written by {excerpt(inputs.writer)}, this is {now}")
     if inputs.labels != label_heads(run, baseline):
         return ReportCheck(note="not checked: written with other labels; write it again")
-    checked = check(run, gates=inputs.gates, baseline=baseline, undecided=inputs.undecided)
+    checked = check(
+        run,
+        gates=inputs.gates,
+        baseline=baseline,
+        undecided=inputs.undecided,
+        allow_different=inputs.allow_different,
+    )
     with open_regular(path) as file:
         parts = (part.encode() for part in page(run, checked, baseline, inputs))
         if all(file.read(len(part)) == part for part in parts) and not file.read(1):

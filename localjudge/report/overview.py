@@ -170,7 +170,7 @@ def _comparison(comparison: RunComparison) -> Values:
             "counts": tables.count_cells(name, change)[:4],
             "difference": change.interval and change.interval.mean,
             "interval": change.interval and change.interval.limits,
-            "remarks": list(tables.change_remarks(name, change, _RUNS, same_judge=comparison.is_of_one_judge)),
+            "remarks": list(tables.change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name))),
         }
         for name, change in comparison.metrics.items()
     ]

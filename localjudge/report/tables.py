@@ -5,10 +5,11 @@ A mean is hidden if more samples failed than allowed.
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from rich.text import Text
@@ -495,7 +496,7 @@ def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
 
 def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
     for name, change in comparison.metrics.items():
-        remarks = change_remarks(name, change, same_judge=comparison.is_of_one_judge)
+        remarks = change_remarks(name, change, obstacles=comparison.obstacles(name))
         yield from (f"{name}: {remark}" for remark in remarks)
     yield from comparison_notes(comparison)
     if comparison.baseline_judge.in_brief == comparison.judge.in_brief:
@@ -520,7 +521,11 @@ def comparison_notes(comparison: compare.RunComparison, runs: tuple[str, str] = 
 
 
 def change_remarks(
-    name: str, change: compare.MetricChange, runs: tuple[str, str] = _LETTERS, *, same_judge: bool = True
+    name: str,
+    change: compare.MetricChange,
+    runs: tuple[str, str] = _LETTERS,
+    *,
+    obstacles: Mapping[compare.Obstacle, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     interval = change.interval
     if interval is None:
@@ -537,8 +542,9 @@ def change_remarks(
     is_significant = interval.low > 0 or interval.high < 0
     if interval.limits is None:
         yield "significance unknown: all samples are in one group"
-    elif is_significant and not same_judge:
-        yield "significant, but the judges differ and may cause the difference, so neither run is called better"
+    elif is_significant and obstacles:
+        which = "the judges differ" if "judges" in obstacles else "the questions or references differ"
+        yield f"significant, but {which} and may cause the difference, so neither run is called better"
     elif is_significant:
         better = (interval.low > 0) != catalog.lower_is_better(name)
         yield f"{runs[1]} is {'better' if better else 'worse'} than {runs[0]} on samples like these"

@@ -54,6 +54,26 @@ def test_a_run_is_compared_with_its_baseline(call: Call) -> None:
         assert printed["gates"][0]["value"] == difference
 
 
+def test_a_gate_on_a_difference_needs_the_same_judge_or_a_typed_permission(call: Call) -> None:
+    """Another threshold changes no verdict here, but it is another judge. Exit code 3, also for a lenient suite."""
+    rows = [{**ROWS[0], "id": str(n)} for n in range(16)]
+    write_rows("data.jsonl", *rows)
+    assert call("run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0
+    gate = ("--baseline", "old", "--gate", "context_recall.delta>=-0.5")
+    arguments = ("run", "data.jsonl", *ARGUMENTS, "--threshold", "0.4", *gate)
+    suite_here(undecided="pass")
+    for allowed, ended in (((), 3), (("--allow-different", "questions"), 3), (("--allow-different", "judges"), 0)):
+        code, output, errors = call(*arguments, *allowed)
+        words = " ".join(output.split())
+        assert code == ended, errors
+        assert ("--allow-different judges" in words) == (code == 3)
+    suite_here(allow_different=["judges", "questions"])
+    assert call(*arguments)[0] == 0
+    assert call("report", "old", "--baseline", "old", "--gate", "context_recall.delta>=-0.5")[0] == 0
+    code, _, errors = call(*arguments, "--allow-different", "judges,people")
+    assert (code, "'people'" in errors) == (1, True)
+
+
 def test_a_missed_gate_has_priority_over_failed_samples(call: Call) -> None:
     long = {**ROWS[0], "id": "long", "reference": "word " * 3000}
     write_rows("data.jsonl", *ROWS, long)

@@ -9,7 +9,7 @@ from localjudge.analysis.compare import compare
 from localjudge.report.checks import verification_view
 from localjudge.report.tables import comparison_view, gates_view
 from localjudge.run.verify import verify_run as verify
-from tests.conftest import ScriptedRun
+from tests.conftest import OneJudge, ScriptedRun
 from tests.doctor.test_judgement import users_text
 from tests.report.conftest import lines_of, one_each, row
 from tests.run.test_verify import Another
@@ -31,9 +31,8 @@ def test_a_comparison_shows_scores_counts_and_conclusion(scripted_run: ScriptedR
 
 @pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])
 def test_a_significant_difference_is_stated_in_words(scripted_run: ScriptedRun, swap: bool, word: str) -> None:
-    script = {f"Wrong {number}.": 0.0 for number in range(20)}
-    rows = [row(str(number), f"Wrong {number}.") for number in range(20)]
-    runs = [scripted_run("none", rows, script), scripted_run("all", one_each(20), script)]
+    wrong = {f"Sentence {number}.": 0.0 for number in range(20)}
+    runs = [scripted_run("none", one_each(20), wrong), scripted_run("all", one_each(20), {})]
     lines = lines_of(comparison_view(compare(*(runs[::-1] if swap else runs))))
     assert f"context_recall: B is {word} than A on samples like these" in lines
 
@@ -44,6 +43,15 @@ def test_no_run_is_called_better_with_different_judges(scripted_run: ScriptedRun
     runs = [scripted_run(f"t{p}", one_each(20), script, threshold=p) for p in (0.7, 0.5)]
     lines = lines_of(comparison_view(compare(*runs)), 200)
     assert [line for line in lines if "significant, but the judges differ" in line]
+    assert not [line for line in lines if "better than" in line]
+
+
+def test_no_run_is_called_better_with_different_questions(scripted_run: ScriptedRun) -> None:
+    other = {f"Wrong {number}.": 0.0 for number in range(20)}
+    rows = [row(str(number), f"Wrong {number}.") for number in range(20)]
+    runs = [scripted_run("none", rows, other), scripted_run("all", one_each(20), {})]
+    lines = lines_of(comparison_view(compare(*runs)), 200)
+    assert [line for line in lines if "significant, but the questions or references differ" in line]
     assert not [line for line in lines if "better than" in line]
 
 
@@ -104,7 +112,7 @@ def test_verify_expects_no_identical_bytes_on_another_processor(scripted_run: Sc
 
 def test_a_verified_run_is_reported_in_a_few_lines(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", one_each(2), {})
-    assert lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))) == [
+    assert lines_of(verification_view(verify(run, engine=OneJudge({}, default=1.0)))) == [
         "bit-identical: 2 of 2 stored answers repeated, every bit the same",
         "judge scripted",
         "data, requests and result files are unchanged",

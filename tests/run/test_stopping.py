@@ -25,6 +25,7 @@ from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import decide
 from localjudge.stats.sequence import sequence_interval
 from localjudge.types import Answer, NoAnswer, VerdictRequest
+from tests.conftest import OneJudge
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -241,10 +242,10 @@ def test_a_score_stopped_run_keeps_its_interval_until_complete(tmp_path: Path) -
 
 
 def test_a_difference_from_a_baseline_stops_a_run(tmp_path: Path) -> None:
-    by_words = ScriptedEngine(lambda request: 0.9 if "7" in unit_text(request) else 0.1)
+    by_words = OneJudge(lambda request: 0.9 if "7" in unit_text(request) else 0.1)
     baseline = judge(tmp_path / "baseline", by_words)
     gate = "context_recall.delta>=0.2"
-    run = judge(tmp_path / "run", until=gate, baseline=baseline)
+    run = judge(tmp_path / "run", OneJudge(says), until=gate, baseline=baseline)
     assert run.summary.samples < 60
     compared: Any = run.compare(baseline).metrics["context_recall"]
     assert (compared.scores.method, compared.verdicts.ci95) == ("confidence sequence", None)
@@ -270,7 +271,7 @@ def test_duplicate_questions_pair_as_in_the_comparison(tmp_path: Path) -> None:
     gate = "context_recall.delta>=0.5"
     run = judge(tmp_path / "new", rows=rows("b", 2), until=gate, baseline=baseline)
     assert 10 < run.summary.samples < 60
-    [decision] = run.check([gate], baseline=baseline).decisions
+    [decision] = run.check([gate], baseline=baseline, allow_different=["judges", "questions"]).decisions
     assert (decision.outcome, bool(decision.unpaired)) == ("pass", True)
     assert run.summary.stopped
     assert f"{decision.value:+.2f} [{decision.ci95[0]:+.2f}, {decision.ci95[1]:+.2f}]" in run.summary.stopped  # type: ignore[index]
