@@ -284,7 +284,7 @@ class Run(record.Run):
         minutes: float | None = None,
         metrics: str | Sequence[str] | None = None,
         seed: int = 0,
-        labeller: str | None = None,
+        annotator: str | None = None,
         again: bool = False,
         language: Language = "en",
         disputed: bool = False,
@@ -300,7 +300,7 @@ class Run(record.Run):
         path = Path(out).expanduser()
         names = [metrics] if isinstance(metrics, str) else metrics
         how: dict[str, Any] = {"sample": sample, "minutes": minutes, "again": again, "disputed": disputed}
-        labelling = Labelling(self, labeller, metrics=names, seed=seed, by=by, **how)
+        labelling = Labelling(self, annotator, metrics=names, seed=seed, by=by, **how)
         if path.suffix == ".html":
             write_label_page(path, labelling.rows_to_send(), title=self.directory.name, language=language)
         else:
@@ -308,12 +308,12 @@ class Run(record.Run):
         return path
 
     @check_arguments
-    def read_labels(self, file: str | Path, labeller: str | None = None) -> LabelsRead:
+    def read_labels(self, file: str | Path, annotator: str | None = None) -> LabelsRead:
         """Import the labels of a sheet, the page, or another run's directory, and return their counts.
 
-        `labeller` is the annotator of labels without a name. Raises DataError without labels of this run.
+        `annotator` names the annotator of labels without a name. Raises DataError without labels of this run.
         """
-        return read_labels(self, file, labeller)
+        return read_labels(self, file, annotator)
 
     def _repr_html_(self) -> str:
         return as_html(summary_view(self))

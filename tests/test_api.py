@@ -130,7 +130,7 @@ def test_a_run_has_methods_for_all_analyses(tmp_path: Path, monkeypatch: pytest.
     assert eval(call, {"Run": Run}).exists()
     assert run.read_labels(tmp_path / "sheet.jsonl", "ann").new == 2
     assert run.labels is not None
-    assert run.labels.labellers == {"ann": 2}
+    assert run.labels.annotators == {"ann": 2}
     corrected = run["context_recall"].corrected
     assert corrected is not None
     assert (corrected.mean, corrected.labels, corrected.ci95) == (1, 2, None)

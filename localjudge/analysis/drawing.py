@@ -206,7 +206,7 @@ def sheet_rows(run: Run, drawing: Drawing, statements: Sequence[DrawnStatement])
             "text": verdicts[key].text,
             "source_text": AnswerAround.of(samples[place.sample_id], verdicts[key]),
             "human": None,
-            "labeller": None,
+            "annotator": None,
         }
         for key, place, *_ in statements
     ]

@@ -5,8 +5,8 @@
              decimals with a comma, as Excel expects, otherwise by commas; texts are never formulas
 
 Rows contain the evidence without the judge's verdict. Columns are read by name: `label_id`, the key of the statement;
-its `text`, to detect a column that was sorted separately; `human`, the label; `labeller`, `when` and `draw`. All others
-are only for the annotator; `source_text` is the answer, with the statement between >>> and <<<.
+its `text`, to detect a column that was sorted separately; `human`, the label; `annotator`, `when` and `draw`. All
+others are only for the annotator; `source_text` is the answer, with the statement between >>> and <<<.
 
 The reader also accepts what spreadsheets save: tabs, UTF-16 ("Unicode text"), Windows' Western code page, and records
 without their last empty cells.
@@ -48,7 +48,7 @@ _PAGE = "--page FILE; in Python a file that ends in .html"
 _log = logging.getLogger(__name__)
 _CLOCKS_DIFFER = timedelta(days=1)
 """A label from further in the future is refused: it would replace every later label."""
-_TEXTS = ("label_id", "text", "labeller", "when", "draw")
+_TEXTS = ("label_id", "text", "annotator", "when", "draw")
 _DECIMAL_POINT = "from locale import *; setlocale(LC_NUMERIC, ''); print(localeconv()['decimal_point'])"
 _LONGEST_CELL = 32_767
 _LABEL_ID = re.compile("[0-9a-f]{32}")
@@ -66,7 +66,7 @@ class SheetLabel(NamedTuple):
     label_id: str
     text: str | None
     human: Label | None
-    labeller: str | None
+    annotator: str | None
     when: str | None
     draw: str | None
 
@@ -129,7 +129,7 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
         wrong: list[Problem] = [row] if isinstance(row, Problem) else []
         label = None if isinstance(row, Problem) else _sheet_label(row, wrong)
         if label and label.human is not None:
-            other = label_of.setdefault((label.label_id, label.labeller, label.when), label)
+            other = label_of.setdefault((label.label_id, label.annotator, label.when), label)
             if other.human != label.human:
                 clash = f"{label.human}, and {other.human} for the same statement in {other.place}"
                 wrong.append(Problem(place=label.place, field=HUMAN, value=clash, expected="one label"))
@@ -156,7 +156,7 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
     del texts["label_id"]
     if not _LABEL_ID.fullmatch(label_id):
         report("label_id", describe(cells["label_id"]), "32 hexadecimal digits")
-    texts["labeller"] = texts["labeller"] and texts["labeller"].strip()
+    texts["annotator"] = texts["annotator"] and texts["annotator"].strip()
     human = None
     try:
         human = parse_label(cells[HUMAN])

@@ -23,7 +23,7 @@ from localjudge.analysis.label_sheet import SheetLabel, SheetRow, read_sheet
 from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace
 from localjudge.analysis.units import UnitFrame, correctable, first_places, unit_frames, verdicts_at
 from localjudge.errors import DataError, InputError
-from localjudge.record.label_rows import Decision, LabelRow, annotator, append_labels, now, stored_labels
+from localjudge.record.label_rows import Decision, LabelRow, append_labels, name_annotator, now, stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option, option_name, printable
@@ -42,7 +42,7 @@ class Labelling:
     def __init__(  # noqa: PLR0913 # the options of `label`
         self,
         run: Run | str | Path,
-        labeller: str | None = None,
+        annotator: str | None = None,
         *,
         sample: int | None = None,
         minutes: float | None = None,
@@ -65,12 +65,12 @@ class Labelling:
             raise InputError(f"{' and '.join(names)} exclude each other", hint="omit one of them")
         if minutes is not None and not 0 < minutes < math.inf:
             raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
-        self.run, self.labeller, self._named = as_run(run), annotator(labeller), labeller
+        self.run, self.annotator, self._named = as_run(run), name_annotator(annotator), annotator
         check_labels_allowed(self.run)
         frames, self._decisions = correctable(self.run, metrics), Decisions(stored_labels(self.run.directory))
         more = None
         if minutes is not None:
-            rows = [row for row in self._decisions.rows if row.labeller == self.labeller]
+            rows = [row for row in self._decisions.rows if row.annotator == self.annotator]
             more = max(1, round(60 * minutes / pace(rows)))
             sample = more + len(self._decisions.of)
         if disputed:
@@ -93,9 +93,9 @@ class Labelling:
     def _answered_statements(self) -> tuple[set[str], set[str]]:
         """Return the statements answered by this annotator, and those labelled by others."""
         people = self._decisions.of.items()
-        answered = {key for key, labels in people if self.labeller in labels}
+        answered = {key for key, labels in people if self.annotator in labels}
         by_others = {
-            key for key, labels in people if any(labels[name] is not None for name in {*labels} - {self.labeller})
+            key for key, labels in people if any(labels[name] is not None for name in {*labels} - {self.annotator})
         }
         return answered, by_others
 
@@ -110,11 +110,11 @@ class Labelling:
             if self.disputed:
                 raise InputError(NO_DISPUTE)
             if self._again:
-                hint = f"a second opinion needs statements labelled by others and not by {self.labeller}"
+                hint = f"a second opinion needs statements labelled by others and not by {self.annotator}"
             elif self._complete:
                 hint = f"all statements have a label; {option('again')} asks for a second opinion"
             raise InputError("no drawn statement remains to be labelled", hint=hint)
-        return [{**row, "labeller": self._named} for row in self.rows]
+        return [{**row, "annotator": self._named} for row in self.rows]
 
     def answer(self, label: Label | Literal["?"]) -> None:
         self._keep(self.rows[0], label)
@@ -142,7 +142,7 @@ class Labelling:
             key=drawn.key,
             **{name: row[name] for name in ("sample_id", "metric", "position", "text")},
             human=label,
-            labeller=self.labeller,
+            annotator=self.annotator,
             when=now(precise=True),
             way="terminal",
             **self._drawing.of(drawn),
@@ -158,7 +158,7 @@ def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]
     labels = {
         row.key: row
         for row in decisions.rows
-        if row.human in (0, 1) and not row.adjudicated and decisions.of[row.key].get(row.labeller) == row.human
+        if row.human in (0, 1) and not row.adjudicated and decisions.of[row.key].get(row.annotator) == row.human
     }
     earlier = (drawn for drawn in drawing.statements if drawn.turn < turn and drawn.key not in of_drawing)
     return [labels[drawn.key].model_copy(update=drawing.of(drawn)) for drawn in earlier if drawn.key in labels]
@@ -175,12 +175,13 @@ class LabelsRead(NamedTuple):
     unlabelled: int = 0
 
 
-def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None = None) -> LabelsRead:
+def read_labels(run: Run | str | Path, source: str | Path, annotator: str | None = None) -> LabelsRead:
     """Add the labels of a sheet, a file saved by the labelling page, or another run's directory to a run.
 
-    `labeller` is the annotator of rows without a name. The latest decision of each annotator counts. Raises DataError,
-    and adds no label, for a file without labels or with labels of other statements (ignored if the source is a run).
-    Raises InputError for a run stopped by scores, and if the annotator is unknown and others have labelled.
+    `annotator` names the annotator of rows without a name. The latest decision of each annotator counts.
+    Raises DataError, and adds no label, for a file without labels or with labels of other statements (ignored if the
+    source is a run). Raises InputError for a run stopped by scores, and if the annotator is
+    unknown and others have labelled.
     """
     run = as_run(run)
     check_labels_allowed(run)
@@ -191,7 +192,7 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
     else:
         sheet = read_sheet(source)
         unlabelled = sum(label.human is None for label in sheet)
-        sheet = _with_annotators(sheet, source, labeller, {row.labeller for row in stored})
+        sheet = _with_annotators(sheet, source, annotator, {row.annotator for row in stored})
         carried_over, rows = _decisions_in(run, frames, sheet, earlier)
     stored_decisions = {_decision(row) for row in stored}
     new = [row for row in rows if _decision(row) not in stored_decisions]
@@ -214,14 +215,14 @@ def _labels_of(other: Run, run: Run, frames: Mapping[str, UnitFrame]) -> list[La
 
 
 def _decision(row: LabelRow) -> tuple[Any, ...]:
-    return row.labeller, row.key, row.draw, row.human, row.when, row.adjudicated
+    return row.annotator, row.key, row.draw, row.human, row.when, row.adjudicated
 
 
 def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> Counter[str]:
     counts = Counter[str]()
-    latest = {(row.key, row.labeller, row.adjudicated): row for row in sorted(rows, key=lambda row: row.moment)}
+    latest = {(row.key, row.annotator, row.adjudicated): row for row in sorted(rows, key=lambda row: row.moment)}
     for row in latest.values():
-        old, new = (side.in_role_of(row).get(row.key, {}).get(row.labeller) for side in (before, after))
+        old, new = (side.in_role_of(row).get(row.key, {}).get(row.annotator) for side in (before, after))
         if old == new:
             name = "unlabelled" if new is None else "known" if row.human == new else "older"
         else:
@@ -232,16 +233,16 @@ def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> C
 
 
 def _with_annotators(
-    sheet: Sequence[SheetLabel], source: str | Path, labeller: str | None, stored: Set[str]
+    sheet: Sequence[SheetLabel], source: str | Path, annotator: str | None, stored: Set[str]
 ) -> list[SheetLabel]:
-    names = {label.labeller for label in sheet if label.labeller}
-    others, is_unnamed = sorted(stored - {annotator()}), labeller is None and len(names) != 1
-    if is_unnamed and others and any(label.human is not None and not label.labeller for label in sheet):
+    names = {label.annotator for label in sheet if label.annotator}
+    others, is_unnamed = sorted(stored - {name_annotator()}), annotator is None and len(names) != 1
+    if is_unnamed and others and any(label.human is not None and not label.annotator for label in sheet):
         shown = ", ".join(printable(name) for name in others[:_SHOWN])
         problem = f"{source} does not name its annotator, and {shown} labelled this run"
-        raise InputError(problem, hint=f"name the annotator with {option('labeller')}")
-    name = annotator(labeller or (names.pop() if len(names) == 1 else None))
-    return [label._replace(labeller=label.labeller or name) for label in sheet]
+        raise InputError(problem, hint=f"name the annotator with {option('annotator')}")
+    name = name_annotator(annotator or (names.pop() if len(names) == 1 else None))
+    return [label._replace(annotator=label.annotator or name) for label in sheet]
 
 
 def _decisions_in(
@@ -263,18 +264,18 @@ def _decisions_in(
             of_name = [statement for statement in drawing.statements if statement.key in keys]
             drawn |= {(name, statement.key): drawing.of(statement) for statement in drawing.statements}
             carried_over += carried(drawing, max((statement.turn for statement in of_name), default=0), decisions)
-    counting = {(row.key, row.labeller, row.adjudicated): row for row in decisions.rows}
+    counting = {(row.key, row.annotator, row.adjudicated): row for row in decisions.rows}
     decided, when = list[LabelRow](), now(precise=True)
     for label in sheet:
         if not _is_among(texts, label):
             continue
         key = label.label_id
         of_drawing = drawn.get((label.draw or "", key), {})
-        last = counting.get((key, label.labeller or "", "adjudicated" in of_drawing))
+        last = counting.get((key, label.annotator or "", "adjudicated" in of_drawing))
         if label.human is None and not label.when and not _from_sheet(last, of_drawing.get("draw"), decisions):
             continue  # left empty
         same = last is not None and last.human == label.human
-        values = {"human": label.human, "labeller": label.labeller, "way": "page" if label.when else "sheet"}
+        values = {"human": label.human, "annotator": label.annotator, "way": "page" if label.when else "sheet"}
         values["when"] = label.when or (last.when if last and same else when)
         where = {"key": key, **places[key]._asdict(), "text": texts[key]}
         decided.append(LabelRow.model_validate({**where, **values, **of_drawing}))

@@ -193,7 +193,7 @@ class RunLabels(Record):
     """
 
     statements: int
-    labellers: dict[str, int]
+    annotators: dict[str, int]
     first: str
     last: str
     unsure: int
@@ -238,12 +238,12 @@ class Decisions:
         drawing_of: dict[tuple[str, str, str], tuple[str, str]] = {}
         for row in self.rows:
             people = self.in_role_of(row)[row.key]
-            people.pop(row.labeller, None)
+            people.pop(row.annotator, None)
             if row.human is not None:
-                people[row.labeller] = None if row.human == "?" else row.human
+                people[row.annotator] = None if row.human == "?" else row.human
             if row.draw and row.frame and row.share and row.turn:
                 self.drawn[row.draw, row.frame][row.key] = _Drawn(row.turn, row.share, row.key)
-                drawing_of.setdefault((row.key, row.labeller, row.when), (row.draw, row.frame))
+                drawing_of.setdefault((row.key, row.annotator, row.when), (row.draw, row.frame))
         self._begun = list(dict.fromkeys(drawing_of.values()))
         """Drawings in the order of their first label that was not carried over."""
         self.labels: dict[str, dict[str, Label]] = {
@@ -458,7 +458,7 @@ def run_labels(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]
     labelled = [row for row in decisions.rows if row.key in decisions.human]
     return RunLabels(
         statements=len(decisions.human),
-        labellers=dict(sorted(decisions.annotators.items())),
+        annotators=dict(sorted(decisions.annotators.items())),
         first=labelled[0].when,
         last=labelled[-1].when,
         unsure=sum(bool(people) for people in decisions.of.values()) - len(decisions.human),
@@ -575,7 +575,7 @@ def pace(rows: Sequence[LabelRow]) -> float:
     times: dict[str, list[datetime]] = defaultdict(list)
     for row in rows:
         if row.way != "sheet":
-            times[row.labeller].append(datetime.fromisoformat(row.when))
+            times[row.annotator].append(datetime.fromisoformat(row.when))
     pauses = [
         seconds
         for of_person in map(sorted, times.values())

@@ -62,7 +62,7 @@ def _pressed(descriptor: int) -> Iterator[str]:
 @cli.option("Data", "--again", is_flag=True, help="Only statements that others have labelled (second opinion).")
 @cli.option("Data", "--disputed", is_flag=True, help="Only statements on which annotators differ, to settle them.")
 @cli.option(
-    "Data", "--labeller", metavar="NAME", everyday=True, help="Name of the annotator.  [default: your user name]"
+    "Data", "--annotator", metavar="NAME", everyday=True, help="Name of the annotator.  [default: your user name]"
 )
 @cli.option(
     "Output",
@@ -92,9 +92,9 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     """
     typed, run = cli.typed_arguments(), Run.open(directory)
     if typed.get("read"):
-        _read_sources(run, typed["read"], typed.get("labeller"), as_json)
+        _read_sources(run, typed["read"], typed.get("annotator"), as_json)
         return
-    drawing = ("sample", "minutes", "metrics", "seed", "by", "again", "disputed", "labeller")
+    drawing = ("sample", "minutes", "metrics", "seed", "by", "again", "disputed", "annotator")
     how = {name: typed[name] for name in drawing if name in typed}
     files = _files(typed, as_json)
     labelling = Labelling(run, **how)
@@ -131,8 +131,8 @@ def _files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
     return files
 
 
-def _read_sources(run: Run, sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:
-    labels_by_source = {str(source): read_labels(run, source, labeller) for source in sources}
+def _read_sources(run: Run, sources: tuple[Path, ...], annotator: str | None, as_json: bool) -> None:
+    labels_by_source = {str(source): read_labels(run, source, annotator) for source in sources}
     cli.print_result(
         as_json,
         lambda: {source: labels._asdict() for source, labels in labels_by_source.items()},

@@ -1,6 +1,6 @@
 """Human labels of a run's statements: `labels.jsonl` in its directory, append-only, one row per decision.
 
-    {"key": "9f...", "human": 1, "labeller": "user", "when": "2026-11-22T09:14:03+00:00", "way": "terminal", ...}
+    {"key": "9f...", "human": 1, "annotator": "user", "when": "2026-11-22T09:14:03+00:00", "way": "terminal", ...}
 
 `key` is the hash of the question and texts shown to the annotator. A decision is 1, 0, "?" for an undecidable
 statement, or null to withdraw an earlier one. `draw`, `frame` (hash of the statements), `share` (of their total size)
@@ -53,7 +53,7 @@ class LabelRow(Record):
     position: Place
     text: str
     human: Decision
-    labeller: Annotated[str, AfterValidator(str.strip)]
+    annotator: Annotated[str, AfterValidator(str.strip)]
     when: Annotated[str, AfterValidator(_in_utc)]
     way: Way
     draw: str | None = None
@@ -97,7 +97,7 @@ def now(*, precise: bool = False) -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds" if precise else "seconds")
 
 
-def annotator(name: str | None = None) -> str:
+def name_annotator(name: str | None = None) -> str:
     """Return the annotator's stripped name, by default the user of this machine."""
     if name and name.strip():
         return name.strip()

@@ -102,7 +102,7 @@ def _values(run: Run, title: str | None, messages: Messages) -> dict[str, Any]:
         "origins": [describe_origin(origin, messages) for origin in run.origins],
         "label_count": lambda corrected: count_labels(corrected, messages),
         **_label_values(values["labels"], messages),
-        "annotators": list(values["labels"].labellers.items()) if values["labels"] else [],
+        "annotators": list(values["labels"].annotators.items()) if values["labels"] else [],
         "versions": [*run.manifest.judge.versions.items(), *_machine(environment.host)],
         "commands": list(_commands(run, title, messages.language)),
         **_ROOM,

@@ -5,7 +5,7 @@
     label.js          keys and buttons
 
 The page has no verdicts and no labels of others. The downloaded file has a row for each answer: label_id, draw,
-sample_id, metric, position, text, human (1, 0, or null for "cannot tell" and undone answers), labeller, when (UTC).
+sample_id, metric, position, text, human (1, 0, or null for "cannot tell" and undone answers), annotator, when (UTC).
 """
 
 import hashlib
@@ -33,10 +33,10 @@ def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: st
     for row in shown:
         row["asks"] = messages.question(row["metric"]) or row["asks"]
     # Key of the decisions in the browser's storage, by annotator, drawing and ordered labels.
-    labeller = rows[0].get("labeller") if rows else None
-    names = [labeller or "", *(f"{row['draw']}\n{row['label_id']}" for row in shown)]
+    annotator = rows[0].get("annotator") if rows else None
+    names = [annotator or "", *(f"{row['draw']}\n{row['label_id']}" for row in shown)]
     digest = hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()
-    config = {"key": f"localjudge-labels-{digest}", "labeller": labeller, "rows": shown}
+    config = {"key": f"localjudge-labels-{digest}", "annotator": annotator, "rows": shown}
     values: dict[str, Any] = {"config": config, "title": title, "count": len(shown)}
     parts = page_parts(
         "label.html",

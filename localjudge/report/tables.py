@@ -122,7 +122,7 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
     for name, mean in labels.corrected.items():
         if metric in (None, name):
             yield f"{name}: {'; '.join(_mean_parts(mean))}"
-    annotators = numbered(len(labels.labellers), "annotator")
+    annotators = numbered(len(labels.annotators), "annotator")
     yield f"{numbered(labels.statements, 'statement')} labelled by {annotators}, {labels.last[:10]}"
     if labels.agreement:
         yield from (pair.line for pair in labels.agreement.pairs)

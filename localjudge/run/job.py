@@ -208,7 +208,7 @@ class Job:
             self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
             counts["answers_before"] = answers
         with suppress(RunDirectoryError):  # readers of damaged labels refuse them
-            if labels := Counter(row.labeller for row in label_file(path).rows):
+            if labels := Counter(row.annotator for row in label_file(path).rows):
                 counts["labels_before"] = dict(labels)
         return counts
 

@@ -57,9 +57,9 @@ def written(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-def label(run: Run, say: Callable[[str], Any] = human_of, n: int = 1_000, labeller: str = "ann", **how: Any) -> Run:
+def label(run: Run, say: Callable[[str], Any] = human_of, n: int = 1_000, annotator: str = "ann", **how: Any) -> Run:
     """Give human labels to `n` drawn statements, or to all. `say` returns None to skip."""
-    labelling = Labelling(run, labeller, sample=n, **how)
+    labelling = Labelling(run, annotator, sample=n, **how)
     for _ in range(len(labelling.rows)):
         answer = say(labelling.rows[0]["text"])
         if answer is None:

@@ -18,8 +18,8 @@ def contradicted(run: Run, n: int = 30) -> Run:
     return label(label(run, n=n), lambda words: 1 - human_of(words), n, "bob", again=True)
 
 
-def settled(run: Run, labeller: str = "carol", say: Any = human_of) -> Run:
-    labelling = Labelling(run, labeller, disputed=True)
+def settled(run: Run, annotator: str = "carol", say: Any = human_of) -> Run:
+    labelling = Labelling(run, annotator, disputed=True)
     while labelling.rows:
         labelling.answer(say(labelling.rows[0]["text"]))
     return run
@@ -38,7 +38,7 @@ def test_adjudicated_labels_replace_the_disputed_ones(judged_run: JudgedRun) -> 
     found, alone = labels(settled(run)), labels(ann).corrected[METRIC]
     mean = found.corrected[METRIC]
     assert (mean.mean, mean.ci95, mean.by_annotator) == (alone.mean, alone.ci95, None)
-    assert (found.statements, found.labellers, mean.unsettled) == (30, {"ann": 30, "bob": 30}, 0)
+    assert (found.statements, found.annotators, mean.unsettled) == (30, {"ann": 30, "bob": 30}, 0)
     assert found.agreement is not None
     assert (found.agreement.share, found.agreement.disputed, found.agreement.settled) == (0, 30, 30)
     assert found.agreement.lines[-1] == "30 of 30 disputed statements settled by adjudication"
@@ -52,7 +52,7 @@ def test_the_latest_adjudication_counts_until_it_is_withdrawn(judged_run: Judged
     run = label(label(judged_run(), lambda _: 1, 1), lambda _: 0, 1, "bob", again=True)
     rows = stored_labels(run.directory)
     for name, human, counting in (("ann", 0, 0), ("carol", 1, 1), ("carol", "?", 0), ("ann", None, 0.5)):
-        rows.append(rows[0].model_copy(update={"labeller": name, "human": human, "adjudicated": True}))
+        rows.append(rows[0].model_copy(update={"annotator": name, "human": human, "adjudicated": True}))
         decisions = Decisions(row.model_copy(update={"when": rows[0].when}) for row in rows)
         assert decisions.human == {rows[0].key: counting}
         assert decisions.labels == {rows[0].key: {"ann": 1, "bob": 0}}
@@ -82,7 +82,7 @@ def test_a_sheet_settles_disputes_and_an_emptied_cell_reopens_them(judged_run: J
         filled = [{**row, "human": human} for row, human in zip(rows, humans, strict=True)]
         assert read_labels(run, written(sheet, *filled), "carol") == counts
         assert len(Labelling(run, disputed=True).rows) == open_disputes
-    assert labels(run).labellers == {"ann": 6, "bob": 6}
+    assert labels(run).annotators == {"ann": 6, "bob": 6}
 
 
 def test_statements_show_all_answers_and_the_label_that_counts(judged_run: JudgedRun) -> None:

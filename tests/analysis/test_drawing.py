@@ -24,7 +24,7 @@ ROW: dict[str, Any] = {
     "response": "The response.",
 }
 _TEXTS = "asks user_input contexts reference response text source_text"
-COLUMNS = f"label_id draw sample_id metric position {_TEXTS} human labeller"
+COLUMNS = f"label_id draw sample_id metric position {_TEXTS} human annotator"
 
 
 def rows_of(run: Run, n: int = 1_000, metrics: Any = None, seed: int = 0) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def test_a_row_hides_the_verdict_and_names_its_drawing(judged_run: JudgedRun) ->
     rows = rows_of(judged_run(), 20, seed=7)
     assert {tuple(row) for row in rows} == {tuple(COLUMNS.split())}
     assert len({row["label_id"] for row in rows}) == 20
-    assert {(row["human"], row["labeller"]) for row in rows} == {(None, None)}
+    assert {(row["human"], row["annotator"]) for row in rows} == {(None, None)}
     [name] = {row["draw"] for row in rows}
     assert metrics_of(name) == ["context_recall"]
     again = draw_again(name, unit_frames(judged_run()), 20)

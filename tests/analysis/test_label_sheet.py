@@ -40,7 +40,7 @@ HOSTILE = [
 def sheet_row(**cells: Any) -> SheetRow:
     row = {"label_id": ID, "draw": "0:context_recall,faithfulness", **KEY, "asks": "Is it so?", "user_input": "Why?"}
     row |= {"contexts": ["First.", "Second."], "reference": None, "response": "An answer.", "source_text": None}
-    return row | {"human": None, "labeller": None} | cells
+    return row | {"human": None, "annotator": None} | cells
 
 
 @pytest.fixture(params=[".", ","])
@@ -71,7 +71,7 @@ ROWS = st.builds(
     contexts=st.none() | st.lists(TEXTS, max_size=2),
     text=FILLED,
     human=st.sampled_from([1, 0, None]),
-    labeller=st.none() | FILLED.map(str.strip),
+    annotator=st.none() | FILLED.map(str.strip),
 )
 
 
@@ -96,7 +96,7 @@ def test_a_csv_opens_in_excel_of_any_language_and_holds_no_formula(tmp_path: Pat
     content = (tmp_path / "sheet.csv").read_bytes()
     separator = {".": ",", ",": ";"}[decimal_point]
     assert content.startswith(f"\ufefflabel_id{separator}draw{separator}sample_id".encode())
-    assert content.count(b"labeller\r\n") == 1
+    assert content.count(b"annotator\r\n") == 1
     cells = [*csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=separator)]
     assert not [cell for row in cells for cell in row.values() if cell.lstrip()[:1] in {*"=+-@"} - {""}]
     assert cells[0]["text"] == "'" + HOSTILE[0]
@@ -145,7 +145,7 @@ def test_unknown_file_endings_are_refused(tmp_path: Path) -> None:
 )
 def test_a_sheet_is_read_as_spreadsheets_save_it(tmp_path: Path, name: str, form: dict[str, str]) -> None:
     mark = "\ufeff" if name == "big-endian.csv" else ""
-    header = [mark + "notes", "human", "text", "position", "metric", "label_id", "labeller", ""]
+    header = [mark + "notes", "human", "text", "position", "metric", "label_id", "annotator", ""]
     row = ["?", "sí", "Größe: 5 €\n„so“; =1", 0, "faithfulness", ID, "René", None]
     path = saved(tmp_path / name, [header, row, [None] * 8, [None] * 8], **form)
     sheet = read_sheet(path)
@@ -158,7 +158,7 @@ def test_a_sheet_is_read_as_spreadsheets_save_it(tmp_path: Path, name: str, form
 def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -> None:
     """Excel omits empty cells at the end of some rows."""
     path = tmp_path / "sheet.csv"
-    header = "label_id;metric;position;text;human;labeller\r\n"
+    header = "label_id;metric;position;text;human;annotator\r\n"
     path.write_text(header + f"{ID};m;0;a;1;Ann\r\n{ID};m;1;b\r\n\r\n{ID};m;2;c;0;;;\r\n")
     assert [label.human for label in read_sheet(path)] == [1, None, 0]
     path.write_text(header + f'{ID};m;0;"two\nlines";1;Ann\r\n{ID};m;1;b;1;Ann;note\r\n')
@@ -189,7 +189,7 @@ def test_a_pipe_as_a_sheet_is_refused_at_once(tmp_path: Path) -> None:
 
 def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
-    at = [{"when": f"2026-01-31T09:30:0{second}.5Z", "labeller": "Ann", "draw": "0:x"} for second in range(3)]
+    at = [{"when": f"2026-01-31T09:30:0{second}.5Z", "annotator": "Ann", "draw": "0:x"} for second in range(3)]
     rows = [{"label_id": ID, "human": human, **when} for human, when in zip((1, 0, None), at, strict=True)]
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"way": "page", **LABELLED}]))
     sheet = read_sheet(path)
@@ -200,7 +200,7 @@ def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
 def test_a_label_from_the_future_is_refused(tmp_path: Path) -> None:
     """A page on a machine whose clock is a year ahead: its labels would count before every later one."""
     ahead = datetime.now(UTC) + timedelta(days=365)
-    rows = [LABELLED | {"labeller": "Ann", "when": ahead.isoformat()}]
+    rows = [LABELLED | {"annotator": "Ann", "when": ahead.isoformat()}]
     with pytest.raises(DataError, match=r"row 2: when: found .*, expected a time that is not in the future"):
         read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows)))
     almost = [LABELLED | {"when": (ahead - timedelta(days=364.5)).isoformat()}]
@@ -209,7 +209,7 @@ def test_a_label_from_the_future_is_refused(tmp_path: Path) -> None:
 
 def test_contradicting_rows_of_one_annotator_are_refused(tmp_path: Path) -> None:
     """Two annotators may differ, and equal rows may repeat."""
-    rows = [LABELLED | {"labeller": "Ann"}, LABELLED | {"labeller": "Bo", "human": 0}]
+    rows = [LABELLED | {"annotator": "Ann"}, LABELLED | {"annotator": "Bo", "human": 0}]
     path = tmp_path / "sheet.csv"
     assert len(read_sheet(saved(path, table_of(*rows, rows[0])))) == 3
     with pytest.raises(DataError, match=r"sheet\.csv:4, row 4: human: found 0, and 1 for the same .*:2, row 2, exp"):

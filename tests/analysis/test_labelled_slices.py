@@ -169,7 +169,7 @@ def test_the_command_names_the_slices_that_lack_labels(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     run, sheet = departments(sizes={**SIZES, "tiny": 3}), tmp_path / "sheet.csv"
-    command = ("label", run.directory, "--by", "department", "--sample", "70", "--labeller", "ann", "--out", sheet)
+    command = ("label", run.directory, "--by", "department", "--sample", "70", "--annotator", "ann", "--out", sheet)
     assert called(capfd, *command)[0] == 0
     with sheet.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -171,7 +171,7 @@ def test_labels_of_a_second_drawing_count_after_the_first_drawing(judged_run: Ju
     """Forty labels, then thirty of a second drawing: 50 count, 40 + 10."""
     run = label(judged_run(samples=100), n=40)
     rows = stored_labels(run.directory)
-    label(run, n=40, labeller="bob", seed=5)
+    label(run, n=40, annotator="bob", seed=5)
     label(run, n=70, seed=5)
     mean = corrected(run)
     assert (mean.labels, mean.next_look) == (50, 100)
@@ -185,14 +185,14 @@ def test_labels_of_a_second_drawing_count_after_the_first_drawing(judged_run: Ju
 def decision(seconds: float = 0, **values: Any) -> LabelRow:
     when = datetime(2026, 11, 22, 9, tzinfo=UTC) + timedelta(seconds=seconds)
     given = {"key": "0f" * 16, "sample_id": "s", "metric": METRIC, "position": 0, "text": "t", "human": 1}
-    return LabelRow(**{**given, "labeller": "ann", "when": when.isoformat(), "way": "terminal", **values})
+    return LabelRow(**{**given, "annotator": "ann", "when": when.isoformat(), "way": "terminal", **values})
 
 
 def test_the_pace_is_the_median_without_pauses() -> None:
     """Ann: 10 10 12 20 (3,600) 11; Bob: 40; a sheet has no pace. Sorted 10 10 11 12 20 40: 11.5."""
     times = [0, 10, 20, 32, 52, 3652, 3663]
-    rows = [*map(decision, times), decision(5, labeller="bob"), decision(45, labeller="bob")]
-    rows += [decision(second, labeller="carl", way="sheet") for second in range(50)]
+    rows = [*map(decision, times), decision(5, annotator="bob"), decision(45, annotator="bob")]
+    rows += [decision(second, annotator="carl", way="sheet") for second in range(50)]
     assert pace(rows) == pytest.approx(11.5)
     assert pace(rows[:5]) == pace([]) == SECONDS_A_LABEL
 
@@ -217,7 +217,7 @@ def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
     [pair] = found.agreement.pairs
     assert (pair.annotators, pair.statements) == (("ann", "bob"), 10)
     assert [pair.share, pair.kappa] == pytest.approx([0.8, 0.583333])
-    assert (found.statements, found.labellers, found.passed_over) == (10, {"ann": 10, "bob": 10}, 0)
+    assert (found.statements, found.annotators, found.passed_over) == (10, {"ann": 10, "bob": 10}, 0)
     assert [Decisions(stored_labels(run.directory)).human[key] for key in statements] == [1] * 5 + [0.5, 0, 0, 0, 0.5]
     # If both label everything 1, agreement beyond chance is undefined.
     same = labels(label(label(judged_run("same"), lambda _: 1, 3), lambda _: 1, 3, "bob", again=True)).agreement
@@ -267,7 +267,7 @@ def test_missing_labels_of_one_annotator_come_from_the_most_active(judged_run: J
     ann, bob = decisions.by_annotator(decisions.human.keys()).values()
     assert ann == {row.key: row.human for row in stored_labels(run.directory)[:40]}
     assert bob == ann | {first.key: 1 - ann[first.key]}
-    agreed = label(label(judged_run("agreed"), n=40), n=10, labeller="bob", again=True)
+    agreed = label(label(judged_run("agreed"), n=40), n=10, annotator="bob", again=True)
     assert corrected(agreed) == corrected(label(judged_run("ann alone"), n=40))
 
 
@@ -350,20 +350,20 @@ def last_drawing(run: Run) -> str:
 def test_an_existing_label_counts_once_for_a_second_drawing(judged_run: JudgedRun) -> None:
     """Its row is copied under the second drawing, unless withdrawn."""
     run = label(judged_run(), n=40)
-    label(run, n=40, labeller="bob", seed=5)
+    label(run, n=40, annotator="bob", seed=5)
     rows = stored_labels(run.directory)
-    assert len({(row.key, row.draw, row.labeller) for row in rows}) == len(rows)
+    assert len({(row.key, row.draw, row.annotator) for row in rows}) == len(rows)
     second = [row for row in rows if row.draw == last_drawing(run)]
-    assert {row.labeller for row in second} == {"ann", "bob"}
+    assert {row.annotator for row in second} == {"ann", "bob"}
     assert len(second) <= 40
-    assert sum(labels(run).labellers.values()) == labels(run).statements == corrected(run).labelled
+    assert sum(labels(run).annotators.values()) == labels(run).statements == corrected(run).labelled
     # Bob labels 0, ann labels 1 and withdraws it: only bob's label is copied to the third drawing.
     run = judged_run("taken")
     [first] = Labelling(run, "none", sample=1).rows
     values = {part: first[part] for part in ("sample_id", "metric", "position", "text")} | {"key": first["label_id"]}
     for name, said in (("bob", 0), ("ann", 1), ("ann", None)):
-        append_labels(run.directory, [decision(human=said, labeller=name, **values)])
-    label(run, n=79, labeller="carl", seed=5)
+        append_labels(run.directory, [decision(human=said, annotator=name, **values)])
+    label(run, n=79, annotator="carl", seed=5)
     assert Decisions(stored_labels(run.directory)).of[first["label_id"]] == {"bob": 0}
 
 
@@ -380,7 +380,7 @@ def read(run: Run, humans: Sequence[Any], by: str | None = None, *, first: int =
 
 
 def dated(day: int) -> dict[str, Any]:
-    return {"labeller": "ann", "when": f"2026-11-{day}T09:00:00Z"}
+    return {"annotator": "ann", "when": f"2026-11-{day}T09:00:00Z"}
 
 
 ONES, ZEROS, NONE = [1] * 30, [0] * 30, [None] * 30
@@ -395,8 +395,8 @@ def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: 
     assert read_labels(run, sheet, "ann") == LabelsRead(known=10, unlabelled=10)
     mean, by_keys = corrected(run), corrected(label(judged_run("keys"), n=10))
     assert by_keys.model_copy(update={"minutes": mean.minutes}) == mean  # keys are timed
-    assert read(run, [row["human"] for row in filled], "ann", labeller="bob") == LabelsRead(new=20)
-    assert labels(run).labellers == {"ann": 10, "bob": 20}
+    assert read(run, [row["human"] for row in filled], "ann", annotator="bob") == LabelsRead(new=20)
+    assert labels(run).annotators == {"ann": 10, "bob": 20}
     assert read(run, [1 - filled[0]["human"]], "ann") == LabelsRead(changed=1)
     assert labels(run).agreement.share == 0.9  # type: ignore[union-attr]
 
@@ -415,7 +415,7 @@ def test_the_order_of_reading_does_not_matter(judged_run: JudgedRun, days: tuple
 def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun) -> None:
     """25 of 30 labels are emptied, then filled in again. Bob's sheet does not withdraw ann's labels."""
     run, emptied = judged_run(), NONE[:25] + ONES[25:]
-    for humans, labeller, counts in (
+    for humans, annotator, counts in (
         (ONES, "ann", LabelsRead(new=30)),
         (emptied, "bob", LabelsRead(new=5, unlabelled=25)),
         (emptied, "ann", LabelsRead(withdrawn=25, known=5)),
@@ -423,8 +423,8 @@ def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun)
         (ONES, "ann", LabelsRead(new=25, known=5)),
         (NONE, "ann", LabelsRead(withdrawn=30)),
     ):
-        assert read(run, humans, labeller) == counts
-    assert labels(run).labellers == {"bob": 5}
+        assert read(run, humans, annotator) == counts
+    assert labels(run).annotators == {"bob": 5}
     with pytest.raises(DataError, match="the file has no labels yet"):
         read(run, NONE, "ann")
 
@@ -435,13 +435,13 @@ def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun)
     Nor does a sheet of another drawing, or a label changed in the page since.
     """
     run = label(judged_run(), n=10)
-    page: dict[str, Any] = {"labeller": "ann", "when": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}
+    page: dict[str, Any] = {"annotator": "ann", "when": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}
     assert read(run, ONES[:7], first=8, **page).new == 5
     assert read(run, NONE[:20] + ONES[20:], "ann") == LabelsRead(new=10, unlabelled=20)
     assert read(run, [*NONE[1:], 1], "ann", draw=None).withdrawn == 0
     assert read(run, [0], first=20, **page) == LabelsRead(changed=1)
     assert read(run, NONE[:21] + ONES[21:], "ann") == LabelsRead(known=9, unlabelled=21)
-    assert labels(run).labellers == {"ann": 25}
+    assert labels(run).annotators == {"ann": 25}
 
 
 def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun) -> None:
@@ -461,17 +461,17 @@ def test_a_sheet_without_names_needs_one_if_others_labelled(judged_run: JudgedRu
         read(run, ONES[:12])
     # A single name in a sheet applies to all its rows.
     first, *rows = [{**row, "human": 1} for row in drawn_rows(run, 12)]
-    sheet = written(tmp_path / "named.jsonl", {**first, "labeller": "bob"}, *rows)
-    assert (read_labels(run, sheet), labels(run).labellers["bob"]) == (LabelsRead(new=12), 12)
+    sheet = written(tmp_path / "named.jsonl", {**first, "annotator": "bob"}, *rows)
+    assert (read_labels(run, sheet), labels(run).annotators["bob"]) == (LabelsRead(new=12), 12)
 
 
 def test_white_space_around_a_name_makes_no_second_annotator(judged_run: JudgedRun) -> None:
     """Ann's name came back as "Ann " from one sheet: she contradicted herself, and was two annotators."""
     run = label(judged_run(), lambda _: 1, 12, "Ann ")
-    assert read(run, ONES[:12], labeller=" Ann\u00a0") == LabelsRead(known=12)
+    assert read(run, ONES[:12], annotator=" Ann\u00a0") == LabelsRead(known=12)
     assert read(run, ONES[:1], "Ann ").new == 0
-    append_labels(run.directory, [row.model_copy(update={"labeller": "Ann "}) for row in stored_labels(run.directory)])
-    assert labels(run).labellers == {"Ann": 12}
+    append_labels(run.directory, [row.model_copy(update={"annotator": "Ann "}) for row in stored_labels(run.directory)])
+    assert labels(run).annotators == {"Ann": 12}
     assert Labelling(run, "Ann ", sample=12).rows == []
 
 

@@ -71,10 +71,10 @@ def test_a_sheet_is_written_and_read_back(run: Run, call: Call, sheet: str) -> N
     assert (sorted(row["text"] for row in rows), {row["human"] for row in rows} <= {None, ""}) == (sorted(SCRIPT), True)
     assert "corrected" not in metric(call)
     fill(sheet, {"Fact 1.": 0, "Fact 2.": 0})
-    code, output, _ = call("label", "run", "--read", sheet, "--labeller", "ann")
+    code, output, _ = call("label", "run", "--read", sheet, "--annotator", "ann")
     assert (code, output.splitlines()[0].strip()) == (0, f"{sheet}: 12 new labels")
     assert "0.833" in output
-    assert "0 new labels, 12 already stored" in call("label", "run", "--read", sheet, "--labeller", "ann")[1]
+    assert "0 new labels, 12 already stored" in call("label", "run", "--read", sheet, "--annotator", "ann")[1]
     corrected = metric(call)["corrected"]
     assert corrected["mean"] == corrected["labels_alone"]["mean"] == pytest.approx(10 / 12)
     assert (corrected["labels"], len(corrected["ci95"])) == (12, 2)
@@ -84,26 +84,26 @@ def test_a_sheet_is_written_and_read_back(run: Run, call: Call, sheet: str) -> N
 def test_several_label_files_are_read_together(run: Run, call: Call, scripted_run: ScriptedRun) -> None:
     call("label", "run", "--out", "s.jsonl")
     fill("s.jsonl", {f"Fact {n}.": None for n in range(7)})
-    arguments = ("label", "run", "--read", "s.jsonl", "--labeller", "ann", "--json")
+    arguments = ("label", "run", "--read", "s.jsonl", "--annotator", "ann", "--json")
     counts = {"new": 5, "changed": 0, "withdrawn": 0, "known": 0, "older": 0, "unlabelled": 7}
     assert json.loads(call(*arguments)[1]) == {"s.jsonl": counts}
-    fill("s.jsonl", {"Fact 8.": 0}, labeller="bob")
-    output = call("label", "run", "--read", "s.jsonl", "--labeller", "ann")[1]
+    fill("s.jsonl", {"Fact 8.": 0}, annotator="bob")
+    output = call("label", "run", "--read", "s.jsonl", "--annotator", "ann")[1]
     assert ("s.jsonl: 12 new labels" in output, "80 %" in output) == (True, True)
     scripted_run("other", ROWS, {}, metrics=["context_recall"])
     assert call("label", "other", "--read", "run")[1].startswith(" run: 17 new labels")
-    assert json.loads(call("show", "other", "--json")[1])["labels"]["labellers"] == {"ann": 5, "bob": 12}
+    assert json.loads(call("show", "other", "--json")[1])["labels"]["annotators"] == {"ann": 5, "bob": 12}
     code, output, errors = call("label", "run", "--read", "s.jsonl", "--read", "none.csv")
     assert (code, output, "none.csv" in errors) == (1, "", True)
 
 
 def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None:
     """Three changed cells, two emptied cells, and a page file older than the sheet."""
-    call("label", "run", "--out", "s.jsonl", "--labeller", "ann")
-    assert {row["labeller"] for row in sheet_of("s.jsonl")} == {"ann"}
+    call("label", "run", "--out", "s.jsonl", "--annotator", "ann")
+    assert {row["annotator"] for row in sheet_of("s.jsonl")} == {"ann"}
     fill("s.jsonl", {}, when="2026-01-01T00:00:00Z")
     Path("s.jsonl").rename("page.jsonl")
-    call("label", "run", "--out", "s.jsonl", "--labeller", "ann")
+    call("label", "run", "--out", "s.jsonl", "--annotator", "ann")
     fill("s.jsonl", {})
     call("label", "run", "--read", "s.jsonl")
     fill("s.jsonl", {**dict.fromkeys(["Fact 1.", "Fact 2.", "Fact 3."], 0), "Fact 4.": None, "Fact 5.": None})
@@ -122,7 +122,7 @@ def test_disputed_statements_are_listed_and_settled(run: Run, call: Call) -> Non
     assert call("label", "run", "--disputed") == (0, "no disputed statement remains to be settled\n", "")
     call("label", "run", "--out", "s.jsonl")
     for name, labels in (("ann", {}), ("bob", {f"Fact {n}.": 0 for n in range(4)})):
-        fill("s.jsonl", labels, labeller=name)
+        fill("s.jsonl", labels, annotator=name)
         call("label", "run", "--read", "s.jsonl")
     assert metric(call)["corrected"]["mean"] is None
     assert "settle the 4 disputed statements first" in " ".join(call("show", "run")[1].split())
@@ -133,7 +133,7 @@ def test_disputed_statements_are_listed_and_settled(run: Run, call: Call) -> Non
     assert call("label", "run", "--disputed", "--out", "d.jsonl", *page)[0] == 0
     assert "Qué hay que hacer" in Path("d.html").read_text(encoding="utf-8")
     assert "bob" not in Path("d.html").read_text()
-    fill("d.jsonl", {}, human=0, labeller="carol")
+    fill("d.jsonl", {}, human=0, annotator="carol")
     assert "4 new labels" in call("label", "run", "--read", "d.jsonl")[1]
     rows = json.loads(call("show", "run", "--labels", "--json")[1])
     assert rows[0] | {"text": "", "sample_id": ""} == {
@@ -149,7 +149,7 @@ def test_verdicts_that_differ_from_labels_are_listed_surest_first(run: Run, call
     """0.9 and 0.2 for facts labelled the other way: 0.4 and 0.3 from the threshold of 0.5."""
     assert "no verdict differs" in call("show", "run", "--disagree")[1]
     call("label", "run", "--out", "s.jsonl")
-    fill("s.jsonl", {"Fact 1.": 0, "Fact 3.": 1, **{f"Fact {n}.": 0 for n in (0, 6, 9)}}, labeller="ann")
+    fill("s.jsonl", {"Fact 1.": 0, "Fact 3.": 1, **{f"Fact {n}.": 0 for n in (0, 6, 9)}}, annotator="ann")
     call("label", "run", "--read", "s.jsonl")
     output = call("show", "run", "--disagree")[1]
     assert [line.split()[-1] for line in output.splitlines() if "Fact" in line] == ["1.", "3."]
@@ -184,7 +184,7 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
     assert "next: localjudge label run\n" in call("show", "run")[1]
     call("label", "run", "--out", "s.jsonl")
     fill("s.jsonl", {"Fact 1.": 0, "Fact 2.": 0})
-    call("label", "run", "--read", "s.jsonl", "--labeller", EVIL)
+    call("label", "run", "--read", "s.jsonl", "--annotator", EVIL)
     code, output, errors = call("show", "run", "--details")
     assert (code, set("\x1b\x07\u202e") & set(output + errors)) == (0, set())
     table = [line.split() for line in output.splitlines()]
@@ -230,8 +230,8 @@ def test_a_finished_drawing_suggests_the_next_step(call: Call, run: Run) -> None
     """Draw more, ask another annotator, or name the annotator."""
     call("label", "run", "--sample", "2", "--out", "s.jsonl")
     fill("s.jsonl", {})
-    call("label", "run", "--read", "s.jsonl", "--labeller", "ann")
-    for arguments, hint in (((), "--sample"), (("--again", "--labeller", "ann"), "ann")):
+    call("label", "run", "--read", "s.jsonl", "--annotator", "ann")
+    for arguments, hint in (((), "--sample"), (("--again", "--annotator", "ann"), "ann")):
         assert hint in call("label", "run", "--sample", "2", *arguments, "--out", "more.csv")[2]
     call("label", "run", "--out", "all.jsonl")
     fill("all.jsonl", {})
@@ -277,7 +277,7 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
     """Arrow keys and Home send digits, which must not count. Killed after two labels."""
     rows = [{**row, "user_input": EVIL, "retrieved_contexts": [EVIL]} for row in ROWS]
     scripted_run("run", rows, SCRIPT, metrics=["context_recall"])
-    with in_a_terminal("label", "run", "--sample", "6", "--labeller", "ann") as (process, controller):
+    with in_a_terminal("label", "run", "--sample", "6", "--annotator", "ann") as (process, controller):
         assert "\x1b[2J" not in seen(controller, "0 of 6 answered")
         os.write(controller, b"\x1b[1~")
         os.write(controller, b"1")
@@ -287,7 +287,7 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert said() == [1, 0]
-    with in_a_terminal("label", "run", "--sample", "6", "--labeller", "ann") as (process, controller):
+    with in_a_terminal("label", "run", "--sample", "6", "--annotator", "ann") as (process, controller):
         seen(controller, "2 of 6 answered")
         os.write(controller, b"u")
         seen(controller, "nothing to undo")
@@ -300,15 +300,15 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
         assert process.wait(timeout=60) == 0
     assert said() == [1, 0, "?", 1, None, 0]
     rows_kept = stored_labels(Path("run"))
-    assert {(row.labeller, row.way) for row in rows_kept} == {("ann", "terminal")}
+    assert {(row.annotator, row.way) for row in rows_kept} == {("ann", "terminal")}
     # 1 was undone and its statement postponed, so 0 labels the next one.
     assert rows_kept[3].key == rows_kept[4].key != rows_kept[5].key
-    with in_a_terminal("label", "run", "--sample", "6", "--again", "--labeller", "bob") as (process, controller):
+    with in_a_terminal("label", "run", "--sample", "6", "--again", "--annotator", "bob") as (process, controller):
         seen(controller, "0 of 3 answered")
         os.write(controller, b"111")
         assert "3 statements with several labels: 33 % agreement" in seen(controller, "next: ")
         assert process.wait(timeout=60) == 0
-    with in_a_terminal("label", "run", "--disputed", "--labeller", "carol") as (process, controller):
+    with in_a_terminal("label", "run", "--disputed", "--annotator", "carol") as (process, controller):
         seen(controller, "0 of 2 answered")
         os.write(controller, b"10")
         assert "2 of 2 disputed statements settled" in seen(controller, "next: ")

@@ -100,7 +100,7 @@ def test_from_unknown_columns_to_a_report_and_a_corrected_mean(output: Callable[
         output(*shlex.split(run)[1:-1], "same")
         assert Path("same", name).read_bytes() == before
     assert Path("run/report.html").is_file()
-    output("label", "run", "--out", "sheet.jsonl", "--labeller", "ann")
+    output("label", "run", "--out", "sheet.jsonl", "--annotator", "ann")
     write_rows("run/labels-run.jsonl", *({**row, "human": 1} for row in sheet_of("sheet.jsonl")))
     code, printed, _ = talk("start", "export.csv", "--out", "run", answers=answers)
     assert (code, "12 new labels" in printed) == (0, True)

@@ -109,7 +109,7 @@ def test_every_view_names_a_suite_that_supplies_answers_or_labels(call: Call) ->
         assert origin in Path(file).read_text(encoding="utf-8"), file
     Path("localjudge.toml").write_text(suite.replace('reuse = ["evil"]\n', "").replace('"run"', '"evil"'))
     [statement] = [row for row in map(json.loads, Path("evil/verdicts.jsonl").read_text().splitlines())][:1]
-    write_rows("sheet.jsonl", {**_sheet_row("evil", statement["text"]), "human": 1, "labeller": "ann"})
+    write_rows("sheet.jsonl", {**_sheet_row("evil", statement["text"]), "human": 1, "annotator": "ann"})
     assert call("label", "evil", "--read", "sheet.jsonl")[0] == 0
     origins = json.loads(call("run", "--json")[1])["origins"]
     printed = " ".join(call("show", "evil")[1].split())

@@ -52,8 +52,8 @@ def judged(out: str, noise: float, *, metrics: Any = METRICS, script: Any = None
     return localjudge.evaluate(rows, metrics=metrics, engine=engine, out=out)
 
 
-def label(run: Run, count: int = 1_000, labeller: str = "ann", says: Any = human, **options: Any) -> None:
-    labelling = Labelling(run, labeller, sample=count, **options)
+def label(run: Run, count: int = 1_000, annotator: str = "ann", says: Any = human, **options: Any) -> None:
+    labelling = Labelling(run, annotator, sample=count, **options)
     while labelling.rows:
         row = labelling.rows[0]
         labelling.answer(says(row["text"]))
@@ -136,8 +136,8 @@ def test_labels_without_a_drawing_count_once_and_contradictory_labels_do_not_cou
     nothing: dict[str, None] = dict.fromkeys(("draw", "frame", "share", "turn"))
     rows = [row.model_copy(update=nothing) for row in stored_labels(run.directory)]
     (run.directory / LABELS).unlink()
-    divided = [row.model_copy(update={"labeller": "bob", "human": 1 - cast("int", row.human)}) for row in rows[:2]]
-    unsure = [row.model_copy(update={"labeller": "bob", "human": "?"}) for row in rows[2:3]]
+    divided = [row.model_copy(update={"annotator": "bob", "human": 1 - cast("int", row.human)}) for row in rows[:2]]
+    unsure = [row.model_copy(update={"annotator": "bob", "human": "?"}) for row in rows[2:3]]
     append_labels(run.directory, [*rows, *divided, *unsure])
     [entry] = measured(run)
     assert (entry.labels.verdicts, entry.labels.unlabelled, entry.labels.weighted) == (28, 2, False)

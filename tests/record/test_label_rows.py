@@ -32,7 +32,7 @@ from localjudge.stats.corrected import MOST_POINTS
 
 VALUES: dict[str, Any] = {
     **{"key": "0f" * 16, "sample_id": "s1", "metric": "faithfulness", "position": 0, "text": "It rains."},
-    **{"human": 1, "labeller": "ann", "when": "2026-11-22T09:14:03+00:00", "way": "terminal"},
+    **{"human": 1, "annotator": "ann", "when": "2026-11-22T09:14:03+00:00", "way": "terminal"},
     **{"draw": "0: faithfulness 0123abcd", "frame": "0f", "share": 0.25, "turn": 3},
 }
 
@@ -41,7 +41,7 @@ def row(**values: Any) -> LabelRow:
     return LabelRow(**{**VALUES, **values})
 
 
-@given(st.lists(st.builds(row, text=st.text(), labeller=st.text(), human=st.sampled_from([0, 1, "?", None]))))
+@given(st.lists(st.builds(row, text=st.text(), annotator=st.text(), human=st.sampled_from([0, 1, "?", None]))))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 def test_appended_labels_are_read_in_order(tmp_path: Path, rows: list[LabelRow]) -> None:
     (tmp_path / LABELS).unlink(missing_ok=True)
@@ -184,7 +184,7 @@ def test_a_full_disk_keeps_no_label_rows_and_the_command_can_be_repeated(tmp_pat
 
 def _add(directory: Path, name: str, count: int) -> None:
     for number in range(count):
-        append_labels(directory, [row(labeller=name, text=f"{number} {'x' * (number * 37 % 9000)}")])
+        append_labels(directory, [row(annotator=name, text=f"{number} {'x' * (number * 37 % 9000)}")])
 
 
 def test_two_annotators_at_once_lose_no_rows(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_two_annotators_at_once_lose_no_rows(tmp_path: Path) -> None:
         assert person.exitcode == 0
     texts: dict[str, list[str]] = {"ann": [], "bob": []}
     for one in stored_labels(tmp_path):
-        texts[one.labeller].append(one.text.split()[0])
+        texts[one.annotator].append(one.text.split()[0])
     assert texts == {name: [str(number) for number in range(150)] for name in ("ann", "bob")}
 
 
@@ -250,9 +250,9 @@ def test_the_latest_decision_of_each_annotator_counts_in_any_order() -> None:
         assert Decisions(rows).human == {VALUES["key"]: 1.0}
     assert Decisions([row(human=1), row(human=0)]).human == {VALUES["key"]: 0.0}  # at one moment the later row
     # Two annotators give the mean; "?" is a decision without a label.
-    rows = [row(human=1), row(human=0), row(human=1, labeller="bob")]
+    rows = [row(human=1), row(human=0), row(human=1, annotator="bob")]
     assert Decisions(rows).human == {VALUES["key"]: 0.5}
     assert Decisions([*rows, row(human=None)]).human == {VALUES["key"]: 1.0}
     assert Decisions([*rows, row(human="?")]).human == {VALUES["key"]: 1.0}
-    nobody = Decisions([row(human="?"), row(human=None, labeller="bob")])
+    nobody = Decisions([row(human="?"), row(human=None, annotator="bob")])
     assert (nobody.human, nobody.of) == ({}, {VALUES["key"]: {"ann": None}})

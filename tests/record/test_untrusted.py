@@ -56,7 +56,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "report": lambda directory: Run.open(directory).report(baseline=directory),
     "verify": lambda directory: verify(Run.open(directory, check=False), engine=engine()),
     "merge": lambda directory: localjudge.merge([directory], out=directory.parent / "whole"),
-    "label": lambda directory: Labelling(directory, sample=2, labeller="x").answer(1),
+    "label": lambda directory: Labelling(directory, sample=2, annotator="x").answer(1),
     "resume": made,
 }
 
@@ -131,7 +131,7 @@ def stored_as(content: str) -> Attack:
 
 
 def _row(**values: object) -> bytes:
-    row = {"key": "0f" * 16, "sample_id": "a", "metric": "m", "position": 0, "text": "t", "human": 1, "labeller": "x"}
+    row = {"key": "0f" * 16, "sample_id": "a", "metric": "m", "position": 0, "text": "t", "human": 1, "annotator": "x"}
     row |= {"previous": START}
     return json.dumps({**row, "when": "2026-11-22T09:14:03+00:00", "way": "sheet", **values}).encode() + b"\n"
 

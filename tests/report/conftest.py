@@ -126,7 +126,7 @@ def labelled(*, people: tuple[str, ...] = ("ann",), agreement: Any = None, **mea
     return SimpleNamespace(
         corrected=means,
         statements=50,
-        labellers=dict.fromkeys(people, 30),
+        annotators=dict.fromkeys(people, 30),
         agreement=agreement,
         first="2026-11-20T09:00:00+00:00",
         last="2026-11-22T10:00:00+00:00",

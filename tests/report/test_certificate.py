@@ -60,7 +60,7 @@ def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: T
 
 def test_a_certificate_names_who_settled_disputes(run: Run, text: Text) -> None:
     """Bo contradicts ann's 40 labels, and carol settles all."""
-    label(run, lambda words: 1 - human_of(words), n=40, labeller="bo", again=True)
+    label(run, lambda words: 1 - human_of(words), n=40, annotator="bo", again=True)
     adjudication = Labelling(run, "carol", disputed=True)
     while adjudication.rows:
         adjudication.answer(1)
@@ -110,7 +110,7 @@ def test_an_altered_run_has_no_result(run: Run, text: Text, tmp_path: Path) -> N
 @pytest.mark.parametrize("language", ["de", "fr", "es"])
 def test_certificates_are_whole_in_each_language(run: Run, text: Text, tmp_path: Path, language: Language) -> None:
     """Verified, with labels of two annotators, then altered. Names and sha256 stay."""
-    text(label(run, n=30, labeller="bo", again=True), language=language)
+    text(label(run, n=30, annotator="bo", again=True), language=language)
     assert run.verify(engine=same_judge(run), sample=5)
     page = text(run, language=language)
     assert f"--language {language}" in page
@@ -141,7 +141,7 @@ def test_a_certificate_has_no_texts_and_replaces_no_other_file(run: Run, text: T
 
 
 def test_hostile_names_are_text(scripted_run: ScriptedRun, tmp_path: Path) -> None:
-    run = label(run_of(scripted_run, "run", samples=30), n=40, labeller=" ".join(HOSTILE))
+    run = label(run_of(scripted_run, "run", samples=30), n=40, annotator=" ".join(HOSTILE))
     html = write_certificate(run, tmp_path / "page.html", title=" ".join(HOSTILE), when=WHEN).file.read_text()
     assert {name for name, _ in PageReader(html).elements} & {"img", "svg", "b"} == set()
     assert len(PageReader(html).raw) == 3

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.engine
 NAME = "Ann Example"
 KEYS = "".join("?" if number % 7 == 3 else str(number % 2) for number in range(60))
 """Of 60 keys, 9 at 3, 10, ..., 59 means undecided, which leaves 51 labels."""
-COLUMNS = ["label_id", "draw", "sample_id", "metric", "position", "text", "human", "labeller", "when"]
+COLUMNS = ["label_id", "draw", "sample_id", "metric", "position", "text", "human", "annotator", "when"]
 
 Written = Callable[..., Path]
 Row = dict[str, Any]
@@ -44,7 +44,7 @@ def row(number: int, **columns: Any) -> Row:
         "source_text": None,
         "text": f"In {1900 + number} it was raining: rain fell.",
         "human": None,
-        "labeller": None,
+        "annotator": None,
     } | columns
 
 
@@ -107,7 +107,7 @@ def test_the_label_page_contains_no_verdict_or_label(written: Written) -> None:
     said = {"human": 1, "p_yes": 0.8125, "share": 0.4375}
     html = written([row(0) | said]).read_text(encoding="utf-8")
     (config,) = PageReader(html).content("script", id="config")
-    assert json.loads(config)["rows"] == [{name: row(0)[name] for name in row(0) if name not in {*said, "labeller"}}]
+    assert json.loads(config)["rows"] == [{name: row(0)[name] for name in row(0) if name not in {*said, "annotator"}}]
     assert not [value for value in ("8125", "4375") if value in html]
 
 
@@ -130,7 +130,7 @@ def test_the_storage_key_identifies_draw_and_labels(written: Written) -> None:
     first = key(row(0), row(1))
     assert key(row(0, text="Shown otherwise, under the same id."), row(1)) == first
     others = [key(row(1), row(0)), key(row(0)), key(row(0, draw="1:faithfulness"), row(1))]
-    others.append(key(row(0, labeller="Bob"), row(1)))
+    others.append(key(row(0, annotator="Bob"), row(1)))
     assert len({first, *others}) == 5
 
 
@@ -155,7 +155,7 @@ def test_sixty_statements_by_keyboard_alone(open_page: Open, sixty: Path) -> Non
     assert {tuple(label) for label in labels} == {tuple(COLUMNS)}
     told = [(row(number), None if key == "?" else int(key)) for number, key in enumerate(KEYS)]
     assert [{**label, "when": ""} for label in labels] == [
-        {name: ({**asked, "human": human, "labeller": NAME, "when": ""})[name] for name in COLUMNS}
+        {name: ({**asked, "human": human, "annotator": NAME, "when": ""})[name] for name in COLUMNS}
         for asked, human in told
     ]
     times = [datetime.fromisoformat(label["when"]) for label in labels]
@@ -194,11 +194,11 @@ def test_undo_removes_the_last_answer(open_page: Open, sixty: Path) -> None:
 
 
 def test_the_annotator_name_is_filled_in(open_page: Open, written: Written) -> None:
-    page = open_page(written([row(number, labeller="Bob") for number in range(2)]))
+    page = open_page(written([row(number, annotator="Bob") for number in range(2)]))
     expect(page.get_by_label("Your name")).to_have_value("Bob")
     page.keyboard.press("Enter")
     press(page, "1")
-    assert [(label["labeller"], label["human"]) for label in downloaded(page)[1]] == [("Bob", 1)]
+    assert [(label["annotator"], label["human"]) for label in downloaded(page)[1]] == [("Bob", 1)]
 
 
 def test_the_label_page_resumes_after_closing_the_browser(
@@ -318,7 +318,7 @@ def test_shortcuts_are_ignored_in_the_name_field_and_when_off(open_page: Open, s
     press(page, "0")
     name, labels = downloaded(page)
     assert (name, [label["human"] for label in labels]) == ("labels-u10-.jsonl", [1, 0])
-    assert {label["labeller"] for label in labels} == {"u10?"}
+    assert {label["annotator"] for label in labels} == {"u10?"}
 
 
 def test_digit_keys_work_on_a_french_keyboard(open_page: Open, sixty: Path) -> None:
@@ -342,7 +342,7 @@ def test_a_name_is_asked_for_once_and_can_be_changed(open_page: Open, sixty: Pat
     page.get_by_role("button", name="Continue").click()
     assert place(page) == "Statement 2 of 60"
     name, (label,) = downloaded(page)
-    assert (name, label["labeller"]) == ("labels-Bob.jsonl", "Bob")
+    assert (name, label["annotator"]) == ("labels-Bob.jsonl", "Bob")
 
 
 def test_labelling_works_by_touch(open_page: Open, sixty: Path) -> None:

@@ -19,11 +19,11 @@ ANSWERS = {"It rains.": (1, 1), "It snows.": (1, 0), "It is red.": (0, 0), "It p
 """Of ann and of bob."""
 
 
-def answer(run: Run, labeller: str, **how: Any) -> None:
-    labelling = Labelling(run, labeller, **how)
+def answer(run: Run, annotator: str, **how: Any) -> None:
+    labelling = Labelling(run, annotator, **how)
     while labelling.rows:
         first, second = ANSWERS.get(labelling.rows[0]["text"], (1, 0))
-        labelling.answer(first if labeller == "ann" else second)  # type: ignore[arg-type]
+        labelling.answer(first if annotator == "ann" else second)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def labelled_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     engine = ScriptedEngine(script, default=0.1)
     run = evaluate(rows, engine=engine, metrics=["context_recall"], out=tmp_path_factory.mktemp("labelled"))
     verdicts = (run.directory / "verdicts.jsonl").read_bytes()
-    for labeller in ("ann", "bob"):
-        answer(run, labeller, again=labeller == "bob")
+    for annotator in ("ann", "bob"):
+        answer(run, annotator, again=annotator == "bob")
     assert (run.directory / "verdicts.jsonl").read_bytes() == verdicts
     return run
 

@@ -13,7 +13,7 @@ class Decisions {
   #log = [];
   /** By number of the row, the time at which its only answer was undone. A file may contain that answer. */
   #withdrawn = {};
-  labeller = "";
+  annotator = "";
   /** Whether the browser stores them. */
   isKept = false;
   /** Whether some are not in a file yet. */
@@ -21,7 +21,7 @@ class Decisions {
 
   constructor(config) {
     this.#config = config;
-    this.labeller = config.labeller ?? "";
+    this.annotator = config.annotator ?? "";
     this.read();
   }
 
@@ -35,13 +35,13 @@ class Decisions {
     try {
       const kept = JSON.parse(localStorage.getItem(this.#config.key));
       if (kept && (this.isKept || !this.#log.length))
-        [this.labeller, this.#log, this.#withdrawn] = [kept.labeller, kept.log, kept.withdrawn ?? {}];
+        [this.annotator, this.#log, this.#withdrawn] = [kept.annotator, kept.log, kept.withdrawn ?? {}];
     } catch {
       // a browser may refuse to read; the next lines show whether it does
     }
     change();
     try {
-      const kept = { labeller: this.labeller, log: this.#log, withdrawn: this.#withdrawn };
+      const kept = { annotator: this.annotator, log: this.#log, withdrawn: this.#withdrawn };
       localStorage.setItem(this.#config.key, JSON.stringify(kept));
       this.isKept = true;
     } catch {
@@ -49,9 +49,9 @@ class Decisions {
     }
   }
 
-  rename(labeller) {
+  rename(annotator) {
     this.#change(() => {
-      this.labeller = labeller;
+      this.annotator = annotator;
     });
   }
 
@@ -97,7 +97,7 @@ class Decisions {
 
   /** Name of the file, valid on any system. */
   get fileName() {
-    return `labels-${this.labeller.replace(/[^\p{L}\p{M}\p{N}._-]+/gu, "-")}.jsonl`;
+    return `labels-${this.annotator.replace(/[^\p{L}\p{M}\p{N}._-]+/gu, "-")}.jsonl`;
   }
 
   /**
@@ -109,7 +109,7 @@ class Decisions {
     const labels = this.#config.rows.flatMap((row, number) => {
       const { human = null, when = this.#withdrawn[number] } = current.get(number) ?? {};
       const named = Object.fromEntries(NAMES.map((name) => [name, row[name]]));
-      return when ? [{ ...named, human, labeller: this.labeller, when }] : [];
+      return when ? [{ ...named, human, annotator: this.annotator, when }] : [];
     });
     return labels.map((label) => `${inAscii(JSON.stringify(label))}\n`).join("");
   }

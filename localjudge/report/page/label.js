@@ -134,17 +134,17 @@ function move(by) {
 }
 
 function ask() {
-  part("name").value = decisions.labeller;
-  part("begin").textContent = decisions.labeller ? t("continue") : t("start");
+  part("name").value = decisions.annotator;
+  part("begin").textContent = decisions.annotator ? t("continue") : t("start");
   show("start", "name");
 }
 
 function begin(event) {
   event.preventDefault();
-  const labeller = part("name").value.trim();
-  part("name").value = labeller;
+  const annotator = part("name").value.trim();
+  part("name").value = annotator;
   if (!part("who").reportValidity()) return;
-  decisions.rename(labeller);
+  decisions.rename(annotator);
   go(decisions.nextOpen(0) ?? rows.length);
 }
 
@@ -199,7 +199,7 @@ addEventListener("beforeunload", (event) => {
 });
 
 part("unready").remove();
-if (decisions.labeller && (decisions.fileText || !config.labeller)) {
+if (decisions.annotator && (decisions.fileText || !config.annotator)) {
   go(decisions.nextOpen(0) ?? rows.length);
   const { size } = decisions.current;
   if (size) say(t("continued", { n: size }));
