@@ -225,23 +225,49 @@ class Grammar(Record):
 
 
 Node = tuple[Piece, ...]
+OUTPUTS_KEY = "classifier.output_labels"
+"""Names a classifier's outputs in its metadata, joined by commas."""
+SHARE_PLACE = "{share}"
+"""Place of a share token (`ClassifierReading.share`) in trusted text."""
+
+
+class ClassifierReading(Record):
+    """How the outputs of a classification head become the probability of yes.
+
+    p = sigmoid(scale * z + bias). z is the logit of a single output; of several outputs, the log odds of `yes` after
+    a softmax.
+    """
+
+    outputs: tuple[str, ...] = Field(min_length=1)
+    """Names of all outputs, in the order of the model."""
+    yes: tuple[str, ...] = Field(min_length=1)
+    scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    bias: float = Field(default=0.0, allow_inf_nan=False)
+    share: tuple[int, ...] = ()
+    """Ids of tokens for equal steps of the share of the first text, by the scores of its tokens, that occurs in the
+    other texts. One of them replaces `SHARE_PLACE`."""
+
+    def __hash__(self) -> int:
+        return hash((self.outputs, self.yes, self.scale, self.bias, self.share))
 
 
 class VerdictRequest(NamedTuple):
     """A path of prompt nodes, root first, and the grammar of the answer.
 
     Requests with equal first nodes share their evaluation. The prompt profile cuts the nodes, because cuts affect the
-    logits. `explanation` continues the answer with a reason.
+    logits. `explanation` continues the answer with a reason. `reading` is for models with a classification head.
     """
 
     path: tuple[Node, ...]
     grammar: Grammar
     explanation: Grammar | None = None
+    reading: ClassifierReading | None = None
 
     @property
     def shape(self) -> str:
         explanation = self.explanation.model_dump_json() if self.explanation else "null"
-        return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}}}'
+        reading = f',"reading":{self.reading.model_dump_json()}' if self.reading else ""
+        return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}{reading}}}'
 
 
 class Answer(Record):

@@ -3,6 +3,7 @@
 bytes     byte-pair encoding: 256 bytes, a few words, control tokens of a chat model
 words     the same with more words, a leading space, and a begin token before every text
 pieces    SentencePiece: a space before every text, letters, single bytes for other characters
+unigrams  SentencePiece's unigram model, as encoders have it: words with log-probabilities, an unknown token
 """
 
 from functools import cache
@@ -111,6 +112,37 @@ def piece_vocabulary() -> Tokenizer:
     return Tokenizer(keys, len(tokens))
 
 
+def unigram_vocabulary() -> Tokenizer:
+    """A unigram vocabulary: letters, digits and some words, with rarer words less probable."""
+    control = ["<s>", "<pad>", "</s>", "<unk>"]
+    letters = [chr(code) for code in range(33, 127)]
+    starts = [f"▁{letter}" for letter in letters]
+    words = ["▁the", "▁bridge", "▁opened", "▁river", "▁19", "36", "ing", "ed", "er", "in"]
+    pieces = ["▁", *letters, *starts, *words]
+    tokens = [*control, *pieces, "<mask>"]
+    word_scores = [-4.0 - place for place in range(len(words))]
+    scores = [*[-2.0], *[-9.0] * len(letters), *[-8.0] * len(starts), *word_scores]
+    keys: Keys = {
+        "tokenizer.ggml.model": "t5",
+        "tokenizer.ggml.pre": "default",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.scores": [0.0] * len(control) + scores + [0.0],
+        "tokenizer.ggml.token_type": [3, 3, 3, 2] + [1] * len(pieces) + [3],
+        "tokenizer.ggml.bos_token_id": 0,
+        "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.unknown_token_id": 3,
+        "tokenizer.ggml.seperator_token_id": 2,  # llama.cpp's spelling
+        "tokenizer.ggml.padding_token_id": 1,
+        "tokenizer.ggml.mask_token_id": len(tokens) - 1,
+        "tokenizer.ggml.token_type_count": 1,
+        "tokenizer.ggml.add_bos_token": True,
+        "tokenizer.ggml.add_eos_token": True,
+        "tokenizer.ggml.add_space_prefix": True,
+        "tokenizer.ggml.remove_extra_whitespaces": True,
+    }
+    return Tokenizer(keys, len(tokens))
+
+
 @cache
 def vocabulary_of(file: Path) -> Tokenizer:
     """Return the tokenizer of a GGUF file, without its chat template."""
@@ -122,3 +154,4 @@ def vocabulary_of(file: Path) -> Tokenizer:
 
 
 MADE_UP = {"bytes": byte_vocabulary, "pieces": piece_vocabulary, "words": word_vocabulary}
+"""Vocabularies that can write every text."""

@@ -17,10 +17,28 @@ from typing import Any, NamedTuple
 import llama_cpp
 import numpy as np
 from gguf import GGUFValueType, GGUFWriter
-from made_up_vocabulary import MADE_UP, Keys, Tokenizer, Typed, byte_vocabulary, piece_vocabulary, vocabulary_of
+from made_up_vocabulary import (
+    MADE_UP,
+    Keys,
+    Tokenizer,
+    Typed,
+    byte_vocabulary,
+    piece_vocabulary,
+    unigram_vocabulary,
+    vocabulary_of,
+)
 from numpy.typing import NDArray
 
-__all__ = ["MADE_UP", "Shape", "Tokenizer", "byte_vocabulary", "piece_vocabulary", "vocabulary_of", "write"]
+__all__ = [
+    "MADE_UP",
+    "Shape",
+    "Tokenizer",
+    "byte_vocabulary",
+    "piece_vocabulary",
+    "unigram_vocabulary",
+    "vocabulary_of",
+    "write",
+]
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -49,7 +67,11 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 class Shape(NamedTuple):
-    """Size of a model. `window` is the sliding window in tokens, for architectures with one."""
+    """Size of a model.
+
+    `window` is the sliding window in tokens, for architectures with one. `outputs` names the outputs of a
+    classification head; without names, it has one.
+    """
 
     width: int = 64
     layers: int = 2
@@ -58,6 +80,7 @@ class Shape(NamedTuple):
     feed_forward: int = 128
     context: int = 2048
     window: int = 64
+    outputs: tuple[str, ...] = ()
 
     @property
     def head_width(self) -> int:
@@ -141,8 +164,55 @@ def _gpt2(shape: Shape, _block: int) -> Shapes:
         "ffn_down.weight": (width, wide),
     }
     norms: Shapes = {"attn_norm.weight": (width,), "ffn_norm.weight": (width,)}
-    biases: Shapes = {name.replace("weight", "bias"): size[:1] for name, size in (weights | norms).items()}
-    return weights | norms | biases
+    return _with_biases(weights | norms)
+
+
+def _bert(shape: Shape, _block: int) -> Shapes:
+    """Encoder. Every matrix and norm has a bias."""
+    width, wide = shape.width, shape.feed_forward
+    square = (width, width)
+    weights: Shapes = {
+        "attn_q.weight": square,
+        "attn_k.weight": square,
+        "attn_v.weight": square,
+        "attn_output.weight": square,
+        "attn_output_norm.weight": (width,),
+        "ffn_up.weight": (wide, width),
+        "ffn_down.weight": (width, wide),
+        "layer_output_norm.weight": (width,),
+    }
+    return _with_biases(weights)
+
+
+def _bert_outside(shape: Shape) -> Shapes:
+    """Embeddings, and a classification head."""
+    outputs = max(1, len(shape.outputs))
+    biased: Shapes = {
+        "token_embd_norm.weight": (shape.width,),
+        "cls.weight": (shape.width, shape.width),
+        "cls.output.weight": (outputs, shape.width),
+    }
+    return {
+        "position_embd.weight": (shape.context, shape.width),
+        "token_types.weight": (1, shape.width),
+        **_with_biases(biased),
+    }
+
+
+def _bert_keys(shape: Shape) -> Keys:
+    keys: Keys = {
+        "attention.layer_norm_epsilon": 1e-12,
+        "attention.causal": False,
+        "attention.head_count_kv": shape.heads,
+        "pooling_type": llama_cpp.LLAMA_POOLING_TYPE_RANK,
+    }
+    if shape.outputs:
+        keys["classifier.output_labels"] = list(shape.outputs)
+    return keys
+
+
+def _with_biases(weights: Shapes) -> Shapes:
+    return weights | {name.replace("weight", "bias"): size[:1] for name, size in weights.items()}
 
 
 def _mamba(shape: Shape, _block: int) -> Shapes:
@@ -183,6 +253,7 @@ def _sliding(shape: Shape) -> Keys:
 
 ARCHITECTURES = {
     "llama": Architecture(_llama),
+    "bert": Architecture(_bert, _bert_keys, _bert_outside),
     "qwen2": Architecture(_qwen2),
     "gemma2": Architecture(_gemma2, _sliding),
     "gemma3": Architecture(_gemma3, _sliding),
@@ -300,7 +371,8 @@ def _element(value: Any) -> GGUFValueType | None:
 
 
 def _is_matrix(name: str, size: tuple[int, ...]) -> bool:
-    return len(size) > 1 and "conv" not in name.removesuffix("_proj.weight") and not name.endswith("ssm_a")
+    is_added = name.endswith(("ssm_a", "token_types.weight"))
+    return len(size) > 1 and "conv" not in name.removesuffix("_proj.weight") and not is_added
 
 
 def _values(name: str, size: tuple[int, ...], random: np.random.Generator) -> NDArray[np.float32]:

@@ -34,7 +34,8 @@ class ListedModel(Record):
     """A model file. `name` selects it as a judge; sizes are in bytes.
 
     `needed_bytes` is for the default context. `sha256` is None if unknown without reading the file. `pace` is from
-    its last run here. With a reason in `cannot_judge`, header fields are None.
+    its last run here. `outputs` names the outputs of a classifier. With a reason in `cannot_judge`, fields of the
+    header are None.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ListedModel(Record):
     quantisation: str | None = None
     context: int | None = None
     chat_template: bool | None = None
+    outputs: tuple[str, ...] = ()
     sha256: str | None = None
     needed_bytes: int | None = None
     fits: bool | None = None
@@ -120,6 +122,7 @@ def _describe(model: FoundModel, sha256: str | None, free: int | None) -> Listed
             "quantisation": facts.quantisation or quantisation_in(path.name),
             "context": facts.trained_context,
             "chat_template": facts.chat_template,
+            "outputs": facts.outputs,
             "needed_bytes": facts.memory_bytes,
             "fits": None if free is None else facts.memory_bytes <= free,
             "pace": latest_pace(sha256) if sha256 else None,
@@ -199,7 +202,7 @@ def check_engine(engine: InspectableEngine, free: int | None) -> Iterator[Health
     yield warning("model", f"{kind}; {window}", advice, when=short, n_ctx=engine.capacity, **figures)
     yield check_model_memory(engine, free)
     self_check = is_["self_check"]
-    finding = f"logits after returning to a shared prompt: {self_check}"
+    finding = f"logits after another prompt: {self_check}"
     advice = "every verdict evaluates a whole prompt: slow but correct; another build of llama-cpp-python may help"
     yield warning("shared prompts", finding, advice, when=not engine.shares_prefixes, self_check=self_check)
 

@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localjudge.engine.protocol import EngineStats
+from localjudge.engine.requests import equal_requests, require_room, tokenize_node
 from localjudge.engine.tokens import ChatTemplate, Vocabulary
 from localjudge.errors import ModelError, SampleError
-from localjudge.types import Answer, ChatEnds, Grammar, NoAnswer, Node, VerdictRequest
-from localjudge.words import option_name
+from localjudge.types import Answer, ChatEnds, Grammar, NoAnswer, VerdictRequest
 
 TokenPath = tuple[tuple[int, ...], ...]  # tokens of each node of one request, root first
 
@@ -331,7 +331,7 @@ class DecodingEngine(ABC):
         self._template = template
         self._constraints = Constraints(vocabulary)
         self._begin = (vocabulary.begin,) if begin_of_text and vocabulary.begin is not None else ()
-        self._node = lru_cache(maxsize=4096)(partial(_tokenized, vocabulary))
+        self._node = lru_cache(maxsize=4096)(partial(tokenize_node, vocabulary))
 
     @property
     def chat_ends(self) -> ChatEnds | None:
@@ -394,12 +394,9 @@ class DecodingEngine(ABC):
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         started = time.perf_counter()
-        equal: dict[tuple[tuple[Node, ...], str], list[int]] = {}
-        for index, request in enumerate(requests):
-            equal.setdefault((request.path, request.shape), []).append(index)
         questions: list[tuple[TokenizedRequest, list[int]]] = []
         refused: list[tuple[int, NoAnswer]] = []
-        for indices in equal.values():
+        for indices in equal_requests(requests):
             try:
                 questions.append((self._tokenize_if_it_fits(requests[indices[0]]), indices))
             except SampleError as error:
@@ -416,12 +413,7 @@ class DecodingEngine(ABC):
 
     def _tokenize_if_it_fits(self, request: VerdictRequest) -> TokenizedRequest:
         tokenized = self.tokenize(request)
-        if tokenized.longest > self.capacity:
-            raise SampleError(
-                f"the prompt and the longest answer have {tokenized.longest} tokens, and the judge's context holds "
-                f"{self.capacity}",
-                hint=f"ask for a larger context with {option_name('n_ctx')}, or name a model that has one",
-            )
+        require_room(tokenized.longest, self.capacity, "the prompt and the longest answer have")
         return tokenized
 
     def _decode(self, request: TokenizedRequest) -> Answer | NoAnswer:
@@ -436,11 +428,3 @@ class DecodingEngine(ABC):
             self._unique += answer.continued_tokens
             self._generated += answer.free_tokens
             self._total += time.perf_counter() - started
-
-
-def _tokenized(vocabulary: Vocabulary, node: Node) -> tuple[int, ...]:
-    return tuple(
-        token
-        for piece in node
-        for token in (vocabulary.trusted(piece.text) if piece.trusted else vocabulary.user(piece.text))
-    )

@@ -29,8 +29,12 @@ def open_engine(
 
     Raises ModelError if the model cannot be run, OutOfResource if it does not fit into memory.
     """
+    from localjudge.engine.llamacpp import gguf
+    from localjudge.engine.llamacpp.classifier import LlamaCppClassifier
     from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
+    if gguf.read(model.path, words=False).is_classifier:
+        return LlamaCppClassifier(model, settings, begin_of_text=begin_of_text, progress=progress)
     return LlamaCppEngine(model, settings, begin_of_text=begin_of_text, progress=progress)
 
 
@@ -57,9 +61,7 @@ def engine_build() -> EngineBuild:
 
 
 def who_it_is(model: ModelFile) -> Mapping[str, str]:
-    """Return the model's metadata by GGUF key."""
+    """Return the model's metadata by GGUF key, with the names of a classifier's outputs."""
     from localjudge.engine.llamacpp import gguf
-    from localjudge.engine.llamacpp.model import IDENTITY_KEYS
 
-    header = gguf.read(model.path)
-    return {key: header.text(key) for key in IDENTITY_KEYS}
+    return gguf.read(model.path).metadata

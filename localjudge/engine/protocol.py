@@ -116,7 +116,7 @@ class Engine(Protocol):
 
     @property
     def shares_prefixes(self) -> bool:
-        """Whether shared prefixes are evaluated once."""
+        """Whether shared prefixes are evaluated once. True for a model that cannot share any."""
 
     def close(self) -> None:
         """Free all resources."""
@@ -128,7 +128,7 @@ class DescribedEngine(Protocol):
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """Values of `general.name`, `general.basename` and `general.architecture`."""
+        """Values of `general.name`, `general.basename` and `general.architecture`; for a classifier, `OUTPUTS_KEY`."""
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
@@ -153,13 +153,14 @@ class ModelShape(NamedTuple):
 
 
 class ModelFacts(NamedTuple):
-    """Facts from a model file, and its memory with `n_ctx` tokens."""
+    """Facts from a model file, its memory with `n_ctx` tokens, and the names of a classifier's outputs."""
 
     quantisation: str | None
     trained_context: int
     chat_template: bool
     n_ctx: int
     memory_bytes: int
+    outputs: tuple[str, ...] = ()
 
 
 class InspectableEngine(Engine, Protocol):

@@ -163,6 +163,7 @@ class TokenTable(NamedTuple):
     eos: int  # negative if missing
     begin: int | None  # at the start of every text
     tokenize: Callable[[bytes], list[int]]  # without parsing or adding control tokens
+    score: Callable[[int], float]  # log-probability in a unigram vocabulary, otherwise 0 or a rank
 
 
 def is_reserved(literal: bytes, *, control: bool) -> bool:
@@ -180,7 +181,7 @@ class Vocabulary:
 
     def __init__(self, table: TokenTable, chat_template: str | None = None) -> None:
         self.pieces, self.exact, self.reserved, self._byte_tokens = table[:4]
-        self.bos, self.eos, self.begin, self._tokenize = table[4:]
+        self.bos, self.eos, self.begin, self._tokenize, self.score = table[4:]
         self.size = len(table.pieces)
         self.chat_template = chat_template
         self._by_literal = {literal: token for token, literal in self.reserved.items()}

@@ -13,24 +13,39 @@ format that the model was trained for:
     form = "<score> {verdict} </score>",  labels = { yes = 0, no = 1 }   ->   <score> (yes|no) </score>
 
 All files are hashed together, but a task in `special/` separately, and only if it is asked.
+
+A profile with a `head` is for models with a classification head, which write nothing. It names their outputs in order,
+and each task says which of them mean yes:
+
+    [head]                                                               <s>{share}{unit}</s>{context}</s>
+    outputs = ["contradiction", "neutral", "entailment"]                 answer = { yes = ["entailment"], scale = 1.2 }
 """
 
 import hashlib
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from localjudge import resources
 from localjudge.errors import InputError
 from localjudge.resources import parse_toml
-from localjudge.types import CustomQuestion, Grammar, Record, Relevance, Task
-from localjudge.words import option_name
+from localjudge.types import (
+    OUTPUTS_KEY,
+    SHARE_PLACE,
+    ClassifierReading,
+    CustomQuestion,
+    Grammar,
+    Record,
+    Relevance,
+    Task,
+)
+from localjudge.words import option, option_name
 
 COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
 """Converts schemas to regular expressions. `pyproject.toml` has the same rule."""
@@ -52,6 +67,7 @@ _LABELS: dict[str, dict[str, int | float]] = {
     "answer": {"no": 0, "yes": 1},
     "level": {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1},
 }
+_PLACEHOLDER = re.compile(r"LABEL_\d+")  # Hugging Face's names of outputs without names
 _REASON = {"type": "string", "minLength": 1, "maxLength": 200, "x-max-tokens": 64}
 PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_question|levels|answer)\}")
 
@@ -133,6 +149,33 @@ class NodeTemplate(Record):
     role: str | None = None
 
 
+class Head(Record):
+    """Outputs of a classification head, in the model's order, and how long texts are cut for it.
+
+    `share` has the ids of the tokens for `{share}` (see `ClassifierReading`). A window has at most `window_tokens`
+    tokens, and begins with the last `overlap` sentences of the previous one.
+    """
+
+    outputs: tuple[str, ...] = Field(min_length=1)
+    share: tuple[NonNegativeInt, ...] = ()
+    overlap: NonNegativeInt = 1
+    window_tokens: PositiveInt | None = None
+
+    def fits(self, outputs: Sequence[str]) -> bool:
+        """Return whether a model has these outputs, by number, and by name if it has names."""
+        is_named = not all(map(_PLACEHOLDER.fullmatch, outputs))
+        same_names = [name.casefold() for name in self.outputs] == [name.casefold() for name in outputs]
+        return len(outputs) == len(self.outputs) and (same_names or not is_named)
+
+
+class HeadAnswer(Record):
+    """Outputs that mean yes (by default the only output), and the calibration of their log odds."""
+
+    yes: tuple[str, ...] = ()
+    scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    bias: float = Field(default=0.0, allow_inf_nan=False)
+
+
 class ReasonPrompt(Record):
     """Grammars with a reason, and the `{form}` of `before`."""
 
@@ -142,9 +185,10 @@ class ReasonPrompt(Record):
 
 
 class TaskPrompt(Record):
-    """Prompt of one task. `template` has arguments for the chat template."""
+    """Prompt of one task. `template` has arguments for the chat template, `answer` is for a classification head."""
 
     grammar: str | AnswerForm
+    answer: HeadAnswer = HeadAnswer()
     form: str = ""
     template: dict[str, Any] = Field(default_factory=dict)
     reasons: ReasonPrompt | None = None
@@ -172,8 +216,9 @@ class TaskPrompt(Record):
 class PromptProfile(Record):
     """Prompts for a kind of model, chosen if the model's metadata match a row of `made_for`.
 
-    `special` has the sha256 of each special task's file, `sha256` covers the others. Without `instructions`, the model
-    understands only fixed markers, so its prompts cannot be reworded.
+    `head` is for models with a classification head. `special` has the sha256 of each special task's file, `sha256`
+    covers the others. Without `instructions`, the model understands only fixed markers, so its prompts cannot be
+    reworded.
     """
 
     name: str
@@ -183,6 +228,7 @@ class PromptProfile(Record):
     instructions: bool = True
     begin_of_text: bool = True
     bare_answer: str = ""
+    head: Head | None = None
     made_for: tuple[Annotated[dict[str, re.Pattern[str]], Field(min_length=1)], ...] = ()
     tasks: dict[str, TaskPrompt]
     special: dict[str, str] = Field(default_factory=dict)
@@ -198,7 +244,43 @@ class PromptProfile(Record):
             raise ValueError(f"no task is called {', '.join(unknown)}; the tasks are {', '.join(sorted(TASKS))}")
         if not self.chat and any(task.is_conversation for task in self.tasks.values()):
             raise ValueError("roles need chat = true")
+        for name, task in self.tasks.items():
+            self._check_answer(name, task)
         return self
+
+    def _check_answer(self, name: str, task: TaskPrompt) -> None:
+        shows_share = any(SHARE_PLACE in node.text for node in task.node)
+        if self.head is None:
+            if task.answer != HeadAnswer() or shows_share:
+                raise ValueError(f"{name}: answer and {SHARE_PLACE} need [head] in profile.toml")
+            return
+        if task.is_conversation or task.reasons:
+            raise ValueError(f"{name}: a model with a classification head has no roles and gives no reasons")
+        if shows_share and not self.head.share:
+            raise ValueError(f"{name}: {SHARE_PLACE} needs the ids of its tokens: share = [...] in [head]")
+        yes, outputs = set(self.yes_outputs(task)), set(self.head.outputs)
+        is_valid = yes == outputs if len(outputs) == 1 else bool(yes) and yes < outputs
+        if not is_valid:
+            listed = ", ".join(self.head.outputs)
+            raise ValueError(f"{name}: answer.yes must name some, but not all, of the outputs {listed}")
+
+    def yes_outputs(self, task: TaskPrompt) -> tuple[str, ...]:
+        """Return the outputs that mean yes: a single output does without being named."""
+        if self.head and len(self.head.outputs) == 1 and not task.answer.yes:
+            return self.head.outputs
+        return task.answer.yes
+
+    def reading(self, task: TaskPrompt) -> ClassifierReading | None:
+        """Return how a task's answer is read from a classification head, or None if the profile has none."""
+        if self.head is None:
+            return None
+        return ClassifierReading(
+            outputs=self.head.outputs,
+            yes=self.yes_outputs(task),
+            scale=task.answer.scale,
+            bias=task.answer.bias,
+            share=self.head.share,
+        )
 
 
 def task_name(task: Task) -> str:
@@ -280,13 +362,40 @@ class ChosenProfile(NamedTuple):
 
 
 def choose(requested: str | ProfileFolder | None, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
-    """Choose a model's profile: named by the user, registered, or made for its metadata."""
+    """Choose a model's profile: named by the user, registered, or made for its metadata.
+
+    `metadata` is empty for an engine without a model. Raises InputError if the profile cannot ask this model.
+    """
     if requested is not None:
-        return ChosenProfile(load_profile(requested), f"as {option_name('profile')} says")
-    if registered is not None:
-        return ChosenProfile(load_profile(registered), "as it is registered")
+        chosen = ChosenProfile(load_profile(requested), f"as {option_name('profile')} says")
+    elif registered is not None:
+        chosen = ChosenProfile(load_profile(registered), "as it is registered")
+    else:
+        chosen = _made_for(metadata) or ChosenProfile(load_profile(DEFAULT_PROFILE), "")
+    if metadata:
+        _require_fit(chosen.profile, metadata)
+    return chosen
+
+
+def _made_for(metadata: Mapping[str, str]) -> ChosenProfile | None:
     for profile in map(load_profile, bundled()):
         for row in profile.made_for:
             if all(re.search(pattern.pattern, metadata.get(key, ""), re.IGNORECASE) for key, pattern in row.items()):
                 return ChosenProfile(profile, f"made for it, by its {' and '.join(row)}")
-    return ChosenProfile(load_profile(DEFAULT_PROFILE), "")
+    return None
+
+
+def _require_fit(profile: PromptProfile, metadata: Mapping[str, str]) -> None:
+    outputs = metadata.get(OUTPUTS_KEY, "")
+    names = outputs.split(",") if outputs else []
+    if profile.head is None and not names:
+        return
+    hint = f"name the folder of a profile for it: {option('profile', 'FOLDER')} (docs/judges.md, classifiers)"
+    if profile.head is None:
+        problem = f"the model is a classifier with the outputs {', '.join(names)}, and no prompt profile fits them"
+        raise InputError(problem, hint=hint)
+    if not profile.head.fits(names):
+        expected = ", ".join(profile.head.outputs)
+        actual = f"the outputs {', '.join(names)}" if names else "no classification head"
+        problem = f"the prompt profile {profile.name!r} is for the outputs {expected}, and the model has {actual}"
+        raise InputError(problem, hint=hint if names else f"omit {option_name('profile')}")

@@ -6,11 +6,18 @@
 A window contains whole chunks, or consecutive sentences of a longer chunk. The engine refuses a longer sentence. A
 judged chunk is relevant if any part is. Support spread over two windows is missed. Custom questions are not split. The
 space for the unit is rounded up, so that statements of similar length share windows.
+
+With an `overlap`, a window is the longest run of sentences that fits, over all chunks, and repeats that many sentences
+of the previous window:
+
+    sentences   1 2 3 4 5 6 7 8                 overlap 1
+    windows    [1 2 3][3 4 5 6][6 7 8]          sentence 3 with its successor, 6 with its predecessor
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import accumulate
 from typing import NamedTuple
 
 from localjudge.types import Attribution, CustomQuestion, Refusal, Relevance, Span, Sufficiency, Task, Usefulness
@@ -33,10 +40,13 @@ class Window(NamedTuple):
 class Windows:
     """Split tasks to fit a capacity in tokens."""
 
-    def __init__(self, *, cost: Cost, capacity: int, sentences: Sentences) -> None:
+    def __init__(self, *, cost: Cost, capacity: int, sentences: Sentences, overlap: int = 0) -> None:
         self._cost = cost
         self._capacity = capacity
         self._sentences = sentences
+        self._overlap = overlap
+        self._latest_sentences: tuple[object, list[_Part], list[int]] = (None, [], [])
+        """The latest contexts, with their sentences and the tokens of each."""
         self._latest: tuple[object, dict[int, _Cut]] = (None, {})
         """The latest contexts, with their windows by room."""
 
@@ -44,6 +54,11 @@ class Windows:
         """Return the task if it fits, otherwise its windows in order."""
         if not self._is_far_too_long(task) and self._cost(task) <= self._capacity:
             return (Window(task, None),)
+        if self._overlap and not isinstance(task, CustomQuestion | Refusal):
+            if task.unit.kind == "chunk":
+                return self._sliding_over_unit(task)
+            if isinstance(task, Attribution | Sufficiency):
+                return self._sliding_over_contexts(task)
         if task.unit.kind == "chunk" and not isinstance(task, CustomQuestion):
             return tuple(Window(part, number) for number, part in enumerate(self._runs_of_unit(task)))
         if isinstance(task, Attribution | Sufficiency):
@@ -51,7 +66,45 @@ class Windows:
             return tuple(Window(_with_contexts(task, group), number) for number, group in enumerate(groups))
         return (self._window_of_unit(task) if isinstance(task, Relevance) else Window(task, None),)
 
+    def _sliding_over_contexts(self, task: Attribution | Sufficiency) -> tuple[Window, ...]:
+        fixed = self._cost(_with_contexts(task, ()))
+        parts, sizes = self._sentences_of(task, fixed)
+
+        def shown(first: int, last: int) -> _TaskWithContexts:
+            return _with_contexts(task, _joined(parts[first : last + 1], task.contexts))
+
+        runs = sliding_runs(
+            sizes, self._capacity - fixed, self._overlap, lambda first, last: self._cost(shown(first, last)) - fixed
+        )
+        return tuple(Window(shown(first, last), number) for number, (first, last) in enumerate(runs))
+
+    def _sentences_of(self, task: Attribution | Sufficiency, fixed: int) -> tuple[list["_Part"], list[int]]:
+        shared, parts, sizes = self._latest_sentences
+        if shared != _shared(task):
+            parts = []
+            for number, text in enumerate(task.contexts):
+                parts += [_Part(number, span.start, span.text) for span in self._sentences(text)]
+            sizes = [self._cost(_with_contexts(task, (part,))) - fixed for part in parts]
+            self._latest_sentences = (_shared(task), parts, sizes)
+        return parts, sizes
+
+    def _sliding_over_unit(self, task: Task) -> tuple[Window, ...]:
+        text = task.unit.span.text
+        spans = self._sentences(text)
+        fixed = self._cost(_with_text(task, ""))
+
+        def shown(first: int, last: int) -> Task:
+            return _with_text(task, text[spans[first].start : spans[last].end])
+
+        sizes = [self._cost(_with_text(task, span.text)) - fixed for span in spans]
+        runs = sliding_runs(
+            sizes, self._capacity - fixed, self._overlap, lambda first, last: self._cost(shown(first, last)) - fixed
+        )
+        return tuple(Window(shown(first, last), number) for number, (first, last) in enumerate(runs))
+
     def _is_far_too_long(self, task: Task) -> bool:
+        if self._overlap:
+            return False
         if isinstance(task, Usefulness | Refusal | CustomQuestion) or self._latest[0] != _shared(task):
             return False
         fixed = self._cost(_with_contexts(task, ()))
@@ -104,13 +157,54 @@ class Windows:
         return Window(task, None)
 
     def _runs_of_unit(self, task: Task) -> list[Task]:
-        def with_text(text: str) -> Task:
-            span = task.unit.span.model_copy(update={"text": text})
-            return task.model_copy(update={"unit": task.unit.model_copy(update={"span": span})})
-
         text = task.unit.span.text
-        runs = _runs(text, lambda run: self._cost(with_text(run)), self._capacity, self._sentences)
-        return [with_text(run.text) for run in runs]
+        runs = _runs(text, lambda run: self._cost(_with_text(task, run)), self._capacity, self._sentences)
+        return [_with_text(task, run.text) for run in runs]
+
+
+def sliding_runs(
+    sizes: Sequence[int], room: int, overlap: int, exact_size: Callable[[int, int], int]
+) -> list[tuple[int, int]]:
+    """Return the first and last index of each run of sentences that fits the room, or of a longer single sentence.
+
+    `sizes` are the tokens of each sentence, `exact_size(first, last)` those of a run. A run begins with up to
+    `overlap` sentences of the previous one, fewer if the next sentence would not fit beside them.
+    """
+    ends = [0, *accumulate(sizes)]
+
+    def fits(first: int, last: int) -> bool:
+        return ends[last + 1] - ends[first] <= room and exact_size(first, last) <= room
+
+    runs: list[tuple[int, int]] = []
+    first = 0
+    while first < len(sizes):
+        last = max(first, bisect_right(ends, ends[first] + room) - 2)
+        while last > first and not fits(first, last):
+            last -= 1
+        runs.append((first, last))
+        if last == len(sizes) - 1:
+            break
+        first = max(first + 1, last + 1 - overlap)
+        while first <= last and not fits(first, last + 1):
+            first += 1
+    return runs
+
+
+def _joined(parts: Sequence["_Part"], contexts: Sequence[str]) -> list["_Part"]:
+    """Join consecutive sentences of each context, with the text between them."""
+    joined: list[_Part] = []
+    for part in parts:
+        if joined and joined[-1].context == part.context:
+            start = joined[-1].start
+            joined[-1] = _Part(part.context, start, contexts[part.context][start : part.start + len(part.text)])
+        else:
+            joined.append(part)
+    return joined
+
+
+def _with_text(task: Task, text: str) -> Task:
+    span = task.unit.span.model_copy(update={"text": text})
+    return task.model_copy(update={"unit": task.unit.model_copy(update={"span": span})})
 
 
 class _Part(NamedTuple):

@@ -127,7 +127,18 @@ class PromptWriter:
         announced = prompt.reasons.form if self._reasons == "before" and prompt.reasons else prompt.form
         grammar, *explanation = self._answer_shape(name)
         path = self._path(prompt, task, form=announced)
-        return VerdictRequest(path, grammar, explanation[0] if explanation else None)
+        reading = self._profile.reading(prompt)
+        return VerdictRequest(path, grammar, explanation[0] if explanation else None, reading)
+
+    @property
+    def overlap(self) -> int:
+        """Sentences that a window repeats of the previous one."""
+        return self._profile.head.overlap if self._profile.head else 0
+
+    def window_capacity(self, capacity: int) -> int:
+        """Return the tokens of a window for an engine with this capacity."""
+        wanted = self._profile.head.window_tokens if self._profile.head else None
+        return min(wanted or capacity, capacity)
 
     def requests(self, tasks: Iterable[Task]) -> list[VerdictRequest]:
         return [self.request(task) for task in tasks]

@@ -34,7 +34,7 @@ from localjudge.record.directory import (
     refuse_irregular,
     too_much,
 )
-from localjudge.types import Answer, Grammar, NoAnswer, Node, VerdictRequest
+from localjudge.types import Answer, ClassifierReading, Grammar, NoAnswer, Node, VerdictRequest
 from localjudge.words import option
 
 _NODES_KEPT = 8_192
@@ -55,7 +55,7 @@ class RequestKeys:
     def __init__(self, engine_identity: Mapping[str, Any]) -> None:
         self._engine = canonical_sha256(engine_identity)
         self._node = lru_cache(_NODES_KEPT)(lambda node: (canonical_sha256(node), node))
-        self._shapes: dict[tuple[Grammar, Grammar | None], str] = {}
+        self._shapes: dict[tuple[Grammar, Grammar | None, ClassifierReading | None], str] = {}
 
     @property
     def shapes(self) -> Set[str]:
@@ -64,8 +64,8 @@ class RequestKeys:
     def keyed(self, request: VerdictRequest) -> KeyedRequest:
         """Return the request with its keys, with equal nodes as one object."""
         node_keys, nodes = zip(*map(self._node, request.path), strict=True)
-        grammars = request.grammar, request.explanation
-        shape = self._shapes.get(grammars) or self._shapes.setdefault(grammars, request.shape)
+        kind = request.grammar, request.explanation, request.reading
+        shape = self._shapes.get(kind) or self._shapes.setdefault(kind, request.shape)
         key = self.key_of(node_keys, shape)
         return KeyedRequest(key, node_keys, shape, request._replace(path=nodes))
 

@@ -93,11 +93,14 @@ def model_list(inventory: Inventory, *, verbose: bool) -> str:
 
 
 def model_facts(model: ListedModel) -> str:
+    kind = "chat template" if model.chat_template else "no chat template"
+    if model.outputs:
+        kind = f"classifier ({', '.join(model.outputs)})"
     facts = (
         readable(model.size),
         model.quantisation,
         f"context {model.context:,}",
-        "chat template" if model.chat_template else "no chat template",
+        kind,
         f"needs {readable(model.needed_bytes or 0)}{', more than is free' if model.fits is False else ''}",
         model.sha256 and f"sha256 {model.sha256[:_DIGITS]}",
         model.pace and str(model.pace),

@@ -1,6 +1,6 @@
 """Open a judge: a model with its prompt profile and engine."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,6 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.local_models import FoundModel, models_of
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
-from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 from localjudge.record.differences import format_differences, format_updates
 from localjudge.record.manifest import UNPROVED, EngineIdentity, JudgeIdentity
@@ -58,7 +57,7 @@ def use_judge(
             file = find_model(str(judge or DEFAULT_JUDGE))
             source = file.source
             # An unusable profile is refused before gigabytes are loaded.
-            chosen = settings.profile_for(file.profile, metadata_of(file, settings))
+            chosen = settings.profile_for(file.profile, who_it_is(file))
             begin_of_text = chosen.profile.begin_of_text
             engine = open_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
             stack.callback(engine.close)
@@ -148,11 +147,6 @@ def earlier_answers(
         if run.updates:
             progress.note(f"{run.name} was made with other versions ({format_updates(run.updates)})")
     return [*runs, judge.memory] if judge.memory else [*runs]
-
-
-def metadata_of(model: ModelFile, settings: RunSettings) -> Mapping[str, str]:
-    """Return the metadata of a model if its profile depends on it."""
-    return who_it_is(model) if settings.profile is None and model.profile is None else {}
 
 
 def chat_around(profile: PromptProfile, engine: Engine) -> ChatEnds | None:

@@ -82,8 +82,9 @@ class Wording:
             return [((self.keys.keyed(request), None),) for request in whole]
         cut = Windows(
             cost=lambda task: self._engine.length(self._judge.request(task)),
-            capacity=self._engine.capacity,
+            capacity=self._judge.window_capacity(self._engine.capacity),
             sentences=self._sentences,
+            overlap=self._judge.overlap,
         )
         windows = [cut.of(task) for task in tasks]
         requests = iter(self._judge.requests([window.task for of_task in windows for window in of_task]))
@@ -93,7 +94,7 @@ class Wording:
         """Compare bytes instead of tokens: a token has at least one byte."""
         size = sum(map(_bytes, request.path))
         size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
-        return size + _ROOM_FOR_SPECIAL_TOKENS <= self._engine.capacity
+        return size + _ROOM_FOR_SPECIAL_TOKENS <= self._judge.window_capacity(self._engine.capacity)
 
 
 def distinct(worded: Iterable[Worded]) -> dict[str, KeyedRequest]:

@@ -51,7 +51,8 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
         vocabulary: str = "bytes",
         chat_template: str | None = None,
     ) -> ModelFile:
-        tokenizer = random_model.MADE_UP.get(vocabulary, lambda: random_model.vocabulary_of(real_file(vocabulary)))()
+        made_up = {**random_model.MADE_UP, "unigrams": random_model.unigram_vocabulary}
+        tokenizer = made_up.get(vocabulary, lambda: random_model.vocabulary_of(real_file(vocabulary)))()
         path = folder / f"{len(list(folder.iterdir()))}.gguf"
         random_model.write(
             path,

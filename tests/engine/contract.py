@@ -206,7 +206,7 @@ def _ask(engine: Engine, requests: Sequence[VerdictRequest]) -> list[Answer | No
 
 def _with_unit(request: VerdictRequest, piece: Piece) -> VerdictRequest:
     last = (piece, Piece(text="\nAnswer: ", trusted=True))
-    return VerdictRequest((request.path[0], last), request.grammar)
+    return request._replace(path=(request.path[0], last))
 
 
 def _with_words(request: VerdictRequest, words: str) -> VerdictRequest:

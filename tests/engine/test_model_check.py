@@ -69,7 +69,9 @@ def refusal(file: ModelFile) -> ModelError:
     [
         ({"general.type": "adapter", "adapter.type": "lora"}, "not a model, but an adapter"),
         ({"general.type": "mmproj"}, "not a model, but of type mmproj"),
-        *(({"general.architecture": name}, f"cannot judge: a {name} model") for name in ("bert", "t5", "clip")),
+        *(({"general.architecture": name}, f"cannot judge: a {name} model") for name in ("t5", "clip")),
+        ({"general.architecture": "bert"}, "cannot judge: a bert model without a classification head"),
+        ({"general.architecture": "bert", "bert.pooling_type": 4}, "its classification head is missing"),
         ({"llama.pooling_type": 3}, "it is an embedding or ranking model"),
         ({"llama.attention.causal": False}, "it is an embedding or ranking model"),
         ({"tokenizer.ggml.model": None}, "contains no tokenizer"),

@@ -46,6 +46,7 @@ class LlamaCppEngine(DecodingEngine):
         self._file = file
         self._loaded = loaded = load(file, settings, progress)
         model, tokens = loaded.model, loaded.model.vocabulary
+        rewind_mode = loaded.self_check.rewind_mode or "recompute"
         with ExitStack() as undo:
             undo.callback(model.close)
             super().__init__(tokens, capacity=loaded.n_ctx, begin_of_text=begin_of_text, template=tokens.template)
@@ -54,14 +55,14 @@ class LlamaCppEngine(DecodingEngine):
                 n_ctx=loaded.n_ctx,
                 threads=loaded.threads,
                 vocabulary_size=tokens.size,
-                rewind_mode=loaded.self_check.rewind_mode,
+                rewind_mode=rewind_mode,
             )
             undo.pop_all()
         self.name = file.name
-        self.metadata = model.metadata
+        self.metadata = self._loaded.metadata
         self.shape = loaded.shape
         self.memory_bytes = loaded.memory_bytes
-        self.shares_prefixes = loaded.self_check.rewind_mode != "recompute"
+        self.shares_prefixes = rewind_mode != "recompute"
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -79,7 +80,7 @@ class LlamaCppEngine(DecodingEngine):
             "flash_attention": False,
             "gpu_layers": self._loaded.gpu_layers,
             "batching": "isolated",
-            "architecture": model.metadata["general.architecture"],
+            "architecture": self.metadata["general.architecture"],
             "quantisation": model.quantisation,
             "begin_of_text": bool(self._begin),
             "self_check": check.verdict,

@@ -9,7 +9,8 @@ cannot predict the next token (adapters, embedding models), and their output is 
     cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes          attention keys and values, F16
     working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width)) x n_ubatch x 4 bytes
 
-For layers without attention, the cache is an upper bound, without their states.
+For layers without attention, the cache is an upper bound, without their states. A classifier (an encoder with a
+classification head) has no cache, writes no token, and evaluates its whole context at once.
 """
 
 import mmap
@@ -26,10 +27,17 @@ from localjudge.engine.hardware import readable
 from localjudge.engine.protocol import ModelFacts
 from localjudge.errors import RETRY_HINTS, ModelError, OutOfResource
 from localjudge.local_models import parts
+from localjudge.types import OUTPUTS_KEY
 from localjudge.words import option_name
 
 _MAGIC = b"GGUF"
+IDENTITY_KEYS = ("general.architecture", "general.basename", "general.name")
 _LONGEST_LIST_KEPT = 1024
+_LABELS_ENDING = ".classifier.output_labels"
+_MOST_LABELS = 64
+_UNNAMED_OUTPUT = "LABEL_0"
+_HEAD_PREFIX = "cls"
+_RANK = 4  # llama.cpp's `LLAMA_POOLING_TYPE_RANK`
 _STRING, _LIST = 8, 9
 _NUMBERS = {kind: struct.Struct(f"<{code}") for kind, code in enumerate("BbHhIif?  Qqd") if code != " "}
 _UINT32, _UINT64 = _NUMBERS[4], _NUMBERS[10]
@@ -39,10 +47,30 @@ class Header(NamedTuple):
     """Keys and size of a GGUF file; for a split model, the keys of its first file and the weights of all."""
 
     path: Path
-    keys: Mapping[str, Any]  # long lists and lists of texts are empty tuples
+    keys: Mapping[str, Any]  # long lists and lists of texts (except names of outputs) are empty tuples
     lengths: Mapping[str, int]  # of lists
     tensor_count: int
     weight_bytes: int
+    head_tensors: tuple[str, ...] = ()  # of a classification head
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether an encoder's outputs are classes."""
+        return self.text("general.architecture") in _ENCODERS and self.size("pooling_type") == _RANK
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of a classifier's outputs. llama.cpp gives one output to a file without names."""
+        labels = self.keys.get(f"{self.text('general.architecture')}.classifier.output_labels")
+        return labels if isinstance(labels, tuple) and labels else (_UNNAMED_OUTPUT,)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Values that select a prompt profile."""
+        values = {key: self.text(key) for key in IDENTITY_KEYS}
+        if self.is_classifier:
+            values[OUTPUTS_KEY] = ",".join(self.outputs)
+        return values
 
     def text(self, key: str) -> str:
         value = self.keys.get(key)
@@ -111,10 +139,14 @@ class _Reader:
             if not words and name == "tokenizer.ggml.tokens":
                 break
             keys[name] = self._value(self._number(_UINT32), name)
+        head_tensors: list[str] = []
         for _ in range(tensor_count if words else 0):
-            self._text()
+            name = self._text()
+            if name.startswith(_HEAD_PREFIX):
+                head_tensors.append(name)
             self._skip(_UINT64.size * self._number(_UINT32) + _UINT32.size + _UINT64.size)  # shape, type, offset
-        return Header(self._path, keys, self._lengths, tensor_count, self._size - self._position)
+        weight_bytes = self._size - self._position
+        return Header(self._path, keys, self._lengths, tensor_count, weight_bytes, tuple(head_tensors))
 
     def _value(self, kind: int, name: str) -> Any:
         if kind == _STRING:
@@ -124,6 +156,8 @@ class _Reader:
         kind, count = self._number(_UINT32), self._number(_UINT64)
         self._lengths[name] = count
         if kind == _STRING:
+            if name.endswith(_LABELS_ENDING) and count <= _MOST_LABELS:
+                return tuple(self._text() for _ in range(count))
             self._skip_texts(count)
             return ()
         number = self._kind_of(kind, name)
@@ -166,9 +200,12 @@ class _Reader:
         raise ModelError(f"{self._path} is {what}", hint="download or copy the model again")
 
 
+# Architectures of encoders, which judge if they have a classification head.
+_ENCODERS = {
+    "bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2", "jina-bert-v3", "eurobert",
+}  # fmt: skip
 # Architectures of embedding models; of draft, diffusion, sound and image models, and encoder-decoders.
 _CANNOT_JUDGE = {
-    "bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2", "jina-bert-v3", "eurobert",
     "gemma-embedding", "llama-embed", "t5encoder",
     "eagle3", "dflash", "gemma4-assistant", "dream", "llada", "llada-moe", "rnd1", "wavtokenizer-dec", "qwen3tts",
     "pockettts", "clip", "t5",
@@ -181,10 +218,12 @@ def check(path: Path, *, words: bool = True) -> Header:
     header = headers[0]._replace(
         tensor_count=sum(part.tensor_count for part in headers),
         weight_bytes=sum(part.weight_bytes for part in headers),
+        head_tensors=tuple(name for part in headers for name in part.head_tensors),
     )
     kind, architecture = header.text("general.type"), header.text("general.architecture")
     count = header.number("split.count", 1)
     embeds = header.size("pooling_type") > 0 or header.keys.get(f"{architecture}.attention.causal") is False
+    is_encoder = architecture in _ENCODERS
     for is_so, problem in (
         (kind == "adapter" or "adapter.type" in header.keys, "is not a model, but an adapter: merge it into its base"),
         (kind in ("mmproj", "imatrix", "vocab"), f"is not a model, but of type {kind}"),
@@ -192,17 +231,23 @@ def check(path: Path, *, words: bool = True) -> Header:
         (count != len(headers), f"has {count} parts by its header, but {len(headers)} by its name: restore the names"),
         (not header.tensor_count, "contains a vocabulary but no weights"),
         (architecture in _CANNOT_JUDGE, f"cannot judge: a {architecture} model does not write text word by word"),
-        (embeds, "cannot judge: it is an embedding or ranking model"),
+        (embeds and not is_encoder, "cannot judge: it is an embedding or ranking model"),
+        (
+            is_encoder and not header.is_classifier,
+            f"cannot judge: a {architecture} model without a classification head",
+        ),
+        (words and is_encoder and not header.head_tensors, "cannot judge: its classification head is missing"),
         (header.text("tokenizer.ggml.model") in ("", "none", "no_vocab"), "contains no tokenizer"),
     ):
         if is_so:
-            hint = "use a complete text-generation model (a chat or instruct model in GGUF format)"
+            hint = "use a complete text-generation model (a chat or instruct model in GGUF format), or a classifier"
             raise ModelError(f"{path} {problem}", hint=hint)
     return header
 
 
 UBATCH = 512  # tokens that llama.cpp evaluates at once
 _MAX_DEFAULT_CONTEXT = 8192
+_MAX_DEFAULT_CLASSIFIER_CONTEXT = 512
 _REFUSED = re.compile(
     "cannot allocate memory|resource temporarily unavailable|insufficient memory|out of memory|bad_alloc|MemoryError|"
     "(failed|unable) to (allocate|reserve)",
@@ -230,7 +275,8 @@ class MemoryNeed(NamedTuple):
 
 
 def context_for(model: Header, wanted: int | None) -> int:
-    return min(wanted or _MAX_DEFAULT_CONTEXT, model.size("context_length"))
+    default = _MAX_DEFAULT_CLASSIFIER_CONTEXT if model.is_classifier else _MAX_DEFAULT_CONTEXT
+    return min(wanted or default, model.size("context_length"))
 
 
 def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
@@ -246,6 +292,8 @@ def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
     cache = n_ctx * key_value_heads * key_and_value * 2  # bytes of F16
     vocabulary = model.lengths.get("tokenizer.ggml.tokens", 0)
     streams = 2 * (n_ctx + model.size("feed_forward_length") + 2 * width)
+    if model.is_classifier:
+        return MemoryNeed(model.weight_bytes, 0, (heads * n_ctx + streams) * n_ctx * 4)  # bytes of F32
     working = (max(heads * n_ctx, vocabulary) + streams) * UBATCH * 4  # bytes of F32
     return MemoryNeed(model.weight_bytes, cache, working)
 
@@ -281,4 +329,5 @@ def facts_of(path: Path, n_ctx: int | None) -> ModelFacts:
         chat_template="tokenizer.chat_template" in model.keys,
         n_ctx=n_ctx,
         memory_bytes=needed(model, n_ctx=n_ctx).total,
+        outputs=model.outputs if model.is_classifier else (),
     )

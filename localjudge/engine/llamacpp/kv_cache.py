@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localjudge.engine.decoding import TokenPath, shared_nodes
-from localjudge.engine.llamacpp import gguf
+from localjudge.engine.llamacpp.context import open_context
 from localjudge.engine.llamacpp.gguf import UBATCH
-from localjudge.engine.llamacpp.model import complaints, delayed_interrupts, listen, llama_cpp
-from localjudge.errors import ModelError, OutOfResource
+from localjudge.engine.llamacpp.model import llama_cpp
+from localjudge.errors import ModelError
 
 _STATES_KEPT = 4
 _SEQUENCE = 0
@@ -39,7 +39,7 @@ class KVCache:
     """Context for one path. Raises OutOfResource for too little memory, ModelError if llama.cpp refuses."""
 
     def __init__(self, model: Any, *, n_ctx: int, threads: int, vocabulary_size: int, rewind_mode: RewindMode) -> None:
-        self._context = _open(model, n_ctx=n_ctx, threads=threads)
+        self._context = open_context(model, n_ctx=n_ctx, batch=UBATCH, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._rewind_mode = rewind_mode
         self._checkpoints: list[tuple[int, Any]] = []  # after the first node, which samples share, and the latest ones
@@ -133,25 +133,3 @@ class KVCache:
     def close(self) -> None:
         llama_cpp.llama_batch_free(self._batch)
         llama_cpp.llama_free(self._context)
-
-
-def _open(model: Any, *, n_ctx: int, threads: int) -> Any:
-    parameters = llama_cpp.llama_context_default_params()
-    parameters.n_ctx = n_ctx
-    parameters.n_batch = parameters.n_ubatch = UBATCH
-    parameters.n_seq_max = 1
-    parameters.n_threads = parameters.n_threads_batch = threads
-    parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
-    parameters.kv_unified = True
-    parameters.swa_full = True  # a sliding window's cells can only be cut back if all of them are kept
-    parameters.no_perf = True
-    listen()
-    with delayed_interrupts():
-        context = llama_cpp.llama_init_from_model(model, parameters)
-    if not context:
-        reason = complaints()
-        message = f"llama.cpp could not open a context of {n_ctx:,} tokens: {reason or 'it gave no reason'}"
-        if reason and not gguf.is_out_of_memory(reason):
-            raise ModelError(message, hint="use another conversion of the model, or update llama-cpp-python")
-        raise OutOfResource(message, hint=gguf.memory_hint())
-    return context

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +30,7 @@ from pydantic import Field, ValidationError
 from localjudge import model_registry, resources
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp import gguf
+from localjudge.engine.llamacpp.encoder import Encoder
 from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
 from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model, usable_threads
 from localjudge.engine.protocol import EngineSettings, ModelShape
@@ -71,10 +72,12 @@ class SelfCheckInput(Record):
 
 
 class SelfCheckResult(Record):
-    """How the engine may rewind to a shared prefix on this machine."""
+    """How the engine may rewind to a shared prefix on this machine. `rewind_mode` is None for a classifier."""
 
-    rewind_mode: RewindMode
-    difference: float = Field(ge=0)  # of logits after a rewind, as a share of their range
+    rewind_mode: RewindMode | None
+    difference: float = Field(
+        ge=0
+    )  # of logits after a rewind, or of outputs evaluated again, as a share of their range
     repack: bool = True
 
     @property
@@ -85,7 +88,7 @@ class SelfCheckResult(Record):
 
 
 class LoadedModel(NamedTuple):
-    """Open model with its self-check result."""
+    """Open model with its self-check result, metadata, and the names of a classifier's outputs."""
 
     model: OpenModel
     shape: ModelShape
@@ -94,6 +97,8 @@ class LoadedModel(NamedTuple):
     gpu_layers: int
     threads: int
     self_check: SelfCheckResult
+    metadata: Mapping[str, str]
+    outputs: tuple[str, ...] = ()
 
     def close(self) -> None:
         self.model.close()
@@ -118,22 +123,24 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
     wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=threads)
     try:
         self_check = self_check_of(file.sha256, wanted, progress)
-        model = _open_as_hashed(file, gpu_layers=gpu_layers, repack=self_check.repack)
+        how: dict[str, Any] = {"gpu_layers": gpu_layers, "repack": self_check.repack}
+        model = _open_as_hashed(file, classifies=header.is_classifier, **how)
     except OutOfResource as error:
         if gpu_layers:
             raise
         numbers = gguf.needed_and_free(need, n_ctx)
         raise OutOfResource(f"{error.message}; the model needs {numbers}", hint=error.hint) from error
     shape = ModelShape(header.size("block_count"), header.size("embedding_length"), trained_context=most)
-    return LoadedModel(model, shape, n_ctx, need.total, gpu_layers, threads, self_check)
+    outputs = header.outputs if header.is_classifier else ()
+    return LoadedModel(model, shape, n_ctx, need.total, gpu_layers, threads, self_check, header.metadata, outputs)
 
 
-def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenModel:
+def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool, classifies: bool) -> OpenModel:
     """Load the model. Raises ModelError if the file changed since its checksum was computed."""
     with ExitStack() as undo:
         try:
             state = _state(file.path)
-            model = open_model(file.path, gpu_layers=gpu_layers, repack=repack)
+            model = open_model(file.path, gpu_layers=gpu_layers, repack=repack, classifies=classifies)
             undo.callback(model.close)
             unchanged = _state(file.path) == state and model_registry.sha256_of(file.path) == file.sha256
         except OSError:
@@ -247,6 +254,8 @@ def main() -> None:
 
 def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
     """Test the model in this process. Raises ModelError if it cannot judge."""
+    if gguf.read(wanted.path, words=False).is_classifier:
+        return _check_classifier(wanted)
     with closing(
         open_model(wanted.path, gpu_layers=wanted.gpu_layers, repack=wanted.repack, check_tensors=True)
     ) as model:
@@ -265,6 +274,28 @@ def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
             if difference <= TOLERANCE:
                 return SelfCheckResult(rewind_mode=rewind_mode, difference=difference, repack=wanted.repack)
     return SelfCheckResult(rewind_mode="recompute", difference=0, repack=wanted.repack)
+
+
+def _check_classifier(wanted: SelfCheckInput) -> SelfCheckResult:
+    how: dict[str, Any] = {"gpu_layers": wanted.gpu_layers, "repack": wanted.repack}
+    with closing(open_model(wanted.path, check_tensors=True, classifies=True, **how)) as model:
+        prefix, first, second = _texts(wanted, model.vocabulary)
+        with closing(Encoder(model.pointer, n_ctx=wanted.n_ctx, threads=wanted.threads)) as encoder:
+            expected = encoder.outputs([*prefix, *first])
+            other = encoder.outputs([*prefix, *second])
+            again = encoder.outputs([*prefix, *first])
+    if not np.isfinite([expected, other, again]).all():
+        raise ModelError(
+            "the model gives invalid numbers for a plain sentence", hint="use another conversion of the model"
+        )
+    scale = max(float(np.abs([expected, other]).max()), float(np.finfo(np.float32).tiny))
+    difference = float(np.abs(again - expected).max()) / scale
+    if difference > TOLERANCE:
+        raise ModelError(
+            "the model gives another answer to a text after it read another one",
+            hint="this build of llama-cpp-python is not usable with it: rebuild or update it",
+        )
+    return SelfCheckResult(rewind_mode=None, difference=difference, repack=wanted.repack)
 
 
 def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], list[int], list[int]]:

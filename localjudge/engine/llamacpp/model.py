@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -37,9 +37,8 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
         "pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python llama-cpp-python",
     ) from error
 
-__all__ = ["IDENTITY_KEYS", "OpenModel", "build", "complaints", "listen", "llama_cpp", "open_model", "usable_threads"]
+__all__ = ["OpenModel", "build", "complaints", "listen", "llama_cpp", "open_model", "usable_threads"]
 
-IDENTITY_KEYS = ("general.architecture", "general.basename", "general.name")  # GGUF keys
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOG_LEVEL_ERROR = 4
 _SPAWN = "use multiprocessing.get_context('spawn')"
@@ -115,19 +114,24 @@ def build() -> EngineBuild:
 
 @dataclass(frozen=True)
 class OpenModel:
-    """Model in memory, with the values of `IDENTITY_KEYS`."""
+    """Model in memory."""
 
     pointer: Any
     vocabulary: Vocabulary
     quantisation: str
-    metadata: Mapping[str, str]
 
     def close(self) -> None:
         llama_cpp.llama_model_free(self.pointer)
 
 
-def open_model(
-    path: Path, *, gpu_layers: int, repack: bool = True, check_tensors: bool = False, vocabulary_only: bool = False
+def open_model(  # llama.cpp's own options
+    path: Path,
+    *,
+    gpu_layers: int,
+    repack: bool = True,
+    check_tensors: bool = False,
+    vocabulary_only: bool = False,
+    classifies: bool = False,
 ) -> OpenModel:
     """Open a file with llama.cpp. Raises ModelError or OutOfResource with llama.cpp's message."""
     listen()
@@ -144,7 +148,8 @@ def open_model(
         raise _refused(path)
     with ExitStack() as undo:
         undo.callback(llama_cpp.llama_model_free, pointer)
-        if llama_cpp.llama_model_has_encoder(pointer) or not llama_cpp.llama_model_has_decoder(pointer):
+        decodes = llama_cpp.llama_model_has_decoder(pointer) and not llama_cpp.llama_model_has_encoder(pointer)
+        if not (decodes or classifies):
             raise ModelError(f"{path} cannot judge: it has an encoder", hint="use a text-generation model")
         text = (llama_cpp.llama_model_chat_template(pointer, None) or b"").decode(errors="replace") or None
         vocabulary = Vocabulary(loaded_tokens(llama_cpp.llama_model_get_vocab(pointer)), text)
@@ -153,7 +158,6 @@ def open_model(
         pointer=pointer,
         vocabulary=vocabulary,
         quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
-        metadata={key: _metadata(pointer, key) for key in IDENTITY_KEYS},
     )
 
 
@@ -166,12 +170,6 @@ def _refused(path: Path) -> LocaljudgeError:
         hint=f"the file is damaged, or llama-cpp-python {version('llama-cpp-python')} does not support it: update "
         "it, or use another conversion of the model",
     )
-
-
-def _metadata(pointer: Any, key: str) -> str:
-    buffer = ctypes.create_string_buffer(256)
-    length = llama_cpp.llama_model_meta_val_str(pointer, key.encode(), buffer, 256)
-    return buffer.value.decode(errors="replace") if length >= 0 else ""
 
 
 def loaded_tokens(pointer: Any) -> TokenTable:
@@ -203,6 +201,7 @@ def loaded_tokens(pointer: Any) -> TokenTable:
         eos=llama_cpp.llama_vocab_eos(pointer),
         begin=bos if llama_cpp.llama_vocab_get_add_bos(pointer) and bos >= 0 else None,
         tokenize=lambda data: _tokenized(pointer, data),
+        score=lambda token: float(llama_cpp.llama_vocab_get_score(pointer, token)),
     )
 
 

@@ -1,0 +1,33 @@
+"""Steps before evaluation that all engines share: find equal requests, tokenize nodes, refuse long prompts."""
+
+from collections.abc import Sequence
+
+from localjudge.engine.tokens import Vocabulary
+from localjudge.errors import SampleError
+from localjudge.types import Node, VerdictRequest
+from localjudge.words import option_name
+
+
+def equal_requests(requests: Sequence[VerdictRequest]) -> list[list[int]]:
+    """Return the indices of equal requests together, in the order of their first."""
+    equal: dict[tuple[tuple[Node, ...], str], list[int]] = {}
+    for index, request in enumerate(requests):
+        equal.setdefault((request.path, request.shape), []).append(index)
+    return list(equal.values())
+
+
+def tokenize_node(vocabulary: Vocabulary, node: Node) -> tuple[int, ...]:
+    """Tokenize a node. Raises SampleError if the model cannot be shown a text of the user unchanged."""
+    tokens: list[int] = []
+    for piece in node:
+        tokens += vocabulary.trusted(piece.text) if piece.trusted else vocabulary.user(piece.text)
+    return tuple(tokens)
+
+
+def require_room(tokens: int, capacity: int, beginning: str) -> None:
+    """Raise SampleError, with this beginning, if a request has more tokens than the judge's context."""
+    if tokens > capacity:
+        raise SampleError(
+            f"{beginning} {tokens} tokens, and the judge's context holds {capacity}",
+            hint=f"ask for a larger context with {option_name('n_ctx')}, or name a model that has one",
+        )

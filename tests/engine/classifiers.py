@@ -1,0 +1,68 @@
+"""Made-up classifiers for tests: a random encoder with a classification head, and prompt profiles for it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import random_model
+
+from localjudge.engine.llamacpp.classifier import LlamaCppClassifier
+from localjudge.engine.protocol import EngineSettings
+from localjudge.judge.profile import load_profile
+from localjudge.judge.wording import PromptWriter
+from localjudge.model_registry import ModelFile
+from localjudge.types import Attribution, Span, Unit, VerdictRequest
+from tests.engine.conftest import ModelMaker
+
+ENTAILMENT = ("contradiction", "entailment", "neutral")
+SHAPE = random_model.Shape(context=512)
+NLI_SHAPE = SHAPE._replace(outputs=ENTAILMENT)
+_SHARE_IDS = "[20, 21, 22, 23]"
+
+
+def make_classifier(make_model: ModelMaker, shape: random_model.Shape = SHAPE) -> ModelFile:
+    return make_model("bert", shape=shape, vocabulary="unigrams")
+
+
+def open_classifier(file: ModelFile, *, threads: int = 1, n_ctx: int | None = None) -> LlamaCppClassifier:
+    settings = EngineSettings(threads=threads, n_ctx=n_ctx)
+    return LlamaCppClassifier(file, settings, begin_of_text=False)
+
+
+def write_profile(
+    folder: Path,
+    *,
+    outputs: Sequence[str] = ("supported",),
+    answer: str = "",
+    head: str = "",
+    share: bool = True,
+) -> Path:
+    """Write a profile for attribution and relevance, with share tokens by default."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ", ".join(f'"{name}"' for name in outputs)
+    share_line = f"share = {_SHARE_IDS}\n" if share else ""
+    place = "{share}" if share else ""
+    profile = 'description = "made up"\nchat = false\ninstructions = false\nbegin_of_text = false\n'
+    profile += f"[head]\noutputs = [{names}]\n{share_line}{head}\n"
+    answer_line = f"answer = {answer}\n" if answer else ""
+    attribution = f'grammar = "attributed"\n{answer_line}[[node]]\ntext = "<s>{place}{{unit}}</s>"\n'
+    attribution += '[[node]]\nfor_each = "contexts"\ntext = "{context}"\n[[node]]\ntext = "</s>"\n'
+    relevance = f'grammar = "relevant"\n{answer_line}'
+    relevance += f'[[node]]\ntext = "<s>{place}<mask>{{question}}</s>"\n[[node]]\ntext = "{{unit}}</s>"\n'
+    files = {
+        "profile": profile,
+        "attribution": attribution,
+        "relevance_sentence": relevance,
+        "relevance_chunk": relevance,
+    }
+    for name, text in files.items():
+        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def statement_requests(profile: Path, statements: Sequence[str], contexts: Sequence[str]) -> list[VerdictRequest]:
+    writer = PromptWriter(load_profile(str(profile)))
+    units = [
+        Unit(kind="statement", index=index, source="response", span=Span.whole(text))
+        for index, text in enumerate(statements)
+    ]
+    return writer.requests([Attribution(unit=unit, contexts=tuple(contexts)) for unit in units])

@@ -1,0 +1,241 @@
+"""Models with a classification head, in llama.cpp: made-up ones, and the reader if a file is named.
+
+`LOCALJUDGE_TEST_READER` names a GGUF file for the bundled profile `reader`.
+"""
+
+import math
+import os
+import random
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from localjudge import model_registry
+from localjudge.engine.classification import ClassifyingEngine, answer_from, answer_texts
+from localjudge.engine.llamacpp.classifier import LlamaCppClassifier
+from localjudge.engine.opening import can_judge, model_facts, open_engine
+from localjudge.engine.protocol import EngineSettings
+from localjudge.errors import ModelError, SampleError
+from localjudge.judge import profile as profiles
+from localjudge.judge.profile import load_grammar
+from localjudge.model_registry import ModelFile
+from localjudge.types import Answer, ClassifierReading, Grammar, NoAnswer, Piece, VerdictRequest
+from tests.engine.classifiers import (
+    ENTAILMENT,
+    NLI_SHAPE,
+    SHAPE,
+    make_classifier,
+    open_classifier,
+    statement_requests,
+    write_profile,
+)
+from tests.engine.conftest import Asker, ModelMaker
+from tests.engine.contract import check_engine
+
+pytestmark = pytest.mark.engine
+
+CONTEXTS = ("The bridge over the river opened in 1936, and it was widened twice.", "A toll was charged until 1954.")
+STATEMENTS = ("The bridge opened in 1936.", "It was closed in 1987.", "A toll was charged.", "</s><mask>{share}", "x")
+READER_PROFILE = Path(profiles.__file__).parent / "prompts" / "reader"
+READER = os.environ.get("LOCALJUDGE_TEST_READER")
+needs_reader = pytest.mark.skipif(READER is None, reason="LOCALJUDGE_TEST_READER names no model")
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    return write_profile(tmp_path / "made-up")
+
+
+def answers_of(engine: ClassifyingEngine, requests: Sequence[VerdictRequest]) -> list[Answer | NoAnswer]:
+    answers = dict(engine.answers(requests))
+    return [answers[index] for index in range(len(requests))]
+
+
+def test_a_classifier_meets_the_contract(make_model: ModelMaker, profile: Path) -> None:
+    file = make_classifier(make_model)
+    requests = statement_requests(profile, STATEMENTS, CONTEXTS)
+    assert check_engine(lambda: open_classifier(file), requests) == []
+
+
+def test_a_classifier_of_three_outputs_meets_the_contract(make_model: ModelMaker, tmp_path: Path) -> None:
+    file = make_classifier(make_model, NLI_SHAPE)
+    folder = write_profile(tmp_path / "nli", outputs=ENTAILMENT, answer='{ yes = ["entailment"] }', share=False)
+    requests = statement_requests(folder, STATEMENTS, CONTEXTS)
+    assert check_engine(lambda: open_classifier(file), requests) == []
+
+
+def require_equal_bits(open_with: Callable[[int], LlamaCppClassifier], requests: Sequence[VerdictRequest]) -> None:
+    """Check the same answers with 1 and 2 threads, in a shuffled order, and in a second engine after a part."""
+    with closing(open_with(1)) as engine:
+        expected = answers_of(engine, requests)
+    assert any(isinstance(answer, Answer) for answer in expected)
+    order = list(range(len(requests)))
+    random.Random(1).shuffle(order)
+    with closing(open_with(2)) as engine:
+        shuffled = answers_of(engine, [requests[index] for index in order])
+    assert shuffled == [expected[index] for index in order]
+    half = len(requests) // 2
+    with closing(open_with(2)) as engine:
+        assert answers_of(engine, requests[half:]) == expected[half:]
+
+
+def test_answers_have_the_same_bits_for_any_order_and_number_of_threads(make_model: ModelMaker, profile: Path) -> None:
+    file = make_classifier(make_model)
+    requests = statement_requests(
+        profile, [f"The bridge opened in {year}. " * 3 for year in range(1930, 1960)], CONTEXTS
+    )
+    require_equal_bits(lambda threads: open_classifier(file, threads=threads), requests)
+
+
+def test_the_engine_of_a_classifier_is_found_by_its_header(make_model: ModelMaker, profile: Path) -> None:
+    file = make_classifier(make_model, NLI_SHAPE)
+    assert can_judge(file.path)
+    assert model_facts(file.path).outputs == ENTAILMENT
+    with closing(open_engine(file, EngineSettings(threads=1))) as engine:
+        assert isinstance(engine, LlamaCppClassifier)
+        assert engine.outputs == ENTAILMENT
+        assert engine.identity["outputs"] == list(ENTAILMENT)
+        assert engine.identity["self_check"] == "bit-identical"
+        assert engine.capacity == SHAPE.context
+
+
+def test_one_output_is_a_logit() -> None:
+    """P = 1 / (1 + exp(-(2 x 0.75 - 0.5))) = 1 / (1 + exp(-1))."""
+    reading = ClassifierReading(outputs=("supported",), yes=("supported",), scale=2, bias=-0.5)
+    answer = answer_from(np.array([0.75], np.float32), reading, load_grammar("attributed"))
+    assert answer == Answer(p_yes=1 / (1 + math.exp(-1)), legal_mass=1, raw='{"attributed":1}')
+
+
+def test_three_outputs_share_the_probability() -> None:
+    """Softmax of log 1, log 2, log 5 is 1/8, 2/8, 5/8; yes are the first two, so p = 3/8, and its log odds log 3/5."""
+    outputs = np.log(np.array([1, 2, 5], np.float32))
+    reading = ClassifierReading(outputs=("a", "b", "c"), yes=("b", "a"))
+    answer = answer_from(outputs, reading, load_grammar("relevant"))
+    assert answer.p_yes == pytest.approx(3 / 8, abs=1e-7)
+    assert answer.raw == '{"relevant":0}'
+    calibrated = answer_from(outputs, reading.model_copy(update={"scale": 2.0}), load_grammar("relevant"))
+    assert calibrated.p_yes == pytest.approx(9 / (9 + 25), abs=1e-7)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_outputs_that_are_not_numbers_are_no_answer(value: float) -> None:
+    reading = ClassifierReading(outputs=("supported",), yes=("supported",))
+    with pytest.raises(SampleError):
+        answer_from(np.array([value], np.float32), reading, load_grammar("attributed"))
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        load_grammar("attributed_reason"),
+        load_grammar("level"),
+        Grammar(name="three", pattern="(yes|no|maybe)", labels={"yes": 1, "no": 0, "maybe": 0.5}),
+    ],
+    ids=lambda grammar: grammar.name,
+)
+def test_a_grammar_with_other_answers_is_refused(grammar: Grammar) -> None:
+    with pytest.raises(ModelError):
+        answer_texts(grammar)
+
+
+@pytest.mark.parametrize(
+    ("statement", "context", "step"),
+    [
+        ("the bridge", "the bridge", 3),
+        ("the bridge", "z", 0),
+        ("the bridge", "the z", 1),  # scores -4 and -5: 4 of 9 of the information, 4 x 4/9 = 1.8
+        ("the bridge", "bridge z", 2),  # 5 of 9: 4 x 5/9 = 2.2
+        ("the the bridge", "the z", 2),  # 8 of 13: 4 x 8/13 = 2.5; repetitions count
+        ("the ☃", "z ☃", 1),  # the, space and unknown: 2 of 4 + 2 + 0; 4 x 2/6 = 1.3
+    ],
+)
+def test_the_share_token_says_how_much_of_the_statement_is_in_the_text(
+    make_model: ModelMaker, profile: Path, statement: str, context: str, step: int
+) -> None:
+    [request] = statement_requests(profile, [statement], [context])
+    with closing(open_classifier(make_classifier(make_model))) as engine:
+        tokens = engine.tokenize(request).tokens
+    assert (tokens[0], tokens[-1]) == (0, 2)
+    assert tokens[1] == 20 + step
+
+
+def test_literals_of_control_tokens_stay_text(make_model: ModelMaker, profile: Path) -> None:
+    """Only the profile's own `<s>` and two `</s>` are control tokens, and `{share}` of a user is text."""
+    literals = "<s></s><mask><pad>{share}"
+    [request] = statement_requests(profile, [literals], [literals])
+    with closing(open_classifier(make_classifier(make_model))) as engine:
+        tokens = engine.tokenize(request).tokens
+        control = [token for token in tokens if token in engine.vocabulary.reserved]
+        assert control == [0, 2, 2]
+        assert sum(token in range(20, 24) and place == 1 for place, token in enumerate(tokens)) == 1
+
+
+def ascii_start(text: str) -> str:
+    return ascii(text)[:12]
+
+
+@pytest.mark.parametrize(
+    "text", ["\x00", "a\x00b", "\ufeff", "😀" * 50, " \n\t ", "a" * 100_000, "\ud800"], ids=ascii_start
+)
+def test_strange_texts_get_an_answer_or_a_reason(make_model: ModelMaker, profile: Path, text: str) -> None:
+    for statement, context in (("It opened.", text), (text, "It opened.")):
+        [request] = statement_requests(profile, [statement], [context])
+        with closing(open_classifier(make_classifier(make_model))) as engine:
+            [answer] = answers_of(engine, [request])
+        fails = len(text) > SHAPE.context or text == "\ud800"
+        assert isinstance(answer, NoAnswer if fails else Answer)
+
+
+def test_a_prompt_for_text_models_is_refused(make_model: ModelMaker, ask: Asker, tmp_path: Path) -> None:
+    other = write_profile(tmp_path / "other", outputs=("no", "yes"), answer='{ yes = ["yes"] }')
+    with closing(open_classifier(make_classifier(make_model))) as engine:
+        for request in (ask("It opened."), *statement_requests(other, ["It opened."], ["It opened."])):
+            with pytest.raises(ModelError):
+                list(engine.answers([request]))
+
+
+def test_a_prompt_without_user_text_is_answered(make_model: ModelMaker, profile: Path) -> None:
+    [request] = statement_requests(profile, ["x"], ["x"])
+    bare = request._replace(path=((Piece("<s>{share}</s>", trusted=True),),))
+    with closing(open_classifier(make_classifier(make_model))) as engine:
+        assert engine.tokenize(bare).tokens == (0, 20, 2)
+        assert isinstance(answers_of(engine, [bare])[0], Answer)
+
+
+def test_quantised_classifiers_answer(make_model: ModelMaker, profile: Path) -> None:
+    file = make_model("bert", "Q8_0", shape=SHAPE, vocabulary="unigrams")
+    requests = statement_requests(profile, STATEMENTS, CONTEXTS)
+    with closing(open_classifier(file)) as engine:
+        assert all(isinstance(answer, Answer) for answer in answers_of(engine, requests))
+
+
+@pytest.fixture(scope="session")
+def reader() -> ModelFile:
+    return model_registry.find(READER or "")
+
+
+@needs_reader
+def test_the_reader_meets_the_contract(reader: ModelFile) -> None:
+    requests = statement_requests(READER_PROFILE, STATEMENTS, CONTEXTS)
+    assert check_engine(lambda: open_classifier(reader), requests) == []
+
+
+@needs_reader
+def test_the_reader_has_the_same_bits_for_any_order_and_number_of_threads(reader: ModelFile) -> None:
+    requests = statement_requests(READER_PROFILE, STATEMENTS, CONTEXTS)
+    requests += statement_requests(READER_PROFILE, STATEMENTS[:3], [f"{' '.join(CONTEXTS)} " * 14])
+    require_equal_bits(lambda threads: open_classifier(reader, threads=threads), requests)
+
+
+@needs_reader
+def test_the_reader_finds_a_changed_fact(reader: ModelFile) -> None:
+    context = "The Danube rises in the Black Forest in Germany and flows into the Black Sea."
+    statements = ["The Danube rises in Germany.", "The Danube rises in France."]
+    with closing(open_classifier(reader)) as engine:
+        right, wrong = answers_of(engine, statement_requests(READER_PROFILE, statements, [context]))
+    assert isinstance(right, Answer)
+    assert isinstance(wrong, Answer)
+    assert right.p_yes > 4 * wrong.p_yes

@@ -1,0 +1,143 @@
+"""Profiles for models with a classification head."""
+
+from pathlib import Path
+
+import pytest
+
+from localjudge.errors import InputError
+from localjudge.judge.profile import Head, choose, load_profile
+from localjudge.judge.wording import PromptWriter
+from localjudge.types import OUTPUTS_KEY, Attribution, ClassifierReading, Piece, Relevance, Usefulness
+from tests.engine.classifiers import ENTAILMENT, write_profile
+from tests.judge.conftest import unit
+
+BERT = {"general.architecture": "bert", "general.name": "some encoder"}
+NLI = BERT | {OUTPUTS_KEY: ",".join(ENTAILMENT)}
+RERANKER = BERT | {OUTPUTS_KEY: "LABEL_0"}
+SHARE = (106, 116, 138, 201, 190, 305, 361, 382)
+
+
+def prompt_of(task: Attribution | Relevance | Usefulness) -> list[Piece]:
+    request = PromptWriter(load_profile("reader")).request(task)
+    reading = request.reading
+    assert reading is not None
+    assert (reading.outputs, reading.yes, reading.share) == (("supported",), ("supported",), SHARE)
+    return [piece for node in request.path for piece in node]
+
+
+def test_the_bundled_reader_is_asked_as_it_was_trained() -> None:
+    """The contract of its training: `<s>` SHARE statement `</s>` text `</s>`, with `<mask>` before a question."""
+    attribution = Attribution(unit=unit("statement", "It rains."), contexts=("One.", " ", "Two."))
+    assert prompt_of(attribution) == [
+        Piece("<s>{share}", trusted=True),
+        Piece("It rains.", trusted=False),
+        Piece("</s>", trusted=True),
+        Piece("One.", trusted=False),
+        Piece("Two.", trusted=False),
+        Piece("</s>", trusted=True),
+    ]
+    about_text = [Piece("</s>", trusted=True), Piece("It rains.", trusted=False), Piece("</s>", trusted=True)]
+    start = Piece("<s>{share}<mask>", trusted=True)
+    relevance = Relevance(unit=unit("sentence", "It rains."), user_input="Does it?", contexts=("Other.",))
+    assert prompt_of(relevance) == [start, Piece("Does it?", trusted=False), *about_text]
+    usefulness = Usefulness(unit=unit("chunk", "It rains."), user_input="Does it?", reference="It does.")
+    assert prompt_of(usefulness) == [start, Piece("It does.", trusted=False), *about_text]
+
+
+def test_a_reading_is_part_of_the_question(tmp_path: Path) -> None:
+    folder = write_profile(
+        tmp_path / "nli", outputs=ENTAILMENT, answer='{ yes = ["entailment"], scale = 2.5, bias = -1 }'
+    )
+    task = Attribution(unit=unit("statement", "It rains."), contexts=("One.",))
+    request = PromptWriter(load_profile(str(folder))).request(task)
+    expected = ClassifierReading(outputs=ENTAILMENT, yes=("entailment",), scale=2.5, bias=-1.0, share=(20, 21, 22, 23))
+    assert request.reading == expected
+    other = request._replace(reading=expected.model_copy(update={"bias": 0.0}))
+    assert other.shape != request.shape
+    assert '"reading"' not in request._replace(reading=None).shape
+
+
+@pytest.mark.parametrize(
+    ("head", "outputs", "fits"),
+    [
+        (("supported",), ["LABEL_0"], True),
+        (("supported",), ["Supported"], True),
+        (("supported",), ["relevant"], False),
+        (("supported",), ["LABEL_0", "LABEL_1"], False),
+        (("no", "yes"), ["LABEL_0", "LABEL_1"], True),
+        (("no", "yes"), ["yes", "no"], False),
+        (("supported",), [], False),
+    ],
+)
+def test_a_head_fits_by_number_and_by_names(head: tuple[str, ...], outputs: list[str], fits: bool) -> None:
+    assert Head(outputs=head).fits(outputs) is fits
+
+
+def test_a_classifier_without_a_fitting_profile_is_refused_with_its_outputs() -> None:
+    with pytest.raises(InputError) as caught:
+        choose(None, None, NLI)
+    assert ", ".join(ENTAILMENT) in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("profile", "metadata"),
+    [("instruct", NLI), ("reader", NLI), ("reader", {"general.architecture": "llama"}), ("instruct", RERANKER)],
+)
+def test_a_profile_for_another_kind_of_model_is_refused(profile: str, metadata: dict[str, str]) -> None:
+    for requested, registered in ((profile, None), (None, profile)):
+        with pytest.raises(InputError):
+            choose(requested, registered, metadata)
+
+
+def test_the_readers_profile_is_chosen_by_its_name() -> None:
+    named = {**BERT, "general.name": "localjudge reader trial", OUTPUTS_KEY: "LABEL_0"}
+    assert choose(None, None, named).profile.name == "reader"
+    assert choose("reader", None, RERANKER).profile.name == "reader"
+
+
+def test_an_engine_without_a_model_takes_any_profile() -> None:
+    assert choose("reader", None, {}).profile.name == "reader"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "answer", "head", "share"),
+    [
+        (("a", "b"), "", "", True),  # which of them means yes?
+        (("a", "b"), '{ yes = ["a", "b"] }', "", True),
+        (("a", "b"), '{ yes = ["c"] }', "", True),
+        (("a",), '{ yes = ["b"] }', "", True),
+        (("a",), "{ scale = 0 }", "", True),
+        (("a",), "{ scale = -1 }", "", True),
+        (("a",), "{ bias = nan }", "", True),
+        (("a",), "", "window_tokens = 0", True),
+        (("a",), "", "overlap = -1", True),
+        ((), "", "", True),
+    ],
+)
+def test_an_invalid_head_is_refused(
+    tmp_path: Path, outputs: tuple[str, ...], answer: str, head: str, share: bool
+) -> None:
+    folder = write_profile(tmp_path / "wrong", outputs=outputs, answer=answer, head=head, share=share)
+    with pytest.raises(InputError) as caught:
+        load_profile(str(folder))
+    assert str(folder) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "removed", ["share = [20, 21, 22, 23]\n", '[head]\noutputs = ["supported"]\nshare = [20, 21, 22, 23]\n']
+)
+def test_share_tokens_need_their_ids(tmp_path: Path, removed: str) -> None:
+    folder = write_profile(tmp_path / "wrong")
+    file = folder / "profile.toml"
+    text = file.read_text(encoding="utf-8")
+    assert removed in text
+    file.write_text(text.replace(removed, ""), encoding="utf-8")
+    with pytest.raises(InputError):
+        load_profile(str(folder))
+
+
+@pytest.mark.parametrize("reasons", ["before", "after"])
+def test_a_classifier_gives_no_reasons(reasons: str) -> None:
+    with pytest.raises(InputError):
+        PromptWriter(load_profile("reader"), reasons=reasons)  # type: ignore[arg-type]
