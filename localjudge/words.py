@@ -105,11 +105,17 @@ def call(command: str, run: str, name: str | None = None, value: Any = "") -> st
 # What a terminal acts on: control characters (C0, C1, DEL), characters that change the writing direction, line and
 # paragraph separators; and lone surrogates, which cannot be encoded.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+_FORMULA = re.compile(r"'*[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 
 def escape_formula(cell: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet may take for a formula."""
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+
+
+def unescape_formula(text: str) -> str:
+    """Undo `escape_formula`."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def printable(text: str) -> str:

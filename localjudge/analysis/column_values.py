@@ -1,5 +1,6 @@
 """Values of a column of a run's data, for slices of its samples."""
 
+from localjudge.dataset.missing import is_blank
 from localjudge.dataset.problems import MISSING, UNKNOWN, group_name, lookup
 from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
@@ -19,7 +20,10 @@ def column_values(run: Run, column: str) -> dict[str, str | None]:
         value = lookup(extras, column, MISSING)
         exists = exists or value is not MISSING
         columns.update(dict.fromkeys(extras))
-        value = None if value is MISSING else group_name(value) if isinstance(value, int | float) else value
+        if value is MISSING or is_blank(value):
+            value = None
+        elif isinstance(value, int | float):
+            value = group_name(value)
         if not isinstance(value, str | None) or str(value).startswith(UNKNOWN):
             raise InputError(
                 f"the column {name} of the sample {excerpt(sample_id)} is neither text nor a number",

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from localjudge.analysis.human_label import LABEL_FORM, parse_label
+from localjudge.dataset.contexts import read_cell
 from localjudge.dataset.formats import read
 from localjudge.dataset.problems import Problem, Problems, check_text, describe, shown
-from localjudge.dataset.rows import RawRow, read_cell
+from localjudge.dataset.rows import RawRow
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError
 from localjudge.types import Label

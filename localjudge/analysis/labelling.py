@@ -26,7 +26,7 @@ from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import Decision, LabelRow, append_labels, name_annotator, now, stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.types import Label
-from localjudge.words import escape_formula, numbered, option, option_name, printable
+from localjudge.words import numbered, option, option_name, printable
 
 DEFAULT_COUNT = 50
 NO_DISPUTE = "no disputed statement remains to be settled"
@@ -296,5 +296,5 @@ def _is_among(statements: Mapping[str, str], label: SheetLabel) -> bool:
     if label.label_id not in statements:
         return False
     texts = label.text or statements[label.label_id], statements[label.label_id]
-    in_sheet, in_run = (escape_formula(text).split() for text in texts)
+    in_sheet, in_run = (text.lstrip("'").split() for text in texts)
     return bool(in_sheet == in_run)

@@ -9,8 +9,9 @@ other columns decide their meaning:
     data         the response if there are columns query and documents (Haystack's GeneratedAnswer)
     outputs      the response if there is an expected answer; LangSmith's examples store the right answer here
 
-Columns that may also contain labels, scores or ids (`target`, `docs`) are used only if no other column has the field
-and their values look like text.
+Names are recognised in any case, and with spaces for underscores (`Question`, `Ground Truth`), unless another column is
+spelled exactly so. Columns that may also contain labels, scores or ids (`target`, `docs`) are used only if no other
+column has the field and their values look like text.
 """
 
 import re
@@ -79,6 +80,15 @@ _LETTER = re.compile(r"[^\W\d_]")
 _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
 """Two words, or a letter of a script that may have no spaces."""
 
+_SPACES = re.compile(r"[\s_-]+")
+
+
+def _spelling(name: str) -> str:
+    return _SPACES.sub("_", name.strip()).casefold()
+
+
+_KNOWN_SPELLINGS = {_spelling(name): name for name in map(first_part, sorted(_ALL_NAMES))}
+
 Resolved = dict[str, str]
 """Our field -> their column, or columns separated by commas."""
 
@@ -98,6 +108,7 @@ class Survey:
 
     def __init__(self, mapping: Mapping[str, str]) -> None:
         self.columns: dict[str, bool] = {}
+        self._spellings: dict[str, dict[str, None]] = {}
         self._reached: set[str] = set()
         inside = {name for name in _ALL_NAMES | columns_of(mapping) if reaches_inside(name)}
         self._unreached = {name: first_part(name) for name in inside}
@@ -107,6 +118,7 @@ class Survey:
         for name, value in values.items():
             if not self.columns.get(name):
                 self.columns[name] = value is not None and value != ""
+        values = self._with_known_names(values)
         for name in [name for name, column in self._unreached.items() if column in values and has_value(values, name)]:
             self._reached.add(name)
             del self._unreached[name]
@@ -114,8 +126,29 @@ class Survey:
             if _looks_like(_LOOSE[name], lookup(values, name)):
                 del self._unread[name]
 
+    def _with_known_names(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Add the known names of columns that are spelled in another way."""
+        others = {}
+        for column, value in values.items():
+            name = _KNOWN_SPELLINGS.get(_spelling(column), column)
+            if name != column and name not in values:
+                self._spellings.setdefault(name, {})[column] = None
+                others[name] = value
+        return {**values, **others} if others else values
+
     def has(self, name: str) -> bool:
         return name in self.columns or name in self._reached
+
+    def spellings(self, name: str) -> list[str]:
+        """Return the columns, or paths into columns, with this known name."""
+        if name in self.columns:
+            return [name]
+        column = first_part(name)
+        if column in self.columns or column not in self._spellings:
+            return [name] if name in self._reached else []
+        if name != column and name not in self._reached:
+            return []
+        return [f"{other}{name.removeprefix(column)}" for other in self._spellings[column]]
 
     def is_read(self, name: str) -> bool:
         return name not in self._unread
@@ -131,19 +164,23 @@ def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved
     """Choose the column for each field. Raises DataError if two columns match one field."""
     resolved = {field: column for field, column in mapping.items() if source_has(field, column, survey.has)}
     mapped = columns_of(resolved)
-    present = frozenset(filter(survey.has, _ALL_NAMES | _EXPECTED)) | mapped
+    names = {name for name in _ALL_NAMES | _EXPECTED if not mapped.issuperset(survey.spellings(name))}
+    present = frozenset(names) | mapped
 
     def clear(field: str) -> list[str]:
         return [name for name in ALIASES[field] if name in present - mapped and _means(name, field, present)]
 
     def ambiguous(field: str) -> list[str]:
-        names = [name for name in LOOSE_NAMES.get(field, ()) if name in present - columns_of(resolved)]
-        # LangChain's chains give a query and its result.
-        return [name for name in names if survey.is_read(name) and (name != "result" or "query" in present)]
+        return [name for name in LOOSE_NAMES.get(field, ()) if name in present and _is_read(name, survey, present)]
 
     for candidates in (clear, ambiguous):
-        for field in [field for field in ALIASES if field not in resolved]:
-            columns = candidates(field)
+        for field in ALIASES:
+            if field in resolved:
+                continue
+            used = columns_of(resolved)
+            columns = []
+            for name in candidates(field):
+                columns += [column for column in survey.spellings(name) if column not in used]
             if len(columns) > 1:
                 raise DataError(
                     f"{source}: the columns {' and '.join(columns)} both match {field}",
@@ -152,6 +189,11 @@ def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved
             if columns:
                 resolved[field] = columns[0]
     return {field: resolved[field] for field in ALIASES if field in resolved}
+
+
+def _is_read(name: str, survey: Survey, present: frozenset[str]) -> bool:
+    """Whether the values look like text. LangChain's chains give a query and its result."""
+    return survey.is_read(name) and (name != "result" or "query" in present)
 
 
 def _means(column: str, field: str, present: frozenset[str]) -> bool:

@@ -4,14 +4,12 @@ The content determines the format. The file extension decides if the content is 
 
     PAR1                    Parquet                                                    needs pyarrow
     ARROW1, ff ff ff ff     an Arrow or Feather file; an Arrow stream (Hugging Face)   needs pyarrow
-    .csv .tsv               CSV: every value is text, and an empty cell is null; Excel's line `sep=;` sets the
-                            delimiter, and the first record with text is the header
+    .csv .tsv               CSV, see `csv_file`
     [                       one JSON array
     {                       JSON lines if the first line is complete or the name ends in .jsonl; otherwise one object
     anything else           JSON lines if the name ends in .json or .jsonl; otherwise CSV
 
-CSV quotes are parsed strictly, because an unclosed quote would hide all later rows. One object may contain all rows,
-under a key or as columns:
+One object may contain all rows, under a key or as columns:
 
     {"results": [{"query": ...}, {"query": ...}]}           RAGChecker and others; one level deeper in promptfoo
     {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
@@ -22,18 +20,16 @@ An object contains columns if its question or answer is a list that is not a con
 rows if the list's objects have known columns.
 """
 
-import csv
 import io
 import json
-import re
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import PurePath
 from typing import IO, Any, TextIO
 
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES, columns_of
+from localjudge.dataset.conversation import last_turn
+from localjudge.dataset.csv_file import check_column_names, read_csv
 from localjudge.dataset.problems import (
     BLANK,
     DECODER,
@@ -48,7 +44,8 @@ from localjudge.dataset.problems import (
     reason,
     shown,
 )
-from localjudge.dataset.rows import ROW, RawRow, last_turn, plain, raw_row
+from localjudge.dataset.python_values import plain
+from localjudge.dataset.rows import ROW, RawRow, raw_row
 from localjudge.dataset.sources import (
     ALWAYS_UNPACKED,
     ARROW_FILE,
@@ -62,8 +59,6 @@ from localjudge.errors import DataError, InputError
 
 _CSV = {".csv", ".tsv"}
 _LINES = {".jsonl", ".ndjson"}
-_SEPARATOR = re.compile('"?sep=(.)"?', re.IGNORECASE)
-_LARGEST_HEADER = 2**20  # characters; a row may have `ALWAYS_UNPACKED`
 
 
 def read(
@@ -90,70 +85,12 @@ def _rows(source: OpenSource, ending: str, edited: bool) -> Iterator[RawRow | Pr
     line, end, _ = head.strip(BLANK).partition("\n")
     if ending in _CSV or (line[:1] not in {"[", "{"} and ending not in _LINES | {".json"}):
         with source.text(newline="") as text:
-            yield from _read_csv(text, source.name, head.lstrip("\ufeff"), edited)
+            yield from read_csv(text, source.name, head.lstrip("\ufeff"), edited=edited)
         return
     one_object = line[:1] == "{" and ending not in _LINES and end and not line.rstrip(BLANK).endswith("}")
     read_json = _read_document if line[:1] == "[" or one_object else _read_lines
     with source.text() as text:
         yield from read_json(text, source.name)
-
-
-def _read_csv(stream: TextIO, source: str, head: str, edited: bool) -> Iterator[RawRow | Problem]:
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # contexts may be longer than 131,072 characters
-    header = next((line for line in head.splitlines() if line.strip(f"{BLANK},;")), "")
-    separator = _SEPARATOR.fullmatch(header)
-    delimiter = max(",;\t", key=lambda sign: len(next(csv.reader([header], delimiter=sign), [])))
-    lines = _BoundedLines(stream, source)
-    reader = csv.reader(lines, delimiter=separator[1] if separator else delimiter, strict=True)
-    columns: list[str] | None = None
-    line = 1
-    try:
-        for record, cells in enumerate(reader, 0 if separator else 1):  # a spreadsheet does not show `sep=;`
-            if columns is None and any(cell.strip() for cell in cells) and (record or not separator):
-                columns = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
-                check_column_names(columns, source)
-            elif columns is not None and cells:
-                place = Place(source, line=line, row=record if edited else None)
-                yield _csv_row(cells, columns, place, edited)
-            line = reader.line_num + 1
-            lines.room = _LARGEST_HEADER if columns is None else ALWAYS_UNPACKED
-    except csv.Error as error:
-        raise DataError(
-            f"{source}:{line} is not valid CSV: {error} (at line {reader.line_num})",
-            hint='close every quoted cell, and double quotes inside it: "she said ""yes"""',
-        ) from error
-
-
-class _BoundedLines:
-    """Lines for `csv.reader`. Raises DataError if a record has more than `room` characters."""
-
-    room = _LARGEST_HEADER
-
-    def __init__(self, stream: TextIO, source: str) -> None:
-        self._stream, self._source = stream, source
-
-    def __iter__(self) -> Iterator[str]:
-        while line := self._stream.readline(self.room + 1):
-            self.room -= len(line)
-            if self.room < 0:
-                hint = "check that it is CSV, that each row ends with a line break and that every quote is closed"
-                raise DataError(f"{self._source} has a header or a row that is too large", hint=hint)
-            yield line
-
-
-def _csv_row(cells: list[str], columns: list[str], place: Place, edited: bool) -> RawRow | Problem:
-    count = len(columns)
-    if edited and not any(cells[count:]):
-        cells = [*cells, *[""] * count][:count]
-    if len(cells) != count:
-        expected = f"{count} cells, one for each column of the header"
-        return Problem.at(place, None, f"a record of {len(cells)}", expected)
-    return RawRow(place, dict(zip(columns, cells, strict=True)), typed=False)
-
-
-def check_column_names(names: Iterable[str], source: str) -> None:
-    for name in [name for name, count in Counter(names).items() if count > 1]:
-        raise DataError(f"{source} has two columns {shown(name)}", hint="give every column a unique name")
 
 
 def _read_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]:

@@ -20,7 +20,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from localjudge.dataset.columns import ALIASES, ID_COLUMNS, Resolved, Survey, columns_of, resolve, source_has
+from localjudge.dataset.conversation import with_last_turn
 from localjudge.dataset.formats import expand, read, rows_of_columns, rows_of_iterable, rows_of_table
+from localjudge.dataset.missing import is_blank, is_nan
+from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import (
     MISSING,
     SHOWN,
@@ -34,18 +37,8 @@ from localjudge.dataset.problems import (
     reaches_inside,
     shown,
 )
-from localjudge.dataset.rows import (
-    RawRow,
-    Split,
-    check_row,
-    fields_of,
-    is_placeholder,
-    plain,
-    printed_value,
-    raw_row,
-    splitter,
-    with_last_turn,
-)
+from localjudge.dataset.python_values import fields_of, plain
+from localjudge.dataset.rows import CheckedRow, RawRow, Split, check_row, raw_row, splitter
 from localjudge.dataset.samples import Column, SampleTable, Shard, id_digest, shard_number
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.errors import DataError, InputError
@@ -73,6 +66,8 @@ class Dataset:
     """Counts of placeholders for missing values, by column."""
     joined: int = 0
     """Number of rows where one text may contain several retrieved contexts."""
+    json_responses: int = 0
+    """Number of responses that are an object or a list in JSON."""
     windows_1252: tuple[str, ...] = ()
     """Files that are not UTF-8 and were read as Windows-1252."""
     conversations: int = 0
@@ -152,6 +147,7 @@ class Dataset:
             cell = lookup(extra, name, MISSING)
             exists = exists or cell is not MISSING
             value = getattr(sample, field, None) if cell is MISSING else cell
+            value = None if is_blank(value) else value
             if not isinstance(value, Scalar) or str(value).startswith(UNKNOWN):
                 raise InputError(
                     f"the column {shown(name)} contains {value if isinstance(value, str) else describe(value)}, "
@@ -166,13 +162,14 @@ class Dataset:
         return tuple(values)
 
 
-def load(
+def load(  # noqa: PLR0913 # the options of a run that describe its data
     data: object,
     *,
     mapping: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
     context_separator: str | None = None,
     rows_path: str | None = None,
+    keeps_answer_words: bool = False,
     progress: Progress | None = None,
     name: str = "rows",
 ) -> Dataset:
@@ -180,7 +177,8 @@ def load(
 
     Data in memory, called `name` in messages, may be mappings or objects with the column names of any known tool,
     samples, a data frame, a table, or another package's data set. A single mapping contains columns (lists) or rows.
-    Other arguments are as in `localjudge.evaluate` (`rows_path` is `rows` there).
+    `keeps_answer_words` is described in `check_row`. Other arguments are as in `localjudge.evaluate` (`rows_path` is
+    `rows` there).
 
     Raises DataError for unreadable data, invalid rows or no rows, InputError for a mapping without a match,
     OutOfResource if the temporary file does not fit.
@@ -189,7 +187,7 @@ def load(
     files = [data] if isinstance(data, str | Path) else data
     if not (isinstance(files, list | tuple) and files and all(isinstance(file, str | Path) for file in files)):
         tables = [(name, _python_rows(data, mapping, rows_path, name))]
-        return _build(tables, mapping, skip_bad_rows, context_separator, progress)
+        return _build(tables, mapping, skip_bad_rows, context_separator, keeps_answer_words, progress)
     names = list(map(str, files))
     for file in [file for file in names if "\0" in file]:
         raise InputError(f"{file!r} is not the name of a file")
@@ -199,7 +197,7 @@ def load(
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(Source(file))) for file in names]
         tables = [(source.name, partial(read, source, mapping, rows_path)) for source in opened]
-        dataset = _build(tables, mapping, skip_bad_rows, context_separator, progress)
+        dataset = _build(tables, mapping, skip_bad_rows, context_separator, keeps_answer_words, progress)
         windows_1252 = tuple(source.name for source in opened if source.is_windows_1252)
         return replace(dataset, windows_1252=windows_1252)
 
@@ -238,7 +236,7 @@ def _python_rows(data: object, mapping: Mapping[str, str], rows_path: str | None
                 raw: RawRow | Problem = RawRow(place, element.model_dump(exclude_none=True), literal=True)
             elif isinstance(raw := raw_row(plain(element), place), RawRow):
                 cells = raw.values.items()
-                nulls = {column: None for column, cell in cells if isinstance(cell, float) and is_placeholder(cell)}
+                nulls = {column: None for column, cell in cells if is_nan(cell)}
                 raw = raw._replace(values={**raw.values, **nulls})
             yield from expand(raw, mapping, rows_path) if rows_path and isinstance(raw, RawRow) else [raw]
 
@@ -250,6 +248,7 @@ def _build(
     mapping: Mapping[str, str],
     skip_bad_rows: bool,
     context_separator: str | None,
+    keeps_answer_words: bool,
     progress: Progress,
 ) -> Dataset:
     for field in mapping.keys() - ALIASES.keys():
@@ -264,7 +263,9 @@ def _build(
     _check_mapped_columns_exist(sources, mapping)
     for source in sources:
         source.resolve(context_separator)
-    table, nothing, joined, problems = _checked(sources, progress)
+    checked = _check_rows(sources, keeps_answer_words, progress)
+    table = checked.table
+    problems = checked.problems
     total = sum(source.count for source in sources)
     if problems.count and not (skip_bad_rows and len(table)):
         or_skip = "" if skip_bad_rows else f", or skip them: {option('skip_bad_rows', True)}"
@@ -278,8 +279,9 @@ def _build(
         sources=tuple(name for name, _ in tables),
         mappings=tuple(source.mapping for source in sources),
         unused=tuple(source.survey.unused(source.mapping) for source in sources),
-        nothing=nothing,
-        joined=joined,
+        nothing=checked.nothing,
+        joined=checked.joined,
+        json_responses=checked.json_responses,
         conversations=sum(source.conversations for source in sources),
         skipped=problems.bad_rows,
         problem_count=problems.count,
@@ -313,7 +315,7 @@ class _Source:
                 yield row
                 continue
             texts = {name: row.values[name] for name in reached_into if isinstance(row.values.get(name), str)}
-            parsed = {name: printed_value(text.strip()) for name, text in texts.items()}
+            parsed = {name: parse_printed(text) for name, text in texts.items()}
             values = {**row.values, **parsed} if any(parsed.values()) else row.values
             turn = with_last_turn(values, self._mapping.get("user_input"))
             yield row._replace(values=values if turn is None else turn, conversation=turn is not None)
@@ -332,24 +334,42 @@ class _Source:
             )
 
 
-def _checked(
-    sources: Sequence[_Source], progress: Progress
-) -> tuple[SampleTable, dict[str, Counter[str]], int, Problems]:
-    table, joined, problems = SampleTable(), 0, Problems()
-    nothing: dict[str, Counter[str]] = {}
+class _CheckedRows:
+    """The samples of all rows, counts of what was noticed, and problems."""
+
+    def __init__(self) -> None:
+        self.table = SampleTable()
+        self.problems = Problems()
+        self.nothing: dict[str, Counter[str]] = {}
+        self.joined = 0
+        self.json_responses = 0
+
+    def add(self, row: CheckedRow, id_column: str | None) -> None:
+        other_place = self.table.add(row.values, row.extras, row.place)
+        if other_place:
+            again = f"the id {row.values['id']!r} again (first at {other_place})"
+            self.problems.add_row([Problem.at(row.place, id_column, again, "a unique id")])
+            return
+        self.joined += row.joined
+        self.json_responses += row.is_json_response
+        for column, word in row.nothing:
+            self.nothing.setdefault(column, Counter())[word] += 1
+
+
+def _check_rows(sources: Sequence[_Source], keeps_answer_words: bool, progress: Progress) -> _CheckedRows:
+    checked = _CheckedRows()
+    total = sum(source.count for source in sources)
     rows = ((source, row) for source in sources for row in source.rows())
-    for source, row in count_with_progress(rows, progress, "checking", sum(source.count for source in sources)):
-        outcome = [row] if isinstance(row, Problem) else check_row(row, source.mapping, source.split)
+    for source, row in count_with_progress(rows, progress, "checking", total):
+        if isinstance(row, Problem):
+            checked.problems.add_row([row])
+            continue
+        outcome = check_row(row, source.mapping, source.split, keeps_answer_words=keeps_answer_words)
         if isinstance(outcome, list):
-            problems.add_row(outcome)
-        elif other_place := table.add(outcome.values, outcome.extras, outcome.place):
-            again = f"the id {outcome.values['id']!r} again (first at {other_place})"
-            problems.add_row([Problem.at(outcome.place, source.mapping["id"], again, "a unique id")])
+            checked.problems.add_row(outcome)
         else:
-            joined += outcome.joined
-            for column, word in outcome.nothing:
-                nothing.setdefault(column, Counter())[word] += 1
-    return table, nothing, joined, problems
+            checked.add(outcome, source.mapping.get("id"))
+    return checked
 
 
 def _check_mapped_columns_exist(sources: Sequence[_Source], mapping: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 r"""Look up values in rows, describe them, and report problems of a row.
 
-A name with dots reaches into objects by key and into lists by index; `[]` reaches into every element (null if one lacks
-the key, missing if all do). A column with exactly that name has priority.
+A name with dots reaches into objects by key and into lists by index; `[]` reaches into every element of a list, or
+every value of an object (null if one lacks the key, missing if all do). A column with exactly that name has priority.
 
     vars.query      answers.0.data      messages.-1.content      hits[].chunk_text
 
@@ -61,6 +61,8 @@ def _reach(value: Any, steps: Sequence[str]) -> Any:
 
 
 def _reach_each(values: Any, steps: Sequence[str]) -> Any:
+    if isinstance(values, Mapping):
+        values = [value for value in values.values() if value is not None]
     items: list[Any] = [_reach(item, steps) for item in values] if isinstance(values, list | tuple) else [MISSING]
     if items and all(item is MISSING for item in items):
         return MISSING
@@ -207,6 +209,15 @@ def group_name(value: str | float | bool) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def number_text(value: Any) -> Any:
+    """Return a number as text, and other values unchanged. 7.0 is "7", as in ids."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return value
+    if isinstance(value, int) and value.bit_length() > _LONG:
+        return value
+    return group_name(value)
 
 
 Report = Callable[[str, str, str], None]

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from localjudge.analysis.labelled_statements import with_labels
-from localjudge.dataset.rows import plain
+from localjudge.dataset.python_values import plain
 from localjudge.dataset.samples import extras_text
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line

@@ -126,6 +126,7 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
         skip_bad_rows=settings.skip_bad_rows,
         context_separator=settings.context_separator,
         rows_path=settings.rows,
+        keeps_answer_words=_asks_for_refusals(wanted),
         progress=progress,
     )
     parent = None
@@ -140,6 +141,12 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
     count = len(whole.samples)
     return Plan(dataset, chosen, settings, count, left_out, clusters, index, parent=parent, column_types=types)
+
+
+def _asks_for_refusals(wanted: "WantedMetrics") -> bool:
+    """Whether a metric asks if a response is a refusal, which a response such as "N/A" may be."""
+    metrics = [wanted.get(name) for name in wanted.names or ()]
+    return "refusal" in catalog.special_tasks_of(metrics)
 
 
 def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan:
@@ -399,6 +406,11 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
     for source in dataset.windows_1252:
         yield f"{source} is not UTF-8 and was read as Windows-1252"
     yield from nothing_lines(dataset)
+    if dataset.json_responses:
+        column = dataset.mapping.get("response", "response")
+        inside = option("mapping", {"response": f"{column}.KEY"})
+        count = numbered(dataset.json_responses, "response")
+        yield f"{count} in JSON, judged with names and brackets (for a text inside: {inside})"
     if not_used := _unused(dataset, planned.settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.table.without_text:

@@ -132,7 +132,7 @@ NOT_THERE = "names a column that no row of rows has"
         ({**ROW, "hits": [HITS[0], {"source": "d2"}]}, MAPPING, ["hits[].chunk_text[1]: found null"]),
         ({"question": "q", "contexts": HITS}, {}, ["mapping={'retrieved_contexts': 'contexts[].chunk_text'}"]),
         ({"question": "q", "contexts": {"title": ["one"], "chunk": ["a b c"]}}, {}, ["'contexts.chunk'"]),
-        (ROW, {"retrieved_contexts": "hits.0.chunk_text"}, ["uses one context of a list", "'hits[].chunk_text'"]),
+        (ROW, {"retrieved_contexts": "hits.0.chunk_text"}, ["uses one context of several", "'hits[].chunk_text'"]),
         (ROW, {"retrieved_contexts": "hits.chunk_text"}, [NOT_THERE, "the columns are frage, hits"]),
         (ROW, {"reference": "hit"}, [NOT_THERE, "did you mean hits?"]),
     ],
@@ -164,3 +164,49 @@ def test_a_bad_row_below_the_top_is_named_by_line_and_number(tmp_path: Path) -> 
     with pytest.raises(DataError, match=r"a.jsonl:2, row 2: question: found a number"):
         load(path, rows_path="items")
     assert len(load(path, rows_path="items", skip_bad_rows=True).samples) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "fields"),
+    [
+        (["Question", "Answer"], {"user_input": "Question", "response": "Answer"}),
+        (["QUESTION", "Ground Truth"], {"user_input": "QUESTION", "reference": "Ground Truth"}),
+        (
+            ["User Input", "Retrieved-Contexts"],
+            {"user_input": "User Input", "retrieved_contexts": "Retrieved-Contexts"},
+        ),
+        (["Query", "ExpectedOutput"], {"user_input": "Query", "reference": "ExpectedOutput"}),
+        (["Question", "Passages"], {"user_input": "Question", "retrieved_contexts": "Passages"}),
+        (["question", "Question"], {"user_input": "question"}),
+    ],
+)
+def test_a_known_name_may_be_spelled_in_another_way(tmp_path: Path, names: list[str], fields: dict[str, str]) -> None:
+    (tmp_path / "a.csv").write_text(f"{','.join(names)}\nSome text.,More text.\n")
+    data = load(tmp_path / "a.csv")
+    assert data.mapping == fields
+    assert load([dict(zip(names, ("Some text.", "More text."), strict=True))]).mapping == fields
+    assert data.unused == (tuple(name for name in names if name not in fields.values()),)
+
+
+def test_two_spellings_of_one_name_are_refused() -> None:
+    with pytest.raises(DataError, match="the columns Question and QUESTION both match user_input"):
+        load([{"Question": "a", "QUESTION": "b"}])
+
+
+def test_a_path_into_another_spelling_is_known() -> None:
+    data = load([{"Inputs": {"question": "q"}, "Outputs": {"answer": "a"}, "expectations": {}}])
+    assert data.mapping == {"user_input": "Inputs.question", "response": "Outputs.answer"}
+    assert (data.samples[0].user_input, data.samples[0].response) == ("q", "a")
+
+
+@pytest.mark.parametrize(("value", "text"), [(42, "42"), (4.5, "4.5"), (42.0, "42"), (-1, "-1"), ([7, 7], "7")])
+def test_a_number_is_an_answer(value: Any, text: str) -> None:
+    assert only({"ground_truth": value}).reference == text
+    if not isinstance(value, list):
+        assert only({"answer": value}).response == text
+
+
+@pytest.mark.parametrize("value", [True, float("inf"), 2**200])
+def test_other_scalars_are_no_answers(value: Any) -> None:
+    with pytest.raises(DataError, match="expected text or null"):
+        only({"answer": value})

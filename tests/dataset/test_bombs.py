@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from localjudge.analysis.label_sheet import read_sheet
-from localjudge.dataset import formats, load, sources
+from localjudge.dataset import csv_file, formats, load, sources
 from localjudge.errors import DataError
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -26,6 +26,7 @@ TABLES = Path(__file__).parents[1] / "integrations" / "files" / "datasets-5.0.1"
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "ALWAYS_UNPACKED", 2**20)
     monkeypatch.setattr(formats, "ALWAYS_UNPACKED", 2**20)
+    monkeypatch.setattr(csv_file, "ALWAYS_UNPACKED", 2**20)
 
 
 @pytest.mark.parametrize(

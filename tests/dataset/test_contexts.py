@@ -71,13 +71,12 @@ def test_other_shapes_are_refused_by_name(value: Any, said: str) -> None:
         ('["a", {"text": "b"}]', ["a", "b"]),
         ("['a', \"b's\"]", ["a", "b's"]),
         ("['a',\n 'b']", ["a", "b"]),
-        ("['a' 'b']", ["a", "b"]),
-        ("['a, \\'b' \"c's\"\n '[d]']", ["a, 'b", "c's", "[d]"]),
         ("[]", []),
         ("one text", ["one text"]),
         ("[1] A footnote opens this text.", ["[1] A footnote opens this text."]),
         ("[Music] he said [Applause]", ["[Music] he said [Applause]"]),
-        ('{"text": "a"}', ['{"text": "a"}']),
+        ('{"text": "a"}', ["a"]),
+        ('{"price": 5}', ['{"price": 5}']),
     ],
 )
 def test_a_cell_holds_a_list_or_one_text_or_nothing(tmp_path: Path, text: str, contexts: list[str] | None) -> None:

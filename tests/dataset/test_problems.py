@@ -25,7 +25,7 @@ def test_problems_are_counted_and_shown_by_cause() -> None:
 
 
 def test_skipped_bad_rows_are_reported() -> None:
-    data = load([SOUND, {"question": 1, "answer": 2}, 7, SOUND], skip_bad_rows=True)
+    data = load([SOUND, {"question": 1, "answer": True}, 7, SOUND], skip_bad_rows=True)
     assert len(data.samples) == 2
     assert (data.skipped, data.problem_count) == (2, 3)
     places = ["rows, row 2: question", "rows, row 2: answer", "rows, row 3"]

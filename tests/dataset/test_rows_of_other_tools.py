@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import load
-from localjudge.dataset.rows import last_turn
+from localjudge.dataset.conversation import last_turn
 from localjudge.errors import DataError
 from localjudge.types import Context, Sample
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from localjudge.dataset import load
 from localjudge.dataset.formats import rows_of_table
-from localjudge.dataset.rows import PLACEHOLDERS
+from localjudge.dataset.missing import PLACEHOLDERS
 from localjudge.errors import DataError, InputError
 from localjudge.run.plan import nothing_lines
 from localjudge.types import Context, Sample
@@ -141,19 +141,44 @@ def test_other_objects_are_refused_by_type(value: Any) -> None:
         load(value)
 
 
-MISSING = [{"question": f"q{word}", "answer": word} for word in ("NaN", " NULL ", "None", "N/A", "#N/A", "-", "none")]
+WORDS = ("NaN", " NULL ", "None", "N/A", "#N/A", "-", "none")
+ROWS_OF_WORDS = [{"question": f"q{word}", "answer": word, "topic": word} for word in WORDS]
 
 
-def test_a_missing_value_is_counted_by_column_for_any_source(tmp_path: Path) -> None:
-    frame = pandas.DataFrame(MISSING)
-    frame.to_csv(tmp_path / "a.csv", index=False)
+def test_a_missing_value_of_csv_is_counted_by_column(tmp_path: Path) -> None:
+    pandas.DataFrame(ROWS_OF_WORDS).to_csv(tmp_path / "a.csv", index=False)
+    data = load(tmp_path / "a.csv")
+    assert [sample.response for sample in data.samples] == [None] * 6 + ["none"]
+    assert data.column("topic") == (None,) * 6 + ("none",)
+    lines = [f"6 cells of {name} say #N/A, -, N/A, NULL, NaN, None: treated as missing" for name in ("answer", "topic")]
+    assert [*nothing_lines(data)] == lines
+
+
+def test_a_word_is_text_where_null_exists(tmp_path: Path) -> None:
+    frame = pandas.DataFrame(ROWS_OF_WORDS)
     frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
     frame.to_parquet(tmp_path / "a.parquet")
-    files = [tmp_path / f"a.{ending}" for ending in ("csv", "jsonl", "parquet")]
-    for source in (frame, polars.DataFrame(MISSING), MISSING, *files):
+    files = [tmp_path / f"a.{ending}" for ending in ("jsonl", "parquet")]
+    for source in (frame, polars.DataFrame(ROWS_OF_WORDS), ROWS_OF_WORDS, *files):
         data = load(source)
-        assert [sample.response for sample in data.samples] == [None] * 6 + ["none"]
-        assert [*nothing_lines(data)] == ["6 cells of answer say #N/A, -, N/A, NULL, NaN, None: treated as missing"]
+        assert [sample.response for sample in data.samples] == [*WORDS]
+        assert data.column("topic") == WORDS
+        assert [*nothing_lines(data)] == []
+
+
+def test_nan_is_missing_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"question": "q", "answer": NaN, "topic": NaN}\n')
+    nan = float("nan")
+    for source in (tmp_path / "a.jsonl", [{"question": "q", "answer": nan, "topic": nan}]):
+        data = load(source)
+        assert (data.samples[0].response, data.column("topic")) == (None, (None,))
+
+
+def test_a_response_of_csv_may_be_a_refusal(tmp_path: Path) -> None:
+    """Words that only programs write stay missing values."""
+    pandas.DataFrame(ROWS_OF_WORDS).to_csv(tmp_path / "a.csv", index=False)
+    data = load(tmp_path / "a.csv", keeps_answer_words=True)
+    assert [sample.response for sample in data.samples] == [None, None, "None", "N/A", None, "-", "none"]
 
 
 def test_all_missing_words_of_pandas_are_known() -> None:
@@ -162,20 +187,29 @@ def test_all_missing_words_of_pandas_are_known() -> None:
     assert {word for word in STR_NA_VALUES if word} <= PLACEHOLDERS
 
 
-def test_a_missing_element_is_left_out_with_its_id() -> None:
-    rows = [{"question": "q", "contexts": ["a", "NaN", {"text": "-"}, "b"], "retrieved_context_ids": [*"wxyz"]}]
-    data = load([*rows, {"question": "q", "contexts": ["nan"]}, {"question": "q", "contexts": []}])
+def test_a_missing_element_is_left_out_with_its_id(tmp_path: Path) -> None:
+    contexts = ['["a", "NaN", {"text": "-"}, "b"]', '["nan"]', "[]"]
+    identifiers = ['["w", "x", "y", "z"]', None, None]
+    columns = {"question": ["q", "r", "s"], "contexts": contexts, "retrieved_context_ids": identifiers}
+    pandas.DataFrame(columns).to_csv(tmp_path / "a.csv", index=False)
+    data = load(tmp_path / "a.csv")
     read = [sample.retrieved_contexts for sample in data.samples]
     assert [(context.text, context.id) for context in read[0] or ()] == [("a", "w"), ("b", "z")]
     assert read[1:] == [None, ()]
     assert [*nothing_lines(data)] == ["3 cells of contexts[] say -, NaN, nan: treated as missing"]
 
 
+def test_an_element_of_json_is_text_unless_it_is_nan() -> None:
+    rows = [{"question": "q", "contexts": ["a", float("nan"), "N/A"], "retrieved_context_ids": [*"xyz"]}]
+    contexts = load(rows).samples[0].retrieved_contexts or ()
+    assert [(context.text, context.id) for context in contexts] == [("a", "x"), ("N/A", "z")]
+
+
 def test_a_sample_keeps_missing_words_as_text() -> None:
     assert load([Sample(id="1", response="None")]).samples[0].response == "None"
 
 
-LISTS = [json.dumps(["a b", "c d"]), "['a b', 'c d']", "['a b' 'c d']", "a b", "[1] A note."]
+LISTS = [json.dumps(["a b", "c d"]), "['a b', 'c d']", "('a b', 'c d')", "a b", "[1] A note."]
 
 
 def test_a_cell_is_read_alike_from_files_frames_and_rows(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import io
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ def said(data: Any, caplog: pytest.LogCaptureFixture, **options: Any) -> tuple[s
         ([ROW] * 2, {}, "2 samples with user_input (column question), retrieved_contexts (column contexts); contexts:"),
         ([{**ROW, "zone": "z", "name": None}, {**ROW, "lang": "en", "name": ""}], {}, "columns not used: lang, zone\n"),
         ([ROW, {**ROW, "contexts": ["So."]}], {}, "contexts: 1 to 2 per sample"),
-        ([{**ROW, "answer": word} for word in ("NaN", "NULL", "NaN", "So.")], {}, "3 cells of answer say NULL, NaN"),
+        ([{**ROW, "answer": '{"text": "So."}'}], {}, "1 response in JSON"),
         ([{**ROW, "meta": {"book": "b"}, "z": 1}], {"cluster_by": "meta.book"}, "columns not used: z\n"),
         ([{**ROW, **{f"c{n:02}": 1 for n in range(13, 0, -1)}}], {}, "c08, c09, c10 and 3 more"),
         ([{**ROW, "reference": "So."}], {}, "no column for response, so skipped: faithfulness, answer_correctness"),
@@ -46,10 +47,29 @@ def test_used_unused_and_missing_columns_are_noted(
     assert warnings == []
 
 
+def test_words_and_encodings_of_files_are_noted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.csv"
+    lines = ["question,contexts,answer", "q,It is.,NaN", "q,It is.,N/A", "é,It is.,NaN"]
+    path.write_text("\n".join(lines), encoding="cp1252")
+    notes, _ = said(path, caplog)
+    assert "3 cells of answer say N/A, NaN: treated as missing" in notes
+    assert f"{path} is not UTF-8 and was read as Windows-1252" in notes
+
+
+def test_an_answer_word_is_kept_for_a_metric_about_refusals(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("question,contexts,answer\nq,It is.,N/A\nq,It is.,\n")
+    for metrics, scored in (("refusal", 1), ("abstention", 1), ("faithfulness", 0)):
+        run = evaluate(path, engine=ScriptedEngine({}, default=0.9), metrics=[metrics], out=False, progress=False)
+        assert run[metrics].scored == scored
+
+
 @pytest.mark.parametrize(
     ("rows", "options", "warning"),
     [
         ([{**ROW, "contexts": "So. || It is."}] * 2, {}, "every sample has exactly 1 context"),
+        ([{**ROW, "contexts": "[So it is, It is so]"}] * 2, {}, "every sample has exactly 1 context"),
+        ([{**ROW, "contexts": '{"price": 5}'}] * 2, {}, "every sample has exactly 1 context"),
         ([GERMAN_ROW], {}, "the texts look like language de, and language is en"),
         ([{**ROW, "contexts": ["So. | It is."]}] * 2, {}, None),
         ([{**ROW, "contexts": "So it is."}] * 2, {}, None),

@@ -1,0 +1,177 @@
+"""Read CSV.
+
+The first record with text is the header. Excel's line `sep=;` sets the delimiter; otherwise the header decides between
+comma, semicolon and tab. Quotes are parsed strictly, because an unclosed quote would hide all later rows; a quote may
+also follow a space after the delimiter (`a, "b"`), if the file begins so. An empty cell is a missing value.
+
+A file of `localjudge export` is read as it was written: an apostrophe before a formula is removed, and words such as
+`N/A` stay text.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from threading import Lock
+from typing import TextIO
+
+from localjudge.dataset.problems import BLANK, Place, Problem, shown
+from localjudge.dataset.rows import RawRow
+from localjudge.dataset.sources import ALWAYS_UNPACKED
+from localjudge.errors import DataError
+from localjudge.words import unescape_formula
+
+SAMPLE_ID = "sample_id"
+STATUS_SUFFIX = "_status"
+_DELIMITERS = ",;\t"
+_SEPARATOR_LINE = re.compile('"?sep=(.)"?', re.IGNORECASE)
+_SPACE_AND_QUOTE = re.compile(' +"')
+_CUT_OFF = "unexpected end of data"
+_STYLE_RECORDS = 20
+_MAX_HEADER = 2**20  # characters; a row may have `ALWAYS_UNPACKED`
+_MAX_CELL = 2**31 - 1
+_limit_lock = Lock()
+
+
+def read_csv(stream: TextIO, source: str, head: str, *, edited: bool) -> Iterator[RawRow | Problem]:
+    """Yield the rows of a stream that begins with `head`. Raises DataError for invalid CSV.
+
+    A table `edited` in a spreadsheet may lack trailing empty cells; its places include the row in the spreadsheet.
+    """
+    header = _first_line_with_text(head)
+    separator = _SEPARATOR_LINE.fullmatch(header)
+    lines = _BoundedLines(stream, source)
+    with _large_cells():
+        delimiter = separator[1] if separator else _most_frequent_delimiter(header)
+        skips_spaces = _has_spaces_before_quotes(head, delimiter)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=skips_spaces)
+    table: _Table | None = None
+    is_separator_next = separator is not None
+    row_number = 0
+    first_line = 1
+    while True:
+        try:
+            with _large_cells():
+                cells = next(reader, None)
+        except csv.Error as error:
+            raise DataError(
+                f"{source}:{first_line} is not valid CSV: {error} (at line {reader.line_num})",
+                hint='close every quoted cell, and double quotes inside it: "she said ""yes"""',
+            ) from error
+        if cells is None:
+            return
+        has_text = any(cell.strip() for cell in cells)
+        if is_separator_next and has_text:
+            is_separator_next = False  # a spreadsheet does not show this line
+        else:
+            row_number += 1
+            if table is not None and cells:
+                place = Place(source, line=first_line, row=row_number if edited else None)
+                yield table.row(cells, place)
+            elif table is None and has_text:
+                table = _Table(cells, source, edited)
+        first_line = reader.line_num + 1
+        lines.room = _MAX_HEADER if table is None else ALWAYS_UNPACKED
+
+
+def check_column_names(names: Iterable[str], source: str) -> None:
+    """Raise DataError if a name occurs twice."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            hint = "give every column a unique name"
+            raise DataError(f"{source} has two columns {shown(name)}", hint=hint)
+
+
+class _Table:
+    """The header of a table, which makes rows of cells."""
+
+    def __init__(self, header: list[str], source: str, edited: bool) -> None:
+        self._columns = []
+        for number, cell in enumerate(header, 1):
+            self._columns.append(cell.strip() or f"column {number}")
+        check_column_names(self._columns, source)
+        self._edited = edited
+        self._is_export = _is_export(self._columns)
+
+    def row(self, cells: list[str], place: Place) -> RawRow | Problem:
+        count = len(self._columns)
+        if self._edited and not any(cells[count:]):
+            cells = [*cells, *[""] * count][:count]
+        if len(cells) != count:
+            expected = f"{count} cells, one for each column of the header"
+            return Problem.at(place, None, f"a record of {len(cells)}", expected)
+        values = map(self._value, cells)
+        columns = dict(zip(self._columns, values, strict=True))
+        return RawRow(place, columns, typed=False, literal=self._is_export)
+
+    def _value(self, cell: str) -> str | None:
+        if self._is_export:
+            return unescape_formula(cell) or None
+        return cell if cell.strip() else None
+
+
+def _is_export(columns: list[str]) -> bool:
+    """Whether `localjudge export` wrote this header: a metric has two columns, its score and its status."""
+    if columns[0] != SAMPLE_ID:
+        return False
+    return any(f"{name}{STATUS_SUFFIX}" in columns for name in columns)
+
+
+def _first_line_with_text(head: str) -> str:
+    for line in head.splitlines():
+        if line.strip(f"{BLANK},;"):
+            return line
+    return ""
+
+
+def _most_frequent_delimiter(header: str) -> str:
+    def count_cells(delimiter: str) -> int:
+        return len(next(csv.reader([header], delimiter=delimiter), []))
+
+    return max(_DELIMITERS, key=count_cells)
+
+
+def _has_spaces_before_quotes(head: str, delimiter: str) -> bool:
+    """Whether a cell at the start of the file is quoted after a space, and all are valid if read so."""
+    lines = head.splitlines(keepends=True)
+    records = islice(csv.reader(lines, delimiter=delimiter), _STYLE_RECORDS)
+    if not any(_SPACE_AND_QUOTE.match(cell) for record in records for cell in record):
+        return False
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+    try:
+        for _ in islice(reader, _STYLE_RECORDS):
+            pass
+    except csv.Error as error:
+        return _CUT_OFF in str(error)  # the head may end inside a cell
+    return True
+
+
+@contextmanager
+def _large_cells() -> Iterator[None]:
+    """Allow cells of more than 131,072 characters within the block; the limit belongs to the whole process."""
+    with _limit_lock:
+        earlier = csv.field_size_limit(_MAX_CELL)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(earlier)
+
+
+class _BoundedLines:
+    """Lines for `csv.reader`. Raises DataError if a record has more than `room` characters."""
+
+    room = _MAX_HEADER
+
+    def __init__(self, stream: TextIO, source: str) -> None:
+        self._stream = stream
+        self._source = source
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._stream.readline(self.room + 1):
+            self.room -= len(line)
+            if self.room < 0:
+                hint = "check that it is CSV, that each row ends with a line break and that every quote is closed"
+                raise DataError(f"{self._source} has a header or a row that is too large", hint=hint)
+            yield line

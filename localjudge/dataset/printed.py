@@ -1,0 +1,186 @@
+r"""Read lists and objects that are stored as text, and recognise those that cannot be read.
+
+JSON and Python's notation are read; Python itself parses the latter (`ast.literal_eval`):
+
+    ["one", "two"]      ['one', 'two']      ('one', 'two')      [{'text': 'one'}]
+
+Other programs print lists that neither reads. Counted as one context, they would give another score:
+
+    [Document(page_content='one'), ...]     LangChain, Haystack, LlamaIndex: any object in brackets
+    ['one' 'two']     [array(['one'])]      NumPy; Python would join the first into one text
+    {"one","two"}                           a set, PostgreSQL
+    [One sentence.,Another sentence.]       texts without quotes
+
+Prose may begin with a bracket, too:
+
+    [REDACTED]     [1] A footnote.     (see below)     ["Company"] means ...     [[Wiki page]]     [text](address)
+"""
+
+import ast
+import re
+from typing import Any
+
+from localjudge.dataset.problems import DECODER, RepeatedKeyError
+
+_CLOSERS = {"[": "]", "(": ")", "{": "}"}
+_STRING = re.compile(r"""(?<!\w)u?(?:'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")""", re.DOTALL)
+_LITERALS_ONLY = re.compile(r"(?:[\[\](){},:\s\d.+\-']|[eE]|None|True|False)*+")
+_JOINED_STRINGS = re.compile(r"''\s*''")
+_PRINTED_ESCAPES = re.compile(
+    r"(?:[^\\]|\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4}))*+",
+    re.DOTALL,
+)
+_OPENERS = re.compile(r"[\[({\s]+")
+_CALL = re.compile(r"<?[A-Za-z_][\w.]*\(\s*(?:\w+\s*[=:]|['\"\[{(<]|[\w.]+\()")
+_ADDRESS = re.compile(r"<[\w. ]+ at 0x[0-9a-fA-F]+>|<[\w.]+: [\[{]")
+_AFTER_COMMA = re.compile(r"""u?['"\[({<]|[\w.]+\(|\.\.\.|None\b|nan\b|-?\d|[\])}]|$""")
+_QUOTED_PAIR = re.compile(r"""['"]\s*,\s*u?['"]""")
+_QUOTED_END = re.compile(r"""['"]\s*[\])]$""")
+_NEXT_LIST = re.compile(r"\s*(?:,\s*[\[({]|\[|\{)")
+_BETWEEN_LISTS = re.compile(r"\]\s*,\s*\[")
+_OBJECT_KEYS = r"(?:text|content|page_content|id|metadata|meta|score)"
+_FIRST_KEY = re.compile(rf"""\{{\s*['"]{_OBJECT_KEYS}['"]\s*:""")
+_DOCUMENT = re.compile(
+    r"page_content=['\"]|<?(?:[\w.]+\.)?[A-Z]\w*\(.*\b(?:page_content|content|text|payload)\s*[=:]", re.DOTALL
+)
+_ARRAY = re.compile(r"(?:\w+\.)*(?:array|ndarray|deque|Series|Index|tensor|set|frozenset|o?dict_values)\(\s*[\[({]")
+_SERIES_END = re.compile(r"\n(?:Name: [^\n]*, )?(?:Length: \d+, )?dtype: \w+$")
+_SENTENCE_AND_COMMA = re.compile(r"""(?<=[.!?。！？])["'”’)]*\s*,\s*""")
+_LETTER_COMMA_LETTER = re.compile(r"[^\W\d_],[^\W\d_]")
+_MIN_WORDS = 3
+_CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+
+
+def parse_printed(text: str) -> list[Any] | dict[str, Any] | None:
+    """Parse a list, a tuple or an object in JSON or Python notation. Return None for other text."""
+    text = text.strip()
+    if text[:1] not in _CLOSERS:
+        return None
+    try:
+        value = DECODER.decode(text)
+    except RepeatedKeyError:
+        return None
+    except (ValueError, RecursionError):
+        value = _parse_python(text)
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, list | dict) else None
+
+
+def _parse_python(text: str) -> Any:
+    """Return None for text that Python does not print: joined strings, names, or unknown escapes."""
+    outside_strings = _STRING.sub("''", text)
+    if not _LITERALS_ONLY.fullmatch(outside_strings) or _JOINED_STRINGS.search(outside_strings):
+        return None
+    if not _PRINTED_ESCAPES.fullmatch(text):
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def looks_printed(text: str) -> bool:
+    """Whether a program printed several contexts, or one object, as this text, which `parse_printed` cannot read."""
+    text = text.strip()
+    if looks_like_document(text) or _SERIES_END.search(text):
+        return True
+    if _ARRAY.match(text) and text.endswith(")"):
+        return True
+    if text[:1] not in _CLOSERS:
+        return False
+    openers = _OPENERS.match(text)
+    inside = text[openers.end() :] if openers else ""
+    if inside[:1] in {"'", '"'} or inside[:2] in {"u'", 'u"'}:
+        return _looks_like_quoted_list(text, inside)
+    if _CALL.match(inside) or _ADDRESS.match(inside):
+        return _is_whole_or_cut_off(text)
+    return text.startswith("[") and _looks_like_bare_list(text)
+
+
+def looks_like_document(text: str) -> bool:
+    """Whether the text is a printed document: of LangChain or Haystack, or an object without content."""
+    if text.startswith("page_content="):
+        return bool(_DOCUMENT.match(text))
+    if _ADDRESS.match(text) and text.endswith(">"):
+        return True
+    return text.endswith((")", ")>")) and bool(_DOCUMENT.match(text))
+
+
+def _looks_like_quoted_list(text: str, inside: str) -> bool:
+    end = _closing_position(_STRING.sub(_mask, text))
+    if end is not None and end < len(text) - 1:
+        return _NEXT_LIST.match(text, end + 1) is not None
+    if text[0] == "{":
+        return _looks_like_broken_object_or_set(text, inside)
+    if text[0] == "(":
+        return text.endswith(")") and _QUOTED_PAIR.search(text) is not None
+    first = _STRING.match(inside)
+    if first is None:
+        return "]" not in text or _QUOTED_PAIR.search(text) is not None
+    return _continues_list(inside[first.end() :].lstrip())
+
+
+def _continues_list(rest: str) -> bool:
+    """Whether this may follow the first text of a list."""
+    if rest.startswith(","):
+        return _AFTER_COMMA.match(rest[1:].lstrip()) is not None
+    if not rest or rest.startswith(("'", '"', ":", "]", ")", "}", "...")):
+        return True
+    return _QUOTED_END.search(rest) is not None  # a quote inside a text: ['the tower's top', 'b']
+
+
+def _looks_like_broken_object_or_set(text: str, inside: str) -> bool:
+    first = _STRING.match(inside)
+    rest = inside[first.end() :].lstrip() if first else ""
+    if rest.startswith(":"):
+        return _FIRST_KEY.match(text) is not None
+    return rest.startswith((",", "}"))
+
+
+def _is_whole_or_cut_off(text: str) -> bool:
+    """Whether the first bracket closes at the end of the text, or never, or another list follows it."""
+    last = len(text) - 1
+    for masked in (text, _STRING.sub(_mask, text)):
+        end = _closing_position(masked)
+        if end in {None, last} or (end is not None and _NEXT_LIST.match(text, end + 1)):
+            return True
+    return False
+
+
+def _looks_like_bare_list(text: str) -> bool:
+    """Whether the text is one list of sentences, or of words that no space separates, without quotes."""
+    if _closing_position(text) != len(text) - 1:
+        return False
+    content = text[1:-1].strip().rstrip(",")
+    if content.startswith("["):
+        return _BETWEEN_LISTS.search(content) is not None
+    if _LETTER_COMMA_LETTER.search(_without_brackets(content)):
+        return True
+    parts = _SENTENCE_AND_COMMA.split(content)
+    return len(parts) > 1 and all(_begins_sentence(part) for part in parts)
+
+
+def _begins_sentence(text: str) -> bool:
+    if text[:1].islower():
+        return False
+    return len(text.split()) >= _MIN_WORDS or _CJK.search(text) is not None
+
+
+def _without_brackets(text: str) -> str:
+    return re.sub(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}", "", text)
+
+
+def _mask(match: re.Match[str]) -> str:
+    return "_" * len(match.group())
+
+
+def _closing_position(text: str) -> int | None:
+    """Return the position of the bracket that closes the first one, or None if none does."""
+    opener = text[0]
+    depth = 0
+    for match in re.finditer(rf"[{re.escape(opener + _CLOSERS[opener])}]", text):
+        depth += 1 if match.group() == opener else -1
+        if depth == 0:
+            return match.start()
+    return None

@@ -1,0 +1,216 @@
+"""A printed list is read or refused, and never counted as one context."""
+
+import csv
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localjudge.dataset import load
+from localjudge.dataset.printed import looks_printed, parse_printed
+from localjudge.errors import DataError
+
+READ: list[tuple[str, list[Any]]] = [
+    ('["a", "b"]', ["a", "b"]),
+    ("['a', 'b']", ["a", "b"]),
+    ("('a', 'b')", ["a", "b"]),
+    ("('a',)", ["a"]),
+    ("[u'a', u'b']", ["a", "b"]),
+    ("['a', \"b's\"]", ["a", "b's"]),
+    ("['a',\n 'b']", ["a", "b"]),
+    ("['a\\n', 'b\\xa0', '\\u20ac', '\\U0001f600']", ["a\n", "b\xa0", "€", "😀"]),
+    ("['[1] see', 'a] b']", ["[1] see", "a] b"]),
+    ("[{'text': 'a', 'score': 0.5, 'meta': {'x': None}}]", [{"text": "a", "score": 0.5, "meta": {"x": None}}]),
+    ("[]", []),
+    ("()", []),
+]
+REFUSED = [
+    "[Document(page_content='The tower.', metadata={'page': 3}), Document(page_content='Bern.')]",
+    "[Document(metadata={'source': 'u.pdf'}, page_content='The tower.')]",
+    "[Document(id=4f2a, content: 'The tower.', score: 0.9), Document(id=9c1b, content: 'Bern.')]",
+    "Document(page_content='The tower.', metadata={})",
+    "Document(id=4f2a, content: 'The tower is in Ulm.', meta: {'source': 'ulm.pdf'}, score: 0.9)",
+    "page_content='The tower.' metadata={'source': 'u.pdf'}",
+    "[NodeWithScore(node=TextNode(id_='x', text='The tower'), score=0.9)]",
+    "[<Document: {'content': 'The tower', 'score': 0.9}>]",
+    "[<langchain_core.documents.Document object at 0x7f8a>, <a.Document object at 0x7f8b>]",
+    "<langchain_core.documents.Document object at 0x7f8a>",
+    "<generator object f at 0x7f8a>",
+    "['The tower.' 'Bern.']",
+    "['The tower.'\n 'Bern.']",
+    "['The tower.' \"Bern's.\"]",
+    "[array(['The tower.', 'Bern.'], dtype=object)]",
+    "array(['The tower.', 'Bern.'], dtype=object)",
+    "[array(['a'], dtype=object) array(['b'], dtype=object)]",
+    "dict_values(['a', 'b'])",
+    "deque(['a', 'b'])",
+    "['a' 'b' ... 'y' 'z']",
+    "['a', nan]",
+    '["a", "b"',
+    "['The tower's in Ulm.', 'Bern']",
+    '["He said "hi" to me", "x"]',
+    '{"The tower is in Ulm.","Bern lies."}',
+    "{'The tower', 'Bern'}",
+    "[The tower is in Ulm.,Bern lies on the river Aare.]",
+    "[The tower is in Ulm., Bern lies on the river Aare.]",
+    "[a,b]",
+    "[塔在乌尔姆。,伯尔尼在阿勒河畔。]",
+    '["a"]["b"]',
+    "['\\d']",
+    "[{'a'",
+    '[{"text": "a", "text": "b"}]',
+    "[{'text': 'a', 'score': nan}]",
+    '[{"text": "a", "score": 0.5}',
+    '{"text": "a" "b"}',
+    "(Document(page_content='a'), Document(page_content='b'))",
+    '[["The tower."\' "Bern"]]',
+    "[ScoredPoint(id=1, version=0, score=0.9, payload={'text': 'a'})]",
+    "[np.str_('The tower'), np.str_('Bern')]",
+]
+TEXTS = [
+    "[REDACTED]",
+    "[REDACTED] was here",
+    "[a]",
+    "[1] A footnote opens this text.",
+    "[1], [2] and [3] agree.",
+    "[Music] he said [Applause]",
+    "(see below)",
+    "(a) First, (b) second.",
+    '("Agreement") is made between A and B.',
+    '("Company") and ("Buyer")',
+    '["Company"] means the seller.',
+    '["Company"] and ["Buyer"]',
+    "[[Wiki page]]",
+    "[[Wiki page]] says, that [[Other]] is.",
+    "[text](https://example.org) is a link.",
+    '[print("x")](https://docs.python.org) prints.',
+    "[Smith et al., 2020]",
+    "[Smith, 2020] shows, that it is so.",
+    "[e.g., a note about it]",
+    "['Tis the season] he sang.",
+    "['Tis the season] he's singing, she's not",
+    "'Tis the season",
+    "[Illustration: a ship, sailing]",
+    "[Illustration: Mr. Smith, Jr., at home]",
+    "[Applause, laughter]",
+    '{"price": 5}',
+    "{name}, hello",
+    "{x} is a set, {y} too",
+    "f(x, y) = (x, y)",
+    "(x, y) is a point.",
+    "(The tower is in Ulm. It is old.)",
+    '"Quoted text."',
+    '("Quoted text.")',
+    '["a", "b"] is a JSON array.',
+    "['a', 'b'] is a list in Python, and ('a', 'b') a tuple.",
+    "<p>The tower is in Ulm.</p>",
+    "<b>[1]</b> text",
+    "[ ] to do, [x] done",
+    "[x] done",
+    "[citation needed]",
+    "[Note: see Document(s) below]",
+    "[...] and so on",
+    "[…]",
+    "[Translator's note: 'tower', 'church']",
+    "(1) One. (2) Two.",
+    "Document(s) are needed.",
+    "print('hello')",
+    "array([1, 2]) creates an array.",
+    'Use Document(content="x") to make one.',
+    '[10:32] Anna: Hi, "Bob".',
+    "[0, 1] is the closed interval.",
+    "[Paris, France]",
+    "[Figure 3. The tower in Ulm, seen from the river.]",
+    "[The tower is in Ulm. It is old, and high.]",
+    "[f(x,y)]",
+    "[INST] Hello, world. [/INST]",
+    '[2024-05-01T12:00:00] Started, "ok".',
+    "{{template}}, hello",
+    "{\\rtf1\\ansi text, more}",
+    "[1,2-a]pyridine, a compound",
+    "[b]bold[/b]",
+    "['Company'] and 'Buyer', 'Seller' are terms",
+]
+
+
+@pytest.mark.parametrize(("text", "value"), READ)
+def test_json_and_python_are_read(text: str, value: list[Any]) -> None:
+    assert parse_printed(text) == value
+
+
+def read_cell(folder: Path, cell: str) -> list[str | None]:
+    path = folder / "data.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["question", "contexts"])
+        writer.writerow(["q", cell])
+    return [context.text for context in load(path).samples[0].retrieved_contexts or ()]
+
+
+@pytest.mark.parametrize("text", [*REFUSED, '["a"], ["b"]'])
+def test_other_lists_are_refused_in_a_cell_and_in_json(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DataError, match="contexts"):
+        read_cell(tmp_path, text)
+    with pytest.raises(DataError, match="contexts"):
+        load([{"question": "q", "contexts": text}])
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_prose_that_begins_with_a_bracket_is_one_text(tmp_path: Path, text: str) -> None:
+    assert read_cell(tmp_path, text) == [text]
+
+
+@pytest.mark.parametrize("text", ["[1]", "[1, 2]", "[None]", "[True]", "[['a'], ['b']]", "{'a', 'b'}"])
+def test_lists_of_other_values_are_refused(text: str) -> None:
+    with pytest.raises(DataError, match="contexts"):
+        load([{"question": "q", "contexts": text}])
+
+
+DOCUMENTS = [text for text in REFUSED if text.startswith(("Document(", "page_content=", "<langchain"))]
+
+
+@pytest.mark.parametrize("text", DOCUMENTS)
+def test_a_printed_document_in_a_list_is_refused(text: str) -> None:
+    """`[str(document) for document in documents]` would judge its metadata, too."""
+    with pytest.raises(DataError, match=r"contexts\[1\]"):
+        load([{"question": "q", "contexts": ["One text.", text]}])
+
+
+CELL = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.lists(CELL))
+def test_what_python_prints_is_read(values: list[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert parse_printed(repr(values)) == values
+        assert parse_printed(repr(tuple(values))) == values
+        assert parse_printed(json.dumps(values)) == values
+
+
+@given(st.lists(CELL, min_size=2))
+def test_what_numpy_prints_is_never_read_as_one_text(values: list[str]) -> None:
+    numpy = pytest.importorskip("numpy")
+    text = str(numpy.array(values, dtype=object))
+    assert parse_printed(text) is None
+    assert looks_printed(text)
+
+
+@given(st.text("[](){}'\",: .ab\\"))
+def test_any_text_is_read_without_a_warning(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parse_printed(text)
+        looks_printed(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "[" * 50_000 + "'a'" + "]" * 50_000, "['" + "a" * 10**6, "(((" * 10**5]
+)
+def test_long_and_deep_texts_are_read_quickly(text: str) -> None:
+    assert parse_printed(text) is None
+    looks_printed(text)
