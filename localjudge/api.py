@@ -70,7 +70,7 @@ def evaluate(
     calibration: name or file of a calibration, or a result of `calibrate`, or several; their thresholds apply to the
         metrics that ask their questions.
     min_legal_mass: minimum probability in [0, 1] of valid answers; below it there is no verdict (0.01).
-    max_failed: failed samples tolerated per metric before its mean is withheld (0).
+    max_failed: failed samples tolerated per metric before its mean is withheld (None: 1 % of the samples).
     cluster_by: column that groups samples, such as a document; intervals are then over these groups.
 
     Data:

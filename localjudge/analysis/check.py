@@ -27,6 +27,7 @@ from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, RunLabels
 from localjudge.analysis.slices import Slice, slices
 from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
+from localjudge.record.files import allowed_failures
 from localjudge.record.run import Run, as_run
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import Comparison, Decision, decide, labels_needed
@@ -113,11 +114,33 @@ def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
         raise InputError(f"the gate {deltas[0]} needs a baseline", hint=hint)
 
 
+class _Failures(NamedTuple):
+    """Failed samples of a metric in a run or slice, the allowed number, and the mean with the worst and best scores."""
+
+    failed: int
+    allowed: int
+    bounds: tuple[float, float] | None = None
+
+    @property
+    def too_many(self) -> str:
+        if self.failed <= self.allowed:
+            return ""
+        return f"failed samples: {self.failed:,}, more than allowed ({self.allowed:,})"
+
+    @property
+    def remark(self) -> str:
+        """Effect of allowed failures on the mean, or nothing."""
+        if not self.failed or self.bounds is None:
+            return ""
+        low, high = self.bounds
+        return f"failed samples: {self.failed:,}, with whose scores the mean would be {low:.3f} to {high:.3f}"
+
+
 class _Basis(NamedTuple):
     interval: Interval | None
     judge: Interval | None
     corrected: CorrectedMean | CorrectedDifference | None
-    failed: int
+    failures: "_Failures"
     unpaired: int = 0
     unsettled: str = ""
 
@@ -140,17 +163,23 @@ def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: Ru
         assert comparison  # `check_baseline` has refused the gate otherwise
         whole = comparison.metrics[gate.metric]
         change = part.metrics[gate.metric] if isinstance(part, ComparedSlice) else whole
-        failed, unsettled = max(summary.failed, whole.failed_in_baseline), _to_settle(change.corrected)
+        unsettled = _to_settle(change.corrected)
+        failures = _Failures(summary.failed, run.max_failed)
+        if whole.failed_in_baseline > whole.allowed_in_baseline:
+            failures = _Failures(whole.failed_in_baseline, whole.allowed_in_baseline)
         unpaired = part.samples - part.paired if isinstance(part, ComparedSlice) else whole.unpaired
-        return _Basis(change.interval, change.judge_interval, change.headline, failed, unpaired, unsettled)
+        return _Basis(change.interval, change.judge_interval, change.headline, failures, unpaired, unsettled)
+    samples = run.summary.samples
     if isinstance(part, Slice):
-        summary, corrected = part.metrics[gate.metric], part.corrected.get(gate.metric)
+        summary, corrected, samples = part.metrics[gate.metric], part.corrected.get(gate.metric), part.samples
+    allowed = allowed_failures(run.manifest.environment.settings.max_failed, samples)
+    failures = _Failures(summary.failed, allowed, summary.bounds)
     judge = summary.interval
     if judge is None or corrected is None or corrected.mean is None or corrected.ci95 is None:
-        return _Basis(judge, judge, None, summary.failed, unsettled=_to_settle(corrected))
+        return _Basis(judge, judge, None, failures, unsettled=_to_settle(corrected))
     low, high = corrected.ci95
     interval = judge._replace(mean=corrected.mean, low=low, high=high, clusters=corrected.clusters)
-    return _Basis(interval, judge, corrected, summary.failed)
+    return _Basis(interval, judge, corrected, failures)
 
 
 def _to_settle(corrected: CorrectedMean | CorrectedDifference | None) -> str:
@@ -167,11 +196,11 @@ def decide_gate(
     allow_different: Collection[Obstacle] = (),
 ) -> GateDecision:
     basis = _basis_of(gate, run, comparison, labels, part)
-    interval, judge, corrected, failed, unpaired, unsettled = basis
+    interval, judge, corrected, failures, unpaired, unsettled = basis
     decision, more, reason = Decision("undecided"), None, "no sample has a score"
     obstacles = _obstacles(gate, comparison, part, allow_different)
-    if failed > run.max_failed:
-        decision, reason = Decision("fail"), f"failed samples: {failed:,}, more than allowed ({run.max_failed:,})"
+    if failures.too_many:
+        decision, reason = Decision("fail"), failures.too_many
     elif obstacles:
         allow = option("allow_different", list(obstacles))
         reason = f"not comparable: {'; '.join(obstacles.values())} (to decide it anyway: {allow})"
@@ -189,6 +218,8 @@ def decide_gate(
         elif labels:
             decision = Decision("undecided") if labels.is_incomplete else decision
             reason = "; ".join([reason, *labels.warnings])
+        if failures.remark:
+            reason += f"; {failures.remark}"
     if unpaired and comparison:
         reason += f"; {comparison.samples.without_partner}"
     is_lenient = undecided == "pass" and not obstacles

@@ -261,6 +261,7 @@ class MetricChange(SliceChange):
     unpaired: int
     unscored: int
     failed_in_baseline: int
+    allowed_in_baseline: int
     verdicts: VerdictChanges | None
     moved: tuple[SampleChange, ...]
     withheld: str | None = None
@@ -444,6 +445,7 @@ class _BothRuns:
             unpaired=self.shared.only_baseline + self.shared.only_new,
             unscored=len(self.pairs) - len(pairs),
             failed_in_baseline=self.before.run.summary.metrics[metric].failed,
+            allowed_in_baseline=self.before.run.max_failed,
             scores=self._score_changes(metric, pairs),
             verdicts=self._verdict_changes(metric, pairs),
             moved=tuple(self._moved_samples(metric, pairs, moved)),

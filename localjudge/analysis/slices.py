@@ -39,8 +39,9 @@ def slices(run: Run, column: str, others: Sequence[LabelRow] = ()) -> Slices:
     Raises InputError for a missing column, too many values, or values other than text and numbers.
     """
     value_of = column_values(run, column)
+    max_failed = run.manifest.environment.settings.max_failed
     totals: dict[str | None, Totals] = defaultdict(
-        lambda: Totals(run.summary.metrics, run.summary, run.cluster_of, (), run.sampling, run.max_failed)
+        lambda: Totals(run.summary.metrics, run.summary, run.cluster_of, (), run.sampling, max_failed)
     )
     rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
     for sample_id, evaluations in rows:

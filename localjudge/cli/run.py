@@ -147,7 +147,9 @@ def _print_run(
 ) -> ExitCode:
     parts = {"run": str(run.directory), **summary_values(run), **(more or {})}
     cli.print_result(as_json, lambda: parts, lambda: shown or summary_view(run))
-    return ExitCode.SOME_FAILED if run.summary.failed_beyond(run.max_failed) else ExitCode.DONE
+    # Only failures that the user allowed explicitly count as done.
+    expected = run.manifest.environment.settings.max_failed or 0
+    return ExitCode.SOME_FAILED if run.summary.failed_beyond(expected) else ExitCode.DONE
 
 
 @cli.command("merge", "localjudge merge runs/data-3f9a1c2e-shard-* --out whole")

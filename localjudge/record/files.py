@@ -35,6 +35,13 @@ NEAR = 0.1
 """A verdict within this distance is near the threshold."""
 
 _ALL = Sampling()
+_ONE_IN = 100
+"""One failed sample is allowed among this many samples by default."""
+
+
+def allowed_failures(max_failed: int | None, samples: int) -> int:
+    """Return how many of the samples may fail before a mean is withheld: `max_failed`, or 1 % of them if None."""
+    return samples // _ONE_IN if max_failed is None else max_failed
 
 
 class MetricSummary(Record, extra="ignore"):
@@ -112,7 +119,7 @@ class Totals:
         cluster_of: Mapping[str, str] | None = None,
         rubrics: Collection[str] = (),
         sampling: Sampling = _ALL,
-        max_failed: int = 0,
+        max_failed: int | None = None,
     ) -> None:
         self._metrics = {name: _MetricTotals(cluster_of, sampling, max_failed) for name in metric_names}
         self._rule, self._rubrics = rule, rubrics
@@ -149,7 +156,7 @@ class Totals:
 
 
 class _MetricTotals:
-    def __init__(self, cluster_of: Mapping[str, str] | None, sampling: Sampling, max_failed: int) -> None:
+    def __init__(self, cluster_of: Mapping[str, str] | None, sampling: Sampling, max_failed: int | None) -> None:
         self._cluster_of, self._sampling, self._max_failed = cluster_of, sampling, max_failed
         self._numbers: dict[str, int] = {}
         self._values = array("d")
@@ -172,8 +179,11 @@ class _MetricTotals:
         from localjudge.stats.interval import mean_bounds
 
         groups = None if self._cluster_of is None else self._clusters
-        visible = self._values and self._failed <= self._max_failed
-        interval = self._sampling.interval(self._values, groups) if visible else None
+        samples = len(self._values) + self._undefined + self._failed
+        is_withheld = self._failed > allowed_failures(self._max_failed, samples)
+        interval = None
+        if self._values and not is_withheld:
+            interval = self._sampling.interval(self._values, groups)
         return MetricSummary(
             mean=interval and interval.mean,
             ci95=interval and interval.limits,

@@ -225,7 +225,7 @@ class DataIdentity(AsWritten):
 class KeptSettings(AsWritten):
     """Settings of a run that are used without a judge."""
 
-    max_failed: NonNegativeInt
+    max_failed: NonNegativeInt | None = None
     cluster_by: str | None = None
     limit: int | None = None
     sample: int | None = None

@@ -61,7 +61,7 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
             _copy_answers(run.directory, store, progress)
         results = stack.enter_context(closing(ResultFiles(directory)))
         names, rubrics = list(first_run.summary.metrics), first_run.manifest.rubrics
-        totals = Totals(names, first_run.summary, groups, rubrics, max_failed=first_run.max_failed)
+        totals = Totals(names, first_run.summary, groups, rubrics, max_failed=manifest.environment.settings.max_failed)
         rows = count_with_progress(_merged_rows(runs), progress, "merging", manifest.data.rows)
         while evaluations := list(chain.from_iterable(islice(rows, _SAMPLES_AT_ONCE))):
             totals.add(evaluations)

@@ -41,6 +41,7 @@ from localjudge.record.files import (
     RowsSoFar,
     Summary,
     Totals,
+    allowed_failures,
     rows_so_far,
 )
 from localjudge.record.manifest import MANIFEST_VERSION, IndexLevel, Manifest
@@ -126,7 +127,8 @@ class Run(Mapping[str, MetricSummary]):
         rule = VerdictRule(judge.threshold, 0.0, judge.thresholds)
         run = cls(path, Totals([], rule).summary(manifest.signature, card), manifest, so_far)
         names, rubrics = list(judge.metrics), manifest.rubrics
-        totals = Totals(names, rule, run.cluster_of, rubrics, run.sampling, run.max_failed)
+        max_failed = manifest.environment.settings.max_failed
+        totals = Totals(names, rule, run.cluster_of, rubrics, run.sampling, max_failed)
         try:
             for evaluations in run.iter_evaluations():
                 totals.add(evaluations)
@@ -181,7 +183,8 @@ class Run(Mapping[str, MetricSummary]):
 
     @property
     def max_failed(self) -> int:
-        return self.manifest.environment.settings.max_failed
+        """Number of samples that may fail before a mean is withheld."""
+        return allowed_failures(self.manifest.environment.settings.max_failed, self.summary.samples)
 
     @property
     def origins(self) -> tuple[Origin, ...]:

@@ -21,7 +21,7 @@ from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import manifest as manifests
 from localjudge.record.differences import format_updates, updates
 from localjudge.record.directory import STORE, RunDirectory, refuse_unusable
-from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, rows_so_far, write_manifest
+from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, allowed_failures, rows_so_far, write_manifest
 from localjudge.record.label_rows import label_file, now
 from localjudge.record.manifest import Session
 from localjudge.record.reuse import EarlierAnswers, OtherRun
@@ -243,7 +243,8 @@ class Job:
             run, begun_again = Run.open(path), rows_so_far(path)
         except RunDirectoryError:
             return None
-        summary, max_failed = run.summary, self.plan.settings.max_failed
+        summary = run.summary
+        max_failed = allowed_failures(self.plan.settings.max_failed, summary.samples)
         inputs = (summary.skipped_rows, summary.judge, summary.stopped)
         same = begun_again is None and inputs == (self.plan.dataset.skipped, self.judge.card, self.plan.stopped.reason)
         # Another `max_failed` may withhold a mean, or give it.

@@ -80,8 +80,8 @@ class RunSettings(EngineSettings):
         Field(default=None, min_length=1)
     )
     """Column that groups samples, such as a document: intervals are then over the groups."""
-    max_failed: Annotated[int, Setting(rescorable=True)] = Field(default=0, ge=0)
-    """Failed samples tolerated per metric before its mean is withheld."""
+    max_failed: Annotated[int | None, Setting(rescorable=True)] = Field(default=None, ge=0)
+    """Failed samples tolerated per metric before its mean is withheld. Default: 1 % of the samples."""
     reuse: Annotated[
         tuple[str, ...], Setting("Judge", metavar="RUN", names="read", data=True, rescorable=True, calibration=True)
     ] = ()

@@ -11,7 +11,6 @@
 
 import math
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from typing import NamedTuple
 from localjudge.analysis.check import Gate, check_baseline, check_metrics, parse_gate
 from localjudge.analysis.compare import ComparedRun, pair_samples, sample_keys
 from localjudge.metrics.criterion import rubrics
-from localjudge.record.files import ALL_JUDGED, MetricSummary, Totals
+from localjudge.record.files import ALL_JUDGED, MetricSummary, Totals, allowed_failures
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run
 from localjudge.record.sampling import Sampling
@@ -70,7 +69,8 @@ class BaselineScores:
         self._sampling, self._groups = sampling.joined(baseline.sampling), plan.cluster_of
         if self._groups is None and self._baseline.groups and self._sampling.by_groups:
             self._groups = {self._keys[pair.after].id: self._baseline.groups[pair.before] for pair in pairs}
-        self.failed = Counter({metric: baseline.summary.metrics[metric].failed for metric in metrics})
+        withheld = baseline.summary.failed_beyond(baseline.max_failed)
+        self.failed_too_often = {name: baseline.summary.metrics[name].failed for name in metrics if name in withheld}
 
     def add(self, evaluations: Sequence[Evaluation]) -> None:
         for evaluation in evaluations:
@@ -197,15 +197,20 @@ class Stopping:
 
     def _of_gate(self, gate: Gate, summary: MetricSummary) -> AimStatus:
         interval, failed, is_last = summary.interval, summary.failed, False
+        failed_before = 0
         if gate.delta and self._baseline_scores:
             interval = self._baseline_scores.interval(gate.metric)
             is_last = self._baseline_scores.is_complete(gate.metric)
-            failed = max(failed, self._baseline_scores.failed[gate.metric])
+            failed_before = self._baseline_scores.failed_too_often.get(gate.metric, 0)
         decision = decide(interval, gate.comparison, gate.threshold) if interval else Decision("undecided")
         name = f"{gate.metric}{'.delta' if gate.delta else ''}"
         words = f"{_shown(name, interval, delta=gate.delta)}, needs {gate.comparison} {gate.threshold:g}"
-        if failed > self.plan.settings.max_failed:
-            decision, words = Decision("fail"), f"{words} (failed samples: {failed:,})"
+        max_failed = self.plan.settings.max_failed
+        if failed_before or failed > allowed_failures(max_failed, self._count):
+            decision = Decision("fail")
+            words = f"{words} (failed samples: {max(failed_before, failed):,})"
+        elif failed > allowed_failures(max_failed, len(self.positions)):
+            return AimStatus(f"{words} (failed samples: {failed:,})", decided=False, needed=None)
         elif is_last and decision.outcome == "undecided" and len(self.positions) < self._count:
             return AimStatus(f"{words} (the baseline has no more samples)", decided=True, needed=None)
         needed = interval and decision.samples_needed and self._judged_for(interval, decision.samples_needed)

@@ -203,7 +203,14 @@ class _Replay:
         run, manifest, sampling = self.run, self.run.manifest, self.run.sampling
         self.progress.expect(len(self.to_ask))
         names = [metric.name for metric in self.metrics]
-        totals = Totals(names, self._rule, run.cluster_of, rubrics(self.metrics), sampling, run.max_failed)
+        totals = Totals(
+            names,
+            self._rule,
+            run.cluster_of,
+            rubrics(self.metrics),
+            sampling,
+            run.manifest.environment.settings.max_failed,
+        )
         samples = count_with_progress(run.iter_samples(), self.progress, "recomputing", run.summary.samples)
         sentences = self.settings.sentences
         evaluated = (evaluate_samples(block, self.metrics, sentences, self._verdicts_of) for block in blocks(samples))

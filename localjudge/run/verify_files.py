@@ -62,7 +62,9 @@ def _recomputed(run: Run) -> Iterator[str]:
     manifest, settings = run.manifest, settings_of(run.manifest)
     metrics = [manifest.metric(name) for name in run.summary.metrics]
     rule = VerdictRule(run.summary.threshold, settings.min_legal_mass, run.summary.thresholds)
-    totals = Totals(list(run), rule, run.cluster_of, rubrics(metrics), run.sampling, run.max_failed)
+    totals = Totals(
+        list(run), rule, run.cluster_of, rubrics(metrics), run.sampling, run.manifest.environment.settings.max_failed
+    )
     rows = run.iter_evaluations()
 
     def evaluated() -> Iterator[list[Evaluation]]:

@@ -392,10 +392,12 @@ def test_a_gate_left_open_by_all_samples_is_undecided(tmp_path: Path) -> None:
     assert run["context_recall"].method == "confidence sequence"
 
 
-def test_too_many_failures_decide_a_gate(tmp_path: Path) -> None:
-    run = judge(tmp_path / "run", ScriptedEngine(lambda _: NoAnswer(error="it broke")), until=GATE)
-    assert run.summary.samples == 1
-    assert "failed samples: 1" in str(run.summary.stopped)
+@pytest.mark.parametrize(("options", "failed"), [({}, 2), ({"max_failed": 0}, 1), ({"max_failed": 4}, 5)])
+def test_too_many_failures_decide_a_gate(tmp_path: Path, options: dict[str, int], failed: int) -> None:
+    """By default 1 of 120 samples may fail."""
+    run = judge(tmp_path / "run", ScriptedEngine(lambda _: NoAnswer(error="it broke")), until=GATE, **options)
+    assert run.summary.samples == failed
+    assert f"failed samples: {failed}" in str(run.summary.stopped)
 
 
 def test_an_open_judge_stops_early_too(stopped: Run, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from localjudge.record.store import RequestKeys
 from localjudge.record.verification import last_verification
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import VerdictRequest
-from tests.conftest import ScriptedRun
+from tests.conftest import OneJudge, ScriptedRun
 
 ROWS = [
     {"id": "a", "reference": "One. Two.", "retrieved_contexts": ["A context."], "user_input": "Why?"},
@@ -46,7 +46,7 @@ def same(**changes: Any) -> Another:
 
 
 def moved(script: Mapping[str, float | str], **changes: Any) -> Another:
-    return Another({**SCRIPT, **script}, ScriptedEngine(SCRIPT, default=1.0), **changes)
+    return Another({**SCRIPT, **script}, OneJudge(SCRIPT, default=1.0), **changes)
 
 
 class Notes(Silence):
@@ -251,5 +251,5 @@ def test_verify_covers_clusters_failures_and_reasons(scripted_run: ScriptedRun, 
     rows = [{**row, "topic": number % 2} for number, row in enumerate(ROWS)]
     script: dict[str, float | str] = {**SCRIPT, "Two.": "too long"}
     run = scripted_run("run", rows, script, **options)
-    engine = Another(script, ScriptedEngine(script, default=1.0))
+    engine = Another(script, OneJudge(script, default=1.0))
     assert verify(run, engine=engine).result == "bit-identical"
