@@ -32,11 +32,8 @@ def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: st
     shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]
     for row in shown:
         row["asks"] = messages.question(row["metric"]) or row["asks"]
-    # Key of the decisions in the browser's storage, by annotator, drawing and ordered labels.
     annotator = rows[0].get("annotator") if rows else None
-    names = [annotator or "", *(f"{row['draw']}\n{row['label_id']}" for row in shown)]
-    digest = hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()
-    config = {"key": f"localjudge-labels-{digest}", "annotator": annotator, "rows": shown}
+    config = {"key": _storage_key(title, shown), "annotator": annotator, "rows": shown}
     values: dict[str, Any] = {"config": config, "title": title, "count": len(shown)}
     parts = page_parts(
         "label.html",
@@ -47,3 +44,10 @@ def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: st
         **values,
     )
     write_page(path, parts, kind="page")
+
+
+def _storage_key(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the key of the answers in the browser's storage: the run's title, the drawing, and the ordered labels."""
+    names = [title, *(f"{row['draw']}\n{row['label_id']}" for row in rows)]
+    digest = hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()
+    return f"localjudge-labels-{digest}"

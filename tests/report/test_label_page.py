@@ -83,6 +83,12 @@ def downloaded(page: Page, button: str = "Download labels") -> tuple[str, list[R
     return download.value.suggested_filename, [json.loads(line) for line in text.splitlines()]
 
 
+def refuse_storage(page: Page) -> None:
+    refused = "get() { throw new DOMException('denied', 'SecurityError'); }"
+    for storage in ("localStorage", "sessionStorage"):
+        page.add_init_script(f"Object.defineProperty(window, '{storage}', {{ {refused} }})")
+
+
 def marks(page: Page, place: str) -> list[str]:
     return page.locator(f"{place} mark").all_inner_texts()
 
@@ -122,16 +128,19 @@ def test_user_text_in_the_label_page_is_escaped(written: Written) -> None:
     assert not re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", html)
 
 
-def test_the_storage_key_identifies_draw_and_labels(written: Written) -> None:
-    def key(*rows: Row) -> Any:
-        html = written(list(rows)).read_text(encoding="utf-8")
+def test_the_storage_key_identifies_run_draw_and_labels(written: Written) -> None:
+    """Answers of annotators are stored separately under this key."""
+
+    def key(*rows: Row, title: str = "Weather") -> Any:
+        html = written(list(rows), title).read_text(encoding="utf-8")
         return json.loads(PageReader(html).content("script", id="config")[0])["key"]
 
     first = key(row(0), row(1))
     assert key(row(0, text="Shown otherwise, under the same id."), row(1)) == first
     others = [key(row(1), row(0)), key(row(0)), key(row(0, draw="1:faithfulness"), row(1))]
-    others.append(key(row(0, annotator="Bob"), row(1)))
+    others.append(key(row(0), row(1), title="Another run"))
     assert len({first, *others}) == 5
+    assert key(row(0, annotator="Bob"), row(1)) == first
 
 
 # In a browser. `open_page` counts requests, messages, errors and dialogs.
@@ -216,6 +225,8 @@ def test_the_label_page_resumes_after_closing_the_browser(
     press(page, "10?1")
     page.context.close()
     page = opened(sixty)
+    expect(page.get_by_label("Your name")).to_have_value("")
+    page.get_by_role("button", name=f"Continue as {NAME} (4 answers)").click()
     assert place(page) == "Statement 5 of 60"
     expect(page.get_by_role("status")).to_have_text(re.compile("^Continued with 4 answers saved in this browser"))
     press(page, "u")
@@ -232,7 +243,7 @@ def test_the_label_page_resumes_after_closing_the_browser(
 
 @pytest.fixture
 def windows(browser: Browser, sixty: Path) -> Iterator[tuple[Page, Page]]:
-    """Two windows of one browser: the first at its start screen, the other empty."""
+    """Two windows of one browser: the first at its start screen, the second empty."""
     context = browser.new_context()
     one, other = context.new_page(), context.new_page()
     one.goto(sixty.as_uri())
@@ -240,9 +251,10 @@ def windows(browser: Browser, sixty: Path) -> Iterator[tuple[Page, Page]]:
     context.close()
 
 
-def test_two_windows_keep_each_others_answers(windows: tuple[Page, Page], sixty: Path) -> None:
+def test_two_windows_of_an_annotator_keep_each_others_answers(windows: tuple[Page, Page], sixty: Path) -> None:
     one, other = begin(windows[0]), windows[1]
     other.goto(sixty.as_uri())
+    begin(other)
     press(one, "10")
     expect(other.locator("#count")).to_have_text("2 of 60 labelled")
     other.keyboard.press("ArrowRight")
@@ -268,6 +280,7 @@ def test_a_sleeping_window_keeps_answers_of_other_windows(windows: tuple[Page, P
     deaf = "kind === 'storage' ? undefined : listen.call(window, kind, ...rest)"
     other.add_init_script(f"const listen = addEventListener; window.addEventListener = (kind, ...rest) => {deaf}")
     other.goto(sixty.as_uri())
+    begin(other)
     press(one, "101")
     press(other, "0")
     expect(other.locator("#count")).to_have_text("3 of 60 labelled")
@@ -286,8 +299,7 @@ def test_without_browser_storage_the_page_warns_before_closing(browser: Browser,
         dialog.accept()
 
     page.on("dialog", agree)
-    refused = "get() { throw new DOMException('denied', 'SecurityError'); }"
-    page.add_init_script(f"Object.defineProperty(window, 'localStorage', {{ {refused} }})")
+    refuse_storage(page)
     page.goto(sixty.as_uri())
     begin(page)
     expect(page.get_by_text("This browser does not save your answers")).to_be_visible()
@@ -329,20 +341,102 @@ def test_digit_keys_work_on_a_french_keyboard(open_page: Open, sixty: Path) -> N
     assert [label["human"] for label in downloaded(page)[1]] == [1, 0]
 
 
+def test_a_reload_continues_as_the_annotator_of_the_window(windows: tuple[Page, Page]) -> None:
+    page = begin(windows[0])
+    press(page, "10")
+    page.reload()
+    expect(page.get_by_role("status")).to_have_text(re.compile("^Continued with 2 answers"))
+    assert place(page) == "Statement 3 of 60"
+    assert [label["human"] for label in downloaded(page)[1]] == [1, 0]
+
+
+def test_another_name_gets_its_own_answers_after_a_question(open_page: Open, sixty: Path) -> None:
+    """Bob changed the name of Ann's page, and his file held her answers with her times."""
+    page = begin(open_page(sixty), "Ann")
+    press(page, "1011")
+    page.get_by_role("button", name="Change your name").click()
+    expect(page.get_by_label("Your name")).to_have_value("Ann")
+    page.get_by_label("Your name").fill("Bob")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Are you Bob, and not Ann?")).to_be_focused()
+    expect(page.get_by_text("The 4 answers by Ann stay under that name.")).to_be_visible()
+    press(page, "10")  # not an answer
+    page.get_by_role("button", name="Stay Ann").click()
+    assert place(page) == "Statement 5 of 60"
+    page.get_by_role("button", name="Change your name").click()
+    page.get_by_label("Your name").fill("Bob")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Go on as Bob").click()
+    assert place(page) == "Statement 1 of 60"
+    expect(page.locator("#count")).to_have_text("0 of 60 labelled")
+    press(page, "0")
+    assert [(label["annotator"], label["human"]) for label in downloaded(page)[1]] == [("Bob", 0)]
+    page.get_by_role("button", name="Change your name").click()
+    page.get_by_role("button", name="Continue as Ann (4 answers)").click()
+    page.get_by_role("button", name="Go on as Ann").click()
+    assert place(page) == "Statement 5 of 60"
+    assert [label["human"] for label in downloaded(page)[1]] == [1, 0, 1, 1]
+
+
+def test_windows_of_two_annotators_do_not_mix(windows: tuple[Page, Page], sixty: Path) -> None:
+    """All became Bob's. After a reload each window continues as its annotator."""
+    ann, bob = begin(windows[0], "Ann"), windows[1]
+    bob.goto(sixty.as_uri())
+    begin(bob, "Bob")
+    press(ann, "111")
+    press(bob, "00")
+    press(ann, "?")
+    for page in (ann, bob):
+        page.reload()
+    expect(ann.locator("#count")).to_have_text("3 of 60 labelled, 1 without a label")
+    expect(bob.locator("#count")).to_have_text("2 of 60 labelled")
+    answers = {page: [(label["annotator"], label["human"]) for label in downloaded(page)[1]] for page in (ann, bob)}
+    assert answers == {ann: [("Ann", 1)] * 3 + [("Ann", None)], bob: [("Bob", 0)] * 2}
+
+
+@pytest.mark.parametrize("name", [" ann example ", "Ann\u00a0Example", "A\u200bnn Example", "\uff21nn Example"])
+def test_names_that_look_alike_continue_one_log(open_page: Open, sixty: Path, name: str) -> None:
+    page = begin(open_page(sixty))
+    press(page, "10")
+    page.get_by_role("button", name="Change your name").click()
+    page.get_by_label("Your name").fill(name)
+    expect(page.locator("#begin")).to_have_text("Continue")
+    page.keyboard.press("Enter")
+    assert place(page) == "Statement 3 of 60"
+    assert [label["human"] for label in downloaded(page)[1]] == [1, 0]
+
+
+def test_answers_of_two_annotators_without_browser_storage(browser: Browser, sixty: Path) -> None:
+    page = browser.new_context().new_page()
+    refuse_storage(page)
+    page.goto(sixty.as_uri())
+    press(begin(page, "Ann"), "11")
+    for name in ("Bob", "Ann"):
+        page.get_by_role("button", name="Change your name").click()
+        page.get_by_label("Your name").fill(name)
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name=f"Go on as {name}").click()
+        press(page, "0")
+    assert [(label["annotator"], label["human"]) for label in downloaded(page)[1]] == [
+        ("Ann", 1),
+        ("Ann", 1),
+        ("Ann", 0),
+    ]
+    page.context.close()
+
+
 def test_a_name_is_asked_for_once_and_can_be_changed(open_page: Open, sixty: Path) -> None:
     page = open_page(sixty)
     begin(page, "   ")
     expect(page.get_by_role("button", name="Start")).to_be_visible()
     begin(page, "../Zoë 王/\u202e")
-    press(page, "1")
-    assert downloaded(page, "Download labels")[0] == "labels-..-Zoë-王-.jsonl"
     page.get_by_role("button", name="Change your name").click()
     expect(page.get_by_label("Your name")).to_be_focused()
-    page.get_by_label("Your name").fill("Bob")
-    page.get_by_role("button", name="Continue").click()
-    assert place(page) == "Statement 2 of 60"
-    name, (label,) = downloaded(page)
-    assert (name, label["annotator"]) == ("labels-Bob.jsonl", "Bob")
+    page.get_by_label("Your name").fill("../Zoé 王/\u202e")
+    page.get_by_role("button", name="Start").click()
+    press(page, "1")
+    name, (label,) = downloaded(page, "Download labels")
+    assert (name, label["annotator"]) == ("labels-..-Zoé-王-.jsonl", "../Zoé 王/\u202e")
 
 
 def test_labelling_works_by_touch(open_page: Open, sixty: Path) -> None:

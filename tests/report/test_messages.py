@@ -63,7 +63,7 @@ def keys_in_templates() -> Iterator[str]:
 def names_in_scripts() -> set[str]:
     names: set[str] = set()
     for path in (REPORT / "page").glob("*.js"):
-        names |= set(re.findall(r"\b(?:t|pieces)\(\s*\"(\w+)\"", path.read_text(encoding="utf-8")))
+        names |= set(re.findall(r"\b(?:t|pieces|words)\(\s*\"(\w+)\"", path.read_text(encoding="utf-8")))
     return names
 
 

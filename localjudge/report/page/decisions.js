@@ -1,15 +1,46 @@
-// Decisions in the order in which they were made, stored in this browser and written to a file.
+// Decisions of one annotator in the order in which they were made, stored in this browser and written to a file.
+//
+//     localStorage      KEY/ann   { annotator: "Ann", log: [[number, human, when], ...], withdrawn: { number: when } }
+//     sessionStorage    KEY       the annotator of this window, for a reload
+//
+// Every annotator has a log, so that nobody continues or overwrites the answers of somebody else.
 
 /** Columns of a label that identify its statement. */
 const NAMES = ["label_id", "draw", "sample_id", "metric", "position", "text"];
+const INVISIBLE = /[\p{Cf}\p{Cc}]/gu;
 
 function inAscii(json) {
   return json.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
+/** A name without differences that cannot be seen. Equal names are one annotator. */
+function folded(name) {
+  return name.normalize("NFKC").replace(INVISIBLE, "").trim().replace(/\s+/g, " ").toUpperCase().toLowerCase();
+}
+
+/** The value in a browser's storage, or null. A browser may refuse to read. */
+function stored(storage, key) {
+  try {
+    return JSON.parse(window[storage].getItem(key));
+  } catch {
+    return null;
+  }
+}
+
+/** Store a value. Returns whether the browser did. */
+function store(storage, key, value) {
+  try {
+    window[storage].setItem(key, JSON.stringify(value));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Decisions: [number of the row, 1, 0 or null (cannot tell), time]. A later one replaces an earlier one. */
 class Decisions {
   #config;
+  #logs = new Map(); // of other annotators in this window, for browsers that store nothing
   #log = [];
   /** By number of the row, the time at which its only answer was undone. A file may contain that answer. */
   #withdrawn = {};
@@ -21,38 +52,62 @@ class Decisions {
 
   constructor(config) {
     this.#config = config;
-    this.annotator = config.annotator ?? "";
+    this.isKept = store("localStorage", config.key, "");
+  }
+
+  /** The annotator of this window before a reload, or "". */
+  get lastAnnotator() {
+    return stored("sessionStorage", this.#config.key) ?? "";
+  }
+
+  /** Annotators with answers to this drawing in this browser: { annotator, count }. */
+  get annotators() {
+    const logs = this.#storedKeys().map((key) => stored("localStorage", key));
+    return logs
+      .filter((entry) => entry?.log.length)
+      .map(({ annotator, log }) => ({ annotator, count: new Map(log).size }))
+      .sort((one, other) => one.annotator.localeCompare(other.annotator));
+  }
+
+  #storedKeys() {
+    try {
+      return Object.keys(localStorage).filter((key) => key.startsWith(`${this.#config.key}/`));
+    } catch {
+      return [];
+    }
+  }
+
+  /** Key of the annotator's log in this browser. */
+  get key() {
+    return `${this.#config.key}/${folded(this.annotator)}`;
+  }
+
+  /** Continue the log of this annotator, or begin one. */
+  open(annotator) {
+    this.#logs.set(this.key, { log: this.#log, withdrawn: this.#withdrawn });
+    this.annotator = annotator;
+    const { log, withdrawn } = this.#logs.get(this.key) ?? { log: [], withdrawn: {} };
+    this.#log = log;
+    this.#withdrawn = withdrawn;
+    store("sessionStorage", this.#config.key, annotator);
     this.read();
   }
 
-  /** Read the stored decisions of this drawing, including other windows. */
+  /** Read the annotator's stored decisions, including those of other windows. */
   read() {
     this.#change(() => {});
   }
 
-  /** Change the stored decisions, so that windows do not overwrite each other. */
+  /** Change the stored decisions, so that windows of one annotator do not overwrite each other. */
   #change(change) {
-    try {
-      const kept = JSON.parse(localStorage.getItem(this.#config.key));
-      if (kept && (this.isKept || !this.#log.length))
-        [this.annotator, this.#log, this.#withdrawn] = [kept.annotator, kept.log, kept.withdrawn ?? {}];
-    } catch {
-      // a browser may refuse to read; the next lines show whether it does
+    const entry = stored("localStorage", this.key);
+    if (entry) {
+      this.#log = entry.log;
+      this.#withdrawn = entry.withdrawn;
     }
     change();
-    try {
-      const kept = { annotator: this.annotator, log: this.#log, withdrawn: this.#withdrawn };
-      localStorage.setItem(this.#config.key, JSON.stringify(kept));
-      this.isKept = true;
-    } catch {
-      this.isKept = false;
-    }
-  }
-
-  rename(annotator) {
-    this.#change(() => {
-      this.annotator = annotator;
-    });
+    const { annotator } = this;
+    this.isKept = store("localStorage", this.key, { annotator, log: this.#log, withdrawn: this.#withdrawn });
   }
 
   add(number, human) {

@@ -7,7 +7,7 @@ const EVIDENCE = {
   reference: t("reference"),
   response: t("response"),
 };
-const SCREENS = ["start", "task", "end"];
+const SCREENS = ["start", "switch", "task", "end"];
 const DIGITS = { Digit1: "1", Digit0: "0" }; // where digits need the shift key
 
 const part = (id) => document.getElementById(id);
@@ -19,7 +19,7 @@ let at = 0; // number of the row that is shown; rows.length stands for the end
 
 function show(screen, focused) {
   for (const id of SCREENS) part(id).hidden = id !== screen;
-  part("save").hidden = screen === "start";
+  part("save").hidden = screen !== "task" && screen !== "end";
   part("early").hidden = screen !== "task";
   part("again").hidden = screen !== "end";
   part("unkept").hidden = decisions.isKept;
@@ -133,19 +133,58 @@ function move(by) {
   say(at === rows.length ? t("the_end") : t("answered", place));
 }
 
+/** Ask for the name. Annotators with answers in this browser are offered by name. */
 function ask() {
-  part("name").value = decisions.annotator;
-  part("begin").textContent = decisions.annotator ? t("continue") : t("start");
+  part("name").value = decisions.annotator || (config.annotator ?? "");
+  part("others").replaceChildren(...decisions.annotators.map(continueButton));
+  nameBeginning();
   show("start", "name");
+}
+
+function continueButton({ annotator, count }) {
+  const words = pieces("continue_as", { annotator: inLine(annotator), n: count });
+  return element("button", { type: "button", click: () => requestName(annotator) }, ...words);
+}
+
+/** Name the button after what it does for the typed name. */
+function nameBeginning() {
+  const isKnown = decisions.annotators.some(({ annotator }) => folded(annotator) === folded(part("name").value));
+  part("begin").textContent = isKnown ? t("continue") : t("start");
 }
 
 function begin(event) {
   event.preventDefault();
-  const annotator = part("name").value.trim();
-  part("name").value = annotator;
-  if (!part("who").reportValidity()) return;
-  decisions.rename(annotator);
+  part("name").value = part("name").value.trim();
+  if (part("who").reportValidity()) requestName(part("name").value);
+}
+
+/** Begin or continue under a name. Before another name replaces one with answers, ask. */
+function requestName(annotator) {
+  const isOther = folded(annotator) !== folded(decisions.annotator);
+  if (!isOther || !decisions.current.size) {
+    continueAs(annotator);
+    return;
+  }
+  const words = (message) =>
+    pieces(message, {
+      before: inLine(decisions.annotator),
+      annotator: inLine(annotator),
+      n: decisions.current.size,
+    });
+  part("switch-heading").replaceChildren(...words("switch_question"));
+  part("switch-meaning").replaceChildren(...words("switch_meaning"));
+  part("switch-name").replaceChildren(...words("switch_name"));
+  part("keep-name").replaceChildren(...words("keep_name"));
+  part("switch-name").onclick = () => continueAs(annotator);
+  part("keep-name").onclick = () => continueAs(decisions.annotator);
+  show("switch", "switch-heading");
+}
+
+function continueAs(annotator) {
+  decisions.open(annotator);
   go(decisions.nextOpen(0) ?? rows.length);
+  const { size } = decisions.current;
+  if (size) say(t("continued", { n: size }));
 }
 
 function download() {
@@ -168,7 +207,7 @@ const ACTIONS = {
 
 document.addEventListener("keydown", (event) => {
   const { key, code, ctrlKey, metaKey, altKey, shiftKey, repeat } = event;
-  if (ctrlKey || metaKey || altKey || repeat || !part("keys").checked || !part("start").hidden) return;
+  if (ctrlKey || metaKey || altKey || repeat || !part("keys").checked || part("save").hidden) return;
   const action = ACTIONS[key] ?? (shiftKey ? undefined : ACTIONS[DIGITS[code]]);
   if (!action) return;
   event.preventDefault();
@@ -189,8 +228,9 @@ const BUTTONS = {
 };
 for (const [id, click] of Object.entries(BUTTONS)) part(id).addEventListener("click", click);
 part("who").addEventListener("submit", begin);
+part("name").addEventListener("input", nameBeginning);
 addEventListener("storage", ({ key }) => {
-  if (key !== config.key || !part("start").hidden) return;
+  if (key !== decisions.key || part("save").hidden) return;
   decisions.read();
   go(at);
 });
@@ -199,9 +239,6 @@ addEventListener("beforeunload", (event) => {
 });
 
 part("unready").remove();
-if (decisions.annotator && (decisions.fileText || !config.annotator)) {
-  go(decisions.nextOpen(0) ?? rows.length);
-  const { size } = decisions.current;
-  if (size) say(t("continued", { n: size }));
-} else ask();
+if (decisions.lastAnnotator) continueAs(decisions.lastAnnotator);
+else ask();
 document.documentElement.dataset.ready = "";
