@@ -367,12 +367,6 @@ class Failed(Record):
 Outcome = Scored | Undefined | Failed
 
 
-def known_texts(contexts: Sequence[Context] | None) -> list[str] | None:
-    """Return the texts, or None if the field or a text is missing."""
-    texts = [context.text for context in contexts or () if context.text is not None]
-    return None if contexts is None or len(texts) < len(contexts) else texts
-
-
 def context_texts(contexts: Sequence[Context] | None) -> tuple[str, ...]:
     """Return the texts in order, "" for a missing one, () for a missing field."""
     return tuple(context.text or "" for context in contexts or ())

@@ -14,6 +14,7 @@
 Other keys of a context go into its `meta`.
 """
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -288,12 +289,22 @@ def _read_meta(meta: Any, field: str, report: Report) -> dict[str, Any]:
 def _without_nulls(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Remove nulls, because Parquet cannot distinguish null from a missing key."""
     values = {}
-    for key, value in meta.items():
-        if isinstance(value, Mapping):
-            values[key] = _without_nulls(value)
-        elif value is not None:
+    for key, item in meta.items():
+        value = _jsonable(item)
+        if value is not None:
             values[key] = value
     return values
+
+
+def _jsonable(value: Any) -> Any:
+    """Return null for NaN, and a text for infinity, which JSON lacks."""
+    if isinstance(value, Mapping):
+        return _without_nulls(value)
+    if isinstance(value, list | tuple):
+        return list(map(_jsonable, value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def _required_text(value: Any, field: str, report: Report) -> str:

@@ -9,11 +9,12 @@ A file of `localjudge export` is read as it was written: an apostrophe before a 
 """
 
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from threading import Lock
 from typing import TextIO
 
@@ -94,6 +95,8 @@ class _Table:
         check_column_names(self._columns, source)
         self._edited = edited
         self._is_export = _is_export(self._columns)
+        if self._is_export:
+            self._columns = list(map(unescape_formula, self._columns))
 
     def row(self, cells: list[str], place: Place) -> RawRow | Problem:
         count = len(self._columns)
@@ -135,17 +138,20 @@ def _most_frequent_delimiter(header: str) -> str:
 
 def _has_spaces_before_quotes(head: str, delimiter: str) -> bool:
     """Whether a cell at the start of the file is quoted after a space, and all are valid if read so."""
-    lines = head.splitlines(keepends=True)
-    records = islice(csv.reader(lines, delimiter=delimiter), _STYLE_RECORDS)
-    if not any(_SPACE_AND_QUOTE.match(cell) for record in records for cell in record):
+    plain = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
+    cells = set(chain.from_iterable(islice(plain, _STYLE_RECORDS)))
+    candidates = set(filter(_SPACE_AND_QUOTE.match, cells))
+    if not candidates:
         return False
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+    reader = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
+    cells_without_spaces: set[str] = set()
     try:
-        for _ in islice(reader, _STYLE_RECORDS):
-            pass
+        for record in islice(reader, _STYLE_RECORDS):
+            cells_without_spaces.update(record)
     except csv.Error as error:
-        return _CUT_OFF in str(error)  # the head may end inside a cell
-    return True
+        if _CUT_OFF not in str(error):  # the head may end inside a cell
+            return False
+    return not candidates <= cells_without_spaces  # a cell in quotes may itself begin with a space and a quote
 
 
 @contextmanager

@@ -5,6 +5,12 @@
 A user column with a reserved name gets the prefix `data.`. A missing score is null in JSON and Parquet, NaN in pandas,
 and empty in CSV. Lists and objects in CSV and Parquet are JSON text, and so is a Parquet column with mixed types. In
 CSV, text that looks like a formula gets an apostrophe.
+
+A context is a text, or an object with its id, score and meta if it has any:
+
+    ["It is in Ulm.", {"id": "d2", "text": "It rains.", "score": 0.5, "meta": {"page": 3}}]
+
+In Parquet and polars, all contexts of such a column are objects, with the meta as JSON text.
 """
 
 import csv
@@ -25,7 +31,7 @@ from localjudge.dataset.samples import extras_text
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run
-from localjudge.types import CONTEXT_FIELDS, known_texts
+from localjudge.types import CONTEXT_FIELDS, Context
 from localjudge.words import escape_formula
 
 if TYPE_CHECKING:
@@ -38,7 +44,7 @@ Rows = Literal["scores", "verdicts", "samples"]
 ROWS_OF_GROUP = 65_536
 _LARGEST = 2**63
 _BLOCK = 1 << 20
-_Kind = Literal["text", "texts", "number", "whole", "flag"]
+_Kind = Literal["text", "texts", "contexts", "number", "whole", "flag"]
 _TEXTS: dict[str, _Kind] = {
     "user_input": "text",
     "retrieved_contexts": "texts",
@@ -46,6 +52,7 @@ _TEXTS: dict[str, _Kind] = {
     "response": "text",
     "reference": "text",
 }
+_CONTEXT_COLUMNS = ("id", "text", "score", "meta")
 _KINDS: dict[str, _Kind] = {
     **dict.fromkeys(("index", "source_index", "start", "end", "label", "human", "window", "position"), "whole"),
     **dict.fromkeys(("p_yes", "legal_mass", "score", "numerator", "denominator"), "number"),
@@ -88,7 +95,8 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
             f"the samples in {run.directory} are in another order than their scores",
             hint="repeat the command that made the run, or export without texts and columns",
         )
-    kinds |= _TEXTS if texts else {}
+    if texts:
+        kinds |= _TEXTS | dict.fromkeys(_fields_with_objects(run), "contexts")
     names: dict[str, str] = {}
     for column, kind in (_kinds_of_user_columns(run) if columns else {}).items():
         name = column
@@ -100,12 +108,47 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
         data = zip(run.iter_samples(), run.iter_extras(), strict=True)
         for sample_id, of_sample in groupby(plain_rows(run, rows), key=lambda row: row["sample_id"]):
             sample, (_, extras) = next(entry for entry in data if entry[0].id == sample_id)
-            values = vars(sample) | {name: known_texts(getattr(sample, name)) for name in CONTEXT_FIELDS}
+            values = vars(sample) | {name: _context_values(getattr(sample, name)) for name in CONTEXT_FIELDS}
             more = {name: values[name] for name in _TEXTS if texts}
             more |= {name: extras.get(column) for column, name in names.items()}
             yield from (row | more for row in of_sample)
 
     return FlatTable(kinds, with_data, names)
+
+
+def _fields_with_objects(run: Run) -> set[str]:
+    """Return the fields with a context that is more than a text."""
+    fields: set[str] = set()
+    for sample in run.iter_samples():
+        for name in CONTEXT_FIELDS:
+            contexts = getattr(sample, name) or ()
+            if not all(_is_plain(context) for context in contexts):
+                fields.add(name)
+    return fields
+
+
+def _is_plain(context: Context) -> bool:
+    return context.id is None and context.score is None and not context.meta
+
+
+def _context_values(contexts: Sequence[Context] | None) -> list[str | dict[str, Any] | None] | None:
+    if contexts is None:
+        return None
+    return [context.text if _is_plain(context) else _context_object(context) for context in contexts]
+
+
+def _context_object(context: Context) -> dict[str, Any]:
+    values = {"id": context.id, "text": context.text, "score": context.score, "meta": context.meta or None}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _context_struct(context: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Return a context with all of its fields, as columns of one type need them."""
+    values = {"text": context} if isinstance(context, str) else context
+    struct = {name: values.get(name) for name in _CONTEXT_COLUMNS}
+    if struct["meta"] is not None:
+        struct["meta"] = _of_kind(struct["meta"], "text")
+    return struct
 
 
 def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
@@ -144,6 +187,8 @@ def _kinds_of_user_columns(run: Run) -> dict[str, _Kind]:
 def _of_kind(value: Any, kind: _Kind) -> Any:
     if kind == "number" and value is not None:
         return float(value)
+    if kind == "contexts" and value is not None:
+        return [_context_struct(context) for context in value]
     if kind == "text" and not isinstance(value, str | None):
         return json.dumps(value, ensure_ascii=False)
     return value
@@ -154,10 +199,13 @@ def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyTy
     _require("pandas")
     import pandas
 
-    kinds = {"text": object, "texts": object, "number": "float64", "whole": "Int64"}
+    kinds = {"text": object, "texts": object, "contexts": object, "number": "float64", "whole": "Int64"}
     table = _frame_table(run, rows)
     entries = list(table.rows())
     values = table.columns(entries)
+    for name, kind in table.kinds.items():
+        if kind == "contexts":
+            values[name] = [row[name] for row in entries]
     columns = {name: pandas.Series(values[name], dtype=kinds.get(kind)) for name, kind in table.kinds.items()}
     for column, name in table.user_columns.items():
         columns[name] = _in_type(pandas.Series([row[name] for row in entries]), types.get(column))
@@ -194,7 +242,9 @@ def polars_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyTy
     _require("polars")
     import polars
 
-    kinds = (polars.String, polars.List(polars.String), polars.Float64, polars.Int64, polars.Boolean)
+    context = polars.Struct({name: polars.String for name in _CONTEXT_COLUMNS} | {"score": polars.Float64})
+    texts = polars.List(polars.String)
+    kinds = (polars.String, texts, polars.List(context), polars.Float64, polars.Int64, polars.Boolean)
     of_kind: dict[str, Any] = dict(zip(get_args(_Kind), kinds, strict=True))
     table = _frame_table(run, rows)
     schema = {name: of_kind[kind] for name, kind in table.kinds.items()}
@@ -247,8 +297,17 @@ def _parquet(table: FlatTable) -> Iterator[bytes]:
     import pyarrow  # type: ignore[import-untyped]
     from pyarrow import parquet
 
-    kinds = (pyarrow.string(), pyarrow.list_(pyarrow.string()), pyarrow.float64(), pyarrow.int64(), pyarrow.bool_())
-    types = dict(zip(get_args(_Kind), kinds, strict=True))
+    text = pyarrow.string()
+    number = pyarrow.float64()
+    context = pyarrow.struct([(name, number if name == "score" else text) for name in _CONTEXT_COLUMNS])
+    types = {
+        "text": text,
+        "texts": pyarrow.list_(text),
+        "contexts": pyarrow.list_(context),
+        "number": number,
+        "whole": pyarrow.int64(),
+        "flag": pyarrow.bool_(),
+    }
     schema = pyarrow.schema([(name, types[kind]) for name, kind in table.kinds.items()])
     rows = table.rows()
     with tempfile.TemporaryFile() as file:  # without a name, so no other process can open it

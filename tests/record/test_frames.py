@@ -38,7 +38,7 @@ def test_pandas_has_a_row_for_each_sample_with_texts_and_scores(run: Run) -> Non
     assert list(frame.columns) == [*TEXTS, "context_recall", "context_recall_status"]
     assert list(frame["sample_id"]) == ["a", "b", "c"]
     assert frame["retrieved_contexts"][0] == ["Rain.", "Sun."]
-    assert frame["retrieved_contexts"][1] is None, "of ids alone no text is known, and none is made up"
+    assert frame["retrieved_contexts"][1] == [{"id": "7"}], "no text is made up"
     assert frame["reference"][1] is None
     assert frame["context_recall"][0] == 0.5
     assert math.isnan(frame["context_recall"][1])
@@ -51,7 +51,10 @@ def test_polars_frame_equals_the_pandas_frame(run: Run) -> None:
     assert frame.columns == [*TEXTS, "context_recall", "context_recall_status"]
     assert frame["context_recall"].to_list() == [0.5, None, 0.0]
     assert frame["context_recall_status"].to_list() == ["scored", "undefined", "scored"]
-    assert frame["retrieved_contexts"].to_list() == [["Rain.", "Sun."], None, [""]]
+    nothing = {"id": None, "text": None, "score": None, "meta": None}
+    contexts = [[{"text": "Rain."}, {"text": "Sun."}], [{"id": "7"}], [{"text": ""}]]
+    expected = [[{**nothing, **context} for context in row] for row in contexts]
+    assert frame["retrieved_contexts"].to_list() == expected
     assert frame.schema["reference_contexts"] == polars.List(polars.String)
     assert frame.schema["response"] == polars.String
 
@@ -68,11 +71,18 @@ def test_each_verdict_is_a_row(run: Run) -> None:
 
 
 def test_types_are_the_same_for_a_run_without_verdicts(tmp_path: Path, run: Run) -> None:
-    rows = [{"reference": None, "retrieved_contexts": ["c"]}]
+    rows = [{"reference": None, "retrieved_contexts": [{"text": "c", "id": "1"}]}]
     empty = evaluate(rows, metrics=["context_recall"], engine=ScriptedEngine({}), out=tmp_path)
     assert empty.to_polars("verdicts").schema == run.to_polars("verdicts").schema
     assert empty.to_polars().schema == run.to_polars().schema
     assert list(empty.to_pandas("verdicts").dtypes) == list(run.to_pandas("verdicts").dtypes)
+
+
+def test_contexts_that_are_only_texts_are_lists_of_texts(tmp_path: Path) -> None:
+    rows = [{"reference": "It rains.", "retrieved_contexts": ["c", "d"]}]
+    run = evaluate(rows, metrics=["context_recall"], engine=ScriptedEngine({}, default=0.9), out=tmp_path)
+    assert run.to_polars().schema["retrieved_contexts"] == polars.List(polars.String)
+    assert run.to_pandas()["retrieved_contexts"][0] == ["c", "d"]
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])
