@@ -95,6 +95,7 @@ def evaluate(
     language: language of the rules that split sentences, as a spaCy code ("en").
     segmenter: installed spaCy pipeline that splits sentences instead.
     abbreviations: words whose full stop does not end a sentence, or a file with one per line.
+    keep_thinking: judge also the thinking in responses, such as <think> ... </think> (False: it is left out).
     profile: prompt profile ("instruct", "minicheck" ...), or a folder; None for the one made for the model.
     reasons: "before" lets the model write a reason before the verdict (which may change it), "after" after it ("none").
 

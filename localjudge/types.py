@@ -107,7 +107,8 @@ class Unit(Record):
     """The part of a sample that one verdict judges, with its location.
 
     It is compared `against` the context with this index, the reference, the response, or the contexts that it cites; by
-    default against the texts that its metric shows.
+    default against the texts that its metric shows. `shown` is the text for the judge, if it differs from the span: a
+    statement without the citation marks inside it.
     """
 
     kind: UnitKind
@@ -116,6 +117,12 @@ class Unit(Record):
     source_index: int | None = None
     span: Span
     against: Against = None
+    shown: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text for the judge."""
+        return self.span.text if self.shown is None else self.shown
 
 
 class Attribution(Record):
@@ -133,6 +140,8 @@ class Relevance(Record):
     user_input: str
     contexts: tuple[str, ...] = ()
     """Retrieved contexts, including that of the sentence. Empty for a chunk."""
+    start: int | None = None
+    """Offset of the sentence in its context, if parts before it are not shown."""
 
 
 class Usefulness(Record):

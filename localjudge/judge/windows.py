@@ -89,7 +89,7 @@ class Windows:
         return parts, sizes
 
     def _sliding_over_unit(self, task: Task) -> tuple[Window, ...]:
-        text = task.unit.span.text
+        text = task.unit.text
         spans = self._sentences(text)
         fixed = self._cost(_with_text(task, ""))
 
@@ -150,14 +150,15 @@ class Windows:
         """Return the window where the sentence begins, or the whole task for the engine to refuse."""
         unit, groups = task.unit, self._cut_for(task).groups
         context = 0 if unit.source == "response" else unit.source_index  # a response is shown without other contexts
+        start = unit.span.start if task.start is None else task.start
         for number, group in enumerate(groups):
-            if any(part.context == context and 0 <= unit.span.start - part.start < len(part.text) for part in group):
+            if any(part.context == context and 0 <= start - part.start < len(part.text) for part in group):
                 window = _with_contexts(task, group)
                 return Window(window, number) if self._cost(window) <= self._capacity else Window(task, None)
         return Window(task, None)
 
     def _runs_of_unit(self, task: Task) -> list[Task]:
-        text = task.unit.span.text
+        text = task.unit.text
         runs = _runs(text, lambda run: self._cost(_with_text(task, run)), self._capacity, self._sentences)
         return [_with_text(task, run.text) for run in runs]
 
@@ -204,7 +205,7 @@ def _joined(parts: Sequence["_Part"], contexts: Sequence[str]) -> list["_Part"]:
 
 def _with_text(task: Task, text: str) -> Task:
     span = task.unit.span.model_copy(update={"text": text})
-    return task.model_copy(update={"unit": task.unit.model_copy(update={"span": span})})
+    return task.model_copy(update={"unit": task.unit.model_copy(update={"span": span, "shown": None})})
 
 
 class _Part(NamedTuple):

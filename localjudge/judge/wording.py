@@ -218,7 +218,7 @@ def render(prompt: TaskPrompt, task: Task, *, form: str) -> list[_RoledNode]:
 
 
 def _texts(task: Task) -> dict[str, str]:
-    texts = {"unit": task.unit.span.text, "question": (task.user_input or "").strip(), "reference": "", "response": ""}
+    texts = {"unit": task.unit.text, "question": (task.user_input or "").strip(), "reference": "", "response": ""}
     if isinstance(task, Usefulness):
         texts["reference"] = task.reference
     if isinstance(task, CustomQuestion):

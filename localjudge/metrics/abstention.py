@@ -23,7 +23,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from localjudge.metrics.context_sufficiency import sufficiency_of
-from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, WithOptions, share_of
+from localjudge.metrics.metric import (
+    About,
+    BuiltIn,
+    Sentences,
+    Steps,
+    WithOptions,
+    prepared_response,
+    response_statements,
+    share_of,
+)
 from localjudge.types import Refusal, Sample, Scored, Span, Undefined, Unit
 
 
@@ -31,6 +40,7 @@ class ResponseRefusal(BuiltIn):
     """Whether the response declines to answer."""
 
     name = "refusal"
+    version = 2
     lower_is_better = True
     required_fields = frozenset({"response"})
     special_tasks = frozenset({"refusal"})
@@ -42,12 +52,15 @@ class ResponseRefusal(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        tasks = [refusal_of(sample)] if sentences(sample.response or "") else []
+        tasks = [refusal_of(sample, sentences)] if response_statements(sample, sentences) else []
         return share_of(tasks, "the response has no sentence")
 
 
-def refusal_of(sample: Sample) -> Refusal:
-    unit = Unit(kind="response", index=0, source="response", span=Span.whole(sample.response or ""))
+def refusal_of(sample: Sample, sentences: Sentences) -> Refusal:
+    """Ask about the response without its thinking and its list of sources."""
+    response = prepared_response(sample, sentences)
+    shown = response.shown if response.left_out else None
+    unit = Unit(kind="response", index=0, source="response", span=Span.whole(response.text), shown=shown)
     return Refusal(unit=unit, user_input=sample.user_input)
 
 
@@ -66,6 +79,7 @@ class Abstention(WithOptions):
 
     mode: Literal["right", "over_refused", "made_up"] = "right"
     base = "abstention"
+    version = 2
     required_fields = frozenset({"user_input", "response", "retrieved_contexts"})
     special_tasks = frozenset({"sufficiency", "refusal"})
 
@@ -85,9 +99,9 @@ class Abstention(WithOptions):
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         if not (sample.user_input or "").strip():
             return Undefined(reason="there is no question")
-        if not sentences(sample.response or ""):
+        if not response_statements(sample, sentences):
             return Undefined(reason="the response has no sentence")
-        sufficient, refused = yield [sufficiency_of(sample), refusal_of(sample)]
+        sufficient, refused = yield [sufficiency_of(sample), refusal_of(sample, sentences)]
         cell = _CELLS[sufficient.label, refused.label]
         if self.mode == ("made_up" if sufficient.label else "over_refused"):
             return Undefined(reason=f"the contexts {'' if sufficient.label else 'do not '}suffice: {cell}")

@@ -5,7 +5,7 @@
     f1          2 * precision * recall / (precision + recall), 0 if both are 0
 
 `answer_correctness` is f1; `(mode=precision)` and `(mode=recall)` ask half of the questions. A true sentence that the
-reference lacks lowers precision. Citation marks at the end of a sentence are not part of it.
+reference lacks lowers precision. Thinking, lists of sources and citation marks are not part of a sentence.
 
 Source: RAGChecker (Ru et al., 2024), overall precision, recall and F1, with sentences as claims. ragas's
 `FactualCorrectness` computes recall from the claims of the *response* instead.
@@ -17,8 +17,15 @@ asking the model, and precision is `Undefined`.
 from dataclasses import dataclass
 from typing import Literal
 
-from localjudge.metrics.citations import response_sentences
-from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, attributions
+from localjudge.metrics.metric import (
+    About,
+    Sentences,
+    Steps,
+    WithOptions,
+    attributions,
+    prepared_response,
+    response_statements,
+)
 from localjudge.types import Sample, Scored, Undefined
 
 _NO_RESPONSE = "the response has no sentence"
@@ -35,6 +42,7 @@ class AnswerCorrectness(WithOptions):
 
     mode: Literal["f1", "precision", "recall"] = "f1"
     base = "answer_correctness"
+    version = 2
     required_fields = frozenset({"response", "reference"})
     common_tasks = frozenset({"attribution"})
 
@@ -49,11 +57,11 @@ class AnswerCorrectness(WithOptions):
         )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        response = [sentence.span for sentence in response_sentences(sample, sentences)]
+        response = response_statements(sample, sentences)
         reference = sentences(sample.reference or "")
         if not reference:
             return Undefined(reason="the reference has no sentence")
-        stated = (sample.response or "",) if response else ()
+        stated = (prepared_response(sample, sentences).shown,) if response else ()
         precise = complete = []
         if self.mode != "recall":
             precise = attributions(sample, "response", response, (sample.reference or "",), "reference")

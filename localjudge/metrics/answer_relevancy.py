@@ -2,8 +2,8 @@
 
     answer_relevancy = sentences of the response that are needed to answer the question / sentences of the response
 
-Each sentence is shown with the whole response, which resolves its pronouns. A refusal scores 0. Citation marks at the
-end of a sentence are not part of it.
+Each sentence is shown with the whole response, which resolves its pronouns. A refusal scores 0. Thinking and lists of
+sources are left out, and citation marks are not part of a sentence.
 
 Source: the formula of DeepEval's `AnswerRelevancyMetric`, with sentences as statements. (ragas's `ResponseRelevancy` is
 another metric.)
@@ -11,16 +11,24 @@ another metric.)
 Empty cases: no sentence in the response, or no question, is `Undefined`.
 """
 
-from localjudge.metrics.citations import response_sentences
-from localjudge.metrics.context_relevancy import share_needed
-from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps
-from localjudge.types import Sample, Unit
+from localjudge.metrics.metric import (
+    About,
+    BuiltIn,
+    Sentences,
+    Steps,
+    prepared_response,
+    response_statements,
+    share_of,
+    shown_if_other,
+)
+from localjudge.types import Relevance, Sample, Undefined, Unit
 
 
 class AnswerRelevancy(BuiltIn):
     """Share of the response's sentences that address the question."""
 
     name = "answer_relevancy"
+    version = 2
     required_fields = frozenset({"user_input", "response"})
     common_tasks = frozenset({"relevance_sentence"})
     about = About(
@@ -32,8 +40,14 @@ class AnswerRelevancy(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        units = [
-            Unit(kind="sentence", index=index, source="response", span=sentence.span)
-            for index, sentence in enumerate(response_sentences(sample, sentences))
-        ]
-        return share_needed(sample, units, "the response has no sentence", beside=(sample.response or "",))
+        question = (sample.user_input or "").strip()
+        if not question:
+            return Undefined(reason="there is no question")
+        response = prepared_response(sample, sentences)
+        tasks = []
+        for index, statement in enumerate(response_statements(sample, sentences)):
+            shown = shown_if_other(statement)
+            unit = Unit(kind="sentence", index=index, source="response", span=statement.span, shown=shown)
+            start = response.offset_in_shown(statement.span.start)
+            tasks.append(Relevance(unit=unit, user_input=question, contexts=(response.shown,), start=start))
+        return (yield from share_of(tasks, "the response has no sentence"))

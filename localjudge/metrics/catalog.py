@@ -33,7 +33,7 @@ from localjudge.metrics.context_sufficiency import ContextSufficiency
 from localjudge.metrics.documents import WHOLE_RANKING, DocumentMetric, hit_rate_at, precision_at, recall_at
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall
-from localjudge.metrics.metric import About, Metric, Sentences, Steps, share_of
+from localjudge.metrics.metric import About, Metric, Sentences, Steps, attributions, share_of
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
 from localjudge.types import Failed, Outcome, Relevance, Sample, Scored, Span, Task, Undefined, Unit, context_texts
 from localjudge.words import option, suggestion
@@ -118,7 +118,9 @@ class LabelledStatements(Faithfulness):
     name = ATTRIBUTION_LABELS
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        return super().steps(sample, lambda text: [Span.whole(text)])
+        statement = Span.whole(sample.response or "")
+        tasks = attributions(sample, "response", [statement], context_texts(sample.retrieved_contexts))
+        return share_of(tasks, "there is no statement")
 
 
 class LabelledPassage(ContextRelevancy):

@@ -4,17 +4,18 @@
     citation_support(of=all)  the same sentences / all sentences of the response
     citation_validity         citations that name a retrieved context / citations               no judge
 
-A mark is a pair of square brackets with citations, separated by commas or semicolons: "It is old [1]. [2, 4] [doc-7]"
+`localjudge.text.marks` defines what a mark looks like: "It is old [1]. [2, 4] [doc-7]". It names
 
     a number        of one to three digits, also as [^1], [doc1], [Source 2]: the retrieved context of that rank, from 1
     a range         [2-4]: each of them, at most 100
     an id           of a retrieved context; where contexts have ids, also any other word with a letter and a digit in it
 
 If the id of any retrieved context looks like a number, such numbers are ids, not ranks. A number or id without a
-context cites one that was not retrieved. Other brackets ([sic], [a link](...)) do not count.
+context cites one that was not retrieved. Where contexts have no ids, a name such as [a.pdf] cannot be checked and does
+not count. Marks in thinking and in the list of sources do not count either.
 
-A sentence is judged with exactly the contexts that it cites; marks at its end are not part of it. If all are missing,
-it is unsupported without asking the model. Validity counts every citation, including repeated ones.
+A sentence is judged with exactly the contexts that it cites, without its marks. If all are missing, it is unsupported
+without asking the model. Validity counts every citation, including repeated ones.
 
 Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023). Support with `of=all`
 is its citation recall, but ALCE drops citations out of range.
@@ -23,26 +24,24 @@ Empty cases: a response without a sentence or without citations is `Undefined`. 
 citation is invalid.
 """
 
-import re
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Literal, NamedTuple
 
-from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, WithOptions
-from localjudge.types import Attribution, Context, Sample, Scored, Span, Undefined, Unit, context_texts
-
-_BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\]")
-_BETWEEN = re.compile(r"\s*[,;]\s*")
-_NUMBER = re.compile(
-    r"(?:\^|(?:doc(?:ument)?|source|passage|context|chunk|ref(?:erence)?)\s?)?(?P<number>[0-9]{1,3})", re.IGNORECASE
+from localjudge.metrics.metric import (
+    About,
+    BuiltIn,
+    Sentences,
+    Steps,
+    WithOptions,
+    prepared_response,
+    response_statements,
+    shown_if_other,
 )
-_RANGE = re.compile(r"(?P<first>[0-9]{1,3})\s?[-\u2013]\s?(?P<last>[0-9]{1,3})")
-_LIKE_AN_ID = re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w.:/#-]+")
-_LONGEST_RANGE = 100
+from localjudge.text.marks import ID_WITH_DIGIT, RANK, RANK_RANGE, Mark, find_marks
+from localjudge.types import Attribution, Context, Sample, Scored, Undefined, Unit, context_texts
+
 _LISTED = 5
-_AROUND_MARKS = re.compile(r"[\s.,;:!?\u3002]*")
 
 
 class Citation(NamedTuple):
@@ -52,77 +51,44 @@ class Citation(NamedTuple):
     context: int | None
 
 
-class Mark(NamedTuple):
-    """A pair of brackets: offsets and citations."""
-
-    start: int
-    end: int
-    citations: tuple[Citation, ...]
+def citations_in(text: str, contexts: Sequence[Context]) -> list[Citation]:
+    """Return the citations of a text in order."""
+    index = ContextIndex(contexts)
+    return index.cited_by(find_marks(text, index.ids))
 
 
-class CitingSentence(NamedTuple):
-    """A sentence without the marks at its ends, and its citations."""
+class ContextIndex:
+    """Retrieved contexts by rank and by id."""
 
-    span: Span
-    citations: tuple[Citation, ...]
+    def __init__(self, contexts: Sequence[Context]) -> None:
+        in_reverse = reversed([*enumerate(contexts)])
+        self.ids: Mapping[str, int] = {context.id: index for index, context in in_reverse if context.id is not None}
+        self._count = len(contexts)
+        # Numbers with a word (doc1) and without one (1) are separate kinds: either may be ids or ranks.
+        self._kinds_of_ids = {_has_letter(name) for name in self.ids if RANK.fullmatch(name)}
 
+    def cited_by(self, marks: Sequence[Mark]) -> list[Citation]:
+        return [citation for mark in marks for name in mark.names for citation in self._cited(name)]
 
-def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
-    ids = {context.id: index for index, context in reversed([*enumerate(contexts)]) if context.id is not None}
-    # Numbers with a word (doc1) and without one (1) are separate kinds: either may be ids or ranks.
-    ids_like_ranks = {any(map(str.isalpha, name)) for name in ids if _NUMBER.fullmatch(name)}
-    in_order = []
-    for match in _BRACKETS.finditer(text):
-        names = _BETWEEN.split(match[1].strip())
-        ranks = [0 if any(map(str.isalpha, name)) in ids_like_ranks else len(contexts) for name in names]
-        parts = [list(_cited(name, ids, most)) for name, most in zip(names, ranks, strict=True)]
-        if all(parts):
-            in_order.append(Mark(match.start(), match.end(), tuple(chain.from_iterable(parts))))
-    return in_order
+    def _cited(self, name: str) -> Iterator[Citation]:
+        if name in self.ids:
+            yield Citation(name, self.ids[name])
+        elif number := RANK.fullmatch(name):
+            yield self._numbered(number["number"], name)
+        elif ranks := RANK_RANGE.fullmatch(name):
+            for rank in range(int(ranks["first"]), int(ranks["last"]) + 1):
+                yield self._numbered(str(rank), name)
+        elif self.ids and ID_WITH_DIGIT.fullmatch(name):
+            yield Citation(name, None)
 
-
-def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
-    """Yield the citations of one part of a mark; numbers up to `ranks` are ranks."""
-
-    def numbered(number: str) -> Citation:
+    def _numbered(self, number: str, name: str) -> Citation:
         rank = int(number)
-        return Citation(number, rank - 1 if 1 <= rank <= ranks else ids.get(number))
-
-    if name in ids:
-        yield Citation(name, ids[name])
-    elif number := _NUMBER.fullmatch(name):
-        yield numbered(number["number"])
-    elif (several := _RANGE.fullmatch(name)) and 0 <= int(several["last"]) - int(several["first"]) < _LONGEST_RANGE:
-        yield from (numbered(str(rank)) for rank in range(int(several["first"]), int(several["last"]) + 1))
-    elif ids and _LIKE_AN_ID.fullmatch(name):
-        yield Citation(name, None)
+        is_rank = _has_letter(name) not in self._kinds_of_ids and 1 <= rank <= self._count
+        return Citation(number, rank - 1 if is_rank else self.ids.get(number))
 
 
-def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSentence]:
-    """Return the response's sentences as statements, without the marks at their ends.
-
-    Marks between sentences belong to the previous one.
-    """
-    text, statements = sample.response or "", list[CitingSentence]()
-    marked = marks(text, sample.retrieved_contexts or ())
-    starts = [mark.start for mark in marked]
-    for span in sentences(text):
-        of_span = marked[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
-        inside = [mark for mark in of_span if mark.end <= span.end]
-        citations = tuple(citation for mark in inside for citation in mark.citations)
-        end = span.end
-        for mark in reversed(inside):
-            if not _AROUND_MARKS.fullmatch(text, mark.end, end):
-                break
-            end = mark.start
-        stated = text[span.start : end].rstrip() if end < span.end else text[span.start : end]
-        if any(map(str.isalnum, stated)):
-            cut = Span(start=span.start, end=span.start + len(stated), text=stated)
-            statements.append(CitingSentence(cut, citations))
-        elif statements:
-            last = statements[-1]
-            statements[-1] = last._replace(citations=last.citations + citations)
-    return statements
+def _has_letter(name: str) -> bool:
+    return any(map(str.isalpha, name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +97,7 @@ class CitationSupport(WithOptions):
 
     of: Literal["cited", "all"] = "cited"
     base = "citation_support"
+    version = 2
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
 
@@ -146,17 +113,26 @@ class CitationSupport(WithOptions):
         )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        stated = response_sentences(sample, sentences)
-        if not stated:
+        statements = response_statements(sample, sentences)
+        if not statements:
             return Undefined(reason="the response has no sentence")
-        if not any(sentence.citations for sentence in stated):
+        index = ContextIndex(sample.retrieved_contexts or ())
+        citations = [index.cited_by(statement.marks) for statement in statements]
+        if not any(citations):
             return Undefined(reason="the response cites nothing")
         texts = context_texts(sample.retrieved_contexts)
         tasks = []
-        for index, (span, citations) in enumerate(stated):
-            if citations or self.of == "all":
-                unit = Unit(kind="statement", index=index, source="response", span=span, against="cited")
-                places = sorted({citation.context for citation in citations if citation.context is not None})
+        for number, (statement, cited) in enumerate(zip(statements, citations, strict=True)):
+            if cited or self.of == "all":
+                unit = Unit(
+                    kind="statement",
+                    index=number,
+                    source="response",
+                    span=statement.span,
+                    against="cited",
+                    shown=shown_if_other(statement),
+                )
+                places = sorted({citation.context for citation in cited if citation.context is not None})
                 contexts = tuple(texts[place] for place in places)
                 tasks.append(Attribution(unit=unit, contexts=contexts, user_input=sample.user_input))
         verdicts = yield tasks
@@ -167,6 +143,7 @@ class CitationValidity(BuiltIn):
     """Share of citations that name a retrieved context."""
 
     name = "citation_validity"
+    version = 2
     required_fields = frozenset({"response", "retrieved_contexts"})
     about = About(
         question="citation: does it name a retrieved context?",
@@ -178,8 +155,8 @@ class CitationValidity(BuiltIn):
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         yield from ()
-        marked = marks(sample.response or "", sample.retrieved_contexts or ())
-        cited = [citation for mark in marked for citation in mark.citations]
+        index = ContextIndex(sample.retrieved_contexts or ())
+        cited = index.cited_by(prepared_response(sample, sentences).marks)
         if not cited:
             return Undefined(reason="the response cites nothing")
         missing = list(dict.fromkeys(citation.name for citation in cited if citation.context is None))

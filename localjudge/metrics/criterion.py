@@ -34,7 +34,8 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator, 
 
 from localjudge import resources
 from localjudge.errors import ArgumentValueError, InputError
-from localjudge.metrics.metric import About, Sentences, Steps, chunks
+from localjudge.metrics.metric import About, Sentences, Steps, chunks, prepared_response, response_statements
+from localjudge.text.responses import Statement
 from localjudge.types import (
     AnsweredQuestion,
     CustomQuestion,
@@ -102,8 +103,8 @@ class Criterion(UserValue):
 
     @property
     def version(self) -> int:
-        """Always 1."""
-        return 1
+        """Version of the arithmetic and of the judged texts."""
+        return 2
 
     @property
     def required_fields(self) -> frozenset[str]:
@@ -127,15 +128,10 @@ class Criterion(UserValue):
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about each unit."""
-        response = sample.response or ""
-        if self.of == "chunk":
-            units = list(chunks(sample))
-        else:
-            spans = sentences(response)
-            spans = [Span.whole(response)] if spans and self.of == "response" else spans
-            units = [Unit(kind=self.of, index=at, source="response", span=span) for at, span in enumerate(spans)]
+        units = list(chunks(sample)) if self.of == "chunk" else self._response_units(sample, sentences)
         if not units:
             return Undefined(reason="no context text" if self.of == "chunk" else "the response has no sentence")
+        sample = sample.model_copy(update={"response": prepared_response(sample, sentences).without_thinking})
         texts = {field: getattr(sample, field) or "" for field in self.shows}
         if "retrieved_contexts" in texts:
             texts["retrieved_contexts"] = "".join(context_texts(sample.retrieved_contexts))
@@ -150,6 +146,16 @@ class Criterion(UserValue):
         mean = sum(values) / len(values)
         return Scored(value=mean, detail=f"expected level {1 + mean * (len(_LEVELS) - 1):.2f} of 1 to {len(_LEVELS)}")
 
+    def _response_units(self, sample: Sample, sentences: Sentences) -> list[Unit]:
+        """Return the response or its sentences without thinking. Marks and sources are kept: it may be about them."""
+        response, statements = prepared_response(sample, sentences), response_statements(sample, sentences)
+        if self.of == "sentence":
+            spans = [_with_marks(statement, response.text) for statement in statements]
+            return [Unit(kind="sentence", index=at, source="response", span=span) for at, span in enumerate(spans)]
+        shown = response.without_thinking if response.thinking else None
+        whole = Unit(kind="response", index=0, source="response", span=Span.whole(response.text), shown=shown)
+        return [whole] if statements else []
+
     def _question(
         self, shown: Sample | CriterionExample, unit: Unit, contexts: tuple[str, ...] | None, **rest: Any
     ) -> CustomQuestion:
@@ -162,6 +168,12 @@ class Criterion(UserValue):
         unit = Unit(kind=self.of, index=0, source=source, span=Span.whole(example.text))
         answer = _WRITTEN.get(str(example.answer), f'{{"level":{example.answer}}}')
         return AnsweredQuestion(asked=self._question(example, unit, example.retrieved_contexts), answer=answer)
+
+
+def _with_marks(statement: Statement, text: str) -> Span:
+    start, end = statement.span.start, statement.span.end
+    end = max([end, *(mark.end for mark in statement.marks)])
+    return Span(start=start, end=end, text=text[start:end])
 
 
 def rubrics(metrics: Iterable[object]) -> frozenset[str]:

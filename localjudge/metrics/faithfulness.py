@@ -2,12 +2,23 @@
 
     faithfulness = sentences of the response attributed to the retrieved contexts / sentences of the response
 
+Thinking, lists of sources and citation marks are not part of a sentence (`localjudge.text.responses`).
+
 Source: RAGAS `faithfulness` (Es et al., 2023), with the response's sentences as statements.
 
 Empty cases: no sentence in the response is `Undefined`; no context text is 0 of N without asking the model.
 """
 
-from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, attributions, nothing_retrieved, share_of
+from localjudge.metrics.metric import (
+    About,
+    BuiltIn,
+    Sentences,
+    Steps,
+    attributions,
+    nothing_retrieved,
+    response_statements,
+    share_of,
+)
 from localjudge.types import Sample, context_texts
 
 
@@ -15,6 +26,7 @@ class Faithfulness(BuiltIn):
     """Share of the response's sentences that can be attributed to the contexts."""
 
     name = "faithfulness"
+    version = 2
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
     about = About(
@@ -26,6 +38,7 @@ class Faithfulness(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        statements, contexts = sentences(sample.response or ""), context_texts(sample.retrieved_contexts)
+        statements = response_statements(sample, sentences)
+        contexts = context_texts(sample.retrieved_contexts)
         tasks = attributions(sample, "response", statements, contexts)
         return share_of(tasks, "the response has no sentence", nothing_retrieved(sample))

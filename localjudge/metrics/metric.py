@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localjudge.errors import InputError
+from localjudge.text.judged_sentences import keeps_thinking
+from localjudge.text.responses import PreparedResponse, Statement, prepare
+from localjudge.text.responses import statements as statements_in
 from localjudge.types import Attribution, Outcome, Sample, Scored, Span, Task, Undefined, Unit, Verdict, context_texts
 
 
@@ -133,6 +136,21 @@ SupportTable = NDArray[np.bool_]
 _Source = Literal["reference", "response"]
 
 
+def prepared_response(sample: Sample, sentences: Sentences) -> PreparedResponse:
+    """Return the response without thinking (unless `sentences` keeps it) and without its list of sources."""
+    ids = frozenset(context.id for context in sample.retrieved_contexts or () if context.id is not None)
+    return prepare(sample.response or "", ids, keep_thinking=keeps_thinking(sentences))
+
+
+def response_statements(sample: Sample, sentences: Sentences) -> list[Statement]:
+    """Return the sentences of the response that are judged, without their citation marks."""
+    return statements_in(prepared_response(sample, sentences), sentences)
+
+
+def shown_if_other(statement: Statement) -> str | None:
+    return None if statement.shown == statement.span.text else statement.shown
+
+
 def chunks(sample: Sample) -> Iterator[Unit]:
     for position, text in enumerate(context_texts(sample.retrieved_contexts)):
         if text.strip():
@@ -143,16 +161,29 @@ def chunks(sample: Sample) -> Iterator[Unit]:
 def attributions(
     sample: Sample,
     source: _Source,
-    statements: Sequence[Span],
+    statements: Sequence[Span | Statement],
     contexts: tuple[str, ...],
     against: _Source | int | None = None,
 ) -> list[Attribution]:
     """Return one task for each sentence: can it be attributed to the contexts?"""
-    units = (
-        Unit(kind="statement", index=index, source=source, span=span, against=against)
-        for index, span in enumerate(statements)
+    tasks = []
+    for index, statement in enumerate(statements):
+        unit = _statement_unit(statement, index, source, against)
+        tasks.append(Attribution(unit=unit, contexts=contexts, user_input=sample.user_input))
+    return tasks
+
+
+def _statement_unit(statement: Span | Statement, index: int, source: _Source, against: _Source | int | None) -> Unit:
+    if isinstance(statement, Span):
+        return Unit(kind="statement", index=index, source=source, span=statement, against=against)
+    return Unit(
+        kind="statement",
+        index=index,
+        source=source,
+        span=statement.span,
+        against=against,
+        shown=shown_if_other(statement),
     )
-    return [Attribution(unit=unit, contexts=contexts, user_input=sample.user_input) for unit in units]
 
 
 def share_of(tasks: Sequence[Task], if_none: str, detail: str | None = None) -> Steps:
@@ -169,7 +200,7 @@ def nothing_retrieved(sample: Sample) -> str | None:
 
 
 def against_each_chunk(
-    sample: Sample, source: _Source, statements: Sequence[Span], passages: Sequence[Unit]
+    sample: Sample, source: _Source, statements: Sequence[Span | Statement], passages: Sequence[Unit]
 ) -> list[Attribution]:
     by_chunk = [attributions(sample, source, statements, (chunk.span.text,), chunk.index) for chunk in passages]
     return [task for of_statement in zip(*by_chunk, strict=True) for task in of_statement]

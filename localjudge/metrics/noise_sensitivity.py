@@ -3,7 +3,8 @@
     noise_sensitivity = sentences of the response that are wrong and that a relevant chunk supports / all its sentences
 
 A sentence is *wrong* if it cannot be attributed to the reference, even if it is true. A chunk is *relevant* if any
-sentence of the reference can be attributed to it.
+sentence of the reference can be attributed to it. Thinking, lists of sources and citation marks are not part of a
+sentence.
 
 Source: RAGChecker (Ru et al., 2024), as computed by ragas (`NoiseSensitivity`, `mode` relevant), with sentences as
 claims.
@@ -13,7 +14,16 @@ Empty cases: no sentence in the response or in the reference, or no chunk, is `U
 
 from dataclasses import dataclass
 
-from localjudge.metrics.metric import About, Sentences, Steps, against_each_chunk, attributions, chunks, support_table
+from localjudge.metrics.metric import (
+    About,
+    Sentences,
+    Steps,
+    against_each_chunk,
+    attributions,
+    chunks,
+    response_statements,
+    support_table,
+)
 from localjudge.types import Sample, Scored, Undefined
 
 
@@ -22,7 +32,7 @@ class NoiseSensitivity:
     """Share of the response's sentences that are wrong and supported by a relevant chunk."""
 
     name = "noise_sensitivity"
-    version = 1
+    version = 2
     lower_is_better = True
     required_fields = frozenset({"response", "reference", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
@@ -35,7 +45,8 @@ class NoiseSensitivity:
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        response, reference = sentences(sample.response or ""), sentences(sample.reference or "")
+        response = response_statements(sample, sentences)
+        reference = sentences(sample.reference or "")
         passages = list(chunks(sample))
         if not response:
             return Undefined(reason="the response has no sentence")

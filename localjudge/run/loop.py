@@ -25,13 +25,14 @@ from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.run.judges import OpenJudge
 from localjudge.run.pace import Pace
 from localjudge.run.settings import RunSettings
+from localjudge.text.judged_sentences import JudgedSentences
 from localjudge.types import Answer, NoAnswer, Sample, Task, Verdict, VerdictRequest, VerdictRule
 from localjudge.words import about, numbered, roughly
 
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
 _DIGEST_BYTES = 16
-_NODES_KEPT = _CUTS_KEPT = 4096
+_NODES_KEPT = 4096
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
 _WORTH_SAYING_SECONDS = 10
 
@@ -165,11 +166,7 @@ def evaluate_samples(
     ask: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
 ) -> list[Evaluation]:
     """Evaluate all metrics on all samples, ordered by sample, then by metric."""
-
-    @lru_cache(maxsize=_CUTS_KEPT)  # several metrics segment the same text
-    def cut(text: str) -> tuple[types.Span, ...]:
-        return tuple(span for span in sentences(text) if any(map(str.isalnum, span.text)))
-
+    cut = JudgedSentences(sentences)
     cases = [_rounds(sample, metric, cut) for sample in samples for metric in metrics]
     evaluations: dict[int, Evaluation] = {}
 

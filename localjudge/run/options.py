@@ -55,6 +55,7 @@ class JudgeOptions(_Scoring, _Asking, total=False):
     language: str | None
     segmenter: str | None
     abbreviations: str | Path | Sequence[str] | None
+    keep_thinking: bool | None
 
 
 class RunOptions(JudgeOptions, _Reusing, total=False):

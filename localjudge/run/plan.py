@@ -32,6 +32,8 @@ from localjudge.record.store import canonical_sha256
 from localjudge.resources import criterion_files
 from localjudge.run.settings import RunSettings, settings_with
 from localjudge.text.languages import misfit
+from localjudge.text.responses import is_json
+from localjudge.text.thinking import thinking_ranges
 from localjudge.types import context_texts
 from localjudge.words import numbered, option, option_name, printable
 
@@ -338,7 +340,7 @@ class NotedProgress:
 def report_data(planned: Plan, progress: NotedProgress) -> None:
     """Report samples, columns and omitted metrics. Possible errors in numbers are warnings."""
     dataset = planned.dataset
-    for remarks in (_data_remarks(planned), _cell_remarks(planned)):
+    for remarks in (_data_remarks(planned), _cell_remarks(planned), _response_remarks(planned)):
         if line := "; ".join(remarks):
             progress.note(line)
     if line := "; ".join(_left_out_lines(planned.left_out, dataset)):
@@ -422,3 +424,21 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
     if dataset.skipped:
         problems = "".join(f"\n  {problem}" for problem in dataset.problems)
         yield f"{numbered(dataset.skipped, 'row')} skipped, problems: {dataset.problem_count:,}{problems}"
+
+
+def _response_remarks(planned: Plan) -> Iterator[str]:
+    """Yield in how many responses thinking is left out, and how many are one statement because they are JSON."""
+    if not any("response" in metric.required_fields for metric in planned.metrics):
+        return
+    thinking = json_texts = 0
+    for sample in planned.dataset.samples:
+        response = sample.response or ""
+        thinking += bool(thinking_ranges(response))
+        json_texts += is_json(response)
+    if thinking and planned.settings.keep_thinking:
+        yield f"thinking in {numbered(thinking, 'response')} is judged ({option_name('keep_thinking')})"
+    elif thinking:
+        keep = option("keep_thinking", True)
+        yield f"thinking left out of {numbered(thinking, 'response')}; to judge it: {keep}"
+    if json_texts:
+        yield f"{numbered(json_texts, 'response')} in JSON: each is judged as one sentence, not cut inside the JSON"

@@ -57,6 +57,8 @@ class RunSettings(EngineSettings):
     """Installed spaCy pipeline that cuts sentences instead of the built-in rules."""
     abbreviations: Annotated[tuple[str, ...], Setting(names="words", read=abbreviations_of)] = ()
     """Abbreviations that do not end a sentence, or a file with one per line."""
+    keep_thinking: Annotated[bool, Setting()] = False
+    """Judge also the thinking in responses, such as <think> ... </think>. By default it is left out."""
     profile: Annotated[
         str | ProfileFolder | None,
         Setting(names="read", bundled=bundled_profiles, read=read_profile, calibration=True, doctor=True),
@@ -177,7 +179,7 @@ class RunSettings(EngineSettings):
     @property
     def sentences(self) -> Segmenter:
         """The segmenter. Raises InputError for invalid abbreviations."""
-        return Segmenter(self.language, self.segmenter, self.abbreviations)
+        return Segmenter(self.language, self.segmenter, self.abbreviations, self.keep_thinking)
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
         questions = {calibration.question for calibration in self.calibration}

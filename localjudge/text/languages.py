@@ -11,6 +11,9 @@ for all. Words are listed without their final full stop, in groups:
     units          after a number, ends one before any capital        "4 g. Take", "12 mmHg. Chest"
     after_unit     never starts a sentence after a unit               "5 mg. IV"
     lettered       a following letter or number belongs to it         "Vitamin K. Vitamin C.", "Anlage C."
+    before_initial never take a letter as a label                     "by J. Smith", "novelist J. Smith"
+    before_label   function words that do                             "written in C. Next"
+    verb_endings   of words that never take a letter as a label       "invited J. Smith"
     valued         a following number is a value, not an ordinal      "Puls 72. Lunge frei."
     endings        abbreviated last parts of compound words           "Hauptstr. 5"
     particles      may begin a surname after an initial               "J. De Vries"
@@ -130,6 +133,8 @@ class Conventions:
     after_unit: frozenset[str] = frozenset()
     lettered: frozenset[str] = frozenset()
     valued: frozenset[str] = frozenset()
+    before_initial: frozenset[str] = frozenset()  # with the function words; empty: every capital may be an initial
+    verb_endings: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
     particles: frozenset[str] = frozenset()
     ordinals: bool = False  # a number with a full stop is an ordinal: "am 3. Oktober"
@@ -164,6 +169,9 @@ def conventions_of(
     stopped = (word[:-1] for word in exceptions if word.endswith(".") and len(word.rstrip(".")) > 1)
     may_end = {*group("may_end"), *stopped}
     starters = {word.lower() for word in stop_words if word.isalpha()}
+    before_initial = group("before_initial") if table == language else frozenset[str]()
+    if before_initial:
+        before_initial |= starters - group("before_label")
     plain = ("units", "after_unit", "lettered", "valued", "particles")
     return Conventions(
         **{name: group(name) for name in plain},
@@ -173,6 +181,8 @@ def conventions_of(
         may_end=frozenset(may_end) if language in _CAPITAL_NOUNS else written(may_end),
         often_ends=written(group("often_ends"), capitals=True),
         endings=tuple(sorted(group("endings"))),
+        before_initial=before_initial,
+        verb_endings=tuple(sorted(group("verb_endings"))),
         ordinals=language in _ORDINALS.split(),
         dotted_ends=language in _DOTTED_ENDS.split(),
         elides=language in _ELIDES.split(),

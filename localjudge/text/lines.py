@@ -79,9 +79,9 @@ def _following(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[i
         marker = following
 
 
-_END = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_LINE = re.compile(rf"[^\s{_END}](?:[^{_END}]*[^\s{_END}])?")
-_BLANK = re.compile(r"(?:\r\n|[\n\r\v\x85\u2028])\s*?(?:\r\n|[\n\r\v\x85\u2028])|[\f\x1c-\x1e\u2029]")
+LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_LINE = re.compile(rf"[^\s{LINE_ENDS}](?:[^{LINE_ENDS}]*[^\s{LINE_ENDS}])?")
+BLANK_LINE = re.compile(r"(?:\r\n|[\n\r\v\x85\u2028])\s*?(?:\r\n|[\n\r\v\x85\u2028])|[\f\x1c-\x1e\u2029]")
 _INITIAL = re.compile(r"[A-Z]\.(?=\s)")
 _HEADING = re.compile(r"#{1,6}\s")
 _FORMULA = re.compile(r"(?:^|[\s(\d])(?:[A-Z][a-z]?){1,3}\)?[+-]?$")
@@ -113,7 +113,7 @@ def pieces(text: str) -> Iterator[TextPiece]:
 def _lines(text: str) -> Iterator[_Line]:
     block: list[tuple[int, int]] = []
     for match in _LINE.finditer(text):
-        if block and _BLANK.search(text, block[-1][1], match.start()):
+        if block and BLANK_LINE.search(text, block[-1][1], match.start()):
             yield from _block_lines(block)
             block = []
         block.append(match.span())
@@ -128,7 +128,7 @@ def _block_lines(block: list[tuple[int, int]]) -> Iterator[_Line]:
 
 
 def _cuts(text: str, above: _Line, line: _Line) -> bool:
-    if _BLANK.search(text, above.end, line.start) or _HEADING.match(text, above.start, above.end):
+    if BLANK_LINE.search(text, above.end, line.start) or _HEADING.match(text, above.start, above.end):
         return True
     content, content_above = text[line.start : line.end], text[above.start : above.end]
     length = above.end - above.start

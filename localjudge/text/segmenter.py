@@ -6,7 +6,6 @@ Invariant: `span.text == text[span.start:span.end]`. Spans are ordered, do not o
 character except white space (`str.isspace`). A span has 1 to 100,000 characters and no white space at its edges.
 """
 
-import logging
 import re
 import socket
 from collections.abc import Callable, Iterator
@@ -15,10 +14,11 @@ from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import entry_points, version
+from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
 from localjudge.errors import InputError
-from localjudge.text.languages import ANY_LANGUAGE, checked_abbreviations
+from localjudge.text.languages import checked_abbreviations
 from localjudge.types import Span
 
 if TYPE_CHECKING:
@@ -37,33 +37,28 @@ def import_spacy() -> None:
         socket.has_ipv6 = has_ipv6
 
 
-RULES_VERSION = "2"  # raised when the rules cut any text differently
+RULES_VERSION = "3"  # raised when the rules cut any text differently
 
 _LANGUAGE = re.compile("[a-z]{2,3}")
-_logger = logging.getLogger(__name__)
 
 
 @cache
-def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Language":
-    """Return the pipeline of the built-in rules. Raises InputError for a language that spaCy does not know.
+def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> "SentenceRules":
+    """Return the built-in rules. They need spaCy's words of the language, and none of its optional packages.
 
-    If the language's tokenizer needs a missing package, uses the multi-language tokenizer and logs a warning.
+    Raises InputError for a language that spaCy does not know.
     """
     import_spacy()
     from spacy.util import get_lang_class
 
-    from localjudge.text.component import blank_pipeline
+    from localjudge.text.component import SentenceRules
 
     try:
-        get_lang_class(language if _LANGUAGE.fullmatch(language) else "")
+        defaults = get_lang_class(language if _LANGUAGE.fullmatch(language) else "").Defaults
     except ImportError as error:
         hint = "use a code such as 'en' or 'de', or 'xx' for any language"
         raise InputError(f"spaCy does not support the language {language!r}", hint=hint) from error
-    try:
-        return blank_pipeline(language, abbreviations)
-    except ImportError as error:
-        _logger.warning("sentences in language %r use the language-independent tokenizer: %s", language, error)
-        return blank_pipeline(ANY_LANGUAGE, abbreviations)
+    return SentenceRules(language, defaults, abbreviations)
 
 
 @cache
@@ -99,12 +94,13 @@ class Segmenter:
     """Split texts into sentences by the built-in rules for `language`, or with an installed spaCy `pipeline`.
 
     The stop of a word in `abbreviations` never ends a sentence. Raises InputError for an invalid abbreviation, or if
-    `abbreviations` and `pipeline` are combined.
+    `abbreviations` and `pipeline` are combined. Metrics leave the thinking in responses out, unless `keep_thinking`.
     """
 
     language: str = "en"
     pipeline: str | None = None
     abbreviations: tuple[str, ...] = ()
+    keep_thinking: bool = False
 
     def __post_init__(self) -> None:
         if self.pipeline and self.abbreviations:
@@ -115,23 +111,37 @@ class Segmenter:
         object.__setattr__(self, "abbreviations", checked_abbreviations(self.abbreviations))
 
     def __call__(self, text: str) -> list[Span]:
-        nlp = named_pipeline(self.pipeline) if self.pipeline else rules_pipeline(self.language, self.abbreviations)
-        rules = None if self.pipeline else cast("SentenceRules", nlp.get_pipe("localjudge_sentences"))
-        return [
-            Span(start=start, end=end, text=text[start:end])
-            for part_start, part_end in _parts(text)
-            for start, end in _cut(nlp, rules, text[part_start:part_end], part_start)
-        ]
+        spans: list[Span] = []
+        for start, end in _parts(text):
+            spans += self._spans(text, start, end)
+        return spans
+
+    def _spans(self, text: str, start: int, end: int) -> Iterator[Span]:
+        """Yield the sentences of a part of the text."""
+        # spaCy stores strings as UTF-8, which has no lone surrogates.
+        storable = _SURROGATE.sub("\ufffd", text[start:end])
+        if self.pipeline:
+            starts = _pipeline_starts(named_pipeline(self.pipeline), storable)
+        else:
+            starts = rules_for(self.language, self.abbreviations).starts(storable)
+        for first, last in pairwise(sorted({0, *starts, len(storable)})):
+            piece = text[start + first : start + last]
+            bare = piece.strip()
+            if bare:
+                place = start + first + len(piece) - len(piece.lstrip())
+                yield Span(start=place, end=place + len(bare), text=bare)
 
     @property
     def identity(self) -> dict[str, str]:
         """Everything that affects the sentences. `version` is spaCy's."""
         spacy = {"version": version("spacy")}
+        if self.keep_thinking:
+            spacy["thinking"] = "kept"
         if self.pipeline:
             meta = named_pipeline(self.pipeline).meta
             return {"name": self.pipeline, **spacy, "rules": str(meta["version"]), "language": str(meta["lang"])}
         identity = {"name": "localjudge", **spacy, "rules": RULES_VERSION, "language": self.language}
-        identity["tokenizer"] = str(rules_pipeline(self.language, self.abbreviations).meta["lang"])
+        rules_for(self.language)
         if self.abbreviations:
             identity["abbreviations_sha256"] = sha256("\n".join(self.abbreviations).encode()).hexdigest()
         return identity
@@ -156,23 +166,11 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _cut(nlp: "Language", rules: "SentenceRules | None", text: str, offset: int) -> Iterator[tuple[int, int]]:
-    # spaCy stores strings as UTF-8, which has no lone surrogates.
-    storable = _SURROGATE.sub("\ufffd", text)
-    blank = len(text) - len(text.lstrip())
-    if rules is not None and all(start <= blank for start in rules.starts(storable)):
-        # Tokens only remove cuts, so a text without cuts is not tokenised.
-        if bare := text.strip():
-            yield offset + blank, offset + blank + len(bare)
-        return
-    doc = nlp(storable)
+def _pipeline_starts(nlp: "Language", text: str) -> list[int]:
+    doc = nlp(text)
     if len(doc) and not doc.has_annotation("SENT_START"):
         raise InputError(
             f"the spaCy pipeline {nlp.meta['name']!r} sets no sentence boundaries",
             hint="use one with a parser, a 'senter' or a 'sentencizer', or omit it to use the built-in rules",
         )
-    for sent in doc.sents:
-        piece = text[sent.start_char : sent.end_char]
-        start = offset + sent.start_char + len(piece) - len(piece.lstrip())
-        if bare := piece.strip():
-            yield start, start + len(bare)
+    return [sentence.start_char for sentence in doc.sents]

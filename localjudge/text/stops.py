@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from localjudge.text.languages import MOST_CHARACTERS, Conventions, written
 from localjudge.text.lines import MARKER, TextPiece, items, pieces
+from localjudge.text.marks import after_stop_ranges
+from localjudge.text.markup import before_opening_tags, blanked, blocks, without_markup
 
 LATIN_STOPS = ".!?…"
 
@@ -82,6 +84,16 @@ _RUN_ON = re.compile(r"(?:[A-Z][a-z’']+|[IA])(?=[\s,;:.!?'’]|$)")
 _HOST_OR_FILE = re.compile(r"com|net|org|edu|gov|info|io|co|uk|de|fr|eu|js|py|ts|md|txt|doc", re.IGNORECASE)
 _ADDRESS = re.compile(r"[/\\@=&_<>|{}#%+~`]")
 _QUOTING = "とっとでなのをにがはもへ、"
+_SAYING = re.compile(
+    r"[^\s。！？，、；：“”「」『』（）]{0,8}?"
+    r"(?:说道|说|說|问道|问|問|回答|答道|答|喊道|喊|叫道|叫|道|表示|表明|写道|寫道|指出|补充|補充|解释|解釋|回应|回應|"
+    r"言った|言い|言う|言って|話した|話す|答えた|尋ねた|聞いた|叫んだ|述べた|語った|思った|考えた|つぶやいた|書いた)"
+    r"(?=[^\w]|$|了|着|他|她|我|你|过|過|、|。)"
+)
+_OPENING_QUOTE = {"”": "“", "’": "‘", "」": "「", "』": "『", "》": "《", "】": "【", ")": "(", "）": "（", "»": "«"}
+_CJK = re.compile(r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]")
+_LONE_LETTER = re.compile(r"(?:^|[^A-Za-z])[A-Za-z]$")  # of "D.A.D.A."
+_LATIN_RUN = re.compile(r"[A-Za-z0-9.&'’-]+$")
 _OPENING = " \t\"'“‘«„([{*_-–—"
 
 _WINDOW = 40  # characters of a list marker or an opening, at most
@@ -105,7 +117,23 @@ def _other_script(stop: _Stop) -> bool | None:
         return None
     if stop.mark == "．" and stop.follower.isdigit() and not stop.gap:
         return False
-    return not (stop.closed and not stop.gap and stop.follower in _QUOTING)
+    return not (stop.closed and not stop.gap and _quotation_continues(stop))
+
+
+def _quotation_continues(stop: _Stop) -> bool:
+    """Return whether a verb of saying or a particle follows: "「はい。」と言った", "“你好。”他说"."""
+    if stop.follower in _QUOTING:
+        return True
+    saying = _SAYING.match(stop.right)
+    return saying is not None and not _is_introduced(stop)
+
+
+def _is_introduced(stop: _Stop) -> bool:
+    """Return whether a colon or comma is before the quotation: "他说：“你好。”她问" has two sentences."""
+    closing = stop.closed[-1]
+    opening = _OPENING_QUOTE.get(closing, closing)
+    start = stop.text.rfind(opening, stop.begin, stop.end)
+    return start > stop.begin and stop.text[start - 1] in "：:，,、"
 
 
 def _run_on(stop: _Stop) -> bool | None:
@@ -114,7 +142,7 @@ def _run_on(stop: _Stop) -> bool | None:
         return None
     right = re.split(r"\s", stop.right)[0]
     if _ADDRESS.search(re.split(r"\s", stop.left)[-1] + right) or not stop.follower.isalpha():
-        return False
+        return stop.follower in "¿¡"
     if stop.closed:
         return stop.closed[-1] not in "'’*_`" and stop.follower.isupper()
     if "?" in stop.mark or "!" in stop.mark:
@@ -124,10 +152,25 @@ def _run_on(stop: _Stop) -> bool | None:
     return _is_run_on_word(stop, right.removeprefix(stop.next))
 
 
+def _before_cjk(stop: _Stop) -> bool | None:
+    """End at a full stop between characters ("软件.然后", "Docker.然后"), but not in "v1.2版本" or "U.S.A.的"."""
+    if stop.gap or stop.mark != "." or not _CJK.match(stop.follower):
+        return None
+    latin = _LATIN_RUN.search(stop.left)
+    if not latin:
+        return bool(_CJK.search(stop.left[-1:])) or bool(stop.closed)
+    word, before = latin[0], stop.left[: latin.start()][-1:]
+    if "." in word or word[-1].isdigit():
+        return False
+    if len(word) == 1:  # "维生素D.然后", but "J.罗琳" and "乔治·W.布什"
+        return bool(_CJK.match(before))
+    return not any(word in table for table in (stop.conventions.never_ends, stop.conventions.may_end))
+
+
 def _is_run_on_word(stop: _Stop, rest: str) -> bool:
     if not _RUN_ON.match(stop.next) or _HOST_OR_FILE.fullmatch(stop.next):
         return False
-    if rest[:1] not in ("", *".,;:!?'’") or "(" in rest:
+    if rest[:1] not in ("", *".,;:!?'’") or "(" in rest or _LONE_LETTER.search(stop.word):
         return False
     if stop.word.islower() and _PLAIN.fullmatch(stop.word):
         return True
@@ -182,6 +225,8 @@ _PRONOUN = re.compile(r"I\s+[a-z]")  # not a Roman number: "He said no. I left."
 _BRACKETED = 80  # characters before a stop that may contain an open bracket
 _VALUE = re.compile(r"\s\d")
 _STOP_AND_NUMBER = re.compile(r"\.\s?[\d§]")
+_AFTER_NAME = re.compile(r"\set al\b|,? \(?\d{4}\)|\s(?:said|says|wrote|and [A-Z]\.)")
+_SERIES = re.compile(r"\b[A-Z],? (?:and|or|to|nor|und|oder|bis|et|ou|à|y|o|e|a|en|of|tot) $")  # "from A to B"
 _ANOTHER_LETTER = re.compile(r"[^\W\d_],?|and|or|und|oder|et|ou|en|of")
 
 
@@ -234,11 +279,27 @@ def _label_letter(stop: _Stop) -> bool | None:
     while tokens and _ANOTHER_LETTER.fullmatch(tokens[-1]):  # "vitamins A, D and K"
         tokens.pop()
     noun = _without_article(tokens[-1], stop.conventions).strip(".:(").lower() if tokens else ""
-    if noun not in stop.conventions.lettered and (stop.after_letter or noun not in stop.conventions.valued):
+    is_labelled = noun in stop.conventions.lettered or (not stop.after_letter and noun in stop.conventions.valued)
+    if not is_labelled and not _follows_plain_noun(stop):
         return None
     if stop.next.endswith(".") or (stop.after_letter and stop.next[:1].isdigit()):
         return None
     return stop.before_capital
+
+
+def _follows_plain_noun(stop: _Stop) -> bool:
+    """Return whether a capital labels a noun: "size S. Next", but not an initial: "by J. Smith", "John F. Kennedy"."""
+    conventions = stop.conventions
+    if not (stop.after_letter and stop.word.isupper() and conventions.before_initial):
+        return False
+    if _SERIES.search(stop.before):
+        return True
+    words = stop.before.split()
+    noun = _without_article(words[-1], conventions).lstrip("\"'“‘«(*_`") if words else ""
+    is_name = stop.next.endswith(("'s", "’s")) or _AFTER_NAME.match(stop.after_next)
+    if is_name or not (noun.isalpha() and noun.islower()):
+        return False
+    return noun not in conventions.before_initial and not noun.endswith(conventions.verb_endings)
 
 
 def _is_listed(stop: _Stop, table: frozenset[str]) -> bool:
@@ -318,23 +379,31 @@ _MORE_STOPS = "។៕།༎\u037e"  # Khmer, Tibetan, Greek: missing in spaCy's 
 
 _CLOSING = r"[\"'”’»›)\]}」』）】》〉］｝*_`]|[“‘«](?![^\s\"')\]])"
 SMILE = r"(?:[:;=][-'^]?[)(\]\[DPpOo|/\\*]+|<3|\^_?\^|[xX]D+|[☹☺❤✨\U0001f000-\U0001faff\u200d\ufe0f]+)(?!\w)"
-_CITATION = r"\[(?:\d+|[a-z]{1,2}|[a-z]+ (?:\d+|needed))(?:\s?[,–-]\s?\d+)*\]|[¹²³⁰⁴-⁹]+"
-_PAGES = r":\d+(?:[,–-]\s?\d+)*"  # of a footnote without number: "in 1905.:75–76 Then"
+_PAGES = r":\d+(?:[,–-]\s?\d+)*"  # of a footnote without its mark: "in 1905.:75–76 Then"
 _WORD_EDGE = re.compile(r"[\s(\[{\"“«„/—–-]")
 _NEXT = re.compile(r"[\W_]{0,12}?(?P<word>[^\W\d_]\.(?!\w)|[^\W_]+(?:['’][^\W_]+)?)")
+_OPENING_SIGNS = re.compile(r"(?P<sign>[*_`\"])(?P=sign)*$")
 _LOOSE_QUOTE = re.compile(r"(?P<quote>[\"'])\s+")
 
 _WORD_RULES = (_time_of_day, _quantity, _label_letter, _never_ending, _ordinal, _often_ending, _abbreviation, _unlisted)
-_RULES: tuple[_Rule, ...] = (_opening_or_comma, _other_script, _run_on, _ellipsis, _exclamation, *_WORD_RULES)
+_RULES: tuple[_Rule, ...] = (
+    _opening_or_comma,
+    _other_script,
+    _before_cjk,
+    _run_on,
+    _ellipsis,
+    _exclamation,
+    *_WORD_RULES,
+)
 
 
 def stop_pattern(stops: str) -> re.Pattern[str]:
-    """Return the pattern of a stop with closing signs, additions ("[17]", ":-)") and the gap."""
+    """Return the pattern of a stop with closing signs, smileys and the gap."""
     some = f"[{re.escape(''.join(sorted({*stops, *LATIN_STOPS, *_MORE_STOPS})))}]"
     return re.compile(
         rf"(?P<mark>{some}+(?:[ \u00a0][.!?](?!\w))*)"
         rf"(?P<closed>(?:{_CLOSING})*(?:{some}+(?:{_CLOSING})*)*(?:\s(?:»|[)\]](?!\S)))?)"
-        rf"(?:\s?(?:{_CITATION}))*(?:{_PAGES})?(?:\s?{SMILE})*"
+        rf"(?:{_PAGES})?(?:\s?{SMILE})*"
         r"(?P<gap>\s*)"
     )
 
@@ -356,13 +425,13 @@ def stops(text: str, piece: TextPiece, pattern: re.Pattern[str], conventions: Co
 
 
 def _stop(text: str, piece: TextPiece, begin: int, match: re.Match[str], conventions: Conventions) -> _Stop:
-    start, end = match.start(), match.end()
+    start, end = match.start(), _end_of_stop(text, piece, match)
     left = text[max(begin, start - _WINDOW) : start]
     word = _WORD_EDGE.split(left[left.rfind(" ") + 1 :])[-1]
     following = _NEXT.match(text, end, piece.end)
     return _Stop(
         mark=match["mark"],
-        closed=match["closed"],
+        closed=text[match.start("closed") : end] if end < match.end("closed") else match["closed"],
         gap=match["gap"],
         before=left[: len(left) - len(word)],
         word=_without_article(word.lstrip("'‘’*_`"), conventions),
@@ -378,6 +447,16 @@ def _stop(text: str, piece: TextPiece, begin: int, match: re.Match[str], convent
     )
 
 
+def _end_of_stop(text: str, piece: TextPiece, match: re.Match[str]) -> int:
+    """Return the end of a match without markup and quotes that open the next sentence: "安全。**剂量**"."""
+    signs = _OPENING_SIGNS.search(match["closed"])
+    if not signs or match["gap"]:
+        return match.end()
+    start = match.start("closed") + signs.start()
+    is_closing = text.count(signs[0], piece.start, start) % 2
+    return match.end() if is_closing else start
+
+
 def _begin(text: str, piece: TextPiece, match: re.Match[str]) -> int:
     """Return the start of the next sentence: 'said."We' opens a quotation, '. " He' closes one."""
     if match["closed"] == '"' and not match["gap"]:
@@ -386,7 +465,7 @@ def _begin(text: str, piece: TextPiece, match: re.Match[str]) -> int:
     loose = _LOOSE_QUOTE.match(text, match.end(), piece.end)
     if loose and text.count(loose["quote"], piece.start, match.end()) % 2:
         return loose.end()
-    return match.end()
+    return _end_of_stop(text, piece, match)
 
 
 _RULE = re.compile(r"(?<!\S)(?:-{4,}|(?P<sign>[_=*~#])(?P=sign){2,})\s+")
@@ -396,12 +475,26 @@ _UNSTOPPED = re.compile(
 
 
 def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:
+    """Return the starts of sentences. Blocks of code and rows of tables are cut as a whole."""
+    plain = without_markup(blanked(text, list(after_stop_ranges(text))))
+    starts: set[int] = set()
+    position = 0
+    for block in blocks(text):
+        starts |= _starts_between(plain, position, block.start, pattern, conventions)
+        starts.add(block.start)
+        position = block.end
+    starts |= _starts_between(plain, position, len(text), pattern, conventions)
+    return sorted({before_opening_tags(text, start) for start in starts})
+
+
+def _starts_between(plain: str, begin: int, end: int, pattern: re.Pattern[str], conventions: Conventions) -> set[int]:
+    text = plain[begin:end]
     starts: set[int] = set()
     for piece in pieces(text):
         unstopped = {piece.start, *items(text, piece), *_unstopped(text, piece, conventions)}
-        for start, end in pairwise((*sorted(unstopped), piece.end)):
-            starts |= {start, *stops(text, TextPiece(start, end), pattern, conventions)}
-    return sorted(starts)
+        for first, last in pairwise((*sorted(unstopped), piece.end)):
+            starts |= {first, *stops(text, TextPiece(first, last), pattern, conventions)}
+    return {begin + start for start in starts}
 
 
 def _unstopped(text: str, piece: TextPiece, conventions: Conventions) -> Iterator[int]:

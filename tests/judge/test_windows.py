@@ -41,7 +41,7 @@ def test_a_chunk_that_does_not_fit_is_cut_at_sentences() -> None:
     assert contexts_of(windows(task, cost=cost, capacity=260, sentences=sentences)) == [(sentence,)] * 3
     judged = Relevance(unit=unit("chunk", chunk), user_input="q" * 20)
     cut = windows(judged, cost=cost, capacity=180, sentences=sentences)
-    assert [window.unit.span.text for window in cut] == [sentence] * 3
+    assert [window.unit.text for window in cut] == [sentence] * 3
 
 
 @settings(max_examples=50)

@@ -72,7 +72,7 @@ def test_criteria_are_signed_and_stored_in_the_run(tmp_path: Path) -> None:
     file.unlink()
     assert runs[0].summary.signature == runs[1].summary.signature != runs[2].summary.signature
     judge = manifest_of(tmp_path / "value")["judge"]
-    assert judge["metrics"]["kind"] == {"version": 1, "criterion_sha256": KIND.sha256}
+    assert judge["metrics"]["kind"] == {"version": 2, "criterion_sha256": KIND.sha256}
     assert judge["judge"]["special_tasks"].keys() == {"criterion", "rubric"}
     plain = localjudge.evaluate(ROWS, out=tmp_path / "plain", engine=engine(), metrics=["faithfulness"]).manifest.judge
     assert not plain.judge.special_tasks, "their words are signed only where they are asked"

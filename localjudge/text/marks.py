@@ -1,0 +1,185 @@
+"""Citation marks: what they look like, and what they name.
+
+    [1] [1, 2] [1; 2] [1-3] [^1] [doc1] [Source 1] [doc-7] [a.pdf] [cite: 1]    square brackets
+    [1](url) [[1]](url)                                                         links
+    【1†source】 【1】 ［1］                                                      other brackets
+    <sup>1</sup> ¹                                                              raised numbers
+    (1)                                                                         directly after a stop
+
+Other brackets are text: [sic], [REDACTED], [2019], [the page](url), (1) in a sentence, array[1], and code.
+The segmenter, the citation metrics and every metric that judges a response use this definition.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from localjudge.text.markup import Range, code_ranges, overlaps
+
+_LONGEST_RANGE = 100
+_MOST_CHARACTERS = 200  # in a pair of brackets
+_BEFORE = 60  # characters before a mark that may contain closing signs and a stop
+
+_RANK_WORD = (
+    r"(?:doc(?:ument)?|source|passage|context|chunk|snippet|cite|citation|ref(?:erence)?|footnote|"
+    r"quelle|fuente|fonte|bron|документ|источник|来源|文献|文档|資料|出典|参考)"
+)
+RANK = re.compile(rf"(?:\^|{_RANK_WORD}\s?:?\s?)?(?P<number>[0-9]{{1,3}})\^?", re.IGNORECASE)
+RANK_RANGE = re.compile(
+    rf"(?:{_RANK_WORD}s?\s?:?\s?)?(?P<first>[0-9]{{1,3}})\s?[-\u2013]\s?(?P<last>[0-9]{{1,3}})", re.IGNORECASE
+)
+ID_WITH_DIGIT = re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w.:/#-]+")
+_FILE = re.compile(r"[\w][\w ./()-]*\.(?:pdf|html?|docx?|txt|md|csv|json|xlsx?|pptx?|xml|rtf|epub)", re.IGNORECASE)
+_FOOTNOTE = re.compile(r"\^[\w.-]+\^?")
+_LOCATOR = re.compile(r"(?:pp?\.?|page|pages|S\.|Seite|sec\.|section|§)\s?\d+(?:\s?[-\u2013]\s?\d+)?", re.IGNORECASE)
+_NUMBERS = r"[0-9]{1,3}(?:\s?[,;\u2013-]\s?[0-9]{1,3})*"
+_SEPARATOR = re.compile(r"\s*[,;、，；]\s*")
+
+_URL = r"\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)"
+_CANDIDATE = re.compile(
+    rf"\[\[(?P<inner>[^\[\]\n]{{1,{_MOST_CHARACTERS}}})\]\](?P<link>{_URL})?"
+    rf"|\[(?P<square>[^\[\]\n]{{1,{_MOST_CHARACTERS}}})\](?P<url>{_URL})?"
+    rf"|【(?P<lens>[^【】\n]{{1,{_MOST_CHARACTERS}}})】"
+    rf"|［(?P<wide>[^［］\n]{{1,{_MOST_CHARACTERS}}})］"
+    rf"|<sup(?:\s[^<>]*)?>\s*(?:<a(?:\s[^<>]*)?>)?\[?(?P<raised>{_NUMBERS})\]?(?:</a>)?\s*</sup>"
+    r"|(?P<digits>[¹²³⁰⁴-⁹]+(?:[⁻,˒·⸴][¹²³⁰⁴-⁹]+)*)"
+    rf"|[(（](?P<round>{_NUMBERS})[)）]",
+    re.IGNORECASE,
+)
+_DAGGER = re.compile(r"(?P<number>[0-9]{1,3})(?::[0-9]+)?†.*")
+_EDITORIAL = re.compile(r"[a-z]{1,2}|[a-z]+ (?:\d+|needed)")  # [a], [note 1], [citation needed]
+_PAGES = re.compile(r":\d+(?:[,–-]\s?\d+)*")  # after a mark: "in 1905.[2]:75–76"
+
+_STOPS = ".!?…。！？｡．।॥۔؟։።။។"
+_CLOSERS = r"(?:[\"'”’»›)\]}」』）】》〉*_`]|</\w+>)*"
+_AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}[ \t\u00a0\u200b]{{0,2}}$")
+_DIRECTLY_AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}$")
+_BEFORE_NEXT_SENTENCE = re.compile(r"\s*(?:$|[\n\[(（【<\"“‘«*_¹²³]|[^\Wa-zß-ÿ_])")
+_BETWEEN_MARKS = re.compile(r"[ \t\u00a0,;]{0,2}")
+
+_INDEXED = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)$")
+_CODE_NAME = re.compile(
+    r"[A-Za-z]|\w*_\w*|\$\w+|[a-z]+[A-Z]\w*|(?:\w+\.)+[a-z_]\w*|"
+    r"arr|array|argv?|args|buf|buffer|cols?|columns|dict|elements|idx|items|kwargs|keys|lines|lst|map|matrix|nums|params|"
+    r"ptr|result|rows|self|stack|str|string|tuple|tokens|values|vec|vector",
+)
+_CODE_AFTER = re.compile(r"\s?(?:[-+*/%]?=|\+\+|--)|\.[a-z_]|\(")
+_SHORT_WORD = re.compile(r"(?:^|[^^\W\d_])[^\W\d_]{1,2}$|\d$")  # before an exponent: "m²", "10<sup>6</sup>"
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻˒·⸴", "0123456789-,,,")
+_WRAPPED = re.compile(r"[(（](?:(?:see|cf|vgl|siehe|voir|véase|ver)\b\.?\s?)?\s*$", re.IGNORECASE)
+
+
+class Mark(NamedTuple):
+    """A citation mark: its offsets, and its names without brackets."""
+
+    start: int
+    end: int
+    names: tuple[str, ...]
+    after_stop: bool
+
+
+def find_marks(text: str, ids: Collection[str] = ()) -> list[Mark]:
+    """Return the citation marks of a text in order. `ids` are those of the retrieved contexts."""
+    marks: list[Mark] = []
+    code: Sequence[Range] | None = None
+    for match in _CANDIDATE.finditer(text):
+        joined = bool(marks and _BETWEEN_MARKS.fullmatch(text, marks[-1].end, match.start()))
+        after_stop = (joined and marks[-1].after_stop) or _follows_stop(text, match.start(), _AFTER_STOP)
+        names = _names(text, match, ids, after_stop=after_stop, joined=joined)
+        if not names:
+            continue
+        if code is None:
+            code = code_ranges(text)
+        if not overlaps(code, match.start(), match.end()):
+            marks.append(Mark(match.start(), match.end(), names, after_stop))
+    return marks
+
+
+def after_stop_ranges(text: str) -> Iterator[Range]:
+    """Yield the marks and editorial notes after a stop on its line. They belong to the sentence before."""
+    marks = {mark.start: mark.end for mark in find_marks(text) if mark.after_stop}
+    for match in _CANDIDATE.finditer(text):
+        is_note = match["square"] and not match["url"] and _EDITORIAL.fullmatch(match["square"])
+        if is_note and _follows_stop(text, match.start(), _AFTER_STOP):
+            marks.setdefault(match.start(), match.end())
+    for start, end in _joined(text, sorted(marks.items())):
+        pages = _PAGES.match(text, end)
+        yield Range(start, pages.end() if pages else end)
+
+
+def removal_ranges(text: str, marks: Iterable[Mark]) -> list[Range]:
+    """Return what to leave out with the marks: separators between them, and brackets around them."""
+    ranges = _joined(text, ((mark.start, mark.end) for mark in marks))
+    return [_with_brackets(text, each) for each in ranges]
+
+
+def _joined(text: str, marks: Iterable[tuple[int, int]]) -> list[Range]:
+    """Join marks with only separators between them: "[1], [2]"."""
+    ranges: list[Range] = []
+    for start, end in marks:
+        if ranges and _BETWEEN_MARKS.fullmatch(text, ranges[-1].end, start):
+            ranges[-1] = Range(ranges[-1].start, end)
+        else:
+            ranges.append(Range(start, end))
+    return ranges
+
+
+def _with_brackets(text: str, inner: Range) -> Range:
+    opening = _WRAPPED.search(text[max(0, inner.start - _BEFORE) : inner.start])
+    if not opening or text[inner.end : inner.end + 1] not in (")", "）"):
+        return inner
+    return Range(inner.start - len(opening[0]), inner.end + 1)
+
+
+def _follows_stop(text: str, start: int, pattern: re.Pattern[str]) -> bool:
+    return pattern.search(text[max(0, start - _BEFORE) : start]) is not None
+
+
+def _names(text: str, match: re.Match[str], ids: Collection[str], *, after_stop: bool, joined: bool) -> tuple[str, ...]:
+    """Return the names in a pair of brackets, or () if it is text."""
+    if match["round"]:
+        directly = _follows_stop(text, match.start(), _DIRECTLY_AFTER_STOP)
+        is_mark = directly and _BEFORE_NEXT_SENTENCE.match(text, match.end())
+        return _checked(match["round"], ids, is_link=False, loose=False) if is_mark else ()
+    if match["raised"] or match["digits"]:
+        exponent = _SHORT_WORD.search(text[max(0, match.start() - 3) : match.start()])
+        is_word = match.start() > 0 and text[match.start() - 1].isalpha() and not exponent
+        is_bracketed = "[" in match[0] or "<a" in match[0].lower()
+        if not (after_stop or joined or is_word or is_bracketed):
+            return ()
+        numbers = match["raised"] or match["digits"].translate(_SUPERSCRIPTS)
+        return _checked(numbers, ids, is_link=False, loose=False)
+    content = match["inner"] or match["square"] or match["lens"] or match["wide"]
+    if match["lens"] and (dagger := _DAGGER.fullmatch(content)):
+        return (dagger["number"],) if ":" not in content.partition("†")[0] else (content,)
+    if match["square"] and not joined and _is_index(text, match):
+        return ()
+    loose = after_stop or bool(ids)
+    return _checked(content, ids, is_link=bool(match["url"] or match["link"]), loose=loose)
+
+
+def _checked(content: str, ids: Collection[str], *, is_link: bool, loose: bool) -> tuple[str, ...]:
+    names = _SEPARATOR.split(content.strip())
+    cited = [name for name in names if not _LOCATOR.fullmatch(name) or name in ids]
+    if cited and all(_is_name(name, ids, is_link=is_link, loose=loose) for name in cited):
+        return tuple(cited)
+    return ()
+
+
+def _is_name(name: str, ids: Collection[str], *, is_link: bool, loose: bool) -> bool:
+    if name in ids or RANK.fullmatch(name) or _FOOTNOTE.fullmatch(name):
+        return True
+    if ranks := RANK_RANGE.fullmatch(name):
+        return 0 <= int(ranks["last"]) - int(ranks["first"]) < _LONGEST_RANGE
+    if is_link:
+        return False
+    return bool(_FILE.fullmatch(name) or (loose and ID_WITH_DIGIT.fullmatch(name)))
+
+
+def _is_index(text: str, match: re.Match[str]) -> bool:
+    """Return whether the brackets index a variable: array[1], x[0] = 2, self.rows[3]."""
+    path = _INDEXED.search(text, max(0, match.start() - _BEFORE), match.start())
+    if not path or match["url"]:
+        return False
+    name = path["path"]
+    return bool(name.isascii() and (_CODE_NAME.fullmatch(name) or _CODE_AFTER.match(text, match.end())))

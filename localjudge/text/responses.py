@@ -1,0 +1,169 @@
+r"""Prepare a response for judging. Every metric that judges a response asks about these statements.
+
+    <think>Ulm or Bern?</think>It is in Ulm [1]. Sources: [1] a.pdf
+                               ^^^^^^^^^^^^ the only statement, with its mark [1]
+
+Thinking and the list of sources are left out, and marks are no part of a statement. A span is a verbatim part of the
+response: marks at its ends are cut off. The text shown to the judge also lacks the marks inside it. A response that is
+a JSON text is one statement.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from localjudge.text.marks import Mark, find_marks, removal_ranges
+from localjudge.text.markup import Range, blanked, has_words, left_out_ranges, merged, overlaps, trimmed
+from localjudge.text.source_list import source_ranges
+from localjudge.text.thinking import thinking_ranges
+from localjudge.types import Span
+
+_AROUND_MARKS = re.compile(r"[\s.,;:!?\u3002]*")
+_AFTER_FIRST_MARK = re.compile(r"[\s:：]*")
+_BEFORE_SIGN = re.compile(r"\s*(?:$|[\s.,;:!?。，、；：！？)\]」』”])")
+_PREPARED_KEPT = 256
+
+
+class Statement(NamedTuple):
+    """A sentence of a response: its verbatim span, the text shown to the judge, and its marks."""
+
+    span: Span
+    shown: str
+    marks: tuple[Mark, ...]
+
+
+class PreparedResponse(NamedTuple):
+    """A response with its parts that are not judged, and its marks elsewhere."""
+
+    text: str
+    thinking: tuple[Range, ...]
+    left_out: tuple[Range, ...]  # thinking and the list of sources
+    marks: tuple[Mark, ...]
+
+    @property
+    def shown(self) -> str:
+        """The text as shown to a judge: without thinking and the list of sources."""
+        return _without(self.text, self.left_out)
+
+    @property
+    def without_thinking(self) -> str:
+        return _without(self.text, self.thinking)
+
+    def offset_in_shown(self, start: int) -> int:
+        """Return where a part of the response that is judged begins in `shown`."""
+        offset = 0
+        for part in _parts(self.text, self.left_out):
+            if part.start <= start < part.end:
+                return offset + start - part.start
+            offset += part.end - part.start + len(_BETWEEN_PARTS)
+        return 0
+
+
+_BETWEEN_PARTS = "\n\n"
+
+
+@lru_cache(maxsize=_PREPARED_KEPT)
+def prepare(text: str, ids: frozenset[str] = frozenset(), *, keep_thinking: bool = False) -> PreparedResponse:
+    """Prepare a response. `ids` are those of the retrieved contexts."""
+    thinking = [] if keep_thinking else thinking_ranges(text)
+    rest = blanked(text, thinking, "\n")
+    marks = find_marks(rest, ids)
+    sources = source_ranges(rest, marks)
+    stated = tuple(mark for mark in marks if not overlaps(sources, mark.start, mark.end))
+    return PreparedResponse(text, tuple(thinking), tuple(merged([*thinking, *sources])), stated)
+
+
+def statements(response: PreparedResponse, sentences: Callable[[str], Sequence[Span]]) -> list[Statement]:
+    """Cut a response into statements. A mark without a statement belongs to the one before it."""
+    marks = removal_ranges(response.text, response.marks)
+    edges = merged([*left_out_ranges(response.text), *response.left_out, *marks])
+    parts = []
+    for span in _spans(response, sentences):
+        start, end = trimmed(response.text, span.start, span.end, edges)
+        after_mark = _AFTER_FIRST_MARK.match(response.text, start, end)
+        first = after_mark.end() if after_mark else start
+        part = _without_last_marks(response.text, first, end, marks)
+        shown = _shown(response.text, part, marks)
+        if has_words(shown):
+            parts.append((part, shown))
+    if not parts:
+        return []
+    starts = [part.start for part, _ in parts]
+    return [
+        Statement(
+            Span(start=part.start, end=part.end, text=response.text[slice(*part)]),
+            shown,
+            _marks_between(response.marks, first, last),
+        )
+        for (part, shown), (first, last) in zip(parts, pairwise([0, *starts[1:], len(response.text) + 1]), strict=True)
+    ]
+
+
+def _spans(response: PreparedResponse, sentences: Callable[[str], Sequence[Span]]) -> Sequence[Span]:
+    """Return the sentences, cut as if there were no thinking, no sources and no marks after stops."""
+    plain = blanked(response.text, response.left_out, "\n")
+    if is_json(plain):
+        return [Span.whole(plain)]
+    after_stops = removal_ranges(plain, (mark for mark in response.marks if mark.after_stop))
+    return sentences(blanked(plain, after_stops))
+
+
+def is_json(text: str) -> bool:
+    """Return whether a text is a JSON object or list."""
+    bare = text.strip()
+    if bare[:1] + bare[-1:] not in ("{}", "[]"):
+        return False
+    try:
+        value = json.loads(bare)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) or any(not isinstance(entry, int) for entry in value)
+
+
+def _without_last_marks(text: str, start: int, end: int, marks: Sequence[Range]) -> Range:
+    for mark in reversed(marks):
+        if mark.start >= end or mark.end > end:
+            continue
+        if mark.start <= start or not _AROUND_MARKS.fullmatch(text, mark.end, end):
+            break
+        end = mark.start
+        while text[end - 1].isspace():
+            end -= 1
+    return Range(start, end)
+
+
+def _shown(text: str, part: Range, marks: Sequence[Range]) -> str:
+    """Return a statement without the marks inside it: "Ulm [1] is old" is shown as "Ulm is old"."""
+    shown, position = "", part.start
+    for mark in marks:
+        if part.start <= mark.start and mark.end <= part.end:
+            shown += text[position : mark.start]
+            position = mark.end
+            if _BEFORE_SIGN.match(text, position, part.end):
+                shown = shown.rstrip()
+    return shown + text[position : part.end]
+
+
+def _marks_between(marks: Iterable[Mark], first: int, last: int) -> tuple[Mark, ...]:
+    return tuple(mark for mark in marks if first <= mark.start < last)
+
+
+def _parts(text: str, left_out: Sequence[Range]) -> list[Range]:
+    """Return the parts that are not left out and not blank, without white space at edges next to what is left out."""
+    if not left_out:
+        return [Range(0, len(text))]
+    edges = [0, *(offset for each in left_out for offset in each), len(text)]
+    parts = []
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        content = text[start:end]
+        if content.strip():
+            first = start + len(content) - len(content.lstrip())
+            parts.append(Range(first, start + len(content.rstrip())))
+    return parts
+
+
+def _without(text: str, left_out: Sequence[Range]) -> str:
+    return _BETWEEN_PARTS.join(text[slice(*part)] for part in _parts(text, left_out))
