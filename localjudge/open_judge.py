@@ -1,7 +1,7 @@
-"""An open judge: the model is loaded once and asked repeatedly, without a run directory.
+"""An open judge: the model is loaded once and asked repeatedly.
 
     with localjudge.Judge.open("model.gguf") as judge:
-        for row in judge.evaluate(rows, ["faithfulness"]).scores:
+        for row in judge.evaluate(rows, ["faithfulness"], out=False).scores:
             print(row.sample_id, row.score)
 
 Every use of the model is inside `Judge.in_use`, one at a time: two threads in one llama.cpp context, or freeing a model
@@ -122,12 +122,12 @@ class Judge:
         data: Data,
         metrics: str | Metric | Path | Sequence[str | Metric | Path] | None = None,
         *,
-        out: Output = False,
+        out: Output = None,
         progress: Progress | bool | None = False,
     ) -> Run:
-        """Score data like `localjudge.evaluate`, which takes other settings; by default without a run directory.
+        """Score data like `localjudge.evaluate`, into the same run directory; that function takes other settings.
 
-        Answers are reused while the judge is open.
+        `out=False` leaves no directory. Answers are reused while the judge is open.
         """
         return make_run(self, data, metrics, {}, out=out, progress=progress)
 

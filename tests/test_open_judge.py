@@ -36,9 +36,19 @@ def test_scores_equal_a_run_with_directory(judge: Judge, tmp_path: Path) -> None
     run = localjudge.evaluate(
         ROWS, metrics=["context_recall"], engine=ScriptedEngine(SCRIPT), out=tmp_path / "run", progress=False
     )
-    again = judge.evaluate(ROWS, ["context_recall"])
+    again = judge.evaluate(ROWS, ["context_recall"], out=False)
     assert (again.scores, again.verdicts, again.summary) == (run.scores, run.verdicts, run.summary)
     assert [row.score for row in run.scores] == [0.5, 1]
+
+
+def test_both_ways_to_evaluate_write_to_the_same_place(
+    judge: Judge, engine: ScriptedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = localjudge.evaluate(ROWS, metrics=["context_recall"], engine=engine, progress=False)
+    second = judge.evaluate(ROWS, ["context_recall"])
+    assert first.directory == second.directory
+    assert [path.parent for path in tmp_path.rglob("manifest.json")] == [tmp_path / first.directory]
 
 
 def test_answers_are_reused_and_temporary_files_removed(
@@ -46,8 +56,8 @@ def test_answers_are_reused_and_temporary_files_removed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    run = judge.evaluate(ROWS, "context_recall")
-    judge.evaluate(ROWS, "context_recall")
+    run = judge.evaluate(ROWS, "context_recall", out=False)
+    judge.evaluate(ROWS, "context_recall", out=False)
     assert len(engine.asked) == 3
     assert [path.parent for path in tmp_path.rglob("run")] == [run.directory.parent]
     del run
@@ -57,7 +67,7 @@ def test_answers_are_reused_and_temporary_files_removed(
 def test_a_run_reuses_the_answers_of_the_open_judge_and_says_so(
     judge: Judge, engine: ScriptedEngine, tmp_path: Path
 ) -> None:
-    judge.evaluate(ROWS[:1], ["context_recall"])
+    judge.evaluate(ROWS[:1], ["context_recall"], out=False)
     run = localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False)
     assert len(engine.asked) == 3
     assert run.manifest.environment.as_json["answers"] == {"asked": 1, "reused": {"an open judge": 2}}
@@ -67,7 +77,7 @@ def test_a_run_reuses_the_answers_of_the_open_judge_and_says_so(
 def test_a_run_may_override_settings_of_the_open_judge(engine: ScriptedEngine, tmp_path: Path) -> None:
     """The judge opens with threshold .8; one run overrides it with .1."""
     with Judge.open(engine=engine, threshold=0.8) as judge:
-        assert [row.score for row in judge.evaluate(ROWS, ["context_recall"]).scores] == [0.5, 0]
+        assert [row.score for row in judge.evaluate(ROWS, ["context_recall"], out=False).scores] == [0.5, 0]
         how: dict[str, Any] = {"judge": judge, "metrics": ["context_recall"], "progress": False}
         strict = localjudge.evaluate(ROWS, out=tmp_path / "strict", **how)
         mild = localjudge.evaluate(ROWS, out=tmp_path / "mild", threshold=0.1, **how)
@@ -88,20 +98,20 @@ def test_a_closed_judge_raises_an_error(engine: ScriptedEngine) -> None:
     judge.close()
     assert repr(judge).endswith(", closed>")
     with pytest.raises(InputError, match="the judge is closed"):
-        judge.evaluate(ROWS, ["context_recall"])
+        judge.evaluate(ROWS, ["context_recall"], out=False)
 
 
 def test_failures_are_rows_and_not_errors(judge: Judge) -> None:
     """A null field is undefined; a failed sentence is judged again next time."""
     [undefined] = judge.evaluate(
-        [{"id": "n", "retrieved_contexts": ["x"], "reference": None}], ["context_recall"]
+        [{"id": "n", "retrieved_contexts": ["x"], "reference": None}], ["context_recall"], out=False
     ).scores
     assert (undefined.status, undefined.score) == ("undefined", None)
     failing = ScriptedEngine({"It rains.": "the context is full"})
     with Judge.open(engine=failing) as other:
         rows = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains."}]
         for _ in range(2):
-            [row] = other.evaluate(rows, ["context_recall"]).scores
+            [row] = other.evaluate(rows, ["context_recall"], out=False).scores
             assert (row.status, row.score) == ("failed", None)
     assert len(failing.asked) == 2
 
@@ -139,7 +149,7 @@ def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        lambda judge: judge.evaluate(ROWS, ["context_recall"]).scores,
+        lambda judge: judge.evaluate(ROWS, ["context_recall"], out=False).scores,
         lambda judge: localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"]),
         lambda judge: judge.close(),
     ],
@@ -152,7 +162,7 @@ def test_an_engine_that_uses_its_own_judge_gets_an_error(use: Callable[[Judge], 
 
     reentrant = Judge.open(engine=ScriptedEngine(answer))
     with pytest.raises(InputError, match="already in use by this thread"):
-        reentrant.evaluate(ROWS, ["context_recall"])
+        reentrant.evaluate(ROWS, ["context_recall"], out=False)
 
 
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy], ids=["pickle", "deepcopy"])
@@ -165,8 +175,8 @@ def test_remembered_answers_are_bounded(engine: ScriptedEngine, monkeypatch: pyt
     """With room for two answers, the first of three is judged again."""
     monkeypatch.setattr(open_judge, "ANSWERS_KEPT", 2)
     with Judge.open(engine=engine) as judge:
-        judge.evaluate(ROWS, ["context_recall"])
-        judge.evaluate(ROWS[1:], ["context_recall"])
+        judge.evaluate(ROWS, ["context_recall"], out=False)
+        judge.evaluate(ROWS[1:], ["context_recall"], out=False)
         assert len(engine.asked) == 3
-        judge.evaluate(ROWS, ["context_recall"])
+        judge.evaluate(ROWS, ["context_recall"], out=False)
     assert len(engine.asked) > 3

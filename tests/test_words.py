@@ -63,7 +63,7 @@ def evaluate(row: Any = ROW, **options: Any) -> None:
         (ROW, {"abbreviations": 3}, "abbreviations must be a list of words"),
         (ROW, {"out": "."}, "out=..."),
         ({"question": "Q?", "documents": ["A text."], "chunks": ["A text."]}, {}, "'retrieved_contexts': 'documents'"),
-        ({**ROW, "reference": 3}, {}, "skip_bad_rows=True"),
+        ({**ROW, "reference": True}, {}, "skip_bad_rows=True"),
         ({**ROW, "document": None}, {"cluster_by": "document"}, "cluster_by needs a value"),
         (ROW, {"reuse": 3}, "reuse takes runs or their directories"),
     ],

@@ -98,7 +98,7 @@ class LocaljudgeEvaluator:
         """
         self.warm_up()
         assert self._open is not None
-        run = self._open.evaluate(_rows(inputs), self.metrics)
+        run = self._open.evaluate(_rows(inputs), self.metrics, out=False)
         return {metric.name: _output(run, metric) for metric in self._computed}
 
 

@@ -18,17 +18,18 @@ Source: Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), w
 runs both. Two differences: a comparison value may be a list for every metric, and a negative relevance is an error.
 Precision divides by k even if fewer were retrieved, as in trec_eval.
 
-Empty cases: 0 without ground truth or retrieved documents; `Undefined` if documents with only an id cannot be compared.
+Empty cases: 0 without ground truth or retrieved documents; `Undefined` if documents cannot be compared, because some
+have only an id, or because no ground-truth document, or no retrieved document, has one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import isfinite, log2
 from typing import Any, NamedTuple
 
 from localjudge.errors import InputError, SampleError
 from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, with_options
-from localjudge.types import Context, Sample, Scored, Undefined
+from localjudge.types import CONTEXT_FIELDS, Context, FieldName, Sample, Scored, Undefined
 
 ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
 """Scores a question from ground truth, ranked documents and comparison value. Raises ValueError."""
@@ -90,11 +91,29 @@ class DocumentMetric(BuiltIn):
         nothing = next((reason for reason, documents in reasons.items() if not documents), None)
         if nothing and truths and retrieved and any(document.text is None for document in (*truths, *retrieved)):
             return Undefined(reason=f"{nothing}, and of some only the id is known")
+        if self.compare_by == "id" and truths and retrieved:
+            for side, documents in (("ground-truth", truths), ("retrieved", retrieved)):
+                if all(document.id is None for document in documents):
+                    return Undefined(reason=f"no {side} document has an id")
         try:
             scored = self.measure.score(truths, retrieved, self.compare_by)
         except ValueError as error:
             raise SampleError(f"sample {sample.id}: {error}") from error
         return scored if scored.value or scored.detail else scored.model_copy(update={"detail": nothing})
+
+    def field_without_values(self, samples: Iterable[Sample]) -> FieldName | None:
+        """Return the field in which no document of the data has the comparison value, although there are documents."""
+        is_empty = dict.fromkeys(CONTEXT_FIELDS, True)
+        without_value = set(CONTEXT_FIELDS)
+        for sample in samples:
+            for field in tuple(without_value):
+                documents = getattr(sample, field) or ()
+                is_empty[field] = is_empty[field] and not documents
+                if any(value is not None for value in _values(documents, self.compare_by)):
+                    without_value.remove(field)
+            if not without_value:
+                return None
+        return next((field for field in CONTEXT_FIELDS if field in without_value and not is_empty[field]), None)
 
 
 def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:

@@ -237,6 +237,7 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...]
             why = "".join(f"\n  {line}" for line in _left_out_lines(lacks, dataset))
             raise _lacks("no metric can be computed from these columns", dataset, why)
     metrics = list(map(wanted.get, names))
+    _check_compared_meta(metrics, dataset)
     if dataset.table.without_text:  # `document_map(compare_by=id)` replaces `document_map`
         metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
     for metric in metrics:
@@ -245,6 +246,20 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...]
             raise _lacks(f"{needs} {_missing(fields, dataset)}", dataset)
     distinct = {metric.name: metric for metric in metrics}.values()
     return tuple(sorted(distinct, key=lambda metric: catalog.place(metric.name))), left_out
+
+
+def _check_compared_meta(metrics: Iterable[Metric], dataset: Dataset) -> None:
+    """Raise InputError for a metric that compares documents by a key that no meta has: every score would be 0."""
+    for metric in metrics:
+        if not isinstance(metric, DocumentMetric) or not metric.compare_by.startswith("meta."):
+            continue
+        field = metric.field_without_values(dataset.samples)
+        if field is not None:
+            key = metric.compare_by.removeprefix("meta.")
+            raise InputError(
+                f"{metric.name} compares documents by {key}, and no context of {field} has it in its meta",
+                hint="name a key of the meta in compare_by=meta.KEY, or compare by id or content",
+            )
 
 
 def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:

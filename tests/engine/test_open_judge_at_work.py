@@ -20,16 +20,16 @@ import os, sys
 from localjudge import Judge, LocaljudgeError
 rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "It is in Ulm."}]
 with Judge.open("reference", threads=2) as judge:
-    before = judge.evaluate(rows, ["faithfulness"]).scores
+    before = judge.evaluate(rows, ["faithfulness"], out=False).scores
     if not os.fork():
         try:
-            judge.evaluate(rows, ["faithfulness"]).scores
+            judge.evaluate(rows, ["faithfulness"], out=False).scores
         except LocaljudgeError as error:
             print(error, flush=True)
         judge.close()
         os._exit(0)
     os.wait()
-    assert judge.evaluate(rows, ["faithfulness"]).scores == before
+    assert judge.evaluate(rows, ["faithfulness"], out=False).scores == before
 """
 POOL = """
 import localjudge
@@ -52,7 +52,7 @@ rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "I
 sizes = []
 for _ in range(30):
     with Judge.open("reference", threads=1, n_ctx=512) as judge:
-        judge.evaluate(rows, ["faithfulness"]).scores
+        judge.evaluate(rows, ["faithfulness"], out=False).scores
     gc.collect()
     sizes.append(resident())
 print(sizes[-1] - sizes[9])
@@ -78,7 +78,7 @@ def ask(judge: Judge, place: str, folder: Path) -> Numbers:
         out = folder / f"{random.getrandbits(64):x}"
         run = localjudge.evaluate(rows, judge=judge, metrics=["faithfulness"], out=out, progress=False)
         return [(row.text, row.p_yes) for row in run.verdicts]
-    return [(row.text, row.p_yes) for row in judge.evaluate(rows, ["faithfulness"]).verdicts]
+    return [(row.text, row.p_yes) for row in judge.evaluate(rows, ["faithfulness"], out=False).verdicts]
 
 
 def stress(folder: Path) -> Counter[str]:

@@ -54,11 +54,11 @@ def test_the_judge_that_a_scorer_opened_is_closed_with_it(log: Any, monkeypatch:
     scored_by(log, ["faithfulness"])
     gc.collect()
     with pytest.raises(localjudge.InputError, match="closed"):
-        opened[0].evaluate(EXAMPLE, ["faithfulness"])
+        opened[0].evaluate(EXAMPLE, ["faithfulness"], out=False)
     with open_judge("reference") as open_model:
         scored_by(log, ["faithfulness"], judge=open_model)
         gc.collect()
-        assert open_model.evaluate(EXAMPLE, ["faithfulness"])
+        assert open_model.evaluate(EXAMPLE, ["faithfulness"], out=False)
 
 
 def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_scorer_and_log_reader_agree_on_a_conversation(log: Any, tmp_path: Path)
         for sample in log.samples:
             sample.input, sample.target = [ChatMessageUser(content=question)], ["It is so.", "It is so."]
         write_eval_log(log, path)
-        scores = [row.score for row in reading.evaluate(path, ["context_recall"]).scores]
+        scores = [row.score for row in reading.evaluate(path, ["context_recall"], out=False).scores]
         scored = scored_by(log, ["context_recall"], judge=reading)
     assert [one.value["context_recall"] for sample in scored.samples for one in sample.scores.values()] == scores
     assert all("Where does\nit rise?" in prompt for prompt in asked)

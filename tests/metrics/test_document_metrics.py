@@ -142,6 +142,22 @@ def test_incomparable_contexts_are_undefined(measure: RankingMeasure, by: str, r
     assert outcome == Undefined(reason=f"{reason}, and of some only the id is known")
 
 
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+@pytest.mark.parametrize(
+    ("by", "truth", "retrieved", "side"),
+    [
+        ("id", Context(text="a"), Context(text="a"), "ground-truth"),
+        ("id", Context(text="a", id="1"), Context(text="a"), "retrieved"),
+        ("id", Context(text="a"), Context(text="a", id="1"), "ground-truth"),
+    ],
+)
+def test_documents_without_ids_are_undefined_and_not_0(
+    measure: RankingMeasure, by: str, truth: Context, retrieved: Context, side: str
+) -> None:
+    outcome = outcome_of(measure, sample_of([truth], [retrieved]), compare_by=by)
+    assert outcome == Undefined(reason=f"no {side} document has an id")
+
+
 @pytest.mark.parametrize("scores", [(1.0, None), (1.0, -1.0), (1.7e308, 1.7e308)])
 def test_invalid_relevances_fail_the_sample(scores: tuple[float | None, ...]) -> None:
     truths = tuple(Context(text=str(index), score=score) for index, score in enumerate(scores))
@@ -263,7 +279,11 @@ UNSCORED = lists_of_documents(st.none())
     k=st.integers(1, 10),
 )
 def test_every_score_lies_between_0_and_1(rows: list[tuple[list[Context], list[Context]]], by: str, k: int) -> None:
-    truths, retrieved = [row[0] for row in rows], [row[1] for row in rows]
-    measures = [*OURS.values(), hit_rate_at(k), precision_at(k), recall_at(k)]
-    results = [score_lists(measure, truths, retrieved, compare_by=by) for measure in measures]
-    assert all(0 <= score <= 1 for result in results for score in (result.score, *result.individual_scores))
+    for measure in [*OURS.values(), hit_rate_at(k), precision_at(k), recall_at(k)]:
+        for truths, retrieved in rows:
+            outcome = outcome_of(measure, sample_of(truths, retrieved), compare_by=by)
+            if isinstance(outcome, Undefined):
+                assert by == "id"
+            else:
+                assert isinstance(outcome, Scored)
+                assert 0 <= outcome.value <= 1

@@ -117,3 +117,18 @@ def test_a_missing_column_gets_a_mapping_hint(row: Any, metrics: Any, parts: tup
     with pytest.raises(InputError) as caught:
         evaluate([row], metrics=metrics, engine=ScriptedEngine({}), out=False)
     assert [part for part in parts if part not in str(caught.value)] == []
+
+
+def documents(meta: dict[str, Any]) -> list[dict[str, Any]]:
+    context = {"text": "It rains.", "meta": meta}
+    empty: dict[str, Any] = {"retrieved_contexts": [], "reference_contexts": []}
+    return [empty, {"retrieved_contexts": [context], "reference_contexts": [{"text": "So.", "meta": {"page": 1}}]}]
+
+
+def test_a_key_that_no_meta_has_is_refused() -> None:
+    metrics = ["document_mrr(compare_by=meta.page)"]
+    how: dict[str, Any] = {"engine": ScriptedEngine({}), "out": False, "progress": False}
+    with pytest.raises(InputError, match="by page, and no context of retrieved_contexts has it in its meta"):
+        evaluate(documents({"pages": 1}), metrics=metrics, **how)
+    run = evaluate(documents({"page": 1}), metrics=metrics, **how)
+    assert [score.score for score in run.scores] == [0, 1]
