@@ -99,7 +99,7 @@ def _without_our_frames(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
+def localjudge_judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
     """An open `localjudge.Judge` for the session."""
     __tracebackhide__ = True
     with _open(request.config) as opened:
@@ -123,8 +123,8 @@ def _open(config: pytest.Config) -> "Judge":
 
 
 @pytest.fixture(scope="session")
-def localjudge_session(judge: "Judge", request: pytest.FixtureRequest) -> "Iterator[AssertedSession]":
-    session = AssertedSession(judge, request.config)
+def localjudge_session(localjudge_judge: "Judge", request: pytest.FixtureRequest) -> "Iterator[AssertedSession]":
+    session = AssertedSession(localjudge_judge, request.config)
     yield session
     session.write()
     request.config.stash[_RUNS] = session.runs
@@ -132,7 +132,7 @@ def localjudge_session(judge: "Judge", request: pytest.FixtureRequest) -> "Itera
 
 @pytest.fixture
 def assert_score(
-    judge: "Judge", localjudge_session: "AssertedSession", request: pytest.FixtureRequest
+    localjudge_judge: "Judge", localjudge_session: "AssertedSession", request: pytest.FixtureRequest
 ) -> "Callable[..., float]":
     """`assert_score(sample, metric, at_least=..., at_most=...)` returns the score, or fails with the sentences."""
     session = localjudge_session
@@ -157,14 +157,14 @@ def assert_score(
             raise InputError(f"assert_score takes one sample, got {sample!r:.80}", hint=hint)
         fields = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
         row = session.identify(fields, request.node.nodeid)
-        evaluated = [result for result in judge.evaluations([row], [metric]) if result.metric == metric]
+        evaluated = [result for result in localjudge_judge.evaluations([row], [metric]) if result.metric == metric]
         session.add(row, metric)
         [score] = score_rows(evaluated)
         if score.score is None or not at_least <= score.score <= at_most:
             bad = 1 if score.score is not None and score.score > at_most else 0
             sentences = _sentences([verdict for verdict in verdict_rows(evaluated) if verdict.label == bad])
             head = printable(f"{score.sample_id}: {metric} {outcome_of(score)}")
-            decided = f"  a verdict is 1 at {judge.settings.threshold_of(metric):g} or above"
+            decided = f"  a verdict is 1 at {localjudge_judge.settings.threshold_of(metric):g} or above"
             where = f"; the run will be in {session.directory}" if session.directory else ""
             lines = [f"{head}, expected {at_least:g} to {at_most:g}", *sentences, f"{decided}{where}"]
             pytest.fail("\n".join(lines), pytrace=False)
@@ -175,7 +175,7 @@ def assert_score(
 
 @pytest.fixture
 def assert_gates(
-    judge: "Judge", localjudge_session: "AssertedSession", tmp_path_factory: pytest.TempPathFactory
+    localjudge_judge: "Judge", localjudge_session: "AssertedSession", tmp_path_factory: pytest.TempPathFactory
 ) -> "Callable[..., Any]":
     """`assert_gates(data, gates, baseline=None, **options)` returns the run, or fails with the failed gates."""
     session = localjudge_session
@@ -205,7 +205,7 @@ def assert_gates(
         session.data_sets += 1
         below = session.directory or tmp_path_factory.mktemp("localjudge")
         out = options.pop("out", None) or below / f"data-{session.data_sets}"
-        run = evaluate(data, judge=judge, out=out, baseline=baseline, progress=False, **options)
+        run = evaluate(data, judge=localjudge_judge, out=out, baseline=baseline, progress=False, **options)
         session.runs.append(str(out))
         rules = {"undecided": undecided, "allow_different": allow_different}
         decisions = check(run, gates=conditions, baseline=baseline, **rules).decisions

@@ -14,7 +14,7 @@ from contextlib import suppress
 from glob import escape
 from pathlib import Path
 from time import time
-from typing import Any
+from typing import Any, Literal
 
 from localjudge.errors import RETRY_HINTS, InputError, LocaljudgeError, OutOfResource
 
@@ -53,7 +53,7 @@ def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> 
     fresh = Path(name)
     try:
         with open(descriptor, "wb") as writer:
-            _lock(descriptor)  # until it is closed
+            try_lock(descriptor)  # until it is closed
             size = sum(map(writer.write, parts))
             if durable:
                 writer.flush()
@@ -70,17 +70,25 @@ def _remove_abandoned(part: Path) -> None:
     with suppress(OSError):
         if time() - part.stat().st_mtime > _ABANDONED_SECONDS:
             with open(os.open(part, os.O_RDWR | OPEN_SAFELY), "rb") as opened:
-                if _lock(opened.fileno()):
+                if try_lock(opened.fileno()) == "locked":
                     part.unlink()
 
 
-def _lock(descriptor: int) -> bool:
+LockState = Literal["locked", "busy", "unsupported"]
+
+
+def try_lock(descriptor: int) -> LockState:
+    """Lock an open file for this process until it is closed.
+
+    Returns "busy" if another process has locked it, and "unsupported" on a file system without locks.
+    """
     from filelock import lock_descriptor
 
     try:
-        return lock_descriptor(descriptor, blocking=False)
-    except OSError:  # a file system without locks
-        return False
+        is_locked = lock_descriptor(descriptor, blocking=False)
+    except OSError:
+        return "unsupported"
+    return "locked" if is_locked else "busy"
 
 
 def write_output(file: Path, parts: Iterable[bytes]) -> int:

@@ -15,7 +15,7 @@ import pytest
 import localjudge
 
 @pytest.fixture(scope="session")
-def judge():
+def localjudge_judge():
     engine = localjudge.ScriptedEngine({"It rains.": 0.9, "It is \\x1b[31mred.": 0.2})
     with localjudge.Judge.open(engine=engine) as opened:
         yield opened
@@ -130,13 +130,30 @@ def test_other(assert_score):
     assert localjudge.Run.open(folder / "left" / "asserted-1").summary.samples == 1
 
 
+@pytest.mark.parametrize("scope", ["function", "session"])
+def test_a_user_s_own_fixture_called_judge_does_not_collide(folder: Path, scope: str) -> None:
+    own = f"""
+@pytest.fixture(scope="{scope}")
+def judge():
+    return "a person"
+"""
+    with (folder / "conftest.py").open("a", encoding="utf-8") as file:
+        file.write(own)
+    done = session(
+        folder,
+        tests="def test_it(assert_score, judge):\n    assert judge == 'a person'\n"
+        "    assert_score(S, 'faithfulness', at_least=0.5)\n",
+    )
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_suite_of_the_root_reads_below_it_only(tmp_path: Path) -> None:
     """Because the user did not name it."""
     (tmp_path / "words.txt").write_text("Geheimrat\n", encoding="utf-8")
     folder = tmp_path / "repository"
     folder.mkdir()
     (folder / "localjudge.toml").write_text('abbreviations = "../words.txt"\n', encoding="utf-8")
-    (folder / "test_it.py").write_text("def test_it(judge): pass\n", encoding="utf-8")
+    (folder / "test_it.py").write_text("def test_it(localjudge_judge): pass\n", encoding="utf-8")
     done = session(folder, "--rootdir", str(folder))
     assert "would read outside the suite's folder" in done.stdout, done.stdout
     assert "suite.py:" not in done.stdout, done.stdout

@@ -1,10 +1,10 @@
 """The labelled statements of a run, with each annotator's answer and the label that counts."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from localjudge.analysis.labels import Decisions
+from localjudge.analysis.run_cache import cached_by_run
 from localjudge.analysis.units import UnitPlace, unit_frames
 from localjudge.record.label_rows import LabelRow, stored_labels
 from localjudge.record.result_rows import VerdictRow
@@ -96,7 +96,7 @@ def labelled_statements(run: Run) -> Mapping[UnitPlace, LabelledStatement]:
     return _statements(run, tuple(rows)) if rows else {}
 
 
-@lru_cache(maxsize=8)
+@cached_by_run
 def _statements(run: Run, rows: tuple[LabelRow, ...]) -> Mapping[UnitPlace, LabelledStatement]:
     decisions, texts = Decisions(rows), {row.key: row.text for row in rows}
     by_key, by_place = dict[str, LabelledStatement](), dict[UnitPlace, LabelledStatement]()

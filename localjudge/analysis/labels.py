@@ -15,7 +15,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
-from functools import lru_cache
 from itertools import combinations, pairwise
 from pathlib import Path
 from statistics import fmean, median
@@ -25,6 +24,7 @@ import numpy as np
 
 from localjudge.analysis.drawing import draw_again, frame_of, metrics_of, without_drawing
 from localjudge.analysis.judge_figures import FEW
+from localjudge.analysis.run_cache import cached_by_run
 from localjudge.analysis.units import ShareOf, UnitFrame, unit_frames
 from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import LabelRow, stored_labels
@@ -438,7 +438,7 @@ class _Matched(NamedTuple):
     undrawn: int
 
 
-@lru_cache(maxsize=8)
+@cached_by_run
 def _matched(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]) -> _Matched:
     frames = unit_frames(run)
     keys = {key for frame in frames.values() for key in frame.by_key}
@@ -448,7 +448,7 @@ def _matched(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]) 
     return _Matched(frames, decisions, decisions.drawings(frames), undrawn)
 
 
-@lru_cache(maxsize=8)
+@cached_by_run
 def run_labels(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...] = ()) -> RunLabels | None:
     """Return the run's labels and corrected means from its own and other labels, or None if none match."""
     frames, decisions, _, undrawn = matched = _matched(run, own, others)

@@ -151,7 +151,10 @@ class UnitFrame:
 
 def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
     """Return the frame of each metric, without rubrics. Raises RunDirectoryError if samples and scores do not match."""
-    rubrics, values_of = run.manifest.rubrics, cache(partial(column_values, run))
+    rubrics = run.manifest.rubrics
+    # Frames are cached by run, so they must not keep the run itself alive.
+    same_directory = Run(run.directory, run.summary, run.manifest, run.so_far)
+    values_of = cache(partial(column_values, same_directory))
     frames = {
         name: UnitFrame(name, values_of)
         for name in run.summary.metrics

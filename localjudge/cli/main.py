@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
@@ -116,9 +117,16 @@ def _exit_code(arguments: list[str]) -> int:
         _leave_stdout()
         return ExitCode.DONE
     except (LocaljudgeError, OSError, MemoryError, click.Abort, KeyboardInterrupt) as error:
+        if _is_defect(error):
+            traceback.print_exception(error)
         message, code = _message_and_code(error, _advice(arguments))
         click.echo(f"localjudge: {printable_lines(message)}", err=True)
     return code or ExitCode.DONE
+
+
+def _is_defect(error: BaseException) -> bool:
+    """Return whether the system refused a file unexpectedly. Files that users name are checked with our own errors."""
+    return isinstance(error, OSError) and not isinstance(error, LocaljudgeError) and error.errno not in NO_ROOM
 
 
 def _leave_stdout() -> None:

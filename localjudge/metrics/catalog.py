@@ -79,11 +79,11 @@ def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps
 
 def _checked_tasks(steps: Steps) -> Steps:
     try:
-        tasks = next(steps)
+        tasks: Sequence[Task] = tuple(next(steps))  # may be a generator, and is read several times
         while True:
             if wrong := [task for task in tasks if not isinstance(task, Task)]:
                 raise SampleError(f"the metric asked {wrong[0]!r:.80}, which is no task")
-            tasks = steps.send((yield tasks))
+            tasks = tuple(steps.send((yield tasks)))
     except StopIteration as end:
         outcome: Outcome = end.value
         return outcome

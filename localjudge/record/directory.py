@@ -15,17 +15,17 @@ import stat
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 from io import BufferedReader
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from filelock import lock_descriptor
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from localjudge.dataset.problems import reason, unique_keys
 from localjudge.errors import RETRY_HINTS, InputError, OutOfResource, RunDirectoryError
-from localjudge.resources import OPEN_SAFELY
+from localjudge.resources import OPEN_SAFELY, try_lock
 from localjudge.words import option, printable
 
 MANIFEST = "manifest.json"
@@ -245,8 +245,9 @@ def held(directory: Path) -> Iterator[None]:
 def _locked(path: Path, *, waiting: bool = False) -> int:
     refuse_irregular(path)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_SAFELY, 0o600)
-    problem, warn_at = f"{path.parent} is being written by another process", monotonic() + _PATIENCE_SECONDS
-    while not lock_descriptor(descriptor, blocking=False):
+    problem = f"{path.parent} is being written by another process"
+    warn_at = monotonic() + _PATIENCE_SECONDS
+    while (state := try_lock(descriptor)) == "busy":
         if not waiting:
             os.close(descriptor)
             hint = f"wait until it is done, or name another directory with {option('out')}"
@@ -255,7 +256,14 @@ def _locked(path: Path, *, waiting: bool = False) -> int:
             _log.warning("%s: waiting until it is done", problem)
             warn_at = math.inf
         sleep(_POLL_SECONDS)
+    if state == "unsupported":
+        _warn_without_locks(path.parent)
     return descriptor
+
+
+@cache
+def _warn_without_locks(directory: Path) -> None:
+    _log.warning("%s is on a file system without locks: let only one process at a time write there", directory)
 
 
 @contextmanager

@@ -1,22 +1,23 @@
 """Uses of a judge that `doctor` recommends, stored in LOCALJUDGE_HOME/examined and shown with the judge's numbers."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated
+
+from pydantic import Field, NonNegativeInt, ValidationError
 
 from localjudge import resources
 from localjudge.record.manifest import EngineIdentity, JudgeIdentity, PromptsIdentity
 from localjudge.record.store import canonical_sha256
-from localjudge.types import USES, JudgeCard
+from localjudge.types import USES, JudgeCard, Record, Use
 
 NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
 
-class Examination(NamedTuple):
+class Examination(Record):
     """Recommended uses by task, and the number of labelled items (0: failed the plain cases)."""
 
-    uses: Mapping[str, Sequence[str]]
-    items: int
+    uses: dict[Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")], tuple[Use, ...]]
+    items: NonNegativeInt
 
     def __str__(self) -> str:
         """`not recommended for: ranking, means, thresholds (doctor, 384 items)`."""
@@ -32,17 +33,27 @@ class Examination(NamedTuple):
 
 
 def remember_examination(engine: EngineIdentity, prompts: PromptsIdentity, examination: Examination) -> None:
-    if file := _examination_file(engine, prompts):
-        resources.remember(file, str(examination))
+    file = _examination_file(engine, prompts)
+    if file:
+        resources.remember(file, examination.model_dump_json())
 
 
 def with_examination(card: JudgeCard, judge: JudgeIdentity) -> JudgeCard:
     file = _examination_file(judge.engine, judge.judge)
-    if file and file.exists():
-        return card.model_copy(update={"examined": file.read_text()})
+    examination = None if file is None else _read(file)
+    if examination is not None:
+        return card.model_copy(update={"examined": str(examination)})
     return card.model_copy(update={"examined": NOT_EXAMINED if file and not card.caution else None})
+
+
+def _read(file: Path) -> Examination | None:
+    """Return the stored examination, or None without a valid one."""
+    try:
+        return Examination.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return None
 
 
 def _examination_file(engine: EngineIdentity, prompts: PromptsIdentity) -> Path | None:
     key = canonical_sha256({"model_sha256": engine.model_sha256, "judge": prompts.of_answers})
-    return resources.state_directory() / "examined" / f"{key}.txt" if engine.model_sha256 else None
+    return resources.state_directory() / "examined" / f"{key}.json" if engine.model_sha256 else None

@@ -143,15 +143,36 @@ def reading(path: Path) -> Iterator[Reader]:
     # A file that no process is writing is opened as immutable, also on a read-only disk.
     written_now = path.with_name(f"{path.name}-wal").exists()
     mode = "mode=ro" if written_now else "mode=ro&immutable=1"
+    state = _file_state(path)
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
             _guard(connection)
             connection.execute("PRAGMA query_only = ON")
             _check_version(connection, path)
             yield Reader(connection, path)
+            if not written_now:
+                _refuse_changed(path, state)
     except _DAMAGED as error:
+        if not written_now:
+            _refuse_changed(path, state)
         hint = "is it a run directory?"
         raise RunDirectoryError(f"{path} cannot be read: {excerpt(error)}", hint=hint) from error
+
+
+def _file_state(path: Path) -> tuple[int, int] | None:
+    """Return the size and the time of the last change, or None without the file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _refuse_changed(path: Path, state: tuple[int, int] | None) -> None:
+    """Raise RunDirectoryError if a process began to write after the file was opened as immutable."""
+    if _file_state(path) != state:
+        problem = f"{path} was changed by another process while it was read"
+        raise RunDirectoryError(problem, hint="repeat the command when the other process is done")
 
 
 def _refuse_strange_files(path: Path) -> None:

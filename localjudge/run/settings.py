@@ -219,7 +219,7 @@ def declared(fields: type[Record]) -> dict[str, Setting]:
 
 
 SETTINGS: Mapping[str, Setting] = declared(RunSettings)
-"""Settings that are never stored in a run."""
+"""All settings of a run by name."""
 declare(SETTINGS)
 Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", "stops"]
 

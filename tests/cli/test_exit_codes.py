@@ -130,6 +130,15 @@ def test_errors_have_their_exit_codes(
     assert (ended, message in errors) == (code, True)
 
 
+def test_an_unexpected_error_of_the_system_shows_its_place(monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
+    """Files that users name are checked, so that such an error is a defect, which a report must locate."""
+    fail_with(monkeypatch, PermissionError(errno.EACCES, "Permission denied", "a.txt"))
+    assert "Traceback" in call("run")[2]
+    for error in (OSError(errno.ENOSPC, "No space left on device", "a.txt"), InputError("wrong")):
+        fail_with(monkeypatch, error)
+        assert "Traceback" not in call("run")[2]
+
+
 @pytest.mark.parametrize("arguments", [["run"], ["run", "--dry-run"], ["doctor"], ["verify", "run"]])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
 def test_only_a_run_says_that_it_can_resume(

@@ -1,4 +1,5 @@
 import signal
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -24,6 +25,36 @@ def test_an_interrupt_is_raised_after_the_block(number: signal.Signals) -> None:
         native_call()
     assert reached == ["the end of the block"]
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("handlers")
+def test_an_ignored_signal_stays_ignored(number: signal.Signals) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    with delayed_interrupts():
+        signal.raise_signal(number)
+    assert signal.getsignal(number) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("handlers")
+def test_a_signal_reaches_the_handler_of_the_host_after_the_block(number: signal.Signals) -> None:
+    """A web server stops in its own way on SIGTERM. Two signals in the block are one."""
+    order: list[str] = []
+    signal.signal(number, lambda *_: order.append("handler"))
+    with delayed_interrupts():
+        signal.raise_signal(number)
+        signal.raise_signal(number)
+        order.append("block")
+    assert order == ["block", "handler"]
 
 
 def test_an_interrupt_waits_until_a_vocabulary_is_loaded(

@@ -137,3 +137,29 @@ def test_errors_unrelated_to_the_sample_end_the_run(error: type[BaseException], 
     """An interrupt, full memory or disk, or a bug in a built-in metric, which would affect every number."""
     with pytest.raises(error):
         outcome(raising(error("no room"), name))
+
+
+def generator_of_tasks() -> Steps:
+    verdicts = yield (task for task in [TASK, TASK])  # type: ignore[misc]
+    return Scored.fraction(verdict.label for verdict in verdicts)
+
+
+def list_of_tasks() -> Steps:
+    verdicts = yield [TASK, TASK]
+    return Scored.fraction(verdict.label for verdict in verdicts)
+
+
+@pytest.mark.parametrize("steps", [generator_of_tasks, list_of_tasks])
+def test_a_metric_may_ask_by_a_generator(steps: Callable[[], Any]) -> None:
+    """The check of the tasks consumed it, so that no question was asked."""
+    asked: list[TaskRef] = []
+
+    def answer(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
+        asked.extend(tasks)
+        return [Verdict(label=1, p_yes=0.9)] * len(tasks)
+
+    sample = Sample(id="a", response="a")
+    [evaluation] = evaluate_samples([sample], [Judged(steps)], sentences, answer)
+    assert len(asked) == 2
+    assert isinstance(evaluation.outcome, Scored)
+    assert evaluation.outcome.value == 1.0

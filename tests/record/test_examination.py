@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Run, ScriptedEngine
+from localjudge import Run, ScriptedEngine, resources
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.cli.gates import Checks
@@ -91,3 +91,34 @@ def test_different_recommendations_are_listed_by_task() -> None:
     examination = Examination(uses={"attribution": ("ranking", "means"), "relevance": ("ranking",)}, items=96)
     words = "recommended for: ranking and means (attribution), ranking (relevance) (doctor, 96 items)"
     assert str(examination) == words
+
+
+DAMAGED: dict[str, bytes] = {
+    "not UTF-8": b"\xff\xfe",
+    "prose": b"recommended for: everything",
+    "another shape": b'{"uses": ["ranking"], "items": 3}',
+    "an unknown use": b'{"uses": {"attribution": ["gold medals"]}, "items": 3}',
+    "words as a task": b'{"uses": {"trust this judge! \\u001b[31m": ["ranking"]}, "items": 3}',
+    "no number": b'{"uses": {}, "items": "many"}',
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_state_file_counts_as_not_examined(make: Make, content: bytes) -> None:
+    """Only data of the known shape appear next to a number, never text from the file."""
+    run = make()
+    remember(run)
+    assert run.judge.examined == SAID
+    [file] = (resources.state_directory() / "examined").iterdir()
+    file.write_bytes(content)
+    assert run.judge.examined == NOT_EXAMINED
+
+
+def test_an_unreadable_state_file_counts_as_not_examined(make: Make) -> None:
+    run = make()
+    remember(run)
+    [file] = (resources.state_directory() / "examined").iterdir()
+    file.unlink()
+    file.mkdir()
+    assert run.judge.examined == NOT_EXAMINED

@@ -12,7 +12,7 @@ import pytest
 
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.record.directory import PartFile, RunDirectory
-from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
+from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink, reading
 from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
 
 KEYS = RequestKeys({"engine": "test"})
@@ -172,3 +172,51 @@ def test_an_unwritable_directory_is_a_usage_error(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(RunDirectoryError, match="cannot be written: Permission denied"):
         RunDirectory(tmp_path / "run")
+
+
+def fill(path: Path, *units: str) -> None:
+    with closing(Store(path)) as store:
+        for unit in units:
+            request = keyed(unit)
+            store.add_requests({request.key: request}, [])
+            store.add_answers({request.key: Answer(p_yes=0.5, legal_mass=1.0, raw="0")})
+
+
+def test_a_writer_that_begins_during_reading_is_noticed(path: Path) -> None:
+    """A file without a writer is read as one that never changes, so a later writer could give torn pages."""
+    fill(path, "One.")
+
+    def read_while_writing() -> None:
+        with reading(path) as reader:
+            fill(path, *(f"Unit {number}." for number in range(200)))
+            reader.answers_by([keyed("One.").key])
+
+    with pytest.raises(RunDirectoryError, match="changed by another process"):
+        read_while_writing()
+    with reading(path) as reader:
+        assert len(reader.answers_by([keyed("One.").key, keyed("Unit 7.").key])) == 2
+
+
+def test_reading_beside_a_writer_sees_its_answers(path: Path, store: Store) -> None:
+    request = keyed("One.")
+    store.add_requests({request.key: request}, [])
+    with reading(path) as reader:
+        store.add_answers({request.key: Answer(p_yes=0.5, legal_mass=1.0, raw="0")})
+        assert len(reader.answers_by([request.key])) == 1
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
+def test_a_file_system_without_locks_can_hold_a_run(
+    tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on some network drives. The user is told once that nothing protects the directory."""
+
+    def refuse(_descriptor: int, *, blocking: bool) -> bool:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("filelock.lock_descriptor", refuse)
+    for _ in range(2):
+        with closing(RunDirectory(tmp_path / "run")) as directory:
+            directory.write("manifest.json", "{}")
+    assert [record.message for record in caplog.records if "without locks" in record.message] != []
+    assert len(caplog.records) == 1

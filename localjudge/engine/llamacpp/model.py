@@ -53,19 +53,30 @@ _threaded: list[int] = []  # id of the process that used threads or a GPU, which
 
 @contextmanager
 def delayed_interrupts() -> Iterator[None]:
-    """Delay KeyboardInterrupt until the end of the block. No effect outside the main thread."""
+    """Delay interrupts until the end of the block. No effect outside the main thread.
+
+    Then a signal with a handler goes to this handler, by default for SIGINT, which raises KeyboardInterrupt. Without a
+    handler, KeyboardInterrupt is raised here. Ignored signals stay ignored.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     received: list[int] = []
-    handlers = {number: signal.signal(number, lambda number, _: received.append(number)) for number in _SIGNALS}
+    handlers = {}
+    for number in _SIGNALS:
+        handler = signal.getsignal(number)
+        if handler not in (signal.SIG_IGN, None):  # None: not set by Python, so that it could not be restored
+            handlers[number] = handler
+            signal.signal(number, lambda number, _: received.append(number))
     try:
         yield
     finally:
         for number, handler in handlers.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-    if received:
-        raise KeyboardInterrupt
+            signal.signal(number, handler)
+    for received_number in dict.fromkeys(received):
+        if not callable(signal.getsignal(received_number)):
+            raise KeyboardInterrupt
+        signal.raise_signal(received_number)
 
 
 @llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
