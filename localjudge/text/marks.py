@@ -52,21 +52,22 @@ _PAGES = re.compile(r":\d+(?:[,–-]\s?\d+)*")  # after a mark: "in 1905.[2]:75�
 
 _STOPS = ".!?…。！？｡．।॥۔؟։።။។"
 _CLOSERS = r"(?:[\"'”’»›)\]}」』）】》〉*_`]|</\w+>)*"
-_AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}[ \t\u00a0\u200b]{{0,2}}$")
-_DIRECTLY_AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}$")
+_AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}[ \t\u00a0\u200b]{{0,2}}\Z")
+_DIRECTLY_AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}\Z")
 _BEFORE_NEXT_SENTENCE = re.compile(r"\s*(?:$|[\n\[(（【<\"“‘«*_¹²³]|[^\Wa-zß-ÿ_])")
 _BETWEEN_MARKS = re.compile(r"[ \t\u00a0,;]{0,2}")
 
-_INDEXED = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)$")
+_INDEXED = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)\Z")
 _CODE_NAME = re.compile(
     r"[A-Za-z]|\w*_\w*|\$\w+|[a-z]+[A-Z]\w*|(?:\w+\.)+[a-z_]\w*|"
     r"arr|array|argv?|args|buf|buffer|cols?|columns|dict|elements|idx|items|kwargs|keys|lines|lst|map|matrix|nums|params|"
     r"ptr|result|rows|self|stack|str|string|tuple|tokens|values|vec|vector",
 )
 _CODE_AFTER = re.compile(r"\s?(?:[-+*/%]?=|\+\+|--)|\.[a-z_]|\(")
-_SHORT_WORD = re.compile(r"(?:^|[^^\W\d_])[^\W\d_]{1,2}$|\d$")  # before an exponent: "m²", "10<sup>6</sup>"
+_LINE_START = re.compile(r"(?:^|\n)[ \t>*-]*\Z")
+_SHORT_WORD = re.compile(r"(?:^|[\W\d_])[^\W\d_]{1,2}\Z|\d\Z")  # before an exponent: "m²", "10<sup>6</sup>"
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻˒·⸴", "0123456789-,,,")
-_WRAPPED = re.compile(r"[(（](?:(?:see|cf|vgl|siehe|voir|véase|ver)\b\.?\s?)?\s*$", re.IGNORECASE)
+_WRAPPED = re.compile(r"[(（](?:(?:see|cf|vgl|siehe|voir|véase|ver)\b\.?\s?)?\s*\Z", re.IGNORECASE)
 
 
 class Mark(NamedTuple):
@@ -145,7 +146,8 @@ def _names(text: str, match: re.Match[str], ids: Collection[str], *, after_stop:
         exponent = _SHORT_WORD.search(text[max(0, match.start() - 3) : match.start()])
         is_word = match.start() > 0 and text[match.start() - 1].isalpha() and not exponent
         is_bracketed = "[" in match[0] or "<a" in match[0].lower()
-        if not (after_stop or joined or is_word or is_bracketed):
+        begins_line = _LINE_START.search(text[max(0, match.start() - _BEFORE) : match.start()])
+        if not (after_stop or joined or is_word or is_bracketed or begins_line):
             return ()
         numbers = match["raised"] or match["digits"].translate(_SUPERSCRIPTS)
         return _checked(numbers, ids, is_link=False, loose=False)

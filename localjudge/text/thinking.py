@@ -18,7 +18,7 @@ _TAG = re.compile(
     r"|\[(?P<bracket>/)?THINK\]|◁(?P<triangle>/)?think▷",
     re.IGNORECASE,
 )
-_ENDED = re.compile(r"(?:^|[\n.!?…。！？।۔؟:>\"'”’)\]】`*_-])[ \t]*$")
+_ENDED = re.compile(r"(?:^|[\n.!?…。！？।۔؟:>\"'”’)\]】`*_-])[ \t]*\Z")
 _LINE_ENDS = re.compile(r"[ \t]*(?:\n|\r|$)")
 _BEFORE = 40
 

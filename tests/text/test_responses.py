@@ -1,0 +1,277 @@
+"""Responses: thinking and lists of sources are left out, and marks are no part of a statement."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localjudge.text import sentences
+from localjudge.text.responses import is_json, prepare, statements
+
+A = "It is in Ulm."
+CITING = "It is old [1]. It is big [2]."
+FENCE = "```"
+
+
+def shown(text: str, ids: frozenset[str] = frozenset(), *, keep_thinking: bool = False) -> list[str]:
+    return [statement.shown for statement in statements(prepare(text, ids, keep_thinking=keep_thinking), sentences)]
+
+
+def cited(text: str, ids: frozenset[str] = frozenset()) -> list[tuple[str, ...]]:
+    judged = statements(prepare(text, ids), sentences)
+    return [tuple(name for mark in statement.marks for name in mark.names) for statement in judged]
+
+
+@pytest.mark.parametrize(
+    "thinking",
+    [
+        "<think>\nPerhaps Berlin? No.\n</think>\n\n",
+        "<think></think>",
+        "<think>\n\n</think>\n\n",
+        "<think>Perhaps Berlin? No.</think>",
+        "<THINK>Perhaps Berlin? No.</THINK> ",
+        "<Thinking>Perhaps Berlin? No.</Thinking>\n",
+        "<reasoning>Perhaps Berlin? No.</reasoning>\n",
+        "<thought>Perhaps Berlin? No.</thought>\n",
+        '<think type="deep" budget="9">Perhaps Berlin?</think>\n',
+        "< think >Perhaps Berlin?</ think >\n",
+        "<think>Perhaps <think>Berlin?</think> No.</think>\n",
+        "<think>Perhaps <think>Berlin? No.</think>\n",
+        "<thinking>One. <reasoning>Two.</reasoning> Three.</thinking>\n",
+        "<think>One.</think>\n<think>Two.</think>\n",
+        "Perhaps Berlin? No.\n</think>\n\n",
+        "Perhaps Berlin? No.</think>",
+        "Perhaps Berlin? No.</think>\n\n</think>\n",
+        "</think>",
+        f"<think>\n{FENCE}python\nx = 1\n{FENCE}\nThen?\n</think>\n",
+        f"<think>\n{FENCE}python\nx = 1\n</think>\n",
+        "<think>Use `</b>` here.</think>\n",
+        "[THINK]Perhaps Berlin?[/THINK]",
+        "◁think▷Perhaps Berlin?◁/think▷",
+        "&lt;think&gt;Perhaps Berlin?&lt;/think&gt;\n",
+        "<think>\n| a | b |\n|---|---|\n| 1 | 2 |\n</think>\n",
+        "<think>Sources:\n[1] a.pdf\n</think>\n",
+    ],
+)
+def test_thinking_is_left_out(thinking: str) -> None:
+    assert shown(thinking + A) == [A]
+    assert prepare(thinking + A).shown == A
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{A} <think>Or Bern?</think> It is old.", [A, "It is old."]),
+        (f"{A}\n<think>Or Bern?", [A]),
+        (f"{A}\n\n<think>Or Bern?</think>", [A]),
+        ("<think>Or Bern? No.", []),
+        ("<think>Or Bern? No.</think>", []),
+        ("<think></think>", []),
+        ("Or Bern?\n</think>", []),
+        ("Models write `<think>` before they answer. It helps.", None),
+        ("Models write <think> before they answer. It helps.", None),
+        ("Models write <think> and </think> around it. It helps.", None),
+        (f"Use this:\n{FENCE}xml\n<think>\nA. B.\n</think>\n{FENCE}\nIt helps.", None),
+        ("I think it is old. <b>Really.</b>", None),
+        ("The tag `</think>` ends it. It helps.", None),
+        ("<thinker>Rodin</thinker> made it. It is old.", None),
+    ],
+)
+def test_thinking_between_sentences_and_text_about_thinking(text: str, expected: list[str] | None) -> None:
+    """None: nothing is left out."""
+    if expected is None:
+        assert prepare(text).thinking == ()
+    else:
+        assert shown(text) == expected
+
+
+def test_thinking_can_be_kept() -> None:
+    assert shown(f"<think>Or Bern?</think>\n{A}", keep_thinking=True) == ["<think>Or Bern?</think>", A]
+
+
+SOURCES = [
+    "\n\n**Sources:**\n[1] policy-2024.pdf, p. 3\n[2] faq.html",
+    "\n\n[^1]: policy-2024.pdf, p. 3\n[^2]: https://example.org/faq",
+    "\n\nReferences\n- [1] policy-2024.pdf, p. 3\n- [2] faq.html",
+    "\n\nSources: [1] a.pdf, [2] b.html",
+    "\nSources: [1] a.pdf, [2] b.html",
+    " Sources: [1] a.pdf, [2] b.html",
+    "\n\n**Sources**: [1], [2]",
+    "\n\n(Sources: [1] a.pdf; [2] b.html)",
+    "\n\n## References\n\n1. Policy handbook, 2024\n2. Frequently asked questions",
+    "\n\n### Sources\n\n1) Policy handbook\n2) https://example.org/faq",
+    "\n\n---\n**References:**\n\n* [1] Smith, J. (2019). The dose. Nature 12(3).\n* [2] The Times",
+    "\n\n[1] Smith, J. (2019). The dose. Nature 12(3).\n[2] The Times, 2020.",
+    "\n\n[1] The policy handbook.\n[2] The questions page.",
+    "\n\n[1] policy.pdf\n\n[2] faq.html",
+    "\n\n[1]: https://example.org/a\n[2]: https://example.org/b",
+    "\n\nQuellen:\n[1] richtlinie.pdf, S. 3\n[2] faq.html",
+    "\n\nLiteraturverzeichnis\n[1] Handbuch\n[2] Fragen",
+    "\n\nFuentes:\n[1] política.pdf\n[2] preguntas.html",
+    "\n\nRéférences :\n[1] politique.pdf\n[2] questions.html",
+    "\n\nFonti:\n1. politica.pdf\n2. domande.html",
+    "\n\nBronnen:\n- beleid.pdf\n- vragen.html",
+    "\n\n参考文献\n[1] 方針.pdf\n[2] 質問.html",
+    "\n\n参考资料：\n[1] 政策手册\n[2] 常见问题",
+    "\n\n来源：[1] a.pdf，[2] b.html",
+    "\n\n출처:\n[1] 정책.pdf\n[2] 질문.html",
+    "\n\nالمصادر:\n[1] policy.pdf\n[2] faq.html",
+    "\n\nस्रोत:\n[1] policy.pdf\n[2] faq.html",
+    "\n\nИсточники:\n[1] policy.pdf\n[2] faq.html",
+    "\n\nSources:\n- https://example.org/a\n- [The FAQ](https://example.org/b)",
+    "\n\nSources:\n\n- **[1]** policy.pdf\n- **[2]** faq.html",
+    "\n\nSources:\n【1†policy.pdf】\n【2†faq.html】",
+    "\n\n<b>Sources:</b>\n[1] policy.pdf\n[2] faq.html",
+    "\n\n<sup>1</sup> policy.pdf\n<sup>2</sup> faq.html",
+    "\n\nSources:",
+]
+
+
+@pytest.mark.parametrize("sources", SOURCES)
+def test_a_list_of_sources_states_and_cites_nothing(sources: str) -> None:
+    assert shown(CITING + sources) == ["It is old", "It is big"]
+    assert cited(CITING + sources) == [("1",), ("2",)]
+    assert prepare(CITING + sources).shown == CITING
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Do this:\n1. Open the door.\n2. Close the door.", 3),
+        ("Renewable sources:\n- Solar power is clean.\n- Wind power grows.", 3),
+        ("Sources:\n- Solar power is clean.\n- Wind power grows.", 3),
+        ("Sources of energy:\n1. Solar power\n2. Wind power", 3),
+        ("It is old.\n\nReferences are required for the job. Ask two people.", 3),
+        ("[1] The dose is safe.\n[2] Rockets fly.", 2),
+        ("Two claims:\n[1] The dose is safe.\n[2] Rockets fly.", 3),
+        ("[1] policy.pdf\n[2] faq.html", 2),
+        ("The files are:\n- a.pdf\n- b.html", 3),
+        ("It is old [1].\n\nLinks between both are strong.", 2),
+        ("Its sources: the Rhine and the Danube.", 1),
+        ("- It is old [1].\n- It is big [2].", 2),
+        ("1. It is old [1].\n2. It is big [2].", 2),
+        ("It is old [1].\n\nNote: it is also big.", 2),
+    ],
+)
+def test_other_lists_at_the_end_are_statements(text: str, count: int) -> None:
+    assert len(shown(text)) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "names"),
+    [
+        ("Ulm [1] is old [2].", ["Ulm is old"], [("1", "2")]),
+        ("Ulm[1] is old[2].", ["Ulm is old"], [("1", "2")]),
+        ("Ulm is old [1][2], and big [3].", ["Ulm is old, and big"], [("1", "2", "3")]),
+        ("Ulm ([1], [2]) is old.", ["Ulm is old."], [("1", "2")]),
+        ("Ulm is old (see [1]).", ["Ulm is old"], [("1",)]),
+        ('He said "Ulm is old [1]." Then he left [2].', ['He said "Ulm is old."', "Then he left"], [("1",), ("2",)]),
+        ("[1] Ulm is old. [2] It is big.", ["Ulm is old.", "It is big."], [("1", "2"), ()]),
+        ("- [1] Ulm is old\n- [2] It is big and it is not small.\n\nSo it is.", None, [("1",), ("2",), ()]),
+        ("Ulm is old.\n\n[1]", ["Ulm is old."], [("1",)]),
+        ("Ulm is old.\n[1]\nIt is big.\n[2]", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
+        ("Ulm is old【1†a.pdf】.", ["Ulm is old"], [("1",)]),
+        ("Ulm is old.<sup>1</sup>", ["Ulm is old."], [("1",)]),
+        ("Ulm is old.¹ It is big.²", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
+        ("Ulm is old.(1) It is big.(2)", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
+        ("Ulm is old [1](https://a.example).", ["Ulm is old"], [("1",)]),
+        ("| Ulm | old [1] |\n| Bern | big [2] |", ["| Ulm | old |", "| Bern | big |"], [("1",), ("2",)]),
+        ("Use array[1] and x[2]. Then args[0].", ["Use array[1] and x[2].", "Then args[0]."], [(), ()]),
+        ("Call `rows[1]` now.", ["Call `rows[1]` now."], [()]),
+        ("He said so [sic]. It was [REDACTED].", ["He said so [sic].", "It was [REDACTED]."], [(), ()]),
+        ("Smith (2019) says 5 m² and 10<sup>6</sup>.", ["Smith (2019) says 5 m² and 10<sup>6</sup>."], [()]),
+        ("See [the page](https://a.example/1) and [GPT-4](https://b.example).", None, [()]),
+        ("It opened [in 2019] and closed [2021].", None, [()]),
+        ("Options: (1) open it, (2) close it.", None, [()]),
+        ("The interval [0, 100] and [a, b].", None, None),
+    ],
+)
+def test_marks_are_no_part_of_a_statement(
+    text: str, expected: list[str] | None, names: list[tuple[str, ...]] | None
+) -> None:
+    if expected is not None:
+        assert shown(text) == expected
+    if names is not None:
+        assert cited(text) == names
+
+
+def test_an_id_without_digits_is_a_mark_where_contexts_have_it() -> None:
+    ids = frozenset({"danube", "b"})
+    text = "Ulm is old.[danube] It is big. [b]"
+    assert shown(text, ids) == ["Ulm is old.", "It is big."]
+    assert cited(text, ids) == [("danube",), ("b",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{A}\n{FENCE}python\n{FENCE}", [A]),
+        (f"{A}\n{FENCE}\nx = 1. Y = 2.\n{FENCE}", [A, "x = 1. Y = 2."]),
+        (f"{A}\n~~~bash\nrun. It.\n~~~", [A, "run. It."]),
+        (f"{A}\n  {FENCE}js\n  a. B.\n  {FENCE}\nDone.", [A, "a. B.", "Done."]),
+        (f"{A}\n{FENCE}python\n# A title. More.", [A, "# A title. More."]),
+        (f"{A}\n{FENCE}{FENCE}\n{FENCE}\na. B.\n{FENCE}\n{FENCE}{FENCE}", [A, f"{FENCE}\na. B.\n{FENCE}"]),
+        ("| Plan | Price |\n|---|---|\n| Pro | All. 5 dollars |", ["| Pro | All. 5 dollars |"]),
+        ("| Plan | Price |\n|:---|---:|\n| Pro | All. 5 dollars |", ["| Pro | All. 5 dollars |"]),
+        ("Plan | Price\n--- | ---\nPro | All. 5 dollars", ["Pro | All. 5 dollars"]),
+        ("| Plan |\n|---|\n| All. Good. |", ["| All. Good. |"]),
+        (
+            "Prices:\n| Plan | Price |\n| --- | --- |\n| Pro | `a|b`. 5 |\n\nDone.",
+            ["Prices:", "| Pro | `a|b`. 5 |", "Done."],
+        ),
+        ("> | Plan | Price |\n> |---|---|\n> | Pro | All. 5 |", ["> | Pro | All. 5 |"]),
+        ("<table><tr><th>Plan</th></tr><tr><td>Pro.</td><td>All. 5</td></tr></table>", ["<td>Pro.</td><td>All. 5</td>"]),
+        ("Use `a | b` to pipe. It works.", ["Use `a | b` to pipe.", "It works."]),
+        ("<p>One.</p><p>Two.</p>", ["One.", "Two."]),
+        ("<p><b>Dose</b>: 5 mg.</p>", ["<b>Dose</b>: 5 mg."]),
+        ("<ul><li>One</li><li>Two</li></ul>", ["One", "Two"]),
+        ("<answer>One. Two.</answer>", ["One.", "Two."]),
+        ("One.<br><br>Two.<hr>", ["One.", "Two."]),
+        ("One.\\nTwo.\\n", ["One.", "Two."]),
+        ("One.\u200b Two.\u200b", ["One.", "Two."]),
+        ("<b></b>\n\n***\n\nOne.", ["One."]),
+    ],
+)
+def test_markup_is_no_statement(text: str, expected: list[str]) -> None:
+    assert shown(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"answer": "It is old. It is big.", "sources": [1]}',
+        '\n{"answer": "It is old. It is big."}\n',
+        '["It is old. It is big."]',
+        '{\n  "answer": "It is old.\\nIt is big.",\n  "sure": true\n}',
+        '<think>One. Two.</think>{"answer": "It is old. It is big."}',
+    ],
+)
+def test_a_json_text_is_one_statement(text: str) -> None:
+    assert len(shown(text)) == 1
+
+
+@pytest.mark.parametrize("text", ["[1]", "[1, 2]", "{}s", "[sic]", "{old. Big.}", "", "[", "[" * 100_000 + "]"])
+def test_brackets_are_not_json(text: str) -> None:
+    assert not is_json(text)
+
+
+PIECES = [
+    "<think>",
+    "</think>",
+    "One. ",
+    "Two [1]. ",
+    "\n",
+    "\n\n",
+    "Sources:\n",
+    "[1] a.pdf\n",
+    "| a | b |\n",
+    "```\n",
+    "`",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_offsets_in_the_shown_text_are_those_of_the_statement(text: str) -> None:
+    response = prepare(text)
+    for statement in statements(response, sentences):
+        start = response.offset_in_shown(statement.span.start)
+        assert response.shown[start : start + len(statement.span.text)] == statement.span.text
