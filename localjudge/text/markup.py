@@ -40,7 +40,10 @@ _ROW = re.compile(r"[ \t>]*\|.*\|")
 _HTML_ROW = re.compile(r"<tr\b[^<>]*>(?:(?!</?tr\b).){0,5000}?</tr\s*>", re.IGNORECASE | re.DOTALL)
 _HTML_HEADER = re.compile(r"<th\b", re.IGNORECASE)
 _HTML_CELL = re.compile(r"<td\b", re.IGNORECASE)
-_INLINE_CODE = re.compile(r"(?<!`)(?P<ticks>`{1,2})(?!`)[^`\n]{1,300}(?P=ticks)(?!`)")
+# Not the quotes of LaTeX and of treebanks: "`one' and `two'", "``one'' and ``two''".
+_INLINE_CODE = re.compile(
+    r"(?<!`)`(?!`)(?:(?!'(?=[\s.,;:!?]))[^`\n]){1,300}`(?!`)|(?<!`)``(?!`)[^`\n]{0,100}(?:`[^`\n]{1,100}){1,9}``(?!`)"
+)
 _STOP_IN_CODE = re.compile(r"[.!?](?=\s)")
 
 _BLOCK_NAMES = (
