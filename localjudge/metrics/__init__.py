@@ -36,6 +36,10 @@ Register it with an entry point of the same name:
     [project.entry-points."localjudge.metrics"]
     correctness = "own_metrics:correctness"
 
+`sentences` cuts any text verbatim. `response_statements(sample, sentences)` returns the sentences of the response as
+the built-in metrics judge them: each has a `span` and its text `shown` to the judge, without thinking, lists of sources
+and citation marks. Give both to the unit.
+
 `steps` may yield several times, or never (`yield from ()`). A task is one question about one unit of text:
 
     Attribution       can it be attributed to these contexts?
@@ -50,7 +54,7 @@ give the reason.
 '''
 
 from localjudge.errors import SampleError
-from localjudge.metrics.metric import About, Metric, Sentences, Steps
+from localjudge.metrics.metric import About, Metric, Sentences, Steps, response_statements
 from localjudge.types import (
     Attribution,
     Context,
@@ -90,4 +94,5 @@ __all__ = [
     "Unit",
     "Usefulness",
     "Verdict",
+    "response_statements",
 ]

@@ -32,7 +32,6 @@ from localjudge.record.store import canonical_sha256
 from localjudge.resources import criterion_files
 from localjudge.run.settings import RunSettings, settings_with
 from localjudge.text.languages import misfit
-from localjudge.text.responses import is_json
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import context_texts
 from localjudge.words import numbered, option, option_name, printable
@@ -427,7 +426,7 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
         column = dataset.mapping.get("response", "response")
         inside = option("mapping", {"response": f"{column}.KEY"})
         count = numbered(dataset.json_responses, "response")
-        yield f"{count} in JSON, judged with names and brackets (for a text inside: {inside})"
+        yield f"{count} in JSON, each judged as one sentence with names and brackets (for a text inside: {inside})"
     if not_used := _unused(dataset, planned.settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.table.without_text:
@@ -442,18 +441,13 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
 
 
 def _response_remarks(planned: Plan) -> Iterator[str]:
-    """Yield in how many responses thinking is left out, and how many are one statement because they are JSON."""
+    """Yield in how many responses thinking is left out, or judged."""
     if not any("response" in metric.required_fields for metric in planned.metrics):
         return
-    thinking = json_texts = 0
-    for sample in planned.dataset.samples:
-        response = sample.response or ""
-        thinking += bool(thinking_ranges(response))
-        json_texts += is_json(response)
+    responses = (sample.response or "" for sample in planned.dataset.samples)
+    thinking = sum(bool(thinking_ranges(response)) for response in responses)
     if thinking and planned.settings.keep_thinking:
         yield f"thinking in {numbered(thinking, 'response')} is judged ({option_name('keep_thinking')})"
     elif thinking:
         keep = option("keep_thinking", True)
         yield f"thinking left out of {numbered(thinking, 'response')}; to judge it: {keep}"
-    if json_texts:
-        yield f"{numbered(json_texts, 'response')} in JSON: each is judged as one sentence, not cut inside the JSON"

@@ -11,6 +11,7 @@ from localjudge.report.terminal import Lines
 ROW: dict[str, Any] = {"question": "Why?", "contexts": ["Because it is so.", "It is."]}
 IDS = {"question": "Why?", "retrieved_context_ids": [1], "reference_context_ids": [1]}
 TALK = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+THOUGHT = "<think>Why? Hm.</think>So."
 GERMAN = (
     "Der Patient klagt seit dem 3. April über Schmerzen im Bauch. Er wurde von seiner Frau in die Klinik gebracht und "
     "hat sich dort nicht mehr übergeben. Die Aufnahme erfolgte durch den Arzt, der auch für die Station da ist."
@@ -32,6 +33,8 @@ def said(data: Any, caplog: pytest.LogCaptureFixture, **options: Any) -> tuple[s
         ([{**ROW, "zone": "z", "name": None}, {**ROW, "lang": "en", "name": ""}], {}, "columns not used: lang, zone\n"),
         ([ROW, {**ROW, "contexts": ["So."]}], {}, "contexts: 1 to 2 per sample"),
         ([{**ROW, "answer": '{"text": "So."}'}], {}, "1 response in JSON"),
+        ([{**ROW, "answer": THOUGHT}] * 3 + [{**ROW, "answer": "So."}], {}, "thinking left out of 3 responses; "),
+        ([{**ROW, "answer": THOUGHT}], {"keep_thinking": True}, "thinking in 1 response is judged (keep_thinking)"),
         ([{**ROW, "meta": {"book": "b"}, "z": 1}], {"cluster_by": "meta.book"}, "columns not used: z\n"),
         ([{**ROW, **{f"c{n:02}": 1 for n in range(13, 0, -1)}}], {}, "c08, c09, c10 and 3 more"),
         ([{**ROW, "reference": "So."}], {}, "no column for response, so skipped: faithfulness, answer_correctness"),
@@ -132,3 +135,23 @@ def test_a_key_that_no_meta_has_is_refused() -> None:
         evaluate(documents({"pages": 1}), metrics=metrics, **how)
     run = evaluate(documents({"page": 1}), metrics=metrics, **how)
     assert [score.score for score in run.scores] == [0, 1]
+
+
+def test_thinking_is_noted_once_and_changes_the_signature_if_it_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+    """Without thinking, one sentence is asked about; with it "Why?", "Hm." and "So."."""
+    rows = [{**ROW, "answer": THOUGHT}]
+    notes, _ = said(rows, caplog)
+    assert notes.count("thinking left out") == 1
+    arguments: dict[str, Any] = {"metrics": "faithfulness", "out": False}
+    runs = [
+        evaluate(rows, engine=ScriptedEngine({}, default=0.9), keep_thinking=keep, **arguments)
+        for keep in (False, True)
+    ]
+    assert [len(run.verdicts) for run in runs] == [1, 3]
+    assert [verdict.text for verdict in runs[0].verdicts] == ["So."]
+    assert runs[0].summary.signature != runs[1].summary.signature
+
+
+def test_responses_without_a_metric_about_them_are_not_read(caplog: pytest.LogCaptureFixture) -> None:
+    notes, _ = said([{**ROW, "answer": THOUGHT}], caplog, metrics="context_relevancy_chunk")
+    assert "thinking" not in notes
