@@ -118,8 +118,9 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         click.echo(json.dumps({**paths, "rows": len(rows)}, indent=2))
     else:
         names = " and ".join(printable(str(file)) for file in files.values())
+        line = f"{numbered(len(rows), 'statement')} to label in {names}"
         then = printable(call("label", str(directory), "read", "FILE"))
-        click.echo(f"{numbered(len(rows), 'statement')} to label in {names}; then: {then}")
+        click.echo(f"{line}; then: {then}" if cli.names_next_step() else line)
 
 
 def _files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
@@ -136,7 +137,7 @@ def _read_sources(run: Run, sources: tuple[Path, ...], annotator: str | None, as
     cli.print_result(
         as_json,
         lambda: {source: labels._asdict() for source, labels in labels_by_source.items()},
-        lambda: [read_view(labels_by_source), summary_view(run)],
+        lambda: [read_view(labels_by_source), summary_view(run, advice=cli.names_next_step())],
     )
 
 

@@ -233,6 +233,14 @@ _suite = f"File with default settings, or {_NO_SUITE!r}.  [default: localjudge.t
 suite_option = option("Data", "--suite", metavar="FILE", help=_suite)
 
 
+STEP = object()
+"""Object of a command's context within `localjudge start`, which names the next command itself."""
+
+
+def names_next_step() -> bool:
+    return click.get_current_context().obj is not STEP
+
+
 def typed_arguments() -> dict[str, Any]:
     context = click.get_current_context()
     typed = click.core.ParameterSource.COMMANDLINE

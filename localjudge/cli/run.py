@@ -88,7 +88,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     report = write_report(run, result, checks.baseline) if arguments.get("report") else None
     written = {"report": str(report)} if report else {}
     demo = [verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC)] if options["demo"] else []
-    shown = [*demo, summary_view(run, labels=result.labels), *views(result, report)]
+    shown = [*demo, summary_view(run, labels=result.labels, advice=cli.names_next_step()), *views(result, report)]
     code = _print_run(run, as_json, {**written, **values(result)}, shown)
     width, intervals = run_settings.width, [metric.ci95 for metric in run.values()]
     is_too_wide = width is not None and any(ci95 is None or ci95[1] - ci95[0] > width for ci95 in intervals)

@@ -67,8 +67,8 @@ class Origin:
 
     @property
     def is_notable(self) -> bool:
-        """Whether this is more than a minority of answers by earlier commands, such as a dry run."""
-        return self.kind != "stored" or 2 * self.count >= self.total
+        """Whether this is more than some answers by an earlier command, such as a dry run."""
+        return self.kind != "stored" or self.count >= self.total
 
     def __str__(self) -> str:
         if self.kind == "reused":

@@ -60,12 +60,14 @@ def summary_view(
     metric: str | None = None,
     labels: RunLabels | None = None,
     details: bool = False,
+    advice: bool = True,
     texts: bool = True,
 ) -> Table:
     """Return the summary of a run or one metric, with corrected means.
 
-    Below the table are warnings, the judge and the next command. `details` adds labels, calibrations, origins, clear
-    verdicts, signature and directory. Without `texts` it has no text or sample id.
+    Below the table are warnings, the judge and, as `advice`, the next command. `details` adds
+    labels, calibrations, origins, clear verdicts, signature and directory. Without `texts` it has
+    no text or sample id.
     """
     labels = labels or labels_of(run)
     rows = [row for name in _metrics(run, metric) for row in _mean_rows(run, name, labels)]
@@ -75,7 +77,8 @@ def summary_view(
     notes += reason_lines(run, metric, texts=texts)
     notes += remarks(run, metric=metric)
     notes += judge_lines(run)
-    notes.append(f"next: {next_step(run, labels)}")
+    if advice:
+        notes.append(f"next: {next_step(run, labels)}")
     if details:
         notes += detail_lines(run, labels, metric)
     return Table(headings, rows, notes)

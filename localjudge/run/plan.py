@@ -272,9 +272,14 @@ def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:
 
 def named_directory(planned: Plan, parts: Sequence[Any], end: str = "") -> Path:
     """Return `runs/<stem of the first source>-<short hash of the parts>`."""
-    name = _ENDINGS.sub("", Path(planned.dataset.sources[0]).name)
-    stem = _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"
+    stem = data_stem(planned.dataset.sources[0])
     return below_runs(f"{stem}-{canonical_sha256(parts)[:_DIGITS]}{end}")
+
+
+def data_stem(source: str) -> str:
+    """Return the name of a data file without endings, as part of a directory's name."""
+    name = _ENDINGS.sub("", Path(source).name)
+    return _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"
 
 
 def below_runs(name: str) -> Path:
@@ -364,10 +369,18 @@ def report_data(planned: Plan, progress: NotedProgress) -> None:
         separator = option_name("context_separator")
         progress.warn(f"every sample has exactly 1 context: to split texts with several contexts, use {separator}")
     if not planned.settings.segmenter:
-        samples = islice(dataset.samples, _READ_FOR_LANGUAGE)
-        fields = ((row.reference, row.response, *context_texts(row.retrieved_contexts)[:1]) for row in samples)
-        if misread := misfit(["\n".join(filter(None, texts)) for texts in fields], planned.settings.language):
-            progress.warn(misread)
+        warning = misfit(language_sample(dataset), planned.settings.language)
+        if warning:
+            progress.warn(warning)
+
+
+def language_sample(dataset: Dataset) -> list[str]:
+    """Return texts of the first samples, from which their language can be recognised."""
+    texts: list[str] = []
+    for row in islice(dataset.samples, _READ_FOR_LANGUAGE):
+        fields = (row.reference, row.response, *context_texts(row.retrieved_contexts)[:1])
+        texts.append("\n".join(filter(None, fields)))
+    return texts
 
 
 def nothing_lines(dataset: Dataset) -> Iterator[str]:

@@ -219,15 +219,8 @@ _SCRIPTS = {
 
 
 def misfit(texts: Sequence[str], language: str) -> str | None:
-    """Return a warning that the texts are in another language, or None if `language` is plausible.
-
-    Compares scripts and function words in 50,000 characters, spread over all texts.
-    """
-    if language == ANY_LANGUAGE:
-        return None
-    chosen = texts[:: -(-len(texts) // _MOST_TEXTS) or 1]
-    sample = "\n".join(text[: _MOST_CHARACTERS // len(chosen)] for text in chosen)
-    codes = _by_script(sample, language) or _by_words(sample, language)
+    """Return a warning that the texts are in another language, or None if `language` is plausible."""
+    codes = likely_languages(texts, language)
     if not codes:
         return None
     likely, *others = codes
@@ -236,6 +229,18 @@ def misfit(texts: Sequence[str], language: str) -> str | None:
         f"the texts look like language {likely}{or_other}, and {option_name('language')} is {language}: "
         f"sentences may be cut wrongly; use {option('language', likely)}"
     )
+
+
+def likely_languages(texts: Sequence[str], language: str) -> list[str]:
+    """Return other likely languages of the texts, the most spoken first, or [] if `language` is plausible.
+
+    Compares scripts and function words in 50,000 characters, spread over all texts.
+    """
+    if language == ANY_LANGUAGE:
+        return []
+    chosen = texts[:: -(-len(texts) // _MOST_TEXTS) or 1]
+    sample = "\n".join(text[: _MOST_CHARACTERS // len(chosen)] for text in chosen)
+    return _by_script(sample, language) or _by_words(sample, language)
 
 
 def _by_script(sample: str, language: str) -> list[str]:

@@ -1,8 +1,10 @@
-"""`localjudge start` asks at most four questions, and does what the printed commands do."""
+"""`localjudge start` asks small questions once, judges, and then continues with labels at each further call."""
 
 import csv
+import json
 import os
 import pty
+import re
 import select
 import shlex
 import subprocess
@@ -13,27 +15,64 @@ from pathlib import Path
 import pytest
 
 from localjudge import resources
+from localjudge.analysis.labels import labels_of
+from localjudge.cli.start_folder import StartFolder
 from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.model_registry import registered
-from tests.cli.conftest import Call, write_rows
-from tests.cli.test_label_command import sheet_of
+from localjudge.record.run import Run
+from localjudge.suite import read_suite
+from tests.cli.conftest import Call
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
 
-HEADINGS = ["Frage", "Fundstelle 1", "Soll", "Ist", "Abteilung"]
-KNOWN = ["question", "contexts", "reference", "answer", "department"]
-COLUMNS = "user_input=Frage retrieved_contexts='Fundstelle 1' reference=Soll response=Ist"
-FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+HEADINGS = ["Frage", "Fundstelle 1", "Fundstelle 2", "Antwort", "Abteilung"]
+KNOWN = ["question", "contexts", "reference", "answer"]
+QUESTION = "Which column is the question? [1]"
+TEXTS = "Which columns are the texts that were found? One or several [2,3]"
+ANSWER = "Which column is the answer of your system? [4]"
+RIGHT_ANSWER = "Which column is the right answer, written by a person? [none]"
+JUDGE = "Which judge? A number, or a name for --judge [reference]"
+ENTER = ""
+DEFAULTS: dict[str, str | None] = dict.fromkeys((QUESTION, TEXTS, ANSWER, RIGHT_ANSWER, JUDGE), ENTER)
 
 
-def write_csv(path: str, headings: list[str]) -> None:
-    """Write 12 rows, half of the answers wrong."""
+def write_german_csv(path: str, rows: int = 24, changed: str = "") -> None:
+    """Write rows as Excel does in German. Every second answer is wrong; the last one is replaced by `changed`."""
+    Path(path).parent.mkdir(exist_ok=True)
+    with Path(path).open("w", newline="", encoding="cp1252") as file:
+        writer = csv.writer(file, delimiter=";")
+        writer.writerow(HEADINGS)
+        for n in range(rows):
+            fact = f"Die Station {n} wurde im Jahr {1950 + n} eröffnet."
+            hours = f"Besuch ist auf der Station {n} ab 14 Uhr möglich."
+            answer = fact if n % 2 else f"Kinder dürfen die Station {n} nicht betreten."
+            is_last = n == rows - 1
+            answer = changed if changed and is_last else answer
+            writer.writerow([f"Was gilt für die Station {n}?", fact, hours, answer, "Süd"])
+
+
+def write_known_csv(path: str) -> None:
+    """Write 12 rows with known column names."""
     with Path(path).open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(headings)
+        writer.writerow(KNOWN)
         for n in range(12):
             fact = f"Tower {n} opened in {1880 + n}."
-            writer.writerow([f"When did tower {n} open?", fact, fact, fact if n % 2 else "Nobody knows.", "IT"])
+            writer.writerow([f"When did tower {n} open?", fact, fact, fact if n % 2 else "Nobody knows."])
+
+
+def write_page_labels(page: Path, file: str, name: str = "ann", count: int | None = None) -> None:
+    """Write the file that a label page saves: 0 for statements about children, else 1."""
+    config = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
+    assert config
+    rows = json.loads(config[1])["rows"][:count]
+    lines = []
+    for number, row in enumerate(rows):
+        decision = {key: row[key] for key in ("label_id", "draw", "sample_id", "metric", "position", "text")}
+        decision |= {"human": int("Kinder" not in row["text"]), "annotator": name}
+        decision["when"] = f"2026-01-31T09:{number:02}:00Z"
+        lines.append(json.dumps(decision) + "\n")
+    Path(file).write_text("".join(lines), encoding="utf-8")
 
 
 def talk(*arguments: str, answers: dict[str, str | None]) -> tuple[int, str, str]:
@@ -42,14 +81,16 @@ def talk(*arguments: str, answers: dict[str, str | None]) -> tuple[int, str, str
     command = [sys.executable, "-m", "localjudge", *arguments]
     with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal) as process:
         os.close(terminal)
-        dialogue, waiting, closed = "", list(answers.items()), False
+        dialogue = ""
+        waiting = list(answers.items())
+        closed = False
         while not closed:
             assert select.select([controller], [], [], 60)[0], dialogue
             try:
                 dialogue += os.read(controller, 65_536).decode()
             except OSError:  # Linux: the other end is closed
                 closed = True
-            if waiting and dialogue.endswith((f"{waiting[0][0]}: ", f"{waiting[0][0]}:")):
+            if waiting and dialogue.endswith(f"{waiting[0][0]}: "):
                 answer = waiting.pop(0)[1]
                 os.write(controller, b"\x04" if answer is None else f"{answer}\n".encode())
         os.close(controller)
@@ -59,12 +100,16 @@ def talk(*arguments: str, answers: dict[str, str | None]) -> tuple[int, str, str
     return process.returncode, output, dialogue
 
 
+def commands_in(printed: str) -> list[str]:
+    return [line.removeprefix("$ localjudge ") for line in printed.splitlines() if line.startswith("$ ")]
+
+
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def listed(*models: ListedModel) -> None:
-        found = Inventory(models=models, skipped=(), free_bytes=None)
-        monkeypatch.setattr("localjudge.cli.start.inventory", lambda: found)
+        inventory = Inventory(models=models, skipped=(), free_bytes=None)
+        monkeypatch.setattr("localjudge.cli.start.inventory", lambda: inventory)
 
     return listed
 
@@ -74,91 +119,168 @@ def listed_model(name: str, sha256: str | None = None) -> ListedModel:
     return model.model_copy(update={"context": 8192, "chat_template": False, "needed_bytes": 1 << 20})
 
 
-def test_from_unknown_columns_to_a_report_and_a_corrected_mean(output: Callable[..., str]) -> None:
-    """Four questions; standard output has the commands and tables. The labels are read by the same command."""
-    write_csv("export.csv", HEADINGS)
-    answers: dict[str, str | None] = {
-        "[none]": COLUMNS,
-        "]": "reference",
-        "[context_recall,faithfulness,answer_correctness]": "faithfulness",
-        "[15]": "5",
-    }
-    code, printed, dialogue = talk("start", "export.csv", "--out", "run", answers=answers)
+def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
+    """Two calls: the first asks and judges, the second finds the page's file next to the data."""
+    write_german_csv("export.csv")
+    code, printed, dialogue = talk("start", "export.csv", answers=DEFAULTS)
     assert code == 0, dialogue
-    assert "no column has a known name" in dialogue
-    assert "reference (lexical, not for decisions)" in dialogue
-    assert "minutes" not in printed.partition("in total")[0]
-    steps = [line.removeprefix("$ ") for line in printed.splitlines() if line.startswith("$ ")]
-    run = f"localjudge run export.csv --judge reference --metrics faithfulness {mapped(COLUMNS)} --out run"
-    label = "localjudge label run --minutes 5 --page run/labels.html"
-    assert steps == [f"{run} --dry-run", run, label, "localjudge report run"]
-    assert "in total about 5 minutes: about 5 seconds for judging, 5 minutes for labels" in printed
-    assert "12 answers in run, which the run uses" in printed
-    assert "open run/labels.html in a browser" in printed
-    for name in FILES:
-        before = Path("run", name).read_bytes()
-        output(*shlex.split(run)[1:-1], "same")
-        assert Path("same", name).read_bytes() == before
-    assert Path("run/report.html").is_file()
-    output("label", "run", "--out", "sheet.jsonl", "--annotator", "ann")
-    write_rows("run/labels-run.jsonl", *({**row, "human": 1} for row in sheet_of("sheet.jsonl")))
-    code, printed, _ = talk("start", "export.csv", "--out", "run", answers=answers)
-    assert (code, "12 new labels" in printed) == (0, True)
-    assert "$ localjudge label run --read run/labels-run.jsonl\n" in printed
-    assert "An annotator checked 12 statements" in Path("run/report.html").read_text()
+    assert "  2  Fundstelle 1  Die Station 0 wurde im Jahr 1950 eröffnet." in dialogue
+    folder = Path("runs/export")
+    suite = read_suite(folder / "localjudge.toml").arguments
+    assert suite["mapping"] == {
+        "user_input": "Frage",
+        "retrieved_contexts": "Fundstelle 1,Fundstelle 2",
+        "response": "Antwort",
+    }
+    assert (suite["language"], suite["metrics"]) == ("de", ("faithfulness",))
+    assert commands_in(printed) == [
+        "run --suite runs/export/localjudge.toml --dry-run",
+        "run --suite runs/export/localjudge.toml",
+        "label runs/export/run --metrics faithfulness --sample 50 --page runs/export/labels.html --language de",
+        "report runs/export/run",
+    ]
+    assert printed.endswith("saves: localjudge start export.csv --labels FILE\n")
+    assert 'lang="de"' in (folder / "labels.html").read_text(encoding="utf-8")
+    assert Run.open(folder / "run").summary.samples == 24
+    write_page_labels(folder / "labels.html", "labels-ann.jsonl")
+    exit_code, printed, errors = call("start", "export.csv")
+    assert exit_code == 0, errors
+    assert commands_in(printed) == ["label runs/export/run --read labels-ann.jsonl", "report runs/export/run"]
+    labels = labels_of(folder / "run")
+    assert labels
+    assert labels.annotators == {"ann": 24}
+    assert labels.corrected["faithfulness"].mean == pytest.approx(0.5)
+    assert labels.corrected["faithfulness"].ci95 is not None
+    assert "was the mean by the judge only" in " ".join(printed.split())
+    assert printed.endswith(" next: localjudge verify runs/export/run\n")
+    assert printed.count("next: ") == 1
 
 
-def mapped(columns: str) -> str:
-    return " ".join(f"--map {shlex.quote(pair)}" for pair in shlex.split(columns))
+def test_each_further_call_names_one_next_command(call: Call) -> None:
+    write_german_csv("export.csv")
+    answers = {question: answer for question, answer in DEFAULTS.items() if question != JUDGE}
+    talk("start", "export.csv", "--judge", "reference", answers=answers)
+    folder = Path("runs/export")
+    printed = call("start", "export.csv")[1]
+    assert commands_in(printed) == []
+    assert "label 24 statements (about 8 minutes)" in printed
+    write_page_labels(folder / "labels.html", "elsewhere.jsonl", count=8)
+    Path("downloads").mkdir()
+    Path("elsewhere.jsonl").rename("downloads/labels-ann.jsonl")
+    printed = call("start", "export.csv", "--labels", "downloads/labels-ann.jsonl")[1]
+    assert "label 16 more statements (about 5 minutes): open runs/export/labels.html" in printed
+    write_page_labels(folder / "labels.html", "runs/export/labels-ann.jsonl")
+    assert call("start", "export.csv")[1].endswith(" next: localjudge verify runs/export/run\n")
+    assert call("verify", "runs/export/run", "--quiet")[0] == 0
+    printed = call("start", "export.csv")[1]
+    assert printed.endswith(" next: localjudge report runs/export/run --certificate certificate.html\n")
+    assert commands_in(printed) == []
+
+
+def test_changed_data_are_judged_again_with_the_answers_and_labels_of_the_last_run(call: Call) -> None:
+    """Of 24 statements one is new: 23 answers and labels are taken over, and one statement is left to label."""
+    write_german_csv("export.csv")
+    talk("start", "export.csv", answers=DEFAULTS)
+    folder = Path("runs/export")
+    write_page_labels(folder / "labels.html", "labels-ann.jsonl")
+    call("start", "export.csv")
+    write_german_csv("export.csv", changed="Die Station hat neun Betten.")
+    code, _, errors = call("start", "export.csv")
+    assert code == 0, errors
+    assert "the data changed since runs/export/run" in errors
+    run = Run.open(folder / "run-2")
+    assert ("reused", 23) in [(origin.kind, origin.count) for origin in run.origins]
+    labels = labels_of(run)
+    assert labels
+    assert labels.statements == 23
+    assert (folder / "labels-2.html").exists()
+
+
+def test_an_interrupted_run_is_resumed_without_questions(call: Call) -> None:
+    """The folder has answers and no run, as after Ctrl-C in the dry run."""
+    write_german_csv("export.csv")
+    mapping = {"user_input": "Frage", "retrieved_contexts": "Fundstelle 1", "response": "Antwort"}
+    folder = StartFolder.find(["export.csv"], None)
+    folder.write_suite({"mapping": mapping, "judge": "reference", "metrics": ["faithfulness"]})
+    code, _, errors = call("start", "export.csv")
+    assert code == 0, errors
+    assert "Which" not in errors
+    assert Run.open("runs/export/run").summary.samples == 24
+
+
+def test_two_data_files_have_two_folders(call: Call) -> None:
+    for name in ("a/data.csv", "b/data.csv"):
+        write_german_csv(name)
+        folder = StartFolder.find([name], None)
+        folder.write_suite({"judge": "reference", "metrics": ["faithfulness"]})
+    assert [StartFolder.find([name], None).path.name for name in ("a/data.csv", "b/data.csv")] == ["data", "data-2"]
+    code, _, errors = call("start", "b/data.csv", "--out", "runs/data")
+    assert code == 1
+    assert "other data" in errors
 
 
 def test_without_a_terminal_it_prints_commands_that_do_the_same(
     models: Callable[..., None], call: Call, output: Callable[..., str]
 ) -> None:
     models()
-    write_csv("data.csv", KNOWN)
-    write_rows("localjudge.toml")
+    write_known_csv("data.csv")
+    Path("localjudge.toml").write_text("", encoding="utf-8")
     code, printed, errors = call("start", "data.csv")
-    assert (code, "start asks its questions in a terminal" in errors) == (1, True)
-    steps = [shlex.split(line) for line in printed.splitlines()]
-    assert [step[:2] for step in steps] == [
-        ["localjudge", name] for name in ("run", "doctor", "run", "label", "report")
-    ]
+    assert code == 1
+    assert "start asks its questions in a terminal" in errors
+    steps = [shlex.split(line)[1:] for line in printed.splitlines()]
+    assert [step[0] for step in steps] == ["run", "doctor", "run", "label", "label", "report"]
     assert not Path("runs").exists()
     for step in steps:
-        if step[1] != "doctor":
-            output(*step[1:])
-    directory = steps[-1][2]
-    assert {"labels.html", "report.html", "summary.json"} <= {file.name for file in Path(directory).iterdir()}
+        if step[0] != "doctor" and "--read" not in step:
+            output(*step)
+    assert {"labels.html", "run"} <= {file.name for file in Path("runs/data").iterdir()}
+    assert list(Run.open("runs/data/run")) == ["faithfulness"]
 
 
 def test_the_default_judge_is_the_first_without_a_caution(models: Callable[..., None], call: Call) -> None:
-    write_csv("data.csv", KNOWN)
+    write_known_csv("data.csv")
     file = str(resources.bundled_file("models", "reference-judge.gguf"))
     models(listed_model("reference", registered()["reference"].sha256), listed_model(file))
     _, printed, errors = call("start", "data.csv")
-    assert " 1  reference (lexical, not for decisions)\n    1 MiB, context 8,192" in errors
-    assert f" 2  {file}\n" in errors
+    assert "  1  reference (lexical, not for decisions)\n     1 MiB, context 8,192" in errors
+    assert f"  2  {file}\n" in errors
     assert f"--judge {shlex.quote(file)} " in printed
 
 
 def test_columns_that_are_unclear_are_an_error_without_a_terminal(call: Call) -> None:
-    write_csv("export.csv", HEADINGS)
+    write_german_csv("export.csv")
     code, printed, errors = call("start", "export.csv")
     assert (code, printed, "no column has a known name" in errors) == (1, "", True)
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
+    ("question", "bad", "message"),
     [
-        (COLUMNS.replace("Soll", "Sol"), "did you mean Soll?"),
-        ("reference='Soll", "No closing quotation"),
-        ("Soll", "'Soll' is not FIELD=COLUMN, such as reference=gold_answer"),
+        (QUESTION, "nan", "'nan' is no column"),
+        (QUESTION, "1,2", "one column is possible here, got 2"),
+        (QUESTION, "6", "'6' is no column"),
+        (QUESTION, "-1", "'-1' is no column"),
+        (TEXTS, "none", "at least one column of texts is needed"),
+        (TEXTS, "2,1", "the column Frage was already chosen"),
     ],
 )
-def test_a_bad_answer_is_asked_again_and_the_end_of_input_is_an_interruption(bad: str, message: str) -> None:
-    write_csv("export.csv", HEADINGS)
-    again = f"{message}\r\nmore columns, such as reference=gold user_input='the question' [none]"
-    code, printed, dialogue = talk("start", "export.csv", answers={"[none]": bad, again: None})
+def test_a_bad_answer_is_asked_again_and_the_end_of_input_is_an_interruption(
+    question: str, bad: str, message: str
+) -> None:
+    write_german_csv("export.csv")
+    before: dict[str, str | None] = {} if question == QUESTION else {QUESTION: ENTER}
+    again = f"\r\n{question}"
+    code, printed, dialogue = talk("start", "export.csv", answers={**before, question: bad, again: None})
     assert (code, printed) == (4, "")
+    assert message in dialogue
     assert dialogue.endswith("\r\nlocaljudge: interrupted\r\n  hint: run the same command again to resume\r\n")
+    assert not Path("runs").exists()
+
+
+def test_dropped_evidence_is_named(call: Call) -> None:
+    write_german_csv("export.csv")
+    answers = {**DEFAULTS, TEXTS: "Fundstelle 1", JUDGE: None}
+    dialogue = talk("start", "export.csv", answers=answers)[2]
+    assert "the column Fundstelle 2 is not used, and looks like a text with evidence" in dialogue
+    assert "the column Abteilung" not in dialogue

@@ -1,0 +1,120 @@
+"""Ask which columns of the user's data hold the question, the texts, the answer and the right answer.
+
+ 1  Frage          When did the tower open?
+ 2  Fundstelle 1   It opened in 1889.
+ 3  Fundstelle 2   It is in Paris.
+ 4  Antwort        In 1889.
+texts that were found, one or several columns [2,3]:
+"""
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+
+import click
+
+from localjudge.cli.questions import ask
+from localjudge.dataset.preview import ColumnPreview, guess_columns, preview_columns, unused_evidence
+from localjudge.errors import InputError
+from localjudge.words import printable
+
+NONE = "none"
+_CONTEXTS = "retrieved_contexts"
+_QUESTIONS = {
+    "user_input": "Which column is the question?",
+    _CONTEXTS: "Which columns are the texts that were found? One or several",
+    "response": "Which column is the answer of your system?",
+    "reference": "Which column is the right answer, written by a person?",
+}
+_NAME_WIDTH = 24
+_MIN_WIDTH = 60
+
+
+def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
+    """Return the column of each field, several contexts joined by commas. `known` are recognised columns.
+
+    Raises DataError for a file that cannot be read or has no columns.
+    """
+    columns = preview_columns(files)
+    _print_columns(columns)
+    guesses = guess_columns(columns)
+    mapping: dict[str, str] = {}
+    for field, question in _QUESTIONS.items():
+        default = known[field].split(",") if field in known else guesses[field]
+        names = _ask_names(question, columns, mapping, default, several=field == _CONTEXTS)
+        if names:
+            mapping[field] = ",".join(names)
+    return mapping
+
+
+def warn_of_evidence(files: Sequence[str], mapping: Mapping[str, str]) -> None:
+    """Name unused columns that look like evidence."""
+    contexts = mapping.get(_CONTEXTS, "").split(",")
+    used = [name for column in mapping.values() for name in (column, *column.split(","))]
+    for name in unused_evidence(preview_columns(files), used, contexts):
+        text = f"warning: the column {name} is not used, and looks like a text with evidence (--ask asks again)"
+        click.echo(printable(text), err=True)
+
+
+def _print_columns(columns: Sequence[ColumnPreview]) -> None:
+    width = max(shutil.get_terminal_size().columns, _MIN_WIDTH)
+    longest = max((len(printable(column.name)) for column in columns), default=0)
+    name_width = min(longest, _NAME_WIDTH)
+    click.echo("Columns of the data, each with an example:", err=True)
+    for number, column in enumerate(columns, 1):
+        line = f"{number:>3}  {printable(column.name):<{name_width}}  {printable(column.example)}"
+        is_long = len(line) >= width
+        click.echo(f"{line[: width - 4]}..." if is_long else line, err=True)
+    click.echo(f"Answer with a number or name, or {NONE}; Enter takes the value in brackets", err=True)
+
+
+def _ask_names(
+    question: str,
+    columns: Sequence[ColumnPreview],
+    mapping: Mapping[str, str],
+    default: Sequence[str],
+    *,
+    several: bool,
+) -> list[str]:
+    names = [column.name for column in columns]
+    taken = {name for column in mapping.values() for name in column.split(",")}
+    numbers = [str(names.index(name) + 1) for name in default if name in names and name not in taken]
+
+    def read(text: str) -> list[str]:
+        chosen = _read_names(text, names)
+        if several and not chosen:
+            hint = "a judge compares an answer with the texts that were found"
+            raise InputError("at least one column of texts is needed", hint=hint)
+        if not several and len(chosen) > 1:
+            raise InputError(f"one column is possible here, got {len(chosen)}")
+        for name in chosen:
+            if name in taken:
+                raise InputError(f"the column {name} was already chosen", hint="name another, or none")
+        if question == _QUESTIONS["reference"] and not chosen and "response" not in mapping:
+            hint = "without an answer and a right answer there is nothing to judge"
+            raise InputError("this column is needed, because no column holds the answer", hint=hint)
+        return chosen
+
+    suggestion = ",".join(numbers)
+    if not suggestion and not several:
+        suggestion = NONE
+    return ask(question, read, suggestion or None)
+
+
+def _read_names(text: str, names: Sequence[str]) -> list[str]:
+    """Return the columns with these names or numbers, separated by commas. Raises InputError for others."""
+    if text in names:
+        return [text]
+    if text.casefold() == NONE:
+        return []
+    chosen: list[str] = []
+    for part in re.split(r"[,;]", text):
+        name = part.strip()
+        if name not in names:
+            is_number = name.isdecimal() and 1 <= int(name) <= len(names)
+            if not is_number:
+                raise InputError(f"{name!r} is no column", hint=f"give numbers from 1 to {len(names)}, or names")
+            name = names[int(name) - 1]
+        if name not in chosen:
+            chosen.append(name)
+    return chosen

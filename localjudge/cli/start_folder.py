@@ -1,0 +1,150 @@
+"""The folder of `localjudge start`: the remembered answers, the run, label pages and what was read.
+
+runs/export/localjudge.toml     data, columns, judge and metric: a suite for localjudge run --suite
+runs/export/run                 the run; run-2 after the data changed
+runs/export/labels.html         a page with statements to label
+runs/export/labels-read.txt     sha256 and name of each label file that was read
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from localjudge.analysis.labelling import DEFAULT_COUNT
+from localjudge.dataset.preview import is_label_file
+from localjudge.errors import InputError
+from localjudge.record.files import ROW_FILES
+from localjudge.record.label_rows import LABELS
+from localjudge.resources import write_output
+from localjudge.run.plan import below_runs, data_stem
+from localjudge.suite import SUITE, Suite, read_suite
+from localjudge.words import option
+
+_READ = "labels-read.txt"
+_FIRST_RUN = "run"
+_LABEL_ENDINGS = (".jsonl", ".csv", ".tsv", ".txt")
+_RESULTS = (LABELS, *ROW_FILES)
+_HEADER = "# Written by localjudge start, which asks again with --ask. To judge once more:\n"
+
+
+class StartFolder(NamedTuple):
+    """The folder for some data files."""
+
+    path: Path
+    data: tuple[str, ...]
+
+    @classmethod
+    def find(cls, data: Sequence[str], out: Path | None) -> "StartFolder":
+        """Return the folder `out`, or the first `runs/<data>`, `runs/<data>-2` ... that has no other data.
+
+        Raises InputError for a folder with other data or without a `localjudge.toml`.
+        """
+        if out is not None:
+            folder = cls(out, tuple(data))
+            if not folder._is_free():
+                hint = f"name another folder with {option('out')}"
+                raise InputError(f"{out} contains other files, or answers for other data", hint=hint)
+            return folder
+        number = 1
+        while True:
+            name = data_stem(data[0]) if number == 1 else f"{data_stem(data[0])}-{number}"
+            folder = cls(below_runs(name), tuple(data))
+            if folder._is_free():
+                return folder
+            number += 1
+
+    def _is_free(self) -> bool:
+        if not self.path.exists():
+            return True
+        if not self.path.is_dir():
+            return False
+        if not self.suite_file.is_file():
+            return not any(self.path.iterdir())
+        stored = read_suite(self.suite_file).arguments.get("data", ())
+        return [*map(os.path.realpath, stored)] == [*map(os.path.realpath, self.data)]
+
+    @property
+    def suite_file(self) -> Path:
+        return self.path / SUITE
+
+    @property
+    def suite(self) -> Suite | None:
+        """The remembered answers, or None before the first ones."""
+        return read_suite(self.suite_file) if self.suite_file.is_file() else None
+
+    @property
+    def run(self) -> Path:
+        """The current run directory, which may not exist yet."""
+        suite = self.suite
+        return self.path / (Path(suite.arguments["out"]).name if suite else _FIRST_RUN)
+
+    def next_run(self) -> str:
+        """Return the name of the next run directory that does not exist."""
+        number = 2
+        while (self.path / f"{_FIRST_RUN}-{number}").exists():
+            number += 1
+        return f"{_FIRST_RUN}-{number}"
+
+    def write_suite(self, answers: Mapping[str, Any]) -> None:
+        """Store answers as a suite whose paths are relative to the folder. Raises InputError."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data = [os.path.relpath(file, self.path) for file in self.data]
+        values = {"data": data, "out": self.run.name, **answers}
+        lines = [f"{name} = {_toml(value)}\n" for name, value in values.items() if value]
+        command = f"#   localjudge run --suite {json.dumps(str(self.suite_file))}\n"
+        try:
+            content = "".join([_HEADER, command, *lines]).encode()
+        except UnicodeEncodeError as error:
+            problem = "the name of a data file is not valid text, so it cannot be stored"
+            raise InputError(problem, hint="rename the file") from error
+        write_output(self.suite_file, [content])
+
+    def page(self, count: int, kind: str = "labels") -> Path:
+        """Return the page for the first `count` statements of the current run."""
+        run = self.run.name.removeprefix(_FIRST_RUN)
+        number = "" if count == DEFAULT_COUNT else f"-{count}"
+        return self.path / f"{kind}{run}{number}.html"
+
+    def label_files(self) -> Iterator[Path]:
+        """Yield unread label files next to the run, next to the data, and in the working directory."""
+        digests = self._digests_read()
+        places = [self.path, self.run, *(Path(file).parent for file in self.data), Path()]
+        data = {os.path.realpath(file) for file in self.data}
+        for folder in dict.fromkeys(Path(os.path.realpath(place)) for place in places):
+            for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+                is_candidate = file.suffix.lower() in _LABEL_ENDINGS and file.is_file()
+                is_result = file.name in _RESULTS and (folder / "manifest.json").exists()
+                if not is_candidate or is_result or str(file) in data:
+                    continue
+                if is_label_file(file) and _digest(file) not in digests:
+                    yield Path(os.path.relpath(file))
+
+    def remember_read(self, file: Path) -> None:
+        """Note that the labels of a file were read, so that the same content is not read again."""
+        notes = self.path / _READ
+        before = notes.read_bytes() if notes.exists() else b""
+        line = f"{_digest(file)}  {file.name}\n"
+        write_output(notes, [before, line.encode(errors="backslashreplace")])
+
+    def _digests_read(self) -> set[str]:
+        notes = self.path / _READ
+        lines = notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
+        return {line.partition(" ")[0] for line in lines}
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
+def _toml(value: Any) -> str:
+    """Return a text, list or table of texts as TOML. Its strings are those of JSON, except for DEL."""
+    if isinstance(value, Mapping):
+        pairs = [f"{_toml(name)} = {_toml(item)}" for name, item in value.items()]
+        return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

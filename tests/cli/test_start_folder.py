@@ -1,0 +1,41 @@
+"""Answers of `localjudge start` are stored as a suite."""
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localjudge.cli.start_folder import StartFolder
+from localjudge.suite import read_suite
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+@given(NAMES, NAMES)
+def test_any_column_name_is_read_back(question: str, answer: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        data = Path(name, "data.csv")
+        data.touch()
+        folder = StartFolder(Path(name, "folder"), (str(data),))
+        mapping = {"user_input": question, "response": answer}
+        folder.write_suite({"mapping": mapping, "metrics": ["faithfulness"]})
+        arguments = read_suite(folder.suite_file).arguments
+        assert arguments["mapping"] == mapping
+        assert Path(arguments["data"][0]).samefile(data)
+        assert folder.run == folder.path / "run"
+
+
+def test_a_file_is_offered_once(tmp_path: Path) -> None:
+    """Read files are remembered by content, so an edited file is offered again."""
+    data = tmp_path / "data.csv"
+    data.write_text("question\n", encoding="utf-8")
+    folder = StartFolder(tmp_path / "folder", (str(data),))
+    folder.write_suite({"metrics": ["faithfulness"]})
+    labels = tmp_path / "labels-ann.jsonl"
+    labels.write_text('{"label_id": "a", "human": 1}\n', encoding="utf-8")
+    assert [file.resolve() for file in folder.label_files()] == [labels]
+    folder.remember_read(labels)
+    assert list(folder.label_files()) == []
+    labels.write_text('{"label_id": "a", "human": 0}\n', encoding="utf-8")
+    assert [file.resolve() for file in folder.label_files()] == [labels]
