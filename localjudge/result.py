@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, cast, ge
 
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, Obstacle, RunComparison, compare
-from localjudge.analysis.label_sheet import write_sheet
+from localjudge.analysis.label_sheet import Separator
 from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
 from localjudge.analysis.labels import CorrectedMean, RunLabels, labels_of
 from localjudge.analysis.pooled import PooledShare, pooled_shares
@@ -41,6 +41,7 @@ from localjudge.report.label_page import write_label_page
 from localjudge.report.made_again import check_report
 from localjudge.report.tables import comparison_view, gates_view, summary_view
 from localjudge.report.terminal import Bar, as_html, progress_on
+from localjudge.report.translated_sheet import write_translated_sheet
 from localjudge.resources import write_output
 from localjudge.run.job import rescore_run
 from localjudge.run.judges import JudgeName
@@ -289,13 +290,14 @@ class Run(record.Run):
         language: Language = "en",
         disputed: bool = False,
         by: str | None = None,
+        separator: Separator | None = None,
     ) -> Path:
         """Draw `sample` statements (50), or as many as fit into `minutes`, and write them for annotators.
 
         `again` draws statements that others have labelled; `disputed` takes those on which annotators differ.
-        A .csv or .jsonl file is a sheet, .html a page for a browser in this `language`; `read_labels` imports it. Other
-        arguments as in `localjudge label`. Raises InputError for a metric without judged verdicts, and for an existing
-        file.
+        A .csv or .jsonl file is a sheet, .html a page for a browser, in this `language`; `read_labels` imports it.
+        `separator` is between the cells of a .csv, by default as the user's spreadsheet expects. Other arguments as in
+        `localjudge label`. Raises InputError for a metric without judged verdicts, and for an existing file.
         """
         path = Path(out).expanduser()
         names = [metrics] if isinstance(metrics, str) else metrics
@@ -304,7 +306,7 @@ class Run(record.Run):
         if path.suffix == ".html":
             write_label_page(path, labelling.rows_to_send(), title=self.directory.name, language=language)
         else:
-            write_sheet(path, labelling.rows_to_send())
+            write_translated_sheet(path, labelling.rows_to_send(), language=language, separator=separator)
         return path
 
     @check_arguments

@@ -122,6 +122,7 @@ def test_a_run_has_methods_for_all_analyses(tmp_path: Path, monkeypatch: pytest.
     assert run.label(tmp_path / "page.html", sample=2).exists()
     assert run.label(tmp_path / "sheet.csv", sample=2).exists()
     with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
+        next(file)  # the instruction
         rows = [{**row, "human": 1} for row in csv.DictReader(file)]
     (tmp_path / "sheet.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert run.labels is None

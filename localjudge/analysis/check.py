@@ -3,6 +3,7 @@
 context_recall>=0.8            the mean is at least 0.8
 context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the shared samples
 context_recall[topic=law]>=0.8 the mean of the samples with this value in a column is at least 0.8
+context_recall["a=b"=law]>=0.8 the same; a column with = or a bracket in its name is in quotes
 
 pass         every value in the interval meets the gate
 fail         no value does, or more samples failed than allowed
@@ -31,6 +32,7 @@ from localjudge.record.files import allowed_failures
 from localjudge.record.run import Run, as_run
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import Comparison, Decision, decide, labels_needed
+from localjudge.text.folding import fold
 from localjudge.types import Record
 from localjudge.words import numbered, option, option_name, suggestion
 
@@ -38,7 +40,8 @@ Outcome = Literal["pass", "fail", "undecided"]
 Undecided = Literal["pass", "fail"]
 
 _FORM = re.compile(
-    r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?:\[(?P<column>[^\[\]=]+)=(?P<value>.*)\])?(?P<delta>\.delta)?"
+    r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)"
+    r"(?:\[(?P<column>[^\[\]=\"]+|\"[^\"]+\")=(?P<value>.*)\])?(?P<delta>\.delta)?"
     r"\s*(?P<comparison>[<>]=?)\s*"
     r"(?P<threshold>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?)\s*"
 )
@@ -56,8 +59,15 @@ class Gate(Record):
     value: str | None = None
 
     def __str__(self) -> str:
-        part = "" if self.column is None else f"[{self.column}={self.value}]"
-        return f"{self.metric}{part}{'.delta' if self.delta else ''}{self.comparison}{self.threshold:.15g}"
+        return f"{self.metric}{self._part}{'.delta' if self.delta else ''}{self.comparison}{self.threshold:.15g}"
+
+    @property
+    def _part(self) -> str:
+        if self.column is None:
+            return ""
+        is_plain = not re.search(r"[\[\]=]", self.column)
+        column = self.column if is_plain else f'"{self.column}"'
+        return f"[{column}={self.value}]"
 
 
 class GateDecision(Record):
@@ -93,8 +103,14 @@ def parse_gate(text: str) -> Gate:
     lowest = -1 if delta else 0
     if not lowest <= threshold <= 1:
         raise InputError(f"the number in the gate {text!r} is not in [{lowest}, 1]", hint=_EXAMPLES)
-    comparison, part = cast(Comparison, parts["comparison"]), {name: parts[name] for name in ("column", "value")}
-    return Gate(metric=parts["metric"], delta=delta, comparison=comparison, threshold=threshold, **part)
+    return Gate(
+        metric=parts["metric"],
+        delta=delta,
+        comparison=cast(Comparison, parts["comparison"]),
+        threshold=threshold,
+        column=parts["column"] and parts["column"].strip('"'),
+        value=parts["value"],
+    )
 
 
 def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed") -> None:
@@ -305,8 +321,9 @@ class Check(Record):
 
 def _part_of(gate: Gate, parts: Sequence[Slice | ComparedSlice]) -> Slice | ComparedSlice:
     of_value = {NO_VALUE if part.value is None else part.value: part for part in parts}
-    if part := of_value.get(gate.value or ""):
-        return part
+    for value, part in of_value.items():
+        if fold(value) == fold(gate.value or ""):
+            return part
     hint = suggestion(gate.value or "", of_value, "its values", show=excerpt)
     raise InputError(f"the gate {gate} uses a value that the column {gate.column} does not have", hint=hint)
 

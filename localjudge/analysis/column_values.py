@@ -5,6 +5,7 @@ from localjudge.dataset.problems import MISSING, UNKNOWN, group_name, lookup
 from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
 from localjudge.record.run import Run
+from localjudge.text.folding import common_spellings, fold
 from localjudge.words import suggestion
 
 MOST_SLICES = 1_000
@@ -12,8 +13,9 @@ NO_VALUE = "(none)"
 
 
 def column_values(run: Run, column: str) -> dict[str, str | None]:
-    distinct: dict[str | None, str | None] = {}
+    """Return the value of each sample, in one spelling for values that look the same; None if it is empty."""
     values: dict[str, str | None] = {}
+    distinct: set[str | None] = set()
     columns: dict[str, None] = {}
     exists, name = False, excerpt(column)
     for sample_id, extras in run.iter_extras():
@@ -29,14 +31,17 @@ def column_values(run: Run, column: str) -> dict[str, str | None]:
                 f"the column {name} of the sample {excerpt(sample_id)} is neither text nor a number",
                 hint=f"name a value inside an object with a dot: {name}.NAME",
             )
-        values[sample_id] = distinct.setdefault(value, value)
+        values[sample_id] = value
+        distinct.add(value)
         if len(distinct) > MOST_SLICES:
             problem = f"the column {name} has more than {MOST_SLICES:,} different values"
             raise InputError(problem, hint="name a column with fewer values, such as a topic")
     if not exists:
         hint = suggestion(column, columns, "its columns", show=excerpt) if columns else "its data has no extra columns"
         raise InputError(f"the run has no column {name}", hint=hint)
-    return values
+    spellings = common_spellings(value for value in values.values() if value is not None)
+    respelled = {value: spellings[fold(value)] for value in distinct if value is not None}
+    return {sample_id: None if value is None else respelled[value] or None for sample_id, value in values.items()}
 
 
 def slice_order(samples: int, value: str | None) -> tuple[int, bool, str]:

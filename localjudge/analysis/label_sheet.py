@@ -1,15 +1,17 @@
 """Write sheets of statements to label, and read them back.
 
     .jsonl   a JSON object on each line
-    .csv     UTF-8 with a byte-order mark, CRLF; separated by semicolons if the user's locale (LC_NUMERIC) writes
-             decimals with a comma, as Excel expects, otherwise by commas; texts are never formulas
+    .csv     an instruction, then the columns statement, context, answer, human, and all others
+             UTF-8 with a byte-order mark, CRLF; by default separated by semicolons if the user's locale (LC_NUMERIC)
+             writes decimals with a comma, as Excel expects, otherwise by commas; texts are never formulas
 
 Rows contain the evidence without the judge's verdict. Columns are read by name: `label_id`, the key of the statement;
-its `text`, to detect a column that was sorted separately; `human`, the label; `annotator`, `when` and `draw`. All
-others are only for the annotator; `source_text` is the answer, with the statement between >>> and <<<.
+its `text` (in CSV `statement`), to detect a column that was sorted separately; `human`, the label; `annotator`, `when`
+and `draw`. All others are only for the annotator. In CSV, the `answer` has the statement between >>> and <<<.
 
-The reader also accepts what spreadsheets save: tabs, UTF-16 ("Unicode text"), Windows' Western code page, and records
-without their last empty cells.
+The reader also accepts what spreadsheets save: other separators, UTF-16 ("Unicode text"), Windows' Western code page,
+columns in another order, rows and columns without text, and records without their last empty cells. It skips rows
+without a label_id and a label, such as the instruction.
 """
 
 import csv
@@ -22,8 +24,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from localjudge.analysis.human_label import HUMAN, LABEL_FORM, parse_label
 from localjudge.dataset.formats import read
@@ -38,6 +41,9 @@ from localjudge.words import escape_formula, numbered, option
 
 ENDINGS = (".jsonl", ".csv")
 
+Separator = Literal["comma", "semicolon", "tab"]
+_DELIMITERS: dict[Separator, str] = {"comma": ",", "semicolon": ";", "tab": "\t"}
+
 SheetRow = dict[str, Any]
 """Values by column, with the same columns in each row.
 
@@ -48,6 +54,9 @@ _PAGE = "--page FILE; in Python a file that ends in .html"
 _log = logging.getLogger(__name__)
 _CLOCKS_DIFFER = timedelta(days=1)
 """A label from further in the future is refused: it would replace every later label."""
+_TECHNICAL = ("label_id", "draw", "sample_id", "metric", "position", "annotator")
+_OPTIONAL = ("task", "question", "reference", "response")
+_NEEDED = (HUMAN, "label_id")
 _TEXTS = ("label_id", "text", "annotator", "when", "draw")
 _DECIMAL_POINT = "from locale import *; setlocale(LC_NUMERIC, ''); print(localeconv()['decimal_point'])"
 _LONGEST_CELL = 32_767
@@ -71,23 +80,35 @@ class SheetLabel(NamedTuple):
     draw: str | None
 
 
-def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
-    """Write the rows in the format of the path's suffix. Raises InputError for an existing file or another suffix."""
+class Sheet(NamedTuple):
+    """The rows of a sheet, and remarks on how it was read."""
+
+    labels: list[SheetLabel]
+    remarks: tuple[str, ...]
+
+
+def write_sheet(
+    path: Path, rows: Sequence[SheetRow], *, instruction: str = "", separator: Separator | None = None
+) -> None:
+    """Write the rows in the format of the path's suffix. Raises InputError for an existing file or another suffix.
+
+    `instruction` is the first line of a .csv, `separator` is between its cells.
+    """
     _refuse_workbook(path)
     if (ending := path.suffix.lower()) not in ENDINGS:
         hint = f"name a file that ends in {', '.join(ENDINGS)}, or in .html for a page"
         raise InputError(f"{path} is not a sheet", hint=hint)
     if path.exists() or path.is_symlink():
         raise InputError(f"{path} already exists and may contain labels", hint=f"name another with {option('out')}")
-    answers = [row["source_text"] and "{1}>>> {2} <<<{3}".format(*row["source_text"]) for row in rows]
-    rows = [{**row, "source_text": answer} for row, answer in zip(rows, answers, strict=True)]
     if ending == ".jsonl":
-        write_output(path, (json_line(row).encode() for row in rows))
+        lines = ({**row, "source_text": _marked_answer(row)} for row in rows)
+        write_output(path, (json_line(line).encode() for line in lines))
         return
-    contexts = ("\n\n".join(f"[{n}] {text}" for n, text in enumerate(row.get("contexts") or (), 1)) for row in rows)
-    table = [{**row, "contexts": text or None} for row, text in zip(rows, contexts, strict=True)]
-    write_output(path, [_csv(table)])
-    if count := sum(len(value) > _LONGEST_CELL for row in table for value in row.values() if isinstance(value, str)):
+    table = _without_empty_columns([_csv_row(row) for row in rows])
+    write_output(path, [_csv(table, instruction, separator)])
+    cells = chain.from_iterable(row.values() for row in table)
+    count = sum(isinstance(cell, str) and len(cell) > _LONGEST_CELL for cell in cells)
+    if count:
         long = f"{numbered(count, 'text')} longer than the limit of an Excel cell ({_LONGEST_CELL:,} characters)"
         _log.warning("%s: Excel splits such a cell into several rows; a page shows them whole (%s)", long, _PAGE)
 
@@ -97,17 +118,54 @@ def _refuse_workbook(path: Path) -> None:
         raise InputError(f"{path} is an Excel workbook", hint=f"save the sheet as CSV, or use a page ({_PAGE})")
 
 
-def _csv(rows: Sequence[SheetRow]) -> bytes:
-    # In a subprocess, because `setlocale` would change number formatting in other threads.
-    asked = subprocess.run([sys.executable, "-ISc", _DECIMAL_POINT], capture_output=True, text=True, check=False)
+def _marked_answer(row: SheetRow) -> str | None:
+    """Return the whole answer with the statement between >>> and <<<, or None."""
+    if row["source_text"] is None:
+        return None
+    _, before, statement, after = row["source_text"]
+    return f"{before}>>> {statement} <<<{after}"
+
+
+def _csv_row(row: SheetRow) -> SheetRow:
+    """Return the cells of a row in the order in which an annotator reads them."""
+    contexts = [f"[{number}] {text}" for number, text in enumerate(row["contexts"] or (), 1)]
+    answer = _marked_answer(row)
+    return {
+        "statement": row["text"],
+        "context": "\n\n".join(contexts) or None,
+        "answer": answer or row["response"],
+        HUMAN: row[HUMAN],
+        "task": row["asks"],
+        "question": row["user_input"],
+        "reference": row["reference"],
+        "response": row["response"] if answer else None,
+        **{column: row[column] for column in _TECHNICAL},
+    }
+
+
+def _without_empty_columns(rows: Sequence[SheetRow]) -> list[SheetRow]:
+    """Leave out columns for the annotator that are empty in all rows."""
+    empty = {column for column in _OPTIONAL if all(row[column] is None for row in rows)}
+    return [{column: cell for column, cell in row.items() if column not in empty} for row in rows]
+
+
+def _csv(rows: Sequence[SheetRow], instruction: str, separator: Separator | None) -> bytes:
     table = io.StringIO(newline="")
-    writer = csv.writer(table, delimiter=";" if asked.stdout.strip() == "," else ",")
+    writer = csv.writer(table, delimiter=_DELIMITERS[separator or _separator_of_locale()])
+    if instruction:
+        writer.writerow([instruction])
     writer.writerows(rows[:1])
     writer.writerows(map(escape_formula, row.values()) for row in rows)
     return table.getvalue().encode("utf-8-sig")
 
 
-def read_sheet(path: str | Path) -> list[SheetLabel]:
+def _separator_of_locale() -> Separator:
+    # In a subprocess, because `setlocale` would change number formatting in other threads.
+    asked = subprocess.run([sys.executable, "-ISc", _DECIMAL_POINT], capture_output=True, text=True, check=False)
+    return "semicolon" if asked.stdout.strip() == "," else "comma"
+
+
+def read_sheet(path: str | Path) -> Sheet:
     """Read the non-empty rows of a file or of standard input (`-`).
 
     Raises DataError if it cannot be read, lacks columns, or has invalid or contradictory rows; InputError for an Excel
@@ -118,9 +176,9 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
     if Path(path).exists() and not Path(path).is_file():
         raise DataError(f"{name} is not a regular file", hint="name a file, or - for standard input")
     with closing(Source(str(path))) as source:
-        rows = [*read(source, {}, edited=True)]
+        rows = [*read(source, {}, edited=True, columns=_NEEDED)]
     columns = {column for row in rows if isinstance(row, RawRow) for column in row.values}
-    missing = [column for column in (HUMAN, "label_id") if column not in columns]
+    missing = [column for column in _NEEDED if column not in columns]
     if columns and missing:
         names = ", ".join(sorted(map(shown, columns))[:20])
         raise DataError(f"{name} has no column {', '.join(missing)} (columns: {names})", hint="a sheet needs both")
@@ -141,18 +199,20 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
         raise problems.error(summary, "correct the rows")
     if not labels:
         raise DataError(f"{name} has no rows")
-    return labels
+    remarks = [f"{name} is not UTF-8 and was read as Windows-1252"] if source.is_windows_1252 else []
+    return Sheet(labels, tuple(remarks))
 
 
 def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
     def report(column: str, value: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, value, expected))
 
-    cells = {column: _read_cell(row.values.get(column)) for column in (*_TEXTS, HUMAN)}
-    if all(cells[column] is None for column in ("label_id", "text", HUMAN)):
+    values = {"text": row.values.get("statement"), **row.values}
+    cells = {column: _read_cell(values.get(column)) for column in (*_TEXTS, HUMAN)}
+    label_id = cells["label_id"].strip().lower() if isinstance(cells["label_id"], str) else ""  # never a number
+    if _is_note(row, cells, label_id):
         return None
     texts = {column: check_id(cells[column], column, report) for column in _TEXTS}
-    label_id = cells["label_id"].strip().lower() if isinstance(cells["label_id"], str) else ""  # never a number
     del texts["label_id"]
     if not _LABEL_ID.fullmatch(label_id):
         report("label_id", describe(cells["label_id"]), "32 hexadecimal digits")
@@ -172,6 +232,14 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
         except (ValueError, OverflowError):
             report("when", describe(cells["when"]), "a date and time, such as 2026-01-31T09:30:00Z")
     return SheetLabel(place=str(row.place), label_id=label_id, human=human, **texts)
+
+
+def _is_note(row: RawRow, cells: dict[str, Any], label_id: str) -> bool:
+    """Whether a row has neither a label nor a statement, such as the instruction in any column."""
+    if cells[HUMAN] is not None or _LABEL_ID.fullmatch(label_id):
+        return False
+    filled = sum(_read_cell(value) is not None for value in row.values.values())
+    return cells["label_id"] is None or filled == 1
 
 
 def _read_cell(value: Any) -> Any:

@@ -5,7 +5,7 @@ and its statement is not shown again.
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -20,17 +20,19 @@ from localjudge.analysis.drawing import (
     sheet_rows,
 )
 from localjudge.analysis.label_sheet import SheetLabel, SheetRow, read_sheet
-from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace
+from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace, shorten_name
 from localjudge.analysis.units import UnitFrame, correctable, first_places, unit_frames, verdicts_at
 from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import Decision, LabelRow, append_labels, name_annotator, now, stored_labels
 from localjudge.record.run import Run, as_run
+from localjudge.text.folding import look_alikes
 from localjudge.types import Label
-from localjudge.words import numbered, option, option_name, printable
+from localjudge.words import escape_formula, numbered, option, option_name
 
 DEFAULT_COUNT = 50
 NO_DISPUTE = "no disputed statement remains to be settled"
 _SHOWN = 3
+_MAX_REMARKS = 5
 
 
 class Labelling:
@@ -65,9 +67,12 @@ class Labelling:
             raise InputError(f"{' and '.join(names)} exclude each other", hint="omit one of them")
         if minutes is not None and not 0 < minutes < math.inf:
             raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
-        self.run, self.annotator, self._named = as_run(run), name_annotator(annotator), annotator
+        self.run = as_run(run)
         check_labels_allowed(self.run)
-        frames, self._decisions = correctable(self.run, metrics), Decisions(stored_labels(self.run.directory))
+        self._decisions = Decisions(stored_labels(self.run.directory))
+        self._named = annotator
+        self.annotator = self._decisions.spell(name_annotator(annotator))
+        frames = correctable(self.run, metrics)
         more = None
         if minutes is not None:
             rows = [row for row in self._decisions.rows if row.annotator == self.annotator]
@@ -165,7 +170,10 @@ def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]
 
 
 class LabelsRead(NamedTuple):
-    """Number of statements by the effect of reading a source, counted for each annotator."""
+    """Number of statements by the effect of reading a source, counted for each annotator.
+
+    `remarks` name damaged texts, annotators who look alike, and answers that may be copies.
+    """
 
     new: int = 0
     changed: int = 0
@@ -173,6 +181,7 @@ class LabelsRead(NamedTuple):
     known: int = 0
     older: int = 0
     unlabelled: int = 0
+    remarks: tuple[str, ...] = ()
 
 
 def read_labels(run: Run | str | Path, source: str | Path, annotator: str | None = None) -> LabelsRead:
@@ -185,21 +194,64 @@ def read_labels(run: Run | str | Path, source: str | Path, annotator: str | None
     """
     run = as_run(run)
     check_labels_allowed(run)
-    frames, stored, unlabelled = unit_frames(run), stored_labels(run.directory), 0
-    earlier = Decisions(stored)
+    frames = unit_frames(run)
+    earlier = Decisions(stored_labels(run.directory))
+    unlabelled = 0
+    remarks: list[str] = []
+    carried_over: list[LabelRow] = []
     if Path(source).is_dir():
-        carried_over, rows = list[LabelRow](), _labels_of(as_run(source), run, frames)
+        rows = _labels_of(as_run(source), run, frames)
     else:
         sheet = read_sheet(source)
-        unlabelled = sum(label.human is None for label in sheet)
-        sheet = _with_annotators(sheet, source, annotator, {row.annotator for row in stored})
-        carried_over, rows = _decisions_in(run, frames, sheet, earlier)
-    stored_decisions = {_decision(row) for row in stored}
+        unlabelled = sum(label.human is None for label in sheet.labels)
+        remarks += sheet.remarks
+        labels = _with_annotators(sheet.labels, source, annotator, earlier)
+        carried_over, rows, damaged = _decisions_in(run, frames, labels, earlier)
+        remarks += _damage_remarks(damaged)
+    rows = [row.model_copy(update={"annotator": earlier.spell(row.annotator)}) for row in rows]
+    stored_decisions = {_decision(row) for row in earlier.rows}
     new = [row for row in rows if _decision(row) not in stored_decisions]
     if carried_over or new:
         append_labels(run.directory, [*carried_over, *new])
-    changes = _changes(rows, earlier, Decisions([*stored, *new]))
-    return LabelsRead(**changes, unlabelled=max(0, unlabelled - changes["withdrawn"]))
+    later = Decisions([*earlier.rows, *new])
+    changes = _changes(rows, earlier, later)
+    remarks += [*_name_remarks(later), *_copy_remarks(later, {row.annotator for row in new})]
+    unlabelled = max(0, unlabelled - changes["withdrawn"])
+    return LabelsRead(**changes, unlabelled=unlabelled, remarks=tuple(remarks))
+
+
+def _damage_remarks(damaged: Sequence[SheetLabel]) -> list[str]:
+    if not damaged:
+        return []
+    places = ", ".join(label.place for label in damaged[:_SHOWN])
+    return [f"the text of {numbered(len(damaged), 'row')} was changed, so only its label_id counts: {places}"]
+
+
+def _name_remarks(decisions: Decisions) -> list[str]:
+    """Return a remark for annotators whose names look alike but differ."""
+    remarks = []
+    for names in look_alikes(decisions.annotators)[:_MAX_REMARKS]:
+        spelled = " and ".join(f"{shorten_name(name)} ({shorten_name(ascii(name))})" for name in names)
+        remarks.append(f"names of annotators look alike and count as different people: {spelled}")
+    return remarks
+
+
+def _copy_remarks(decisions: Decisions, annotators: Set[str]) -> list[str]:
+    """Return a remark for each two annotators with answers of the same moment, one of them new."""
+    moments: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in decisions.rows:
+        if row.way != "sheet":
+            moments[row.key, row.when].add(row.annotator)
+    shared = Counter[tuple[str, ...]](tuple(sorted(names)) for names in moments.values() if len(names) > 1)
+    remarks = []
+    for names, count in shared.most_common(_MAX_REMARKS):
+        if annotators & {*names}:
+            spelled = " and ".join(map(shorten_name, names))
+            remarks.append(
+                f"{spelled} have {numbered(count, 'answer')} with identical times: one file may be a "
+                "copy of the other, which is no second opinion"
+            )
+    return remarks
 
 
 def _labels_of(other: Run, run: Run, frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
@@ -233,30 +285,36 @@ def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> C
 
 
 def _with_annotators(
-    sheet: Sequence[SheetLabel], source: str | Path, annotator: str | None, stored: Set[str]
+    sheet: Sequence[SheetLabel], source: str | Path, annotator: str | None, earlier: Decisions
 ) -> list[SheetLabel]:
-    names = {label.annotator for label in sheet if label.annotator}
-    others, is_unnamed = sorted(stored - {name_annotator()}), annotator is None and len(names) != 1
+    names = {earlier.spell(label.annotator) for label in sheet if label.annotator}
+    stored = {row.annotator for row in earlier.rows}
+    others = sorted(stored - {earlier.spell(name_annotator())})
+    is_unnamed = annotator is None and len(names) != 1
     if is_unnamed and others and any(label.human is not None and not label.annotator for label in sheet):
-        shown = ", ".join(printable(name) for name in others[:_SHOWN])
+        shown = ", ".join(map(shorten_name, others[:_SHOWN]))
         problem = f"{source} does not name its annotator, and {shown} labelled this run"
         raise InputError(problem, hint=f"name the annotator with {option('annotator')}")
-    name = name_annotator(annotator or (names.pop() if len(names) == 1 else None))
-    return [label._replace(annotator=label.annotator or name) for label in sheet]
+    only_name = names.pop() if len(names) == 1 else None
+    name = earlier.spell(name_annotator(annotator or only_name))
+    return [label._replace(annotator=earlier.spell(label.annotator or name)) for label in sheet]
 
 
 def _decisions_in(
     run: Run, frames: Mapping[str, UnitFrame], sheet: Sequence[SheetLabel], decisions: Decisions
-) -> tuple[list[LabelRow], list[LabelRow]]:
+) -> tuple[list[LabelRow], list[LabelRow], list[SheetLabel]]:
+    """Return carried-over decisions, those of the sheet, and its rows with a changed text."""
     places = first_places(frames.values())
     texts = {key: row.text for key, row in verdicts_at(run, {place: key for key, place in places.items()}).items()}
     labels = [label for label in sheet if label.human is not None]
-    if others := [label.place for label in labels if not _is_among(texts, label)]:
+    others = [label.place for label in labels if label.label_id not in texts]
+    if others:
         raise DataError(
             f"no statement in {run.directory} matches {len(others):,} of {numbered(len(labels), 'label')}: "
             f"{', '.join(others[:_SHOWN])}",
             hint="name the run that was labelled",
         )
+    damaged = _changed_texts(labels, texts)
     carried_over, drawn = list[LabelRow](), dict[tuple[str, str], dict[str, Any]]()
     for name in sorted({label.draw for label in sheet if label.draw}):
         if drawing := draw_again(name, frames, len(places)):
@@ -267,9 +325,9 @@ def _decisions_in(
     counting = {(row.key, row.annotator, row.adjudicated): row for row in decisions.rows}
     decided, when = list[LabelRow](), now(precise=True)
     for label in sheet:
-        if not _is_among(texts, label):
-            continue
         key = label.label_id
+        if key not in texts:
+            continue
         of_drawing = drawn.get((label.draw or "", key), {})
         last = counting.get((key, label.annotator or "", "adjudicated" in of_drawing))
         if label.human is None and not label.when and not _from_sheet(last, of_drawing.get("draw"), decisions):
@@ -281,7 +339,7 @@ def _decisions_in(
         decided.append(LabelRow.model_validate({**where, **values, **of_drawing}))
     if not decided:
         raise DataError("the file has no labels yet", hint="fill in the column human with 1 or 0")
-    return carried_over, decided
+    return carried_over, decided, damaged
 
 
 def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -> bool:
@@ -291,10 +349,28 @@ def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -
     return any(row.way == "sheet" and _decision(row) == wanted for row in decisions.rows)
 
 
-def _is_among(statements: Mapping[str, str], label: SheetLabel) -> bool:
-    """Compare key and text, which do not match if a column was sorted separately."""
-    if label.label_id not in statements:
-        return False
-    texts = label.text or statements[label.label_id], statements[label.label_id]
-    in_sheet, in_run = (text.lstrip("'").split() for text in texts)
-    return bool(in_sheet == in_run)
+def _changed_texts(labels: Sequence[SheetLabel], texts: Mapping[str, str]) -> list[SheetLabel]:
+    """Return the labels with another text than their statement.
+
+    Raises DataError if it is the text of another statement: a column was sorted separately, so that the label may
+    belong to either.
+    """
+    statements = {_comparable(text) for text in texts.values()}
+    changed: list[SheetLabel] = []
+    moved: list[SheetLabel] = []
+    for label in labels:
+        if label.text and _comparable(label.text) != _comparable(texts[label.label_id]):
+            is_moved = _comparable(label.text) in statements
+            (moved if is_moved else changed).append(label)
+    if moved:
+        raise DataError(
+            f"{numbered(len(moved), 'row')} has the text of another statement: "
+            f"{', '.join(label.place for label in moved[:_SHOWN])}",
+            hint="undo the sorting of a single column, or read the sheet as it was sent",
+        )
+    return changed
+
+
+def _comparable(text: str) -> str:
+    """Return the text without white space and without the apostrophe before a formula."""
+    return "".join(escape_formula(text).split())

@@ -42,8 +42,9 @@ from localjudge.stats.corrected import (
     strata_by_score,
 )
 from localjudge.stats.looks import Look, look_at
+from localjudge.text.folding import fold
 from localjudge.types import Label, Record
-from localjudge.words import numbered, option_name
+from localjudge.words import numbered, option_name, printable
 
 SECONDS_A_LABEL = 18.0
 """Default until there are a few labels: 50 in a quarter of an hour."""
@@ -55,9 +56,18 @@ NOT_DRAWN = "its labels were not drawn from its statements, so they cannot corre
 TOO_SMALL = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples), too few for an interval by labels"
 TOO_MANY_FAILED = "too many of its samples failed"
 FEWEST_SHARED = 10
+_MAX_NAME = 40
+_MAX_PAIRS = 5
+"""Most pairs of annotators in a text: those with the most common statements."""
 LEAST_AGREEMENT = 0.70
 """Below this agreement, on that number of statements or more, no mean is corrected."""
 NO_SAVING = "the judge saves no labels"
+
+
+def shorten_name(annotator: str) -> str:
+    """Return an annotator's name for a text: escaped, and with at most 40 characters."""
+    is_long = len(annotator) > _MAX_NAME
+    return printable(f"{annotator[: _MAX_NAME - 3]}..." if is_long else annotator)
 
 
 def labels_in_words(counted: int, labelled: int) -> str:
@@ -142,7 +152,8 @@ class PairAgreement(Record):
     @property
     def line(self) -> str:
         kappa = "" if self.kappa is None else f", Cohen's kappa {self.kappa:.3f}"
-        names, statements = " and ".join(self.annotators), numbered(self.statements, "statement")
+        names = " and ".join(map(shorten_name, self.annotators))
+        statements = numbered(self.statements, "statement")
         return f"{names}: {100 * self.share:.0f} % agreement on {statements}{kappa}"
 
 
@@ -174,7 +185,10 @@ class Agreement(Record):
         alpha = "" if self.alpha is None else f", Krippendorff's alpha {self.alpha:.3f}"
         shared = f"{numbered(self.statements, 'statement')} with several labels: {100 * self.share:.0f} % agreement"
         disputed = f"{self.settled:,} of {numbered(self.disputed, 'disputed statement')} settled by adjudication"
-        return [f"{shared}{alpha}", *(pair.line for pair in self.pairs), *([disputed] if self.settled else ())]
+        pairs = [pair.line for pair in self.pairs[:_MAX_PAIRS]]
+        if len(self.pairs) > _MAX_PAIRS:
+            pairs.append(f"and {numbered(len(self.pairs) - _MAX_PAIRS, 'more pair')} of annotators")
+        return [f"{shared}{alpha}", *pairs, *([disputed] if self.settled else ())]
 
     @property
     def request(self) -> str:
@@ -225,10 +239,16 @@ class Decisions:
     """The latest decision of each annotator on each statement, and its drawing. For equal times the last row counts.
 
     The latest adjudicated label of a statement replaces the labels of its annotators, except in their agreement.
+    Names that differ in case only are one annotator, in the spelling of the first row.
     """
 
     def __init__(self, rows: Iterable[LabelRow]) -> None:
-        self.rows = sorted(rows, key=lambda row: row.moment)
+        in_file_order = list(rows)
+        self._spellings: dict[str, str] = {}
+        for row in in_file_order:
+            self._spellings.setdefault(fold(row.annotator), row.annotator)
+        respelled = map(self._respell, in_file_order)
+        self.rows = sorted(respelled, key=lambda row: row.moment)
         self.of: dict[str, dict[str, Label | None]] = defaultdict(dict)
         """By statement, then by annotator. None for undecidable."""
         self.adjudications: dict[str, dict[str, Label | None]] = defaultdict(dict)
@@ -268,6 +288,14 @@ class Decisions:
         """Statements with different labels, settled or not."""
         return [key for key, labels in self.labels.items() if len(set(labels.values())) > 1]
 
+    def spell(self, annotator: str) -> str:
+        """Return the name of an annotator as their first row spells it."""
+        return self._spellings.get(fold(annotator), annotator)
+
+    def _respell(self, row: LabelRow) -> LabelRow:
+        spelling = self.spell(row.annotator)
+        return row if row.annotator == spelling else row.model_copy(update={"annotator": spelling})
+
     def in_role_of(self, row: LabelRow) -> dict[str, dict[str, Label | None]]:
         """Return the decisions of annotators, or the adjudications if the row is one."""
         return self.adjudications if row.adjudicated else self.of
@@ -305,7 +333,7 @@ class Decisions:
             alpha=alpha,
             disputed=len(disputed),
             settled=sum(key in self.settled for key in disputed),
-            pairs=tuple(pair for pair in both if pair),
+            pairs=tuple(sorted(filter(None, both), key=lambda pair: -pair.statements)),
         )
 
     def drawings(self, frames: Mapping[str, UnitFrame]) -> dict[str, list[list[_Drawn]]]:

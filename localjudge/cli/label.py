@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from localjudge.analysis.label_sheet import write_sheet
+from localjudge.analysis.label_sheet import Separator
 from localjudge.analysis.labelling import NO_DISPUTE, Labelling, read_labels
 from localjudge.cli import options as cli
 from localjudge.errors import InputError
@@ -20,6 +20,7 @@ from localjudge.report.checks import KEYS, KEYS_LINE, ended_view, read_view, row
 from localjudge.report.label_page import write_label_page
 from localjudge.report.tables import summary_view
 from localjudge.report.terminal import put, show
+from localjudge.report.translated_sheet import write_translated_sheet
 from localjudge.words import call, numbered, printable
 
 _END = "\x04"
@@ -77,6 +78,12 @@ def _pressed(descriptor: int) -> Iterator[str]:
 @cli.option(
     "Output", "--page", type=cli.PATH, metavar="FILE", everyday=True, help="Write a page for labelling in a browser."
 )
+@cli.option(
+    "Output",
+    "--separator",
+    type=click.Choice(get_args(Separator)),
+    help="Between the cells of a .csv.  [default: as your spreadsheet expects]",
+)
 @cli.language_option
 @cli.json_option
 def label_command(directory: Path, as_json: bool, **options: Any) -> None:
@@ -110,7 +117,8 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         return
     rows = labelling.rows_to_send()
     if "out" in files:
-        write_sheet(files["out"], rows)
+        how_written = {"language": options["language"], "separator": options["separator"]}
+        write_translated_sheet(files["out"], rows, **how_written)
     if "page" in files:
         write_label_page(files["page"], rows, title=run.directory.name, language=options["language"])
     if as_json:
@@ -127,8 +135,10 @@ def _files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
     files: dict[str, Path] = {name: typed[name] for name in ("out", "page") if name in typed}
     if not files and as_json:
         raise InputError("labelling in the terminal prints no JSON", hint="add --out or --page, or omit --json")
-    if "language" in typed and "page" not in files:
-        raise InputError("--language is the language of a page", hint="add --page, or omit it")
+    if "language" in typed and not files:
+        raise InputError("--language is the language of a sheet or page", hint="add --out or --page, or omit it")
+    if "separator" in typed and "out" not in files:
+        raise InputError("--separator is for a sheet", hint="add --out FILE.csv, or omit it")
     return files
 
 

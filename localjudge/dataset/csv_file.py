@@ -12,7 +12,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
 from threading import Lock
@@ -36,12 +36,18 @@ _MAX_CELL = 2**31 - 1
 _limit_lock = Lock()
 
 
-def read_csv(stream: TextIO, source: str, head: str, *, edited: bool) -> Iterator[RawRow | Problem]:
+def read_csv(
+    stream: TextIO, source: str, head: str, *, edited: bool, columns: Collection[str] = ()
+) -> Iterator[RawRow | Problem]:
     """Yield the rows of a stream that begins with `head`. Raises DataError for invalid CSV.
 
     A table `edited` in a spreadsheet may lack trailing empty cells; its places include the row in the spreadsheet.
+    Lines before the header are skipped if a line has all of these `columns`.
     """
-    header = _first_line_with_text(head)
+    header = _line_with_columns(head, columns)
+    if header is None:
+        columns = ()
+        header = _first_line_with_text(head)
     separator = _SEPARATOR_LINE.fullmatch(header)
     lines = _BoundedLines(stream, source)
     with _large_cells():
@@ -71,7 +77,7 @@ def read_csv(stream: TextIO, source: str, head: str, *, edited: bool) -> Iterato
             if table is not None and cells:
                 place = Place(source, line=first_line, row=row_number if edited else None)
                 yield table.row(cells, place)
-            elif table is None and has_text:
+            elif table is None and has_text and _has_columns(cells, columns):
                 table = _Table(cells, source, edited)
         first_line = reader.line_num + 1
         lines.room = _MAX_HEADER if table is None else ALWAYS_UNPACKED
@@ -120,6 +126,20 @@ def _is_export(columns: list[str]) -> bool:
     if columns[0] != SAMPLE_ID:
         return False
     return any(f"{name}{STATUS_SUFFIX}" in columns for name in columns)
+
+
+def _line_with_columns(head: str, columns: Collection[str]) -> str | None:
+    if not columns:
+        return None
+    for line in head.splitlines():
+        for delimiter in _DELIMITERS:
+            if _has_columns(next(csv.reader([line], delimiter=delimiter), []), columns):
+                return line
+    return None
+
+
+def _has_columns(cells: Iterable[str], columns: Collection[str]) -> bool:
+    return {*columns} <= {cell.strip() for cell in cells}
 
 
 def _first_line_with_text(head: str) -> str:

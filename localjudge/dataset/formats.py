@@ -22,7 +22,7 @@ rows if the list's objects have known columns.
 
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import PurePath
 from typing import IO, Any, TextIO
@@ -62,21 +62,28 @@ _LINES = {".jsonl", ".ndjson"}
 
 
 def read(
-    source: Source, mapping: Mapping[str, str], rows_path: str | None = None, *, edited: bool = False
+    source: Source,
+    mapping: Mapping[str, str],
+    rows_path: str | None = None,
+    *,
+    edited: bool = False,
+    columns: Collection[str] = (),
 ) -> Iterator[RawRow | Problem]:
     """Yield the rows of a source; see `expand`. Raises DataError if unreadable, InputError if pyarrow is missing.
 
-    CSV `edited` in a spreadsheet may lack trailing empty cells; its places include the row in the spreadsheet.
+    CSV `edited` in a spreadsheet may lack trailing empty cells; its places include the row in the spreadsheet. Lines of
+    CSV before a header with all of these `columns` are skipped.
     """
     with source.open() as opened:
-        for row in _rows(opened, PurePath(opened.name.lower().removesuffix(".gz")).suffix, edited):
+        ending = PurePath(opened.name.lower().removesuffix(".gz")).suffix
+        for row in _rows(opened, ending, edited, columns):
             if isinstance(row, RawRow) and (row.whole or rows_path):
                 yield from expand(row, mapping, rows_path)
             else:
                 yield row
 
 
-def _rows(source: OpenSource, ending: str, edited: bool) -> Iterator[RawRow | Problem]:
+def _rows(source: OpenSource, ending: str, edited: bool, columns: Collection[str]) -> Iterator[RawRow | Problem]:
     if source.head.startswith(TABLE_MARKS):
         stream = source.stream if source.stream.seekable() else io.BytesIO(source.stream.read())
         yield from _read_table(stream, source.name)
@@ -85,7 +92,7 @@ def _rows(source: OpenSource, ending: str, edited: bool) -> Iterator[RawRow | Pr
     line, end, _ = head.strip(BLANK).partition("\n")
     if ending in _CSV or (line[:1] not in {"[", "{"} and ending not in _LINES | {".json"}):
         with source.text(newline="") as text:
-            yield from read_csv(text, source.name, head.lstrip("\ufeff"), edited=edited)
+            yield from read_csv(text, source.name, head.lstrip("\ufeff"), edited=edited, columns=columns)
         return
     one_object = line[:1] == "{" and ending not in _LINES and end and not line.rstrip(BLANK).endswith("}")
     read_json = _read_document if line[:1] == "[" or one_object else _read_lines

@@ -25,6 +25,7 @@ from localjudge.record.directory import MOST_BYTES_OF_VALUE, held, open_regular,
 from localjudge.record.result_rows import Place, Share, json_line
 from localjudge.resources import OPEN_SAFELY, unwritable
 from localjudge.stats.corrected import MOST_POINTS
+from localjudge.text.folding import clean
 from localjudge.types import Label, Record
 
 LABELS = "labels.jsonl"
@@ -53,7 +54,7 @@ class LabelRow(Record):
     position: Place
     text: str
     human: Decision
-    annotator: Annotated[str, AfterValidator(str.strip)]
+    annotator: Annotated[str, AfterValidator(clean)]
     when: Annotated[str, AfterValidator(_in_utc)]
     way: Way
     draw: str | None = None
@@ -98,9 +99,10 @@ def now(*, precise: bool = False) -> str:
 
 
 def name_annotator(name: str | None = None) -> str:
-    """Return the annotator's stripped name, by default the user of this machine."""
-    if name and name.strip():
-        return name.strip()
+    """Return the annotator's clean name, by default the user of this machine."""
+    cleaned = clean(name or "")
+    if cleaned:
+        return cleaned
     try:
         return getpass.getuser()
     except (ImportError, KeyError, OSError):  # a container without such a user

@@ -214,6 +214,7 @@ def read_view(taken: Mapping[str, LabelsRead]) -> Table:
         parts = [numbered(labels.new, "new label"), *(f"{n:,} {words}" for words, n in counts.items() if n)]
         parts += [f"{numbered(labels.unlabelled, 'row')} without a label"] if labels.unlabelled else []
         lines.append(f"{source}: {', '.join(parts)}")
+        lines += [f"warning: {remark}" for remark in labels.remarks]
     return Table(notes=lines)
 
 

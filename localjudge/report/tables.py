@@ -35,6 +35,7 @@ from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.estimate import Estimate
 from localjudge.stats.paired import decide, smallest_detectable_difference
 from localjudge.stats.sequence import METHOD
+from localjudge.text.folding import look_alikes
 from localjudge.words import numbered, option, option_name, roughly
 
 EACH_ALONE = "each interval covers one slice; of 20 intervals, one is expected to miss the true mean"
@@ -176,6 +177,9 @@ def slices_table(run: Run, slices: Slices, metric: str | None = None) -> Table:
     counted = [name for name in ("undefined", "failed") if any(getattr(summary, name) for summary in parts)]
     rows, is_labelled = list[tuple[str, ...]](), any(part.corrected for part in slices.slices)
     notes = [EACH_ALONE, *([ALWAYS_VALID] if run.sampling.by_scores else ())]
+    for values in look_alikes(part.value for part in slices.slices if part.value)[:_MOST_REASONS]:
+        shown = " and ".join(f"{_slice_name(value)} ({excerpt(ascii(value))})" for value in values)
+        notes.append(f"values look alike and are different slices: {shown}")
     for name in _metrics(run, metric):
         means = [(part.value, part.corrected.get(name)) for part in slices.slices]
         notes += [f"{name}: {line}" for line in _uncorrected_slices(means)]

@@ -43,20 +43,19 @@ def test_chunks_and_sentences_of_contexts_have_none(scripted_run: ScriptedRun, m
 
 
 def test_the_sheet_marks_the_statement_and_reading_ignores_it(scripted_run: ScriptedRun, tmp_path: Path) -> None:
-    """Also read is a sheet without the column, as earlier versions wrote it."""
+    """Also read is a sheet without the column."""
     run = scripted_run("run", ROWS, {}, metrics=["faithfulness"])
     rows = list(rows_of(run).values())
     write_sheet(tmp_path / "sheet.csv", rows)
     with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         sheet = list(csv.DictReader(file))
-    assert list(sheet[0])[list(sheet[0]).index("text") + 1] == "source_text"
-    assert {row["text"]: row["source_text"] for row in sheet}[STATEMENT] == (
+    assert {row["statement"]: row["answer"] for row in sheet}[STATEMENT] == (
         "😀 It rained in May.\n>>> This is less than 20 %. <<< Snow fell \x1b[2J too."
     )
-    changed = [{**row, "source_text": "other", "human": 1} for row in sheet]
+    changed = [{**row, "answer": "other", "human": 1} for row in sheet]
     assert read_labels(run, written(tmp_path / "new.jsonl", *changed), "ann") == LabelsRead(new=len(rows))
     for row in changed:
-        del row["source_text"]
+        del row["answer"]
     assert read_labels(run, written(tmp_path / "old.jsonl", *changed), "ann") == LabelsRead(known=len(rows))
 
 

@@ -83,7 +83,7 @@ def test_a_sheet_comes_back_as_it_was(tmp_path: Path, decimal_point: str, ending
     path = tmp_path / f"sheet{ending}"
     path.unlink(missing_ok=True)
     write_sheet(path, rows)
-    sheet = read_sheet(path)
+    sheet = read_sheet(path).labels
     for row, label in zip(rows, sheet, strict=True):
         for column in SheetLabel._fields[1:-2]:
             assert getattr(label, column) == (escape_formula(row[column]) if ending == ".csv" else row[column])
@@ -95,12 +95,12 @@ def test_a_csv_opens_in_excel_of_any_language_and_holds_no_formula(tmp_path: Pat
     write_sheet(tmp_path / "sheet.csv", [sheet_row(text=text, contexts=['a "quote"', text]) for text in HOSTILE])
     content = (tmp_path / "sheet.csv").read_bytes()
     separator = {".": ",", ",": ";"}[decimal_point]
-    assert content.startswith(f"\ufefflabel_id{separator}draw{separator}sample_id".encode())
+    assert content.startswith("\ufeff".encode() + separator.join(["statement", "context", "answer", "human"]).encode())
     assert content.count(b"annotator\r\n") == 1
     cells = [*csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=separator)]
     assert not [cell for row in cells for cell in row.values() if cell.lstrip()[:1] in {*"=+-@"} - {""}]
-    assert cells[0]["text"] == "'" + HOSTILE[0]
-    assert cells[0]["contexts"] == f'[1] a "quote"\n\n[2] {HOSTILE[0]}'
+    assert cells[0]["statement"] == "'" + HOSTILE[0]
+    assert cells[0]["context"] == f'[1] a "quote"\n\n[2] {HOSTILE[0]}'
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -148,11 +148,70 @@ def test_a_sheet_is_read_as_spreadsheets_save_it(tmp_path: Path, name: str, form
     header = [mark + "notes", "human", "text", "position", "metric", "label_id", "annotator", ""]
     row = ["?", "sí", "Größe: 5 €\n„so“; =1", 0, "faithfulness", ID, "René", None]
     path = saved(tmp_path / name, [header, row, [None] * 8, [None] * 8], **form)
-    sheet = read_sheet(path)
-    [label] = sheet
+    [label], remarks = read_sheet(path)
+    assert bool(remarks) == (form.get("encoding") == "cp1252")
     assert label.place.startswith(str(path))
     assert label[1:] == (ID, row[2], 1, "René", None, None)
     assert label.place.endswith(", row 2")
+
+
+SPREADSHEETS = {
+    "excel, semicolons": {"delimiter": ";", "encoding": "utf-8-sig"},
+    "libreoffice, commas": {"delimiter": ",", "encoding": "utf-8"},
+    "unicode text, tabs": {"delimiter": "\t", "encoding": "utf-16"},
+    "windows": {"delimiter": ";", "encoding": "cp1252"},
+}
+INSTRUCTION = "Écrivez 1 ou 0; laissez vide, si ce n'est pas clair."
+
+
+@pytest.mark.parametrize("form", SPREADSHEETS.values(), ids=SPREADSHEETS)
+@pytest.mark.parametrize("at", [0, 1, 3, None], ids=["first", "below the header", "between rows", "missing"])
+def test_a_sheet_comes_back_from_a_spreadsheet(tmp_path: Path, form: dict[str, str], at: int | None) -> None:
+    """With other columns first, an empty column and rows, and the instruction first, moved or removed."""
+    texts = ["Größe: 5 €", "Zwei\r\nZeilen; mit, Zeichen\t.", "Drei"]
+    ids = [f"{number:032x}" for number in range(len(texts))]
+    path = tmp_path / "sheet.csv"
+    rows = [sheet_row(label_id=key, text=text, annotator="Zoë") for key, text in zip(ids, texts, strict=True)]
+    write_sheet(path, rows, instruction=INSTRUCTION, separator="comma")
+    _, header, *cells = csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
+    columns = [header.index(name) for name in ("label_id", "human", "statement", "annotator", "draw", "context")]
+    table = [[header[column] for column in columns] + ["", "notes"]]
+    for number, row in enumerate(cells):
+        table += [[*(row[column] for column in columns), "", "n"], [""] * 8]
+        table[-2][1] = str(number % 2)
+    if at is not None:
+        table.insert(at, [INSTRUCTION])
+    sheet = read_sheet(saved(tmp_path / "saved.csv", table, **form))
+    assert [(label.label_id, label.human, label.annotator) for label in sheet.labels] == [
+        (key, number % 2, "Zoë") for number, key in enumerate(ids)
+    ]
+    assert [(label.text or "").split() for label in sheet.labels] == [text.split() for text in texts]
+
+
+@pytest.mark.parametrize(("separator", "sign"), [("comma", ","), ("semicolon", ";"), ("tab", "\t")])
+def test_a_sheet_has_the_chosen_separator(tmp_path: Path, separator: Any, sign: str) -> None:
+    path = tmp_path / "sheet.csv"
+    write_sheet(path, [sheet_row()], instruction="Write 1 or 0.", separator=separator)
+    lines = path.read_bytes().decode("utf-8-sig").split("\r\n")
+    assert lines[0] == "Write 1 or 0."
+    assert lines[1].split(sign)[:4] == ["statement", "context", "answer", "human"]
+    assert "reference" not in lines[1]
+    assert [label.label_id for label in read_sheet(path).labels] == [ID]
+
+
+def test_two_thousand_labels_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    rows = [
+        sheet_row(
+            label_id=f"{number:032x}", text=f"Größe {number}: =1;\n", human=(1, 0, None)[number % 3], annotator="Zoë"
+        )
+        for number in range(2_000)
+    ]
+    write_sheet(path, rows, instruction=INSTRUCTION)
+    labels = read_sheet(path).labels
+    assert [(label.label_id, label.human, label.text, label.annotator) for label in labels] == [
+        (row["label_id"], row["human"], row["text"], row["annotator"]) for row in rows
+    ]
 
 
 def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -> None:
@@ -160,7 +219,7 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
     path = tmp_path / "sheet.csv"
     header = "label_id;metric;position;text;human;annotator\r\n"
     path.write_text(header + f"{ID};m;0;a;1;Ann\r\n{ID};m;1;b\r\n\r\n{ID};m;2;c;0;;;\r\n")
-    assert [label.human for label in read_sheet(path)] == [1, None, 0]
+    assert [label.human for label in read_sheet(path).labels] == [1, None, 0]
     path.write_text(header + f'{ID};m;0;"two\nlines";1;Ann\r\n{ID};m;1;b;1;Ann;note\r\n')
     with pytest.raises(DataError, match=r"sheet\.csv:4, row 3: found a record of 7, expected 6 cells"):
         read_sheet(path)
@@ -176,7 +235,7 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
     ],
 )
 def test_cells_are_read_in_several_forms(tmp_path: Path, cells: dict[str, Any], expected: dict[str, Any]) -> None:
-    [label] = read_sheet(saved(tmp_path / "sheet.csv", table_of({**LABELLED, **cells})))
+    [label] = read_sheet(saved(tmp_path / "sheet.csv", table_of({**LABELLED, **cells}))).labels
     assert label._asdict().items() >= expected.items()
 
 
@@ -192,7 +251,7 @@ def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
     at = [{"when": f"2026-01-31T09:30:0{second}.5Z", "annotator": "Ann", "draw": "0:x"} for second in range(3)]
     rows = [{"label_id": ID, "human": human, **when} for human, when in zip((1, 0, None), at, strict=True)]
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"way": "page", **LABELLED}]))
-    sheet = read_sheet(path)
+    sheet = read_sheet(path).labels
     assert [label.human for label in sheet] == [1, 0, None, 1]
     assert sheet[1].when == "2026-01-31T09:30:01.500000+00:00"
 
@@ -204,14 +263,14 @@ def test_a_label_from_the_future_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"row 2: when: found .*, expected a time that is not in the future"):
         read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows)))
     almost = [LABELLED | {"when": (ahead - timedelta(days=364.5)).isoformat()}]
-    assert len(read_sheet(saved(tmp_path / "sheet.csv", table_of(*almost)))) == 1
+    assert len(read_sheet(saved(tmp_path / "sheet.csv", table_of(*almost))).labels) == 1
 
 
 def test_contradicting_rows_of_one_annotator_are_refused(tmp_path: Path) -> None:
     """Two annotators may differ, and equal rows may repeat."""
     rows = [LABELLED | {"annotator": "Ann"}, LABELLED | {"annotator": "Bo", "human": 0}]
     path = tmp_path / "sheet.csv"
-    assert len(read_sheet(saved(path, table_of(*rows, rows[0])))) == 3
+    assert len(read_sheet(saved(path, table_of(*rows, rows[0]))).labels) == 3
     with pytest.raises(DataError, match=r"sheet\.csv:4, row 4: human: found 0, and 1 for the same .*:2, row 2, exp"):
         read_sheet(saved(path, table_of(*rows, rows[0] | {"human": 0})))
 

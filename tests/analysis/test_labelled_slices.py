@@ -172,17 +172,18 @@ def test_the_command_names_the_slices_that_lack_labels(
     command = ("label", run.directory, "--by", "department", "--sample", "70", "--annotator", "ann", "--out", sheet)
     assert called(capfd, *command)[0] == 0
     with sheet.open(encoding="utf-8-sig", newline="") as file:
+        next(file)  # the instruction
         rows = list(csv.DictReader(file))
     value_of = values_of(run)
     left = 0
     for row in rows:  # leave the last labels of one slice empty
         left += value_of[row["sample_id"]] == "mid"
-        row["human"] = "" if value_of[row["sample_id"]] == "mid" and left > 15 else str(human_of(row["text"]))
+        row["human"] = "" if value_of[row["sample_id"]] == "mid" and left > 15 else str(human_of(row["statement"]))
     with sheet.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    assert len(read_sheet(sheet)) == 70
+    assert len(read_sheet(sheet).labels) == 70
     assert called(capfd, "label", run.directory, "--read", sheet)[0] == 0
     out = called(capfd, "show", run.directory, "--by", "department")[1]
     for value, by in (("big", "labels"), ("mid", "judge only"), ("small", "labels"), ("tiny", "judge only")):
@@ -204,6 +205,14 @@ def test_the_command_names_the_slices_that_lack_labels(
         (
             "a[b=c[1]=>].delta>0.5",
             Gate(metric="a", delta=True, comparison=">", threshold=0.5, column="b", value="c[1]=>"),
+        ),
+        (
+            'a["b=c"=d]>=0.5',
+            Gate(metric="a", delta=False, comparison=">=", threshold=0.5, column="b=c", value="d"),
+        ),
+        (
+            'a["b[1]"=d=e].delta>=0.5',
+            Gate(metric="a", delta=True, comparison=">=", threshold=0.5, column="b[1]", value="d=e"),
         ),
     ],
 )

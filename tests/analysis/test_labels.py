@@ -379,8 +379,8 @@ def read(run: Run, humans: Sequence[Any], by: str | None = None, *, first: int =
     return read_labels(run, written(run.directory.parent / "sheet.jsonl", *sheet), by)
 
 
-def dated(day: int) -> dict[str, Any]:
-    return {"annotator": "ann", "when": f"2026-11-{day}T09:00:00Z"}
+def dated(day: int, annotator: str = "ann") -> dict[str, Any]:
+    return {"annotator": annotator, "when": f"2026-11-{day}T09:00:00Z"}
 
 
 ONES, ZEROS, NONE = [1] * 30, [0] * 30, [None] * 30
@@ -475,19 +475,89 @@ def test_white_space_around_a_name_makes_no_second_annotator(judged_run: JudgedR
     assert Labelling(run, "Ann ", sample=12).rows == []
 
 
-@pytest.mark.parametrize("change", [{"label_id": "0f" * 16}, {"text": "Other."}])
-def test_a_file_with_a_foreign_label_is_refused_whole(
-    judged_run: JudgedRun, tmp_path: Path, change: dict[str, Any]
-) -> None:
+def test_a_file_with_a_foreign_label_is_refused_whole(judged_run: JudgedRun, tmp_path: Path) -> None:
     run = judged_run()
     drawing = draw_statements(correctable(run), 5, 0)
     first, *rows = [{**row, "human": 1} for row in sheet_rows(run, drawing, drawing.statements)]
-    sheet = written(tmp_path / "s.jsonl", {**first, **change}, *rows)
+    sheet = written(tmp_path / "s.jsonl", {**first, "label_id": "0f" * 16}, *rows)
     with pytest.raises(DataError, match=r"no statement in .* matches 1 of 5 labels"):
         read_labels(run, sheet)
     assert not (run.directory / LABELS).exists()
     with pytest.raises(DataError, match="the file has no labels yet"):
         read_labels(run, written(sheet, {**first, "human": None}))
+
+
+def test_a_damaged_text_is_a_remark_and_its_label_counts(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """One letter in another encoding blocked the whole sheet. White space and an apostrophe change nothing."""
+    run = judged_run()
+    drawing = draw_statements(correctable(run), 5, 0)
+    rows = [{**row, "human": 1} for row in sheet_rows(run, drawing, drawing.statements)]
+    rows[1]["text"] = rows[1]["text"].replace("a", "\ufffd")
+    rows[2]["text"] = f" {rows[2]['text']}\n"
+    sheet = written(tmp_path / "s.jsonl", *rows)
+    read = read_labels(run, sheet, "ann")
+    assert read._replace(remarks=()) == LabelsRead(new=5)
+    [remark] = read.remarks
+    assert "1 row " in remark
+    assert f"{sheet}:2" in remark
+
+
+def test_a_column_that_was_sorted_separately_is_refused(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """The text of a row is that of another statement, so its label may belong to either."""
+    run = judged_run()
+    drawing = draw_statements(correctable(run), 5, 0)
+    rows = [{**row, "human": 1} for row in sheet_rows(run, drawing, drawing.statements)]
+    texts = sorted({row["text"] for row in rows})
+    assert len(texts) > 1
+    for row, text in zip(rows, [*texts, *texts], strict=False):
+        row["text"] = text
+    with pytest.raises(DataError, match="the text of another statement"):
+        read_labels(run, written(tmp_path / "s.jsonl", *rows), "ann")
+    assert not (run.directory / LABELS).exists()
+
+
+@pytest.mark.parametrize("name", ["ann", " ANN ", "Ann\u200b", "\uff21nn", "A\u00adnn"])
+def test_names_that_look_the_same_are_one_annotator(judged_run: JudgedRun, name: str) -> None:
+    """Four spellings of Ann counted as people with 100 % agreement."""
+    run = label(judged_run(), lambda _: 1, 12, "Ann")
+    assert read(run, ONES[:12], annotator=name) == LabelsRead(known=12)
+    found = labels(run)
+    assert (found.annotators, found.agreement) == ({"Ann": 12}, None)
+    assert Labelling(run, name, sample=12).rows == []
+
+
+def test_names_that_look_alike_are_named_in_a_remark(judged_run: JudgedRun) -> None:
+    """The second name begins with a Cyrillic letter."""
+    run = label(judged_run(), lambda _: 1, 12, "Ann")
+    taken = read(run, ONES[:12], annotator="\u0410nn")
+    assert taken.new == 12
+    [remark] = taken.remarks
+    assert "look alike" in remark
+    assert "\\u0410nn" in remark
+    assert len(labels(run).annotators) == 2
+
+
+def test_answers_with_identical_times_are_named_in_a_remark(judged_run: JudgedRun) -> None:
+    """Bob sends Ann's file under his name. Sheets have no times, and other times are no copy."""
+    run = judged_run()
+    assert read(run, ONES[:12], **dated(19, "ann")).remarks == ()
+    [remark] = read(run, ONES[:12], **dated(19, "bob")).remarks
+    assert all(word in remark for word in ("ann and bob", "12 answers", "identical times"))
+    assert read(run, ONES[:12], **dated(20, "cy")).remarks == ()
+    assert read(run, ONES[:12], "dora").remarks == ()
+
+
+def test_at_most_five_pairs_of_annotators_are_printed(judged_run: JudgedRun) -> None:
+    """Eleven names gave 55 lines, and a name of any length was printed whole."""
+    run = judged_run()
+    for number in range(11):
+        read(run, ONES[:12], f"annotator {number} {'x' * 500}")
+    agreement = labels(run).agreement
+    assert agreement is not None
+    assert len(agreement.pairs) == 55
+    assert len(agreement.lines) == 7
+    assert "and 50 more pairs" in agreement.lines[6]
+    assert max(map(len, agreement.lines)) < 300
 
 
 def test_a_mean_that_labels_cannot_correct_says_why(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:

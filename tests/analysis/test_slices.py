@@ -12,6 +12,7 @@ from localjudge.analysis.compare import ComparedSlice, compare
 from localjudge.analysis.labelling import Labelling
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
+from localjudge.report.tables import slices_table
 from localjudge.stats.paired import paired_difference
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun
@@ -53,7 +54,31 @@ def test_slices_are_ordered_by_number_of_samples(tmp_path: Path) -> None:
     rows = [row(number, v=value) for number, value in enumerate(values)]
     run = judged(tmp_path / "run", [*rows, row(7)])
     parts = [(part.value, part.samples) for part in slices(run, "v").slices]
-    assert parts == [("1", 2), ("x", 2), (None, 2), ("", 1), ("true", 1)]
+    assert parts == [(None, 3), ("1", 2), ("x", 2), ("true", 1)]
+
+
+SAME = ["Chirurgie", "Chirurgie ", "Chirurgie\u00a0", "chirurgie", "Chi\u200brurgie", "\uff23hirurgie"]
+
+
+def test_values_that_look_the_same_are_one_slice(tmp_path: Path) -> None:
+    """They were six slices, and a gate passed on one of them. The second slice has a Cyrillic letter."""
+    alike = "\u0421hirurgie"
+    rows = [row(number, ward=value) for number, value in enumerate([*SAME, alike, " ", None], 10)]
+    run = judged(tmp_path / "run", rows)
+    parts = slices(run, "ward")
+    assert [(part.value, part.samples) for part in parts.slices] == [("Chirurgie", 6), (None, 2), (alike, 1)]
+    for value in SAME:
+        [decision] = run.check([f"{METRIC}[ward={value}]>=0.1"]).decisions
+        assert decision.samples == 6
+    [note] = [note for note in slices_table(run, parts).notes if "look alike" in note]
+    assert "\\u0421" in note
+
+
+def test_a_gate_can_name_a_column_with_an_equals_sign(tmp_path: Path) -> None:
+    run = judged(tmp_path / "run", [row(number, **{"a=b": "x"}) for number in range(3)])
+    [decision] = run.check([f'{METRIC}["a=b"=x]>=0.1']).decisions
+    assert decision.gate == f'{METRIC}["a=b"=x]>=0.1'
+    assert decision.value == run.summary.metrics[METRIC].mean
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,8 @@ def run(scripted_run: ScriptedRun) -> Run:
 def sheet_of(path: str) -> list[dict[str, Any]]:
     if path.endswith(".csv"):
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            return list(csv.DictReader(file))
+            next(file)  # the instruction
+            return [{**row, "text": row["statement"]} for row in csv.DictReader(file)]
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
@@ -66,7 +67,8 @@ def test_a_sheet_is_written_and_read_back(run: Run, call: Call, sheet: str) -> N
     code, output, _ = call("label", "run", "--sample", "50", "--seed", "7", "--out", sheet)
     assert (code, "localjudge label run --read" in output) == (0, True)
     rows = sheet_of(sheet)
-    assert {"human", "sample_id", "text", "source_text", "label_id"} <= rows[0].keys()
+    answer = "answer" if sheet.endswith(".csv") else "source_text"
+    assert {"human", "sample_id", "text", answer, "label_id"} <= rows[0].keys()
     assert not any("p_yes" in column or "judge" in column for column in rows[0])
     assert (sorted(row["text"] for row in rows), {row["human"] for row in rows} <= {None, ""}) == (sorted(SCRIPT), True)
     assert "corrected" not in metric(call)
@@ -85,7 +87,7 @@ def test_several_label_files_are_read_together(run: Run, call: Call, scripted_ru
     call("label", "run", "--out", "s.jsonl")
     fill("s.jsonl", {f"Fact {n}.": None for n in range(7)})
     arguments = ("label", "run", "--read", "s.jsonl", "--annotator", "ann", "--json")
-    counts = {"new": 5, "changed": 0, "withdrawn": 0, "known": 0, "older": 0, "unlabelled": 7}
+    counts = {"new": 5, "changed": 0, "withdrawn": 0, "known": 0, "older": 0, "unlabelled": 7, "remarks": []}
     assert json.loads(call(*arguments)[1]) == {"s.jsonl": counts}
     fill("s.jsonl", {"Fact 8.": 0}, annotator="bob")
     output = call("label", "run", "--read", "s.jsonl", "--annotator", "ann")[1]
@@ -113,7 +115,7 @@ def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None
         ("page.jsonl", {"known": 7, "older": 3}),
     ):
         counted = json.loads(call("label", "run", "--read", sheet, "--json")[1])[sheet]
-        assert counted == {**zero, **counts, "unlabelled": counted["unlabelled"]}
+        assert counted == {**zero, **counts, "unlabelled": counted["unlabelled"], "remarks": []}
 
 
 def test_disputed_statements_are_listed_and_settled(run: Run, call: Call) -> None:
@@ -204,7 +206,8 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
     [
         (("label", "none", "--out", "s.csv"), "none contains no run"),
         (("label", "run"), "no terminal to label in"),
-        (("label", "run", "--out", "s.csv", "--language", "de"), "--language is the language of a page"),
+        (("label", "run", "--language", "de"), "--language is the language of a sheet or page"),
+        (("label", "run", "--page", "p.html", "--separator", "tab"), "--separator is for a sheet"),
         (("label", "run", "--metrics", "context_recal"), "did you mean context_recall"),
         (("label", "run", "--json"), "prints no JSON"),
         (("label", "run", "--sample", "0"), "Invalid value for '--sample'"),

@@ -1,0 +1,57 @@
+r"""Compare names as a reader sees them: annotators, and the values of a column.
+
+    clean("Ann\u200b ")                 "Ann"               no invisible characters, one space between words (NFKC)
+    fold("ANN") == fold("ann")          True                one name
+    look_alikes(["Ann", "\u0410nn"])    [("Ann", "\u0410nn")]   two names, the second with a Cyrillic letter
+
+Source of the letters that look alike: Unicode Technical Standard 39, Unicode Security Mechanisms, section 4.
+"""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+_SPACES = re.compile(r"\s+")
+_INVISIBLE = {"Cc", "Cf"}
+"""General categories of control and format characters, such as a zero-width space."""
+_LATIN = {
+    **str.maketrans("авеікмнорстухјѕһԁԛԝьӏ", "abeikmhopctyxjshdqwbl"),  # Cyrillic
+    **str.maketrans("αβεζηικμνορτυχϲ", "abezhikmnoptyxc"),  # Greek
+    **str.maketrans("ı01|", "ioll"),
+}
+
+
+def clean(text: str) -> str:
+    """Return the text in the form NFKC, trimmed, without invisible characters, and with single spaces."""
+    spaced = _SPACES.sub(" ", unicodedata.normalize("NFKC", text))
+    visible = (letter for letter in spaced if unicodedata.category(letter) not in _INVISIBLE)
+    return _SPACES.sub(" ", "".join(visible)).strip()
+
+
+def fold(text: str) -> str:
+    """Return the text for comparisons: clean, and without case."""
+    return unicodedata.normalize("NFKC", clean(text).casefold())
+
+
+def common_spellings(texts: Iterable[str]) -> dict[str, str]:
+    """Return the clean spelling of each folded text: the most frequent one, else the first in the alphabet."""
+    spellings: dict[str, Counter[str]] = defaultdict(Counter)
+    for text in texts:
+        spellings[fold(text)][clean(text)] += 1
+    chosen = {}
+    for folded, counts in spellings.items():
+        chosen[folded] = min(counts, key=lambda spelling: (-counts[spelling], spelling))
+    return chosen
+
+
+def look_alikes(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return groups of different names that a reader can hardly tell apart."""
+    groups: dict[str, dict[str, str]] = defaultdict(dict)
+    for name in names:
+        groups[_skeleton(name)].setdefault(fold(name), name)
+    return [tuple(group.values()) for group in groups.values() if len(group) > 1]
+
+
+def _skeleton(name: str) -> str:
+    return fold(name).translate(_LATIN).replace("rn", "m")
