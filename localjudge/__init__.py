@@ -4,26 +4,47 @@
     run = localjudge.evaluate("answers.jsonl", judge="models/my-judge.gguf")
     run["context_recall"].mean, run.to_pandas(), run.check(["context_recall>=0.8"])
 
-`__init__.pyi` states the public names, here and for type checkers. Each is imported when it is first used, so that the
-import of the package is quick and loads no model library.
+Each public name is imported when it is first used, so that the import of the package is quick and loads no model
+library. `__init__.pyi` states the same names for type checkers.
 """
+
+from importlib import import_module
+
+_MODULES = {
+    "Criterion": "localjudge.metrics.criterion",
+    "DataError": "localjudge.errors",
+    "InputError": "localjudge.errors",
+    "Judge": "localjudge.open_judge",
+    "LocaljudgeError": "localjudge.errors",
+    "Metric": "localjudge.metrics.metric",
+    "MissingRun": "localjudge.errors",
+    "ModelError": "localjudge.errors",
+    "OutOfResource": "localjudge.errors",
+    "Run": "localjudge.result",
+    "RunDirectoryError": "localjudge.errors",
+    "Sample": "localjudge.types",
+    "ScriptedEngine": "localjudge.engine.scripted",
+    "UnfinishedRun": "localjudge.errors",
+    "calibrate": "localjudge.api",
+    "evaluate": "localjudge.api",
+    "merge": "localjudge.api",
+}
+"""The module of each public name."""
+
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> object:
-    import ast
-    from importlib import import_module, resources
-    from importlib.metadata import version
-
     if name == "__version__":
+        from importlib.metadata import version
+
         return version("localjudge")
-    stub = ast.parse((resources.files("localjudge") / "__init__.pyi").read_text(encoding="utf-8"))
-    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-    homes = {alias.name: str(node.module) for node in imports for alias in node.names}
-    if name not in {"__all__", *homes}:
+    if name not in _MODULES:
         raise AttributeError(f"module 'localjudge' has no attribute {name!r}")
-    globals()[name] = value = sorted(homes) if name == "__all__" else getattr(import_module(homes[name]), name)
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
     return value
 
 
-def __dir__() -> object:
-    return __getattr__("__all__")
+def __dir__() -> list[str]:
+    return __all__

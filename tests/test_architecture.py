@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,19 @@ def test_the_public_names_exist_and_are_few() -> None:
         assert getattr(localjudge, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = localjudge.nothing  # type: ignore[attr-defined]
+
+
+def test_type_checkers_see_the_same_public_names() -> None:
+    """The stub imports each name from the module from which the package imports it."""
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
+    modules: dict[str, str | None] = {}
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            modules |= {alias.name: node.module for alias in node.names}
+    for name, module in modules.items():
+        assert module is not None
+        assert getattr(import_module(module), name) is getattr(localjudge, name)
+    assert sorted(modules) == localjudge.__all__
 
 
 def test_the_import_takes_less_than_150_milliseconds() -> None:
