@@ -31,7 +31,7 @@ _MODULES = {
 }
 """The module of each public name."""
 
-__all__ = [*_MODULES]
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> object:
