@@ -1,9 +1,9 @@
 """Citation marks: what they look like, and what they name.
 
     [1] [1, 2] [1; 2] [1-3] [^1] [doc1] [Source 1] [doc-7] [a.pdf] [cite: 1]    square brackets
-    [1](url) [[1]](url)                                                         links
+    [1](url) [[1]](url) <a href="#1">[1]</a>                                    links
     【1†source】 【1】 ［1］                                                      other brackets
-    <sup>1</sup> ¹                                                              raised numbers
+    <sup>1</sup> ¹ ^1^                                                          raised numbers
     (1)                                                                         directly after a stop
 
 Other brackets are text: [sic], [REDACTED], [2019], [the page](url), (1) in a sentence, array[1], and code.
@@ -30,6 +30,7 @@ RANK_RANGE = re.compile(
 )
 ID_WITH_DIGIT = re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w.:/#-]+")
 _FILE = re.compile(r"[\w][\w ./()-]*\.(?:pdf|html?|docx?|txt|md|csv|json|xlsx?|pptx?|xml|rtf|epub)", re.IGNORECASE)
+_SOURCE_TEXT = re.compile(rf"{_RANK_WORD}\s?[:：]\s?\S.*", re.IGNORECASE)  # [Source: policy handbook]
 _FOOTNOTE = re.compile(r"\^[\w.-]+\^?")
 _LOCATOR = re.compile(r"(?:pp?\.?|page|pages|S\.|Seite|sec\.|section|§)\s?\d+(?:\s?[-\u2013]\s?\d+)?", re.IGNORECASE)
 _NUMBERS = r"[0-9]{1,3}(?:\s?[,;\u2013-]\s?[0-9]{1,3})*"
@@ -42,10 +43,13 @@ _CANDIDATE = re.compile(
     rf"|【(?P<lens>[^【】\n]{{1,{_MOST_CHARACTERS}}})】"
     rf"|［(?P<wide>[^［］\n]{{1,{_MOST_CHARACTERS}}})］"
     rf"|<sup(?:\s[^<>]*)?>\s*(?:<a(?:\s[^<>]*)?>)?\[?(?P<raised>{_NUMBERS})\]?(?:</a>)?\s*</sup>"
+    rf"|<a(?:\s[^<>]*)?>\s*\[(?P<anchor>[^\[\]<>\n]{{1,{_MOST_CHARACTERS}}})\]\s*</a>"
+    rf"|\^(?P<caret>{_NUMBERS})\^|\\\[(?P<escaped>{_NUMBERS})\\\]"
     r"|(?P<digits>[¹²³⁰⁴-⁹]+(?:[⁻,˒·⸴][¹²³⁰⁴-⁹]+)*)"
     rf"|[(（](?P<round>{_NUMBERS})[)）]",
     re.IGNORECASE,
 )
+_WITH_NAMES = ("inner", "square", "lens", "wide", "anchor", "caret", "escaped")
 _DAGGER = re.compile(r"(?P<number>[0-9]{1,3})(?::[0-9]+)?†.*")
 _EDITORIAL = re.compile(r"[a-z]{1,2}|[a-z]+ (?:\d+|needed)")  # [a], [note 1], [citation needed]
 _PAGES = re.compile(r":\d+(?:[,–-]\s?\d+)*")  # after a mark: "in 1905.[2]:75–76"
@@ -60,13 +64,22 @@ _BETWEEN_MARKS = re.compile(r"[ \t\u00a0,;]{0,2}")
 _INDEXED = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)\Z")
 _CODE_NAME = re.compile(
     r"[A-Za-z]|\w*_\w*|\$\w+|[a-z]+[A-Z]\w*|(?:\w+\.)+[a-z_]\w*|"
-    r"arr|array|argv?|args|buf|buffer|cols?|columns|dict|elements|idx|items|kwargs|keys|lines|lst|map|matrix|nums|params|"
+    r"arr|array|argv?|args|buf|buffer|cols?|columns|dict|elements|idx|items|kwargs|keys|lines|list|lst|map|matrix|nums|"
+    r"params|"
     r"ptr|result|rows|self|stack|str|string|tuple|tokens|values|vec|vector",
 )
 _CODE_AFTER = re.compile(r"\s?(?:[-+*/%]?=|\+\+|--)|\.[a-z_]|\(")
 _LINE_START = re.compile(r"(?:^|\n)[ \t>*-]*\Z")
 _SHORT_WORD = re.compile(r"(?:^|[\W\d_])[^\W\d_]{1,2}\Z|\d\Z")  # before an exponent: "m²", "10<sup>6</sup>"
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻˒·⸴", "0123456789-,,,")
+_NAMING = re.compile(
+    r"\b(?:according to|as|as in|by|from|in|of|on|per|see|to|with|than|and|or|both|laut|nach|siehe|vgl\.|in|aus|selon|"
+    r"dans|voir|par|según|en|por|véase|de) \Z",
+    re.IGNORECASE,
+)
+_PREDICATE = re.compile(
+    r" (?:and \[|say|state|show|claim|describe|mention|explain|report|suggest|is |are |also |sagt|dit )"
+)
 _WRAPPED = re.compile(r"[(（](?:(?:see|cf|vgl|siehe|voir|véase|ver)\b\.?\s?)?\s*\Z", re.IGNORECASE)
 
 
@@ -110,8 +123,20 @@ def after_stop_ranges(text: str) -> Iterator[Range]:
 
 def removal_ranges(text: str, marks: Iterable[Mark]) -> list[Range]:
     """Return what to leave out with the marks: separators between them, and brackets around them."""
-    ranges = _joined(text, ((mark.start, mark.end) for mark in marks))
-    return [_with_brackets(text, each) for each in ranges]
+    ranges = []
+    for inner in _joined(text, ((mark.start, mark.end) for mark in marks)):
+        outer = _with_brackets(text, inner)
+        if outer != inner or not _is_named(text, inner):
+            ranges.append(outer)
+    return ranges
+
+
+def _is_named(text: str, mark: Range) -> bool:
+    """Return whether a sentence needs its mark: "According to [1], it is safe", "[1] says that it is safe"."""
+    before = text[max(0, mark.start - _BEFORE) : mark.start]
+    if _NAMING.search(before):
+        return True
+    return _LINE_START.search(before) is not None and _PREDICATE.match(text, mark.end) is not None
 
 
 def _joined(text: str, marks: Iterable[tuple[int, int]]) -> list[Range]:
@@ -151,8 +176,8 @@ def _names(text: str, match: re.Match[str], ids: Collection[str], *, after_stop:
             return ()
         numbers = match["raised"] or match["digits"].translate(_SUPERSCRIPTS)
         return _checked(numbers, ids, is_link=False, loose=False)
-    content = match["inner"] or match["square"] or match["lens"] or match["wide"]
-    if match["lens"] and (dagger := _DAGGER.fullmatch(content)):
+    content = next(filter(None, (match[group] for group in _WITH_NAMES)))
+    if "†" in content and (dagger := _DAGGER.fullmatch(content)):
         return (dagger["number"],) if ":" not in content.partition("†")[0] else (content,)
     if match["square"] and not joined and _is_index(text, match):
         return ()
@@ -169,7 +194,7 @@ def _checked(content: str, ids: Collection[str], *, is_link: bool, loose: bool) 
 
 
 def _is_name(name: str, ids: Collection[str], *, is_link: bool, loose: bool) -> bool:
-    if name in ids or RANK.fullmatch(name) or _FOOTNOTE.fullmatch(name):
+    if any((name in ids, RANK.fullmatch(name), _FOOTNOTE.fullmatch(name), _SOURCE_TEXT.fullmatch(name))):
         return True
     if ranks := RANK_RANGE.fullmatch(name):
         return 0 <= int(ranks["last"]) - int(ranks["first"]) < _LONGEST_RANGE

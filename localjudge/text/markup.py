@@ -47,8 +47,8 @@ _INLINE_CODE = re.compile(
 _STOP_IN_CODE = re.compile(r"[.!?](?=\s)")
 
 _BLOCK_NAMES = (
-    "answer|article|aside|blockquote|br|center|dd|details|div|dl|dt|figure|footer|form|h[1-6]|header|hr|li|main|nav|ol|"
-    "output|p|pre|reasoning|response|section|summary|table|tbody|tfoot|thead|think|thinking|thoughts?|tr|ul"
+    "answer|article|aside|blockquote|br|center|citations|dd|details|div|dl|dt|figure|footer|form|h[1-6]|header|hr|li|main|nav|ol|"
+    "output|p|pre|reasoning|references|response|section|sources|summary|table|tbody|tfoot|thead|think|thinking|thoughts?|tr|ul"
 )
 _INLINE_NAMES = (
     "a|abbr|acronym|b|big|bdi|cite|code|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp|small|span|strike|strong|sub|sup|"

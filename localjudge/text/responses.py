@@ -22,7 +22,7 @@ from localjudge.text.thinking import thinking_ranges
 from localjudge.types import Span
 
 _AROUND_MARKS = re.compile(r"[\s.,;:!?\u3002]*")
-_AFTER_FIRST_MARK = re.compile(r"[\s:：]*")
+_AFTER_FIRST_MARK = " .,;:："
 _BEFORE_SIGN = re.compile(r"\s*(?:$|[\s.,;:!?。，、；：！？)\]」』”])")
 _PREPARED_KEPT = 256
 
@@ -80,12 +80,13 @@ def statements(response: PreparedResponse, sentences: Callable[[str], Sequence[S
     """Cut a response into statements. A mark without a statement belongs to the one before it."""
     marks = removal_ranges(response.text, response.marks)
     edges = merged([*left_out_ranges(response.text), *response.left_out, *marks])
+    ends_of_marks = {mark.end for mark in marks}
     parts = []
     for span in _spans(response, sentences):
         start, end = trimmed(response.text, span.start, span.end, edges)
-        after_mark = _AFTER_FIRST_MARK.match(response.text, start, end)
-        first = after_mark.end() if after_mark else start
-        part = _without_last_marks(response.text, first, end, marks)
+        if _end_of_text_before(response.text, start) in ends_of_marks:
+            start += len(response.text[start:end]) - len(response.text[start:end].lstrip(_AFTER_FIRST_MARK))
+        part = _without_last_marks(response.text, start, end, marks)
         shown = _shown(response.text, part, marks)
         if has_words(shown):
             parts.append((part, shown))
@@ -121,6 +122,12 @@ def is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) or any(not isinstance(entry, int) for entry in value)
+
+
+def _end_of_text_before(text: str, start: int) -> int:
+    while start > 0 and text[start - 1].isspace():
+        start -= 1
+    return start
 
 
 def _without_last_marks(text: str, start: int, end: int, marks: Sequence[Range]) -> Range:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from localjudge.text.lines import LINE_ENDS
+from localjudge.text.lines import BLANK_LINE, LINE_ENDS
 from localjudge.text.marks import Mark
 from localjudge.text.markup import Range
 
@@ -45,7 +45,7 @@ _ONE_LINE = re.compile(
     rf"(?:^|(?<=[.!?。！？।۔)\]】]))[\s*_(（\[>-]*(?:{_HEADING_WORD})[*_]*\s*[:：][*_]*\s*(?P<rest>\S.*)$",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"[\s>*+•◦▪–—-]*")
+_BULLET = re.compile(r"(?:[\s>*+•◦▪–—-]|</?(?!(?:sup|a)\b)\w+>)*")
 _NUMBER = re.compile(r"[(（]?(?P<number>\d{1,3})[.)）:、．]\s*")
 _RULE = re.compile(r"[\s*_=~-]+")
 _AFTER_MARK = re.compile(r"[\s:：.–—-]*")
@@ -75,6 +75,9 @@ class _Line(NamedTuple):
 def source_ranges(text: str, marks: Sequence[Mark]) -> list[Range]:
     """Return the list of sources at the end of a text, or no range. A text of sources alone is an answer."""
     lines = _lines(text, marks)
+    inner = _list_before_remark(text, lines, marks)
+    if inner:
+        return [inner]
     first = _first_listed(text, lines, marks)
     if first < len(lines):
         lines, start = lines[:first], lines[first].start
@@ -125,6 +128,20 @@ def _first_listed(text: str, lines: Sequence[_Line], marks: Sequence[Mark]) -> i
     while first < len(lines) and not _define(text, lines[first:], _cited(marks, lines[first].start)):
         first += 1
     return first
+
+
+def _list_before_remark(text: str, lines: Sequence[_Line], marks: Sequence[Mark]) -> Range | None:
+    """Return a list after a heading that a closing remark follows: "Let me know if you need more"."""
+    heading = _heading(lines)
+    if heading in (None, 0):
+        return None
+    cited = _cited(marks, lines[heading].start)
+    last = heading
+    while last + 1 < len(lines) and _is_item(lines[last + 1], cited):
+        last += 1
+    if last in (heading, len(lines) - 1) or not BLANK_LINE.search(text, lines[last].end, lines[last + 1].start):
+        return None
+    return Range(lines[heading].start, lines[last].end)
 
 
 def _heading(lines: Sequence[_Line]) -> int | None:

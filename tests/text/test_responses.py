@@ -134,6 +134,14 @@ def test_a_list_of_sources_states_and_cites_nothing(sources: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "sources", ["**References**\n\n1. [Policy](https://a.b/c)\n2. The FAQ", "Sources:\n[1] A\n[2] B"]
+)
+def test_a_closing_remark_after_the_list_of_sources_is_a_statement(sources: str) -> None:
+    text = f"{CITING}\n\n{sources}\n\nLet me know if you need more."
+    assert shown(text) == ["It is old", "It is big", "Let me know if you need more."]
+
+
+@pytest.mark.parametrize(
     ("text", "count"),
     [
         ("Do this:\n1. Open the door.\n2. Close the door.", 3),
@@ -177,6 +185,15 @@ def test_other_lists_at_the_end_are_statements(text: str, count: int) -> None:
         ("| Ulm | old [1] |\n| Bern | big [2] |", ["| Ulm | old |", "| Bern | big |"], [("1",), ("2",)]),
         ("Use array[1] and x[2]. Then args[0].", ["Use array[1] and x[2].", "Then args[0]."], [(), ()]),
         ("Call `rows[1]` now.", ["Call `rows[1]` now."], [()]),
+        ("According to [1], Ulm is old.", ["According to [1], Ulm is old."], [("1",)]),
+        ("[1] says that Ulm is old.", ["[1] says that Ulm is old."], [("1",)]),
+        ("It is shown in [1].", ["It is shown in [1]."], [("1",)]),
+        ("Ulm is old.[1]. It is big [2].", ["Ulm is old.", "It is big"], [("1",), ("2",)]),
+        ('Ulm is old.<a href="#1">[1]</a> It is big.', ["Ulm is old.", "It is big."], [("1",), ()]),
+        ("Ulm is old.^1^ It is big.", ["Ulm is old.", "It is big."], [("1",), ()]),
+        ("Ulm is old.\\[1\\] It is big.", ["Ulm is old.", "It is big."], [("1",), ()]),
+        ("Ulm is old [Source: Handbook of 2020].", ["Ulm is old"], None),
+        ("Ulm is old [source: a.pdf, p. 2].", ["Ulm is old"], None),
         ("He said so [sic]. It was [REDACTED].", ["He said so [sic].", "It was [REDACTED]."], [(), ()]),
         ("Smith (2019) says 5 m² and 10<sup>6</sup>.", ["Smith (2019) says 5 m² and 10<sup>6</sup>."], [()]),
         ("See [the page](https://a.example/1) and [GPT-4](https://b.example).", None, [()]),
