@@ -25,7 +25,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import PurePath
-from typing import IO, Any, TextIO
+from typing import IO, Any, Literal, TextIO
 
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES, columns_of
 from localjudge.dataset.conversation import last_turn
@@ -75,37 +75,61 @@ def read(
     CSV before a header with all of these `columns` are skipped.
     """
     with source.open() as opened:
-        ending = PurePath(opened.name.lower().removesuffix(".gz")).suffix
-        for row in _rows(opened, ending, edited, columns):
+        for row in _rows(opened, edited, columns):
             if isinstance(row, RawRow) and (row.whole or rows_path):
                 yield from expand(row, mapping, rows_path)
             else:
                 yield row
 
 
-def _rows(source: OpenSource, ending: str, edited: bool, columns: Collection[str]) -> Iterator[RawRow | Problem]:
+def _rows(source: OpenSource, edited: bool, columns: Collection[str]) -> Iterator[RawRow | Problem]:
     if source.head.startswith(TABLE_MARKS):
-        stream = source.stream if source.stream.seekable() else io.BytesIO(source.stream.read())
+        stream = source.stream
+        if not stream.seekable():
+            stream = io.BytesIO(stream.read())
         yield from _read_table(stream, source.name)
         return
     head = source.head.decode(source.encoding, errors="ignore")
-    line, end, _ = head.strip(BLANK).partition("\n")
-    if ending in _CSV or (line[:1] not in {"[", "{"} and ending not in _LINES | {".json"}):
+    kind = _kind_of_text(source.name, head)
+    if kind == "csv":
         with source.text(newline="") as text:
             yield from read_csv(text, source.name, head.lstrip("\ufeff"), edited=edited, columns=columns)
         return
-    one_object = line[:1] == "{" and ending not in _LINES and end and not line.rstrip(BLANK).endswith("}")
-    read_json = _read_document if line[:1] == "[" or one_object else _read_lines
     with source.text() as text:
-        yield from read_json(text, source.name)
+        yield from _read_document(text, source.name) if kind == "document" else _read_lines(text, source.name)
+
+
+def _kind_of_text(name: str, head: str) -> Literal["csv", "lines", "document"]:
+    """Return what a text is: CSV, JSON lines, or one JSON array or object."""
+    ending = PurePath(name.lower().removesuffix(".gz")).suffix
+    first_line, has_more_lines, _ = head.strip(BLANK).partition("\n")
+    opener = first_line[:1]
+    if ending in _CSV:
+        return "csv"
+    if opener not in {"[", "{"} and ending not in _LINES | {".json"}:
+        return "csv"
+    if opener == "[":
+        return "document"
+    is_complete = first_line.rstrip(BLANK).endswith("}")
+    if opener == "{" and ending not in _LINES and has_more_lines and not is_complete:
+        return "document"
+    return "lines"
 
 
 def _read_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]:
-    stripped = ((number, line.strip(BLANK)) for number, line in enumerate(lines, 1))
-    rows = (_json_row(line, Place(source, line=number)) for number, line in stripped if line)
+    rows = _rows_of_lines(lines, source)
     start = list(islice(rows, 2))
-    yield from (row._replace(whole=True) if len(start) == 1 and isinstance(row, RawRow) else row for row in start)
+    if len(start) == 1 and isinstance(start[0], RawRow):
+        start = [start[0]._replace(whole=True)]
+    yield from start
     yield from rows
+
+
+def _rows_of_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]:
+    for number, line in enumerate(lines, 1):
+        stripped = line.strip(BLANK)
+        if stripped:
+            yield _json_row(stripped, Place(source, line=number))
 
 
 def _read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
@@ -133,7 +157,8 @@ def _json_row(text: str, place: Place) -> RawRow | Problem:
 
 
 def _numbered(values: Iterable[Any], place: Place) -> Iterator[RawRow | Problem]:
-    return (raw_row(value, place._replace(row=number)) for number, value in enumerate(values, 1))
+    for number, value in enumerate(values, 1):
+        yield raw_row(value, place._replace(row=number))
 
 
 _BATCH_ROWS = 256
@@ -141,14 +166,17 @@ _BATCH_ROWS = 256
 
 def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
     # Rows are converted one at a time, because many cells may share one large value.
-    is_parquet = stream.read(len(PARQUET)) == PARQUET
-    kind, batches_of = ("a Parquet file", _parquet_batches) if is_parquet else ("an Arrow file", _arrow_batches)
+    kind = "an Arrow file"
+    read_batches = _arrow_batches
+    if stream.read(len(PARQUET)) == PARQUET:
+        kind = "a Parquet file"
+        read_batches = _parquet_batches
     pyarrow = _pyarrow_for(f"{source} is {kind}")
     size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
     unpacked = 0
     try:
-        for number, row in enumerate(_rows_of_batches(batches_of(stream, source, size), at_once=1), 1):
+        for number, row in enumerate(_rows_of_batches(read_batches(stream, source, size), at_once=1), 1):
             values = plain(row)
             unpacked += 64 + len(repr(values))  # rows of nulls take no space in a file
             check_expansion(source, size, unpacked)
@@ -165,8 +193,9 @@ def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]
 
     table = parquet.ParquetFile(stream)
     check_column_names(table.schema_arrow.names, source)
-    groups = map(table.metadata.row_group, range(table.metadata.num_row_groups))
-    largest = max((group.total_byte_size for group in groups), default=0)
+    largest = 0
+    for number in range(table.metadata.num_row_groups):
+        largest = max(largest, table.metadata.row_group(number).total_byte_size)
     check_expansion(source, size, largest)
     yield from table.iter_batches(max(16, min(_BATCH_ROWS, ALWAYS_UNPACKED // (largest + 1))))
 
@@ -183,8 +212,11 @@ def _arrow_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
     check_column_names(file.schema.names, source)
     for batch in batches:
         # Millions of views may share one buffer, which validation would read for each of them.
-        views = [column for column in batch.columns if str(column.type) in {"string_view", "binary_view"}]
-        viewed = sum(sum(memoryview(column.buffers()[1]).cast("i")[::4].tolist()) for column in views)
+        viewed = 0
+        for column in batch.columns:
+            if str(column.type) in {"string_view", "binary_view"}:
+                lengths = memoryview(column.buffers()[1]).cast("i")[::4]
+                viewed += sum(lengths.tolist())
         check_expansion(source, size, batch.get_total_buffer_size() + viewed)
         batch.validate(full=True)  # its offsets come from an untrusted file
         yield batch
@@ -208,8 +240,19 @@ def _pyarrow_for(what: str) -> Any:
 _CONTAINER_NAMES = {"data", "outputs", "request"}  # names of a field, or of an object around the rows
 _TEXT_FIELDS = ("user_input", "response")
 _TEXTS = {name for field in _TEXT_FIELDS for name in ALIASES[field]} - _CONTAINER_NAMES
-_FIELDS = (*ALIASES.items(), *LOOSE_NAMES.items())
-_COLUMNS = {name for field, names in _FIELDS if field != "id" for name in names} - _CONTAINER_NAMES
+
+
+def _column_names() -> set[str]:
+    """Return the known names of columns other than the id."""
+    known: set[str] = set()
+    for table in (ALIASES, LOOSE_NAMES):
+        for field, names in table.items():
+            if field != "id":
+                known.update(names)
+    return known - _CONTAINER_NAMES
+
+
+_COLUMNS = _column_names()
 
 
 def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
@@ -228,14 +271,20 @@ def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None
         yield from rows_of_columns(values, source)
     else:
         rows = _rows_inside(values, _COLUMNS | columns_of(mapping))
-        yield from [row] if rows is None else _numbered(rows, Place(source))
+        if rows is None:
+            yield row
+        else:
+            yield from _numbered(rows, Place(source))
 
 
 def _row_of_log(row: RawRow | Problem) -> RawRow | Problem:
-    if isinstance(row, RawRow) and isinstance(epoch := row.values.get("epoch"), int) and epoch > 1:
-        # The sample's file in the log has this name.
-        return row._replace(values={**row.values, "id": f"{row.values.get('id')}_epoch_{epoch}"})
-    return row
+    if isinstance(row, Problem):
+        return row
+    epoch = row.values.get("epoch")
+    if not isinstance(epoch, int) or epoch <= 1:
+        return row
+    identifier = f"{row.values.get('id')}_epoch_{epoch}"  # the name of the sample's file in the log
+    return row._replace(values={**row.values, "id": identifier})
 
 
 def _rows_under(row: RawRow, mapping: Mapping[str, str], path: str) -> Iterator[RawRow | Problem]:
@@ -264,39 +313,56 @@ def _rows_inside(values: Mapping[str, Any], columns: Iterable[str]) -> list[Any]
     """Return the only list of objects with one of these columns, or None if the object is a row."""
     if any(has_value(values, name) for name in columns):
         return None
-    lists = [value for value in (*values.values(), lookup(values, "results.results")) if isinstance(value, list)]
+    lists = [value for value in values.values() if isinstance(value, list)]
+    of_promptfoo = lookup(values, "results.results")
+    if isinstance(of_promptfoo, list):
+        lists.append(of_promptfoo)
     if lists == [[]] and len(values) == 1:
         return []
-    with_columns = [
-        value
-        for value in lists
-        if any(has_value(item, name) for item in value if isinstance(item, Mapping) for name in columns)
-    ]
+    with_columns = [value for value in lists if _has_rows(value, columns)]
     return with_columns[0] if len(with_columns) == 1 else None
+
+
+def _has_rows(elements: Iterable[Any], columns: Iterable[str]) -> bool:
+    """Whether an object in a list has one of the columns."""
+    objects = [element for element in elements if isinstance(element, Mapping)]
+    return any(has_value(item, name) for item in objects for name in columns)
 
 
 def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
     """Yield the rows of columns: lists, or objects keyed by row number. Raises DataError for unequal lengths."""
-    lists = {
-        name: [*(column.values() if isinstance(column, Mapping) else column)]
-        for name, column in values.items()
-        if isinstance(column, Mapping | list | tuple)
-    }
-    numbering = {tuple(column) for column in values.values() if isinstance(column, Mapping)}
-    if len(lists) < len(values) or len({len(cells) for cells in lists.values()}) > 1 or len(numbering) > 1:
-        counts = (f"{shown(name)}: {len(lists[name]) if name in lists else 'not a list'}" for name in values)
-        raise DataError(
-            f"{source} has columns of different lengths ({', '.join(counts)})",
-            hint="give every column one value per row, or write one object per row",
-        )
-    for number, row in enumerate(zip(*lists.values(), strict=True), 1):
-        yield RawRow(Place(source, row=number), dict(zip(lists, row, strict=True)))
+    lists: dict[str, list[Any]] = {}
+    numberings: set[tuple[str, ...]] = set()
+    for name, column in values.items():
+        if isinstance(column, Mapping):
+            lists[name] = list(column.values())
+            numberings.add(tuple(column))
+        elif isinstance(column, list | tuple):
+            lists[name] = list(column)
+    lengths = set(map(len, lists.values()))
+    if len(lists) < len(values) or len(lengths) > 1 or len(numberings) > 1:
+        raise _unequal_columns(values, lists, source)
+    for number, cells in enumerate(zip(*lists.values(), strict=True), 1):
+        row = dict(zip(lists, cells, strict=True))
+        yield RawRow(Place(source, row=number), row)
 
 
-Rows = Callable[[], Iterable[Any]]
+def _unequal_columns(values: Mapping[str, Any], lists: Mapping[str, list[Any]], source: str) -> DataError:
+    counts = []
+    for name in values:
+        count = len(lists[name]) if name in lists else "not a list"
+        counts.append(f"{shown(name)}: {count}")
+    return DataError(
+        f"{source} has columns of different lengths ({', '.join(counts)})",
+        hint="give every column one value per row, or write one object per row",
+    )
 
 
-def rows_of_table(data: Any, name: str) -> Rows | None:
+Elements = Callable[[], Iterable[Any]]
+"""Gives the rows of data in memory as they are, from the first one."""
+
+
+def elements_of_table(data: Any, name: str) -> Elements | None:
     """Return the rows of a table, or None for other data. Raises InputError and DataError for unusable tables."""
     if isinstance(data, Mapping):
         if not data or not all(map(_is_table, data.values())):
@@ -308,14 +374,13 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
                 hint=f"pass one of them: data[{names[0]!r}]",
             )
         (data,) = data.values()
-        return rows_of_table(data, name) or rows_of_iterable(data, name)
+        return elements_of_table(data, name) or elements_of_iterable(data, name)
     if hasattr(data, "to_frame"):
         kind = type(data).__name__
         raise InputError(f"the data are one column (a {kind})", hint="pass the whole frame, or data.to_frame()")
     if _is_pandas(data):
         check_column_names(map(str, data.columns), name)
-        starts = range(0, len(data), _BATCH_ROWS)
-        return lambda: (row for at in starts for row in data.iloc[at : at + _BATCH_ROWS].to_dict("records"))
+        return lambda: _rows_of_frame(data)
     if hasattr(data, "collect_schema") and hasattr(data, "collect"):
         data = data.collect()
     if hasattr(data, "iter_rows"):
@@ -327,7 +392,7 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
     return None
 
 
-def rows_of_iterable(data: Any, name: str) -> Rows:
+def elements_of_iterable(data: Any, name: str) -> Elements:
     if isinstance(data, Iterable):
         is_sequence = hasattr(data, "__len__") and hasattr(data, "__getitem__")
         rows = data if is_sequence else list(data)
@@ -337,6 +402,11 @@ def rows_of_iterable(data: Any, name: str) -> Rows:
     raise InputError(
         f"the data have the unsupported type {type(data).__name__}", hint="pass names of files, rows or a data frame"
     )
+
+
+def _rows_of_frame(frame: Any) -> Iterator[Any]:
+    for start in range(0, len(frame), _BATCH_ROWS):
+        yield from frame.iloc[start : start + _BATCH_ROWS].to_dict("records")
 
 
 def _is_pandas(data: Any) -> bool:

@@ -17,11 +17,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeGuard, get_args
 
 from localjudge.dataset.columns import ALIASES, ID_COLUMNS, Resolved, Survey, columns_of, resolve, source_has
 from localjudge.dataset.conversation import with_last_turn
-from localjudge.dataset.formats import expand, read, rows_of_columns, rows_of_iterable, rows_of_table
+from localjudge.dataset.formats import (
+    Elements,
+    elements_of_iterable,
+    elements_of_table,
+    expand,
+    read,
+    rows_of_columns,
+)
 from localjudge.dataset.missing import is_blank, is_nan
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import (
@@ -50,7 +57,8 @@ _FIELDS = get_args(FieldName)
 _COLUMN_FIELDS = {"id", "user_input", "reference", "response"}
 
 Scalar = str | int | float | bool | None
-Rows = Callable[[], Iterator[RawRow | Problem]]
+ReadRows = Callable[[], Iterator[RawRow | Problem]]
+"""Reads the rows of one source from the beginning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +105,18 @@ class Dataset:
 
     @property
     def mapping(self) -> Resolved:
+        """Our field -> its column. Different columns are listed with their sources."""
+        columns_by_field: dict[str, dict[str, str]] = {}
+        for source, mapping in zip(self.sources, self.mappings, strict=True):
+            for field, column in mapping.items():
+                columns_by_field.setdefault(field, {})[source] = column
         merged = {}
         for field in ALIASES:
-            pairs = zip(self.sources, self.mappings, strict=True)
-            columns = {name: mapping[field] for name, mapping in pairs if field in mapping}
+            columns = columns_by_field.get(field, {})
             if len(set(columns.values())) == 1:
                 merged[field] = next(iter(columns.values()))
             elif columns:
-                merged[field] = ", ".join(f"{column} ({name})" for name, column in columns.items())
+                merged[field] = ", ".join(f"{column} ({source})" for source, column in columns.items())
         return merged
 
     def first(self, count: int) -> "Dataset":
@@ -113,7 +125,8 @@ class Dataset:
     def draw(self, count: int, seed: int) -> "Dataset":
         """Return the `count` samples with the smallest sha256 of seed and id, in the order of the data."""
         ranked = ((id_digest(f"{seed}|{row.id}"), row.position) for row in self.table.rows())
-        return self.at(position for _, position in heapq.nsmallest(count, ranked))
+        smallest = heapq.nsmallest(count, ranked)
+        return self.at(position for _, position in smallest)
 
     def at(self, positions: Iterable[int]) -> "Dataset":
         chosen = set(positions)
@@ -139,27 +152,56 @@ class Dataset:
 
         Raises InputError for an unknown name, and for lists and objects.
         """
-        fields = {column: field for mapping in self.mappings for field, column in mapping.items()}
-        field = str(name if name in _COLUMN_FIELDS else fields.get(name))
-        exists, values = field in _COLUMN_FIELDS, []
+        field = self._field_of_column(name)
+        exists = field is not None
+        samples = self.samples if field is not None else repeat(None)
+        values: list[Scalar] = []
         distinct: dict[tuple[type, Scalar], Scalar] = {}  # equal values share one object to save memory
-        for extra, sample in zip(self.extras, self.samples if exists else repeat(None), strict=False):
-            cell = lookup(extra, name, MISSING)
-            exists = exists or cell is not MISSING
-            value = getattr(sample, field, None) if cell is MISSING else cell
-            value = None if is_blank(value) else value
-            if not isinstance(value, Scalar) or str(value).startswith(UNKNOWN):
-                raise InputError(
-                    f"the column {shown(name)} contains {value if isinstance(value, str) else describe(value)}, "
-                    "not text or a number",
-                    hint=f"name a value inside an object with a dot: {shown(name)}.NAME",
-                )
+        for extra, sample in zip(self.extras, samples, strict=False):
+            value = lookup(extra, name, MISSING)
+            if value is not MISSING:
+                exists = True
+            elif field is not None:
+                value = getattr(sample, field)
+            else:
+                value = None
+            if is_blank(value):
+                value = None
+            _check_scalar(name, value)
             values.append(distinct.setdefault((type(value), value), value))
         if not exists:
-            others = {shown(column) for extra in self.extras for column in extra}
-            columns = sorted(others | {"id"} | (self.fields & _COLUMN_FIELDS))
-            raise InputError(f"the data has no column {shown(name)}", hint=f"the columns are {', '.join(columns)}")
+            raise InputError(
+                f"the data has no column {shown(name)}",
+                hint=f"the columns are {', '.join(self._column_names())}",
+            )
         return tuple(values)
+
+    def _field_of_column(self, name: str) -> str | None:
+        """Return the id or the text field that a name stands for, or None for another column."""
+        if name in _COLUMN_FIELDS:
+            return name
+        for mapping in self.mappings:
+            for field, column in mapping.items():
+                if column == name and field in _COLUMN_FIELDS:
+                    return field
+        return None
+
+    def _column_names(self) -> list[str]:
+        names = {"id"} | (self.fields & _COLUMN_FIELDS)
+        for extra in self.extras:
+            names.update(map(shown, extra))
+        return sorted(names)
+
+
+def _check_scalar(name: str, value: Any) -> None:
+    """Raise InputError unless a value can name a group."""
+    if isinstance(value, Scalar) and not str(value).startswith(UNKNOWN):
+        return
+    description = value if isinstance(value, str) else describe(value)
+    raise InputError(
+        f"the column {shown(name)} contains {description}, not text or a number",
+        hint=f"name a value inside an object with a dot: {shown(name)}.NAME",
+    )
 
 
 def load(  # noqa: PLR0913 # the options of a run that describe its data
@@ -183,23 +225,38 @@ def load(  # noqa: PLR0913 # the options of a run that describe its data
     Raises DataError for unreadable data, invalid rows or no rows, InputError for a mapping without a match,
     OutOfResource if the temporary file does not fit.
     """
-    mapping, progress = mapping or {}, progress or Silence()
+    mapping = mapping or {}
+    progress = progress or Silence()
     files = [data] if isinstance(data, str | Path) else data
-    if not (isinstance(files, list | tuple) and files and all(isinstance(file, str | Path) for file in files)):
-        tables = [(name, _python_rows(data, mapping, rows_path, name))]
+    if not _are_files(files):
+        tables = [(name, _rows_in_memory(data, mapping, rows_path, name))]
         return _build(tables, mapping, skip_bad_rows, context_separator, keeps_answer_words, progress)
     names = list(map(str, files))
-    for file in [file for file in names if "\0" in file]:
-        raise InputError(f"{file!r} is not the name of a file")
-    counts = Counter(file if file == STDIN else os.path.realpath(file) for file in names)
-    for file in [file for file, count in counts.items() if count > 1]:
-        raise InputError(f"{shown_name(file)} is named twice", hint="its rows would count twice")
+    _check_file_names(names)
     with ExitStack() as stack:
-        opened = [stack.enter_context(closing(Source(file))) for file in names]
-        tables = [(source.name, partial(read, source, mapping, rows_path)) for source in opened]
+        sources = [stack.enter_context(closing(Source(file))) for file in names]
+        tables = [(source.name, partial(read, source, mapping, rows_path)) for source in sources]
         dataset = _build(tables, mapping, skip_bad_rows, context_separator, keeps_answer_words, progress)
-        windows_1252 = tuple(source.name for source in opened if source.is_windows_1252)
+        windows_1252 = tuple(source.name for source in sources if source.is_windows_1252)
         return replace(dataset, windows_1252=windows_1252)
+
+
+def _are_files(data: object) -> TypeGuard[Sequence[str | Path]]:
+    if not isinstance(data, list | tuple) or not data:
+        return False
+    return all(isinstance(file, str | Path) for file in data)
+
+
+def _check_file_names(names: Sequence[str]) -> None:
+    """Raise InputError for an impossible name, and for a file that is named twice."""
+    counts = Counter[str]()
+    for name in names:
+        if "\0" in name:
+            raise InputError(f"{name!r} is not the name of a file")
+        counts[name if name == STDIN else os.path.realpath(name)] += 1
+    for name, count in counts.items():
+        if count > 1:
+            raise InputError(f"{shown_name(name)} is named twice", hint="its rows would count twice")
 
 
 def from_samples(
@@ -216,47 +273,67 @@ def from_samples(
     return Dataset(table, tuple(sources), (mapping,) * count, ((),) * count, {}, skipped=skipped)
 
 
-def _python_rows(data: object, mapping: Mapping[str, str], rows_path: str | None, name: str) -> Rows:
-    rows = rows_of_table(data, name)
-    whole = None if rows or isinstance(data, Sample) else data if isinstance(data, Mapping) else fields_of(data)
+def _rows_in_memory(data: object, mapping: Mapping[str, str], rows_path: str | None, name: str) -> ReadRows:
+    elements = elements_of_table(data, name)
+    whole = None
+    if elements is None and not isinstance(data, Sample):
+        whole = data if isinstance(data, Mapping) else fields_of(data)
     if whole is not None:
-        row = RawRow(Place(name, row=1), plain(whole))
-        lists = [value for value in row.values.values() if isinstance(value, list)]
-        # A list of objects may contain rows or messages.
-        are_cells = not any(isinstance(cell, Mapping) for cells in lists for cell in cells)
-        if rows_path is None and 0 < len(lists) == len(row.values) and are_cells:
-            return lambda: rows_of_columns(row.values, name)
-        return lambda: expand(row._replace(place=Place(name)) if rows_path else row, mapping, rows_path)
-    elements = rows or rows_of_iterable(data, name)
+        return _rows_in_object(whole, mapping, rows_path, name)
+    if elements is None:
+        elements = elements_of_iterable(data, name)
+    return partial(_read_elements, elements, mapping, rows_path, name)
 
-    def read() -> Iterator[RawRow | Problem]:
-        for number, element in enumerate(elements(), 1):
-            place = Place(name, row=number)
-            if isinstance(element, Sample):
-                raw: RawRow | Problem = RawRow(place, element.model_dump(exclude_none=True), literal=True)
-            elif isinstance(raw := raw_row(plain(element), place), RawRow):
-                cells = raw.values.items()
-                nulls = {column: None for column, cell in cells if is_nan(cell)}
-                raw = raw._replace(values={**raw.values, **nulls})
-            yield from expand(raw, mapping, rows_path) if rows_path and isinstance(raw, RawRow) else [raw]
 
-    return read
+def _rows_in_object(whole: Mapping[str, Any], mapping: Mapping[str, str], rows_path: str | None, name: str) -> ReadRows:
+    row = RawRow(Place(name, row=1), plain(whole))
+    if rows_path is not None:
+        return partial(expand, row._replace(place=Place(name)), mapping, rows_path)
+    if _are_columns_of_cells(row.values):
+        return partial(rows_of_columns, row.values, name)
+    return partial(expand, row, mapping, rows_path)
+
+
+def _are_columns_of_cells(values: Mapping[str, Any]) -> bool:
+    """Whether every value is a list without objects; a list of objects may contain rows or messages."""
+    if not values:
+        return False
+    for column in values.values():
+        if not isinstance(column, list) or any(isinstance(cell, Mapping) for cell in column):
+            return False
+    return True
+
+
+def _read_elements(
+    elements: Elements, mapping: Mapping[str, str], rows_path: str | None, name: str
+) -> Iterator[RawRow | Problem]:
+    for number, element in enumerate(elements(), 1):
+        row = _row_of_element(element, Place(name, row=number))
+        if rows_path and isinstance(row, RawRow):
+            yield from expand(row, mapping, rows_path)
+        else:
+            yield row
+
+
+def _row_of_element(element: Any, place: Place) -> RawRow | Problem:
+    if isinstance(element, Sample):
+        return RawRow(place, element.model_dump(exclude_none=True), literal=True)
+    row = raw_row(plain(element), place)
+    if isinstance(row, Problem):
+        return row
+    nulls = {column: None for column, cell in row.values.items() if is_nan(cell)}
+    return row._replace(values={**row.values, **nulls})
 
 
 def _build(
-    tables: Sequence[tuple[str, Rows]],
+    tables: Sequence[tuple[str, ReadRows]],
     mapping: Mapping[str, str],
     skip_bad_rows: bool,
     context_separator: str | None,
     keeps_answer_words: bool,
     progress: Progress,
 ) -> Dataset:
-    for field in mapping.keys() - ALIASES.keys():
-        form = option("mapping", {"FIELD": "COLUMN"})
-        raise InputError(
-            f"the mapping {field}={mapping[field]} does not begin with a field of localjudge",
-            hint=f"in {form}, FIELD is one of {', '.join(ALIASES)}",
-        )
+    _check_fields(mapping)
     if context_separator == "":
         raise InputError("the context separator is empty", hint="use the text between two contexts, such as '|'")
     sources = [_Source(name, rows, mapping, progress) for name, rows in tables]
@@ -289,17 +366,33 @@ def _build(
     )
 
 
+def _check_fields(mapping: Mapping[str, str]) -> None:
+    """Raise InputError for a mapping of an unknown field."""
+    for field, column in mapping.items():
+        if field not in ALIASES:
+            form = option("mapping", {"FIELD": "COLUMN"})
+            raise InputError(
+                f"the mapping {field}={column} does not begin with a field of localjudge",
+                hint=f"in {form}, FIELD is one of {', '.join(ALIASES)}",
+            )
+
+
 class _Source:
     """A source with rows that can be read repeatedly, and a survey of its columns."""
 
     mapping: Resolved
     split: Split
 
-    def __init__(self, name: str, rows: Rows, mapping: Mapping[str, str], progress: Progress) -> None:
+    def __init__(self, name: str, rows: ReadRows, mapping: Mapping[str, str], progress: Progress) -> None:
         self.name = name
-        self._rows, self._mapping = rows, mapping
+        self._rows = rows
+        self._mapping = mapping
+        columns = columns_of(mapping)
+        self._reached_into = {first_part(column) for column in columns if reaches_inside(column)}
         self.survey = Survey(mapping)
-        self.count = self.readable = self.conversations = 0
+        self.count = 0
+        self.readable = 0
+        self.conversations = 0
         for row in count_with_progress(self.rows(), progress, f"reading {name}"):
             self.count += 1
             if isinstance(row, RawRow):
@@ -309,16 +402,25 @@ class _Source:
 
     def rows(self) -> Iterator[RawRow | Problem]:
         """Yield the rows. Conversations become their last turn, and texts that the mapping reaches into are parsed."""
-        reached_into = {first_part(name) for name in columns_of(self._mapping) if reaches_inside(name)}
         for row in self._rows():
             if isinstance(row, Problem):
                 yield row
                 continue
-            texts = {name: row.values[name] for name in reached_into if isinstance(row.values.get(name), str)}
-            parsed = {name: parse_printed(text) for name, text in texts.items()}
-            values = {**row.values, **parsed} if any(parsed.values()) else row.values
+            values = self._with_parsed_texts(row.values)
             turn = with_last_turn(values, self._mapping.get("user_input"))
-            yield row._replace(values=values if turn is None else turn, conversation=turn is not None)
+            if turn is None:
+                yield row._replace(values=values, conversation=False)
+            else:
+                yield row._replace(values=turn, conversation=True)
+
+    def _with_parsed_texts(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        parsed = {}
+        for name in self._reached_into:
+            text = values.get(name)
+            value = parse_printed(text) if isinstance(text, str) else None
+            if value is not None:
+                parsed[name] = value
+        return {**values, **parsed} if parsed else values
 
     def resolve(self, separator: str | None) -> None:
         if not self.count:
@@ -373,11 +475,16 @@ def _check_rows(sources: Sequence[_Source], keeps_answer_words: bool, progress: 
 
 
 def _check_mapped_columns_exist(sources: Sequence[_Source], mapping: Mapping[str, str]) -> None:
-    for field, column in mapping.items() if any(source.readable for source in sources) else ():
-        if not any(source_has(field, column, source.survey.has) for source in sources):
-            names = list(dict.fromkeys(str(name) for source in sources for name in source.survey.columns))
-            raise InputError(
-                f"the mapping {field}={column} names a column that no row of "
-                f"{', '.join(source.name for source in sources)} has",
-                hint=suggestion(column, names, "the columns", show=shown),
-            )
+    if not any(source.readable for source in sources):
+        return
+    for field, column in mapping.items():
+        if any(source_has(field, column, source.survey.has) for source in sources):
+            continue
+        names: dict[str, None] = {}
+        for source in sources:
+            names.update(dict.fromkeys(map(str, source.survey.columns)))
+        files = ", ".join(source.name for source in sources)
+        raise InputError(
+            f"the mapping {field}={column} names a column that no row of {files} has",
+            hint=suggestion(column, list(names), "the columns", show=shown),
+        )
