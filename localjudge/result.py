@@ -284,7 +284,7 @@ class Run(record.Run):
         sample: int | None = None,
         minutes: float | None = None,
         metrics: str | Sequence[str] | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         annotator: str | None = None,
         again: bool = False,
         language: Language = "en",

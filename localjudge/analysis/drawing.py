@@ -149,6 +149,26 @@ def metrics_of(drawing: str) -> list[str]:
     return parts[2].split(_AND) if parts else []
 
 
+class DrawingOptions(NamedTuple):
+    """Options of a drawing, as in its name."""
+
+    seed: int
+    metrics: list[str]
+    by: str | None
+
+
+def drawing_options(name: str) -> DrawingOptions | None:
+    """Return the options in a drawing's name, or None for an invalid name."""
+    parts = _NAME.fullmatch(name)
+    if parts is None:
+        return None
+    try:
+        by = json.loads(parts[3] or "null")
+    except ValueError:
+        return None
+    return DrawingOptions(int(parts[1]), parts[2].split(_AND), by)
+
+
 def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
     """Return the first statements of the named drawing, if these frames reproduce it."""
     if name == DISPUTED:

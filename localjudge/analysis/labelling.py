@@ -12,9 +12,11 @@ from typing import Any, Literal, NamedTuple
 
 from localjudge.analysis.drawing import (
     Drawing,
+    DrawingOptions,
     disputed_statements,
     draw_again,
     draw_statements,
+    drawing_options,
     labels_in,
     misdrawn,
     sheet_rows,
@@ -49,20 +51,20 @@ class Labelling:
         sample: int | None = None,
         minutes: float | None = None,
         metrics: Sequence[str] | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         again: bool = False,
         disputed: bool = False,
         by: str | None = None,
     ) -> None:
         """Draw `sample` statements (default 50), or the number that this annotator can label in `minutes`.
 
-        `again` draws statements that others have labelled, `by` about as many from each slice by a column. `disputed`
-        takes all statements with different labels, to settle them. Raises InputError for a metric without judge
-        verdicts, a count below 1, options that exclude each other, an unsuitable column, or a run stopped by scores,
-        and RunDirectoryError for a directory without a run.
+        `by` draws about as many from each slice by a column. `again` takes statements that others have labelled, by
+        default those of the newest drawing. `disputed` takes all statements with different labels, to settle them.
+        Raises InputError for a metric without judge verdicts, a count below 1, options that exclude each other, an
+        unsuitable column, or a run stopped by scores, and RunDirectoryError for a directory without a run.
         """
         choices = {"sample": sample is not None, "minutes": minutes is not None, "disputed": disputed}
-        choices |= {"seed": disputed and seed != 0, "again": disputed and again, "by": disputed and by is not None}
+        choices |= {"seed": disputed and bool(seed), "again": disputed and again, "by": disputed and by is not None}
         if len(names := [option_name(name) for name, is_given in choices.items() if is_given]) > 1:
             raise InputError(f"{' and '.join(names)} exclude each other", hint="omit one of them")
         if minutes is not None and not 0 < minutes < math.inf:
@@ -72,6 +74,12 @@ class Labelling:
         self._decisions = Decisions(stored_labels(self.run.directory))
         self._named = annotator
         self.annotator = self._decisions.spell(name_annotator(annotator))
+        if again and seed is None and metrics is None and by is None:
+            newest = self._newest_drawing()
+            if newest is not None:
+                options, last_turn = newest
+                seed, metrics, by = options
+                sample = last_turn if sample is None and minutes is None else sample
         frames = correctable(self.run, metrics)
         more = None
         if minutes is not None:
@@ -82,7 +90,7 @@ class Labelling:
             shown = unit_frames(self.run) if metrics is None else frames
             self._drawing = disputed_statements(shown, self._decisions.disputed)
         else:
-            self._drawing = draw_statements(frames, DEFAULT_COUNT if sample is None else sample, seed, by)
+            self._drawing = draw_statements(frames, DEFAULT_COUNT if sample is None else sample, seed or 0, by)
         answered, by_others = self._answered_statements()
         asked = [drawn for drawn in self._drawing.statements if not again or drawn.key in by_others]
         done = self._decisions.settled.keys() if disputed else answered if again else answered | by_others
@@ -94,6 +102,15 @@ class Labelling:
         self._again, self.disputed = again, disputed
         statements = {key for frame in frames.values() for key in frame.by_key}
         self._complete = statements <= self._decisions.human.keys()
+
+    def _newest_drawing(self) -> tuple[DrawingOptions, int] | None:
+        """Return the options of the newest drawing that others labelled, and the turn of its last label."""
+        for row in reversed(self._decisions.rows):
+            options = drawing_options(row.draw or "")
+            if options and row.annotator != self.annotator and {*options.metrics} <= {*self.run.summary.metrics}:
+                turns = [other.turn or 0 for other in self._decisions.rows if other.draw == row.draw]
+                return options, max(turns)
+        return None
 
     def _answered_statements(self) -> tuple[set[str], set[str]]:
         """Return the statements answered by this annotator, and those labelled by others."""

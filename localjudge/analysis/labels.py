@@ -578,9 +578,18 @@ def _rates(units: JudgedUnits, good: ShareOf) -> dict[str, Any]:
 
 
 def _passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> int:
+    """Return how many statements were shown and have no label, although later ones of their drawing have.
+
+    A drawing showed its statements up to the last one that was first labelled there: a second opinion (`again`) shows
+    only statements that have a label.
+    """
+    first_drawing: dict[str, tuple[str | None, str | None]] = {}
+    for row in decisions.rows:
+        first_drawing.setdefault(row.key, (row.draw, row.frame))
     keys: set[str] = set()
     for (name, frame), statements in decisions.drawn.items():
-        last = max((drawn.turn for key, drawn in statements.items() if key in decisions.human), default=0)
+        first_here = [key for key in statements if first_drawing[key] == (name, frame)]
+        last = max((statements[key].turn for key in first_here if key in decisions.human), default=0)
         drawing = draw_again(name, frames, last) if last else None
         if drawing and drawing.frame == frame:
             keys.update(drawn.key for drawn in drawing.statements if drawn.turn <= last)

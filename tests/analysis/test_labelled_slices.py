@@ -11,7 +11,8 @@ from localjudge.analysis.check import Gate, check, parse_gate
 from localjudge.analysis.compare import compare
 from localjudge.analysis.drawing import draw_again, draw_statements, misdrawn
 from localjudge.analysis.label_sheet import read_sheet
-from localjudge.analysis.labels import CorrectedMean
+from localjudge.analysis.labelling import Labelling
+from localjudge.analysis.labels import CorrectedMean, labels_of
 from localjudge.analysis.slices import slices
 from localjudge.analysis.units import correctable, unit_frames
 from localjudge.errors import InputError
@@ -80,6 +81,36 @@ def test_a_drawing_by_a_column_gives_each_slice_the_same_share(departments: Call
 
 def values_of(run: Run) -> dict[str, str]:
     return {name: str(extras["department"]) for name, extras in run.iter_extras()}
+
+
+def test_a_second_opinion_repeats_the_newest_drawing(departments: Callable[..., Run]) -> None:
+    """Without --by and --sample, Bob got 25 of Ann's 70 statements, then a warning about those he was not shown."""
+    run = label(label(departments(), human_of, 10, seed=3), human_of, 70, by="department")
+    second = Labelling(run, "bob", again=True)
+    newest = [row.key for row in stored_labels(run.directory) if row.draw and "department" in row.draw]
+    assert {row["label_id"] for row in second.rows} == {*newest}
+    assert len(second.rows) >= 70
+    assert len(Labelling(run, "bob", again=True, sample=20).rows) == 20
+    while second.rows:
+        second.answer(1)
+    found = labels_of(run)
+    assert found is not None
+    assert (found.passed_over, found.annotators["bob"]) == (0, len({*newest}))
+
+
+def test_statements_that_a_second_annotator_was_not_shown_are_no_warning(departments: Callable[..., Run]) -> None:
+    """Bob's own drawing has many statements without a label by Ann, which `again` leaves out."""
+    run = label(departments(), human_of, 40, by="department")
+    label(run, human_of, 60, "bob", again=True, seed=5)
+    found = labels_of(run)
+    assert found is not None
+    assert 0 < found.annotators["bob"] < 40
+    assert found.passed_over == 0
+    skipping = Labelling(run, "cy", sample=90, seed=6)
+    skipping.skip()
+    for _ in range(5):
+        skipping.answer(0)
+    assert getattr(labels_of(run), "passed_over", None) == 1
 
 
 def test_a_drawing_by_a_column_is_reproduced_from_its_name(departments: Callable[..., Run]) -> None:
