@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, cast, ge
 
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, Obstacle, RunComparison, compare
+from localjudge.analysis.headline import Headline, headline_of
 from localjudge.analysis.label_sheet import Separator
 from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
 from localjudge.analysis.labels import CorrectedMean, RunLabels, labels_of
@@ -62,6 +63,11 @@ class MetricResult(MetricSummary):
 
     corrected: CorrectedMean | None = None
     pooled: PooledShare | None = None
+
+    @property
+    def headline(self) -> Headline:
+        """The mean to quote: by labels if they suffice, None while they are too few, else by the judge."""
+        return headline_of(self, self.corrected)
 
 
 class Comparison(RunComparison):

@@ -34,7 +34,7 @@ from localjudge.stats.corrected import (
     uncertainty,
 )
 from localjudge.stats.interval import CONFIDENCE, Floats, Indices, mean_interval
-from localjudge.stats.looks import PLANNED
+from localjudge.stats.looks import PLANNED, look_at
 
 UNITS_OF_A_SAMPLE = (0.30, 0.35, 0.20, 0.08, 0.04, 0.03)
 _GROUP = 4
@@ -145,6 +145,77 @@ def looked_at(setting: Setting, pool: Pool, looks: Mapping[int, float], *, repea
     return Misses(
         float(missed.any(axis=1).mean()), float(np.ptp(limits[:, list(looks).index(LABELS_AT)], axis=1).mean())
     )
+
+
+class PlanMisses(NamedTuple):
+    """Runs with a miss at the planned number, at any look, and the mean width there compared with an ordinary one.
+
+    `until_all` are runs with a miss at any look or by the labels of all statements.
+    """
+
+    at_plan: float
+    at_any: float
+    until_all: float
+    width: float
+    ratio: float
+
+
+def planned_labels(setting: Setting, pool: Pool, planned: int | None, *, repeats: int, seed: int) -> PlanMisses:
+    """Simulate looks from a planned number of labels on, or without a plan, until all statements have labels.
+
+    The width is the one at `LABELS_AT` labels, and the ordinary one is of the same labels.
+    """
+    generator = np.random.Generator(np.random.PCG64(seed))
+    rows = [_looks_until_all(setting, pool, planned, generator) for _ in range(repeats)]
+    missed_at_plan, missed_at_any, missed_all, widths, ordinary = np.array(rows).T
+    until_all = np.maximum(missed_at_any, missed_all).mean()
+    return PlanMisses(
+        float(missed_at_plan.mean()),
+        float(missed_at_any.mean()),
+        float(until_all),
+        float(widths.mean()),
+        float(widths.mean() / ordinary.mean()),
+    )
+
+
+def _looks_until_all(
+    setting: Setting, pool: Pool, planned: int | None, generator: np.random.Generator
+) -> tuple[float, float, float, float, float]:
+    run = _made_run(setting, pool, generator)
+    statements = len(run.weights)
+    drawing = run.draw(statements, generator)
+    misses = []
+    width = ordinary = 1.0
+    at_plan = 0.0
+    labels = planned or PLANNED[0].labels
+    while labels < statements:
+        look = look_at(labels, statements, planned)
+        units = run.units(drawing, labels)
+        limits = prediction_powered(units, look.confidence).limits or (0.0, 1.0)
+        misses.append(not limits[0] <= setting.truth <= limits[1])
+        if labels == LABELS_AT:
+            width = limits[1] - limits[0]
+            low, high = prediction_powered(units).limits or (0.0, 1.0)
+            ordinary = high - low
+        if labels == planned:
+            at_plan = float(misses[-1])
+        labels = look.next or statements
+    last = look_at(statements, statements, planned)
+    low, high = _limits_of_all(run, setting.samples, last.confidence or CONFIDENCE, generator)
+    missed = not low <= setting.truth <= high
+    return at_plan, float(any(misses)), float(missed), width, ordinary
+
+
+def _limits_of_all(run: "_Run", samples: int, confidence: float, generator: np.random.Generator) -> tuple[float, float]:
+    """Return the limits of the mean of the labels of all statements."""
+    sizes = np.rint(1 / (run.weights * samples)).astype(np.intp)
+    starts = [0]
+    while starts[-1] + sizes[starts[-1]] < len(sizes):
+        starts.append(int(starts[-1] + sizes[starts[-1]]))
+    shares = np.add.reduceat(run.human, starts) / sizes[starts]
+    seed = int(generator.integers(2**31))
+    interval = mean_interval(shares, clusters=run.clusters[starts], resamples=1_000, seed=seed, confidence=confidence)
+    return interval.low, interval.high
 
 
 def _limits_at(looks: Mapping[int, float], run: "_Run", generator: np.random.Generator) -> list[tuple[float, float]]:

@@ -6,13 +6,13 @@ A deviation at the next look is rho Z + sqrt(1 - rho^2) e, with rho = sqrt(n / n
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import NormalDist
 
 import numpy as np
 
 from localjudge.stats.interval import CONFIDENCE, Floats
-from localjudge.stats.looks import PlannedLook
+from localjudge.stats.looks import MAX_ERROR, FurtherLook, PlannedLook
 
 SPENT = {
     20: 0.0005,
@@ -28,7 +28,20 @@ SPENT = {
     5_000: 0.0498,
     10_000: 0.05,
 }
-"""Cumulative error spent up to each look."""
+"""Cumulative error spent up to each look without a plan."""
+SPENT_FROM_PLAN = {
+    1: 0.05,
+    2: 0.057,
+    4: 0.0585,
+    8: 0.0592,
+    16: 0.0596,
+    32: 0.0598,
+    64: 0.0599,
+    128: 0.05995,
+    256: 0.05998,
+    512: 0.06,
+}
+"""Cumulative error spent up to a multiple of the planned number of labels."""
 _STEP = 0.005
 _LARGEST = 6.0
 _PLACES = 1e5
@@ -37,17 +50,35 @@ _NOISE = 0.1
 
 
 def planned_looks() -> Iterator[PlannedLook]:
-    """Yield each look with its errors, rounded down."""
+    """Yield each look without a plan with its errors, rounded down."""
+    for labels, error, last_error in _errors(SPENT):
+        yield PlannedLook(labels, error, last_error)
+
+
+def further_looks() -> Iterator[FurtherLook]:
+    """Yield the looks from a planned number of labels on, with their errors, rounded down."""
+    for factor, error, last_error in _errors(SPENT_FROM_PLAN):
+        yield FurtherLook(factor, error, last_error)
+
+
+def _errors(spent_at: Mapping[int, float]) -> Iterator[tuple[int, float, float]]:
+    """Yield each number of labels with the error of its look, and its error as the last look."""
     grid = np.arange(-_LARGEST, _LARGEST + _STEP / 2, _STEP)
-    density, spent, previous = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi), 0.0, 0
-    for labels, total in SPENT.items():
+    density = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
+    spent = 0.0
+    previous = 0
+    for labels, total in spent_at.items():
         if previous:
             rho = math.sqrt(previous / labels)
-            kernel = np.exp(-((grid[:, None] - rho * grid) ** 2) / (2 * (1 - rho**2)))
-            density = kernel @ density * _STEP / math.sqrt(2 * math.pi * (1 - rho**2))
+            variance = 1 - rho**2
+            kernel = np.exp(-((grid[:, None] - rho * grid) ** 2) / (2 * variance))
+            density = kernel @ density * _STEP / math.sqrt(2 * math.pi * variance)
         inside = _limit(grid, density, total - spent)
-        yield PlannedLook(labels, _error(inside), _error(_limit(grid, density, 1 - CONFIDENCE - spent)))
-        density, spent, previous = np.where(np.abs(grid) <= inside, density, 0.0), total, labels
+        last_error = _error(_limit(grid, density, MAX_ERROR - spent))
+        yield labels, _error(inside), min(last_error, round(1 - CONFIDENCE, 5))
+        density = np.where(np.abs(grid) <= inside, density, 0.0)
+        spent = total
+        previous = labels
 
 
 def _limit(grid: Floats, density: Floats, outside: float) -> float:

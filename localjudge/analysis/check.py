@@ -11,6 +11,8 @@ undecided    too few samples or labels; counts as failed by default, so that sma
 
 A gate on a difference is also undecided, and failed, if the judges or the questions of paired samples differ, unless
 `allow_different` allows it: the difference would not be an effect of the evaluated system.
+
+Where labels exist, they decide: with too few labels for an interval a gate is undecided, whatever the judge says.
 """
 
 import math
@@ -18,13 +20,14 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from localjudge.analysis.column_values import NO_VALUE
-from localjudge.analysis.compare import ComparedSlice, Obstacle, RunComparison, compare
+from localjudge.analysis.compare import ComparedSlice, Obstacle, RunComparison, SliceChange, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.drawing import labels_in
-from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
+from localjudge.analysis.headline import withholds_mean
+from localjudge.analysis.labels import NO_SHARE, SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
 from localjudge.analysis.slices import Slice, slices
 from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
@@ -45,6 +48,9 @@ _FORM = re.compile(
     r"\s*(?P<comparison>[<>]=?)\s*"
     r"(?P<threshold>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?)\s*"
 )
+NO_LABELS = "0 labels"
+BY_LABELS = "labels"
+"""Method of an interval by labels."""
 _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
 
 
@@ -153,20 +159,35 @@ class _Failures(NamedTuple):
 
 
 class _Basis(NamedTuple):
+    """What decides a gate: the interval, corrected by labels if `corrected`.
+
+    With an `obstacle`, labels exist that give no interval, and the judge decides nothing alone.
+    """
+
     interval: Interval | None
     judge: Interval | None
     corrected: CorrectedMean | CorrectedDifference | None
     failures: "_Failures"
     unpaired: int = 0
-    unsettled: str = ""
+    obstacle: str = ""
+    remark: str = ""
+    labels: int | None = None
+    labels_needed: int | None = None
 
-    def labels_needed(self, threshold: float) -> int | None:
+    def labels_to_decide(self, threshold: float) -> int | None:
+        """Return the number of labels that would decide the gate at the same mean, or None."""
         if not (self.interval and self.judge and self.corrected):
             return None
         # A difference uses equal numbers of labels of each run, and both runs may share a statement.
         labels, statements = self.corrected.labels, self.corrected.statements
-        at = self.corrected.look if isinstance(self.corrected, CorrectedDifference) else labels
-        needed = labels_needed(self.interval, self.judge, threshold, at, round(statements * at / labels))
+        at = labels
+        planned = None
+        if isinstance(self.corrected, CorrectedDifference):
+            at = self.corrected.look
+        elif self.corrected.is_planned:
+            planned = labels
+        of_look = round(statements * at / labels)
+        needed = labels_needed(self.interval, self.judge, threshold, at, of_look, planned)
         return needed and round(needed * labels / at)
 
 
@@ -174,32 +195,73 @@ _Part = Slice | ComparedSlice | None
 
 
 def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None, part: _Part) -> _Basis:
-    summary, corrected = run.summary.metrics[gate.metric], labels.corrected.get(gate.metric) if labels else None
     if gate.delta:
         assert comparison  # `check_baseline` has refused the gate otherwise
-        whole = comparison.metrics[gate.metric]
-        change = part.metrics[gate.metric] if isinstance(part, ComparedSlice) else whole
-        unsettled = _to_settle(change.corrected)
-        failures = _Failures(summary.failed, run.max_failed)
-        if whole.failed_in_baseline > whole.allowed_in_baseline:
-            failures = _Failures(whole.failed_in_baseline, whole.allowed_in_baseline)
-        unpaired = part.samples - part.paired if isinstance(part, ComparedSlice) else whole.unpaired
-        return _Basis(change.interval, change.judge_interval, change.headline, failures, unpaired, unsettled)
+        return _basis_of_difference(gate, run, comparison, part)
+    summary = run.summary.metrics[gate.metric]
     samples = run.summary.samples
+    of_run = labels.corrected.get(gate.metric) if labels else None
+    corrected = of_run
     if isinstance(part, Slice):
-        summary, corrected, samples = part.metrics[gate.metric], part.corrected.get(gate.metric), part.samples
+        summary = part.metrics[gate.metric]
+        samples = part.samples
+        corrected = part.corrected.get(gate.metric)
     allowed = allowed_failures(run.manifest.environment.settings.max_failed, samples)
     failures = _Failures(summary.failed, allowed, summary.bounds)
     judge = summary.interval
-    if judge is None or corrected is None or corrected.mean is None or corrected.ci95 is None:
-        return _Basis(judge, judge, None, failures, unsettled=_to_settle(corrected))
-    low, high = corrected.ci95
-    interval = judge._replace(mean=corrected.mean, low=low, high=high, clusters=corrected.clusters)
-    return _Basis(interval, judge, corrected, failures)
+    if corrected and corrected.mean is not None and (corrected.ci95 or corrected.is_complete):
+        low, high = corrected.ci95 or (0.0, 1.0)
+        scored = summary.scored
+        interval = Interval(corrected.mean, low, high, BY_LABELS, scored, corrected.clusters)
+        remark = corrected.contradiction or ""
+        return _Basis(interval, judge, corrected, failures, remark=remark)
+    basis = _Basis(judge, judge, None, failures)
+    if of_run and of_run.counts:
+        return basis._replace(**_obstacle(corrected, of_run))
+    return basis
 
 
-def _to_settle(corrected: CorrectedMean | CorrectedDifference | None) -> str:
-    return corrected.remark or "" if corrected and corrected.unsettled else ""
+def _basis_of_difference(gate: Gate, run: Run, comparison: RunComparison, part: _Part) -> _Basis:
+    whole = comparison.metrics[gate.metric]
+    change: SliceChange = whole
+    unpaired = whole.unpaired
+    if isinstance(part, ComparedSlice):
+        change = part.metrics[gate.metric]
+        unpaired = part.samples - part.paired
+    failures = _Failures(run.summary.metrics[gate.metric].failed, run.max_failed)
+    if whole.failed_in_baseline > whole.allowed_in_baseline:
+        failures = _Failures(whole.failed_in_baseline, whole.allowed_in_baseline)
+    basis = _Basis(change.interval, change.judge_interval, change.headline, failures, unpaired)
+    if whole.corrected is None or change.headline:
+        return basis
+    corrected = change.corrected or CorrectedDifference(remark=NO_LABELS)
+    remark = f"not corrected by labels: {corrected.remark}"
+    contradiction = whole.corrected.contradiction
+    if contradiction:
+        remark = f"{remark}; {contradiction}"
+    elif corrected.remark == NO_SHARE or not whole.corrected.is_labelled:
+        return basis._replace(remark=remark)
+    return basis._replace(obstacle=remark, labels=corrected.labels)
+
+
+def _obstacle(corrected: CorrectedMean | None, of_run: CorrectedMean) -> dict[str, Any]:
+    """Return why labels that exist decide nothing, or only a remark if the judge may decide.
+
+    The judge decides if labels can never correct the metric, or if they are another run's and were
+    drawn from other statements, unless the labels contradict the judge.
+    """
+    assert of_run.counts  # the run has labels
+    if corrected is None or corrected.counts is None:
+        return {"obstacle": f"{NO_LABELS}; in the whole run, {of_run.counts.in_words}", "labels": 0}
+    says = corrected.contradiction or corrected.counts.in_words
+    if not withholds_mean(corrected):
+        return {"remark": f"{corrected.remark}; {says}"}
+    needed = None if corrected.needed is None else corrected.labelled + corrected.needed
+    return {
+        "obstacle": f"{corrected.shortage}; {says}",
+        "labels": corrected.counts.labelled,
+        "labels_needed": needed,
+    }
 
 
 def decide_gate(
@@ -212,45 +274,50 @@ def decide_gate(
     allow_different: Collection[Obstacle] = (),
 ) -> GateDecision:
     basis = _basis_of(gate, run, comparison, labels, part)
-    interval, judge, corrected, failures, unpaired, unsettled = basis
-    decision, more, reason = Decision("undecided"), None, "no sample has a score"
+    interval = None if basis.obstacle else basis.interval
+    decision = Decision("undecided")
+    more = basis.labels_needed
+    reason = "no sample has a score"
     obstacles = _obstacles(gate, comparison, part, allow_different)
-    if failures.too_many:
-        decision, reason = Decision("fail"), failures.too_many
+    if basis.failures.too_many:
+        decision = Decision("fail")
+        reason = basis.failures.too_many
     elif obstacles:
         allow = option("allow_different", list(obstacles))
         reason = f"not comparable: {'; '.join(obstacles.values())} (to decide it anyway: {allow})"
-    elif unsettled:
-        reason = unsettled
-    elif interval and judge:
+    elif basis.obstacle:
+        reason = basis.obstacle
+    elif interval:
         decision = decide(interval, gate.comparison, gate.threshold)
-        more = basis.labels_needed(gate.threshold) if decision.samples_needed else None
+        if decision.samples_needed:
+            more = basis.labels_to_decide(gate.threshold)
         pace = labels.seconds_a_label if labels else SECONDS_A_LABEL
-        reason = _reason(gate, interval, decision, corrected, more, pace)
-        if labels and not corrected:
+        reason = _reason(gate, interval, decision, basis.corrected, more, pace)
+        if labels and not basis.corrected:
             reason = f"by the judge only: {reason}"
-            if isinstance(part, Slice) and (mean := part.corrected.get(gate.metric)) and mean.needed:
-                reason += f"; {numbered(mean.needed, 'more label')} would correct it"
-        elif labels:
-            decision = Decision("undecided") if labels.is_incomplete else decision
-            reason = "; ".join([reason, *labels.warnings])
-        if failures.remark:
-            reason += f"; {failures.remark}"
-    if unpaired and comparison:
+        elif labels and labels.is_incomplete:
+            decision = Decision("undecided")
+        warnings = labels.warnings if labels and basis.corrected else ()
+        remarks = [reason, basis.remark, *warnings, basis.failures.remark]
+        reason = "; ".join(filter(None, remarks))
+    if basis.unpaired and comparison:
         reason += f"; {comparison.samples.without_partner}"
-    is_lenient = undecided == "pass" and not obstacles
+    is_passed = decision.outcome == "pass"
+    if decision.outcome == "undecided":
+        is_passed = undecided == "pass" and not obstacles
+    has_limits = interval is not None and not interval.one_cluster
     return GateDecision(
         gate=str(gate),
         metric=gate.metric,
         outcome=decision.outcome,
-        passed=decision.outcome == "pass" or (decision.outcome == "undecided" and is_lenient),
+        passed=is_passed,
         value=interval.mean if interval else None,
         ci95=interval.limits if interval else None,
         samples=interval.n if interval else 0,
-        unpaired=unpaired,
-        samples_needed=None if more or (interval and interval.one_cluster) else decision.samples_needed,
-        corrected=corrected is not None,
-        labels=corrected.labels if corrected else None,
+        unpaired=basis.unpaired,
+        samples_needed=decision.samples_needed if has_limits and not more else None,
+        corrected=basis.corrected is not None,
+        labels=basis.corrected.labels if basis.corrected else basis.labels,
         labels_needed=more,
         reason=reason,
     )

@@ -5,14 +5,31 @@ run uses only labels drawn from its statements (`localjudge.analysis.labels`), o
 """
 
 from collections.abc import Mapping, Sequence, Set
+from typing import Any
 
 from localjudge.analysis.drawing import labels_in
-from localjudge.analysis.labels import NO_SHARE, Decisions, LabelledUnits, labelled_units, labels_in_words
+from localjudge.analysis.label_counts import LabelCounts, count_labels
+from localjudge.analysis.labels import (
+    BY_SCORES,
+    NO_SHARE,
+    Decisions,
+    LabelledMetric,
+    LabelledUnits,
+    labels_in_words,
+)
 from localjudge.analysis.units import UnitFrame, unit_frames
-from localjudge.record.label_rows import stored_labels
+from localjudge.record.label_rows import LabelRow, planned_statements, stored_labels
 from localjudge.record.run import Run
-from localjudge.stats.corrected import FEWEST_CLUSTERS, corrected_difference, covering, prediction_powered
-from localjudge.stats.looks import PLANNED, Look
+from localjudge.stats.corrected import (
+    FEWEST_CLUSTERS,
+    PredictionPowered,
+    corrected_difference,
+    covering,
+    prediction_powered,
+)
+from localjudge.stats.interval import CONFIDENCE
+from localjudge.stats.looks import MIN_PLANNED_LABELS, Look, look_at
+from localjudge.stats.paired import paired_difference
 from localjudge.types import Record
 from localjudge.words import numbered
 
@@ -21,8 +38,9 @@ class CorrectedDifference(Record):
     """Corrected means of the same samples in both runs, and their difference with its 95 % interval.
 
     Of the shared `statements`, `labelled` have a label; `labels` count, in at least `clusters` samples or groups. Both
-    runs use the same `look`, with an equal number of labels unless all statements have one. Disagreements are handled
-    as in `CorrectedMean`. `remark` explains a missing interval.
+    runs use the same `look`, with an equal number of labels unless all statements have one. `counts_before` and
+    `counts_after` are all labels of the statements of each run; `own_labels` of the new run's were made in it.
+    Disagreements are handled as in `CorrectedMean`. `remark` explains a missing interval.
     """
 
     before: float | None = None
@@ -37,7 +55,23 @@ class CorrectedDifference(Record):
     unsettled: int = 0
     statements: int = 0
     clusters: int = 0
+    counts_before: LabelCounts | None = None
+    counts_after: LabelCounts | None = None
+    own_labels: int = 0
     remark: str | None = None
+
+    @property
+    def contradiction(self) -> str | None:
+        """How the labels of a run contradict its judge, if they do."""
+        for counts in (self.counts_after, self.counts_before):
+            if counts and counts.contradiction:
+                return counts.contradiction
+        return None
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the new run has labels, made in it or drawn from its statements."""
+        return self.own_labels > 0 or self.labels_after > 0
 
     @property
     def in_words(self) -> str:
@@ -49,60 +83,149 @@ class BothLabels:
     """Labels and statements of two runs. Samples are read only if a run has labels."""
 
     def __init__(self, before: Run, after: Run) -> None:
-        stopped = before.sampling.by_scores or after.sampling.by_scores  # no correction is valid then
-        runs = () if stopped else (before, after)
-        is_labelled = any(stored_labels(run.directory) for run in runs)
-        self._frames = [unit_frames(run) if is_labelled else {} for run in (before, after)]
-        labels = (labels_in(run, frames) for run, frames in zip(runs, self._frames, strict=False))
-        self._decisions = Decisions(row for rows in labels for row in rows)
+        runs = (before, after)
+        self._is_stopped = any(run.sampling.by_scores for run in runs)
+        stored = [stored_labels(run.directory) for run in runs]
+        self._own = {row.key for row in stored[1]}
+        self._plans = [planned_statements(rows) for rows in stored]
+        self._frames: list[dict[str, UnitFrame]] = [{}, {}]
+        labels: list[LabelRow] = []
+        if any(stored):
+            self._frames = [unit_frames(run) for run in runs]
+            for run, frames in zip(runs, self._frames, strict=True):
+                labels += labels_in(run, frames)
+        self._decisions = Decisions(labels)
         self._drawings = [self._decisions.drawings(frames) for frames in self._frames]
 
     def difference(self, metric: str, *clusters: Mapping[str, int]) -> CorrectedDifference | None:
         """Return the corrected difference of a metric, or None if no statement has a label.
 
-        `clusters` maps the samples of the baseline and of the new run to shared cluster numbers from 0.
+        `clusters` maps the samples of the baseline and of the new run to shared cluster numbers
+        from 0, with the samples of a pair at the same position.
         """
         if any(metric not in frames for frames in self._frames):
             return None
         frames = [frames[metric].among(of_run) for frames, of_run in zip(self._frames, clusters, strict=True)]
         labelled = [frame.by_key.keys() & self._decisions.human.keys() for frame in frames]
-        if not any(labelled) or not all(frame.share_of for frame in frames):
-            return CorrectedDifference(remark=NO_SHARE) if any(labelled) else None
-        if (agreement := self._decisions.agreement(labelled[0] | labelled[1])) and agreement.is_too_low:
-            return CorrectedDifference(remark=agreement.request, unsettled=agreement.unsettled)
-        people = self._decisions.by_annotator(labelled[0] | labelled[1]).values()
-        looks = [self._at_one_look(frames, labels) for labels in people]
-        sides, look = looks[0]
-        counted = [side.counted for side in sides]
+        if not any(labelled):
+            return None
+        before, after = (count_labels(frame, self._decisions.human) for frame in frames)
         corrected = CorrectedDifference(
-            labels_before=len(counted[0]),
-            labels_after=len(counted[1]),
-            labels=len(counted[0] | counted[1]),
-            labelled=len(sides[0].labelled | sides[1].labelled),
-            look=look.labels,
+            counts_before=before,
+            counts_after=after,
+            own_labels=len(labelled[1] & self._own),
             statements=len(frames[0].by_key.keys() | frames[1].by_key.keys()),
         )
-        if not all(counted):
-            return corrected.model_copy(update={"remark": _how_to_add_labels(labelled, 1 if counted[0] else 0)})
-        pairs = [(before.units, after.units) for (before, after), _ in looks]
-        change = covering([corrected_difference(before, after, look.confidence) for before, after in pairs])
-        before, after = (covering([prediction_powered(units) for units in side]) for side in zip(*pairs, strict=True))
-        few = f"each run needs labels in {FEWEST_CLUSTERS} samples (or groups of samples), got {change.clusters}"
-        if look.confidence is None:
-            few = f"each run needs {PLANNED[0].labels} labels, got {min(map(len, counted))}"
-        remark = None if change.limits else few
-        values = {"before": before.mean, "after": after.mean, "difference": change.mean, "ci95": change.limits}
-        return corrected.model_copy(update={**values, "clusters": change.clusters, "remark": remark})
+        return corrected.model_copy(update=self._corrected(frames, labelled, clusters))
 
-    def _at_one_look(self, frames: Sequence[UnitFrame], human: Mapping[str, float]) -> tuple[list[LabelledUnits], Look]:
-        of_runs = zip(frames, self._drawings, strict=True)
-        inputs = [(frame, human, drawings[frame.metric]) for frame, drawings in of_runs]
-        sides = [labelled_units(*side) for side in inputs]
-        unfinished = [side.look for side in sides if side.look.next is not None]
-        if not unfinished or not all(side.counted for side in sides):
-            return sides, max((side.look for side in sides), key=lambda look: look.labels)
-        look = min(unfinished, key=lambda look: look.labels)
-        return [labelled_units(*side, look.labels) for side in inputs], look
+    def _corrected(
+        self,
+        frames: Sequence[UnitFrame],
+        labelled: Sequence[Set[str]],
+        clusters: Sequence[Mapping[str, int]],
+    ) -> dict[str, Any]:
+        if self._is_stopped:
+            return {"remark": BY_SCORES}
+        if not all(frame.share_of for frame in frames):
+            return {"remark": NO_SHARE}
+        agreement = self._decisions.agreement(labelled[0] | labelled[1])
+        if agreement and agreement.is_too_low:
+            return {"remark": agreement.request, "unsettled": agreement.unsettled}
+        people = self._decisions.by_annotator(labelled[0] | labelled[1]).values()
+        sides_of_people = [self._sides(frames, labels) for labels in people]
+        sides, look = sides_of_people[0]
+        counted = [side.counted for side in sides]
+        numbers: dict[str, Any] = {
+            "labels_before": len(counted[0]),
+            "labels_after": len(counted[1]),
+            "labels": len(counted[0] | counted[1]),
+            "labelled": len(sides[0].labelled | sides[1].labelled),
+            "look": look.labels,
+        }
+        if not all(counted):
+            return {**numbers, "remark": _how_to_add_labels(labelled, 1 if counted[0] else 0)}
+        estimates = [_change(frames, sides, look, clusters) for sides, look in sides_of_people]
+        change = covering(estimates)
+        before = covering([prediction_powered(sides[0].units) for sides, _ in sides_of_people])
+        after = covering([prediction_powered(sides[1].units) for sides, _ in sides_of_people])
+        return {
+            **numbers,
+            "before": before.mean,
+            "after": after.mean,
+            "difference": change.mean,
+            "ci95": change.limits,
+            "clusters": change.clusters,
+            "remark": None if change.limits else _shortage(look, counted, change.clusters),
+        }
+
+    def _sides(self, frames: Sequence[UnitFrame], human: Mapping[str, float]) -> tuple[list[LabelledUnits], Look]:
+        """Return the units of both runs at the same look."""
+        metrics = [
+            LabelledMetric(frame, human, drawings[frame.metric], self._plans)
+            for frame, drawings in zip(frames, self._drawings, strict=True)
+        ]
+        sides = [metric.units() for metric in metrics]
+        if all(side.is_complete for side in sides):
+            # The look with the smaller error is valid for both.
+            return sides, max((side.look for side in sides), key=lambda look: look.confidence or 0)
+        plans = [metric.planned_among(side.labelled) for metric, side in zip(metrics, sides, strict=True)]
+        if all(plans):
+            return _from_plans(metrics, sides, plans)
+        return _without_plans(metrics)
+
+
+def _from_plans(
+    metrics: Sequence[LabelledMetric], sides: Sequence[LabelledUnits], plans: Sequence[Set[str]]
+) -> tuple[list[LabelledUnits], Look]:
+    planned = min(len(plan) for plan in plans)
+    labels = min(len(side.labelled) for side in sides)
+    statements = max(len(metric.frame.by_key) for metric in metrics)
+    look = look_at(labels, statements, planned)
+    if look.labels > planned:
+        return [metric.units(look.labels) for metric in metrics], look
+    at_plans = [metric.units(len(plan)) for metric, plan in zip(metrics, plans, strict=True)]
+    return at_plans, look
+
+
+def _without_plans(metrics: Sequence[LabelledMetric]) -> tuple[list[LabelledUnits], Look]:
+    metrics = [metric._replace(plans=()) for metric in metrics]
+    sides = [metric.units() for metric in metrics]
+    unfinished = [side.look for side in sides if side.look.next is not None]
+    if not unfinished or not all(side.counted for side in sides):
+        return sides, max((side.look for side in sides), key=lambda look: look.labels)
+    look = min(unfinished, key=lambda look: look.labels)
+    return [metric.units(look.labels) for metric in metrics], look
+
+
+def _change(
+    frames: Sequence[UnitFrame],
+    sides: Sequence[LabelledUnits],
+    look: Look,
+    clusters: Sequence[Mapping[str, int]],
+) -> PredictionPowered:
+    """Return the difference: of the labels if every statement has one, else corrected by the labels."""
+    before, after = sides
+    is_ordinary = look.confidence == CONFIDENCE
+    if is_ordinary and before.is_complete and after.is_complete:
+        shares = [frame.share_of_samples(side.units.human) for frame, side in zip(frames, sides, strict=True)]
+        numbers = list(clusters[1].values())
+        is_paired = all(len(share) == len(numbers) for share in shares)
+        if is_paired:
+            old = [shares[0][sample] for sample in clusters[0]]
+            new = [shares[1][sample] for sample in clusters[1]]
+            is_grouped = len(set(numbers)) < len(numbers)
+            paired = paired_difference(old, new, clusters=numbers if is_grouped else None)
+            interval = paired.difference
+            return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
+    return corrected_difference(before.units, after.units, look.confidence)
+
+
+def _shortage(look: Look, counted: Sequence[Set[str]], clusters: int) -> str:
+    if look.confidence is None:
+        fewest = min(len(keys) for keys in counted)
+        return f"each run needs {MIN_PLANNED_LABELS} labels, got {fewest}"
+    groups = "samples (or groups of samples)"
+    return f"each run needs labels in {FEWEST_CLUSTERS} {groups}, got {clusters}"
 
 
 def _how_to_add_labels(labelled: Sequence[Set[str]], side: int) -> str:

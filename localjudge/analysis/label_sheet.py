@@ -6,8 +6,9 @@
              writes decimals with a comma, as Excel expects, otherwise by commas; texts are never formulas
 
 Rows contain the evidence without the judge's verdict. Columns are read by name: `label_id`, the key of the statement;
-its `text` (in CSV `statement`), to detect a column that was sorted separately; `human`, the label; `annotator`, `when`
-and `draw`. All others are only for the annotator. In CSV, the `answer` has the statement between >>> and <<<.
+its `text` (in CSV `statement`), to detect a column that was sorted separately; `human`, the label; `annotator`, `when`,
+`draw` and `planned` (the number of statements of the sheet). All others are only for the annotator. In CSV, the
+`answer` has the statement between >>> and <<<.
 
 The reader also accepts what spreadsheets save: other separators, UTF-16 ("Unicode text"), Windows' Western code page,
 columns in another order, rows and columns without text, and records without their last empty cells. It skips rows
@@ -54,7 +55,10 @@ _PAGE = "--page FILE; in Python a file that ends in .html"
 _log = logging.getLogger(__name__)
 _CLOCKS_DIFFER = timedelta(days=1)
 """A label from further in the future is refused: it would replace every later label."""
-_TECHNICAL = ("label_id", "draw", "sample_id", "metric", "position", "annotator")
+PLANNED = "planned"
+"""Column with the number of statements of the sheet or page."""
+_TECHNICAL = ("label_id", "draw", "sample_id", "metric", "position", "annotator", PLANNED)
+_WHOLE_NUMBER = re.compile(r"([0-9]{1,9})(?:[.,]0+)?")
 _OPTIONAL = ("task", "question", "reference", "response")
 _NEEDED = (HUMAN, "label_id")
 _TEXTS = ("label_id", "text", "annotator", "when", "draw")
@@ -68,7 +72,8 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]+")
 class SheetLabel(NamedTuple):
     """A row of a sheet.
 
-    Texts may keep the apostrophe of `words.escape_formula`. `when` is ISO 8601 in UTC.
+    Texts may keep the apostrophe of `words.escape_formula`. `when` is ISO 8601 in UTC. `is_answered`: it has a label,
+    or says that the statement cannot be decided. `planned` is the number of statements of its sheet or page.
     """
 
     place: str
@@ -78,6 +83,8 @@ class SheetLabel(NamedTuple):
     annotator: str | None
     when: str | None
     draw: str | None
+    is_answered: bool
+    planned: int | None
 
 
 class Sheet(NamedTuple):
@@ -139,7 +146,7 @@ def _csv_row(row: SheetRow) -> SheetRow:
         "question": row["user_input"],
         "reference": row["reference"],
         "response": row["response"] if answer else None,
-        **{column: row[column] for column in _TECHNICAL},
+        **{column: row.get(column) for column in _TECHNICAL},
     }
 
 
@@ -231,7 +238,27 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
                 report("when", describe(cells["when"]), "a time that is not in the future, or an empty cell")
         except (ValueError, OverflowError):
             report("when", describe(cells["when"]), "a date and time, such as 2026-01-31T09:30:00Z")
-    return SheetLabel(place=str(row.place), label_id=label_id, human=human, **texts)
+    return SheetLabel(
+        place=str(row.place),
+        label_id=label_id,
+        human=human,
+        **texts,
+        is_answered=cells[HUMAN] is not None or texts["when"] is not None,
+        planned=_whole_number(_read_cell(row.values.get(PLANNED))),
+    )
+
+
+def _whole_number(cell: Any) -> int | None:
+    """Return the whole number in a cell, or None. Spreadsheets may write 50 as 50.0 or 50,0."""
+    match = _WHOLE_NUMBER.fullmatch(str(cell).strip())
+    return int(match[1]) if match else None
+
+
+def is_whole(labels: Sequence[SheetLabel]) -> bool:
+    """Return whether every statement of the written sheet or page is here, with an answer."""
+    statements = {label.label_id for label in labels}
+    answered = {label.label_id for label in labels if label.is_answered}
+    return answered == statements and all(label.planned == len(statements) for label in labels)
 
 
 def _is_note(row: RawRow, cells: dict[str, Any], label_id: str) -> bool:

@@ -21,7 +21,7 @@ from localjudge.analysis.drawing import (
     misdrawn,
     sheet_rows,
 )
-from localjudge.analysis.label_sheet import SheetLabel, SheetRow, read_sheet
+from localjudge.analysis.label_sheet import PLANNED, SheetLabel, SheetRow, is_whole, read_sheet
 from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace, shorten_name
 from localjudge.analysis.units import UnitFrame, correctable, first_places, unit_frames, verdicts_at
 from localjudge.errors import DataError, InputError
@@ -136,7 +136,8 @@ class Labelling:
             elif self._complete:
                 hint = f"all statements have a label; {option('again')} asks for a second opinion"
             raise InputError("no drawn statement remains to be labelled", hint=hint)
-        return [{**row, "annotator": self._named} for row in self.rows]
+        more = {"annotator": self._named, PLANNED: len(self.rows)}
+        return [{**row, **more} for row in self.rows]
 
     def answer(self, label: Label | Literal["?"]) -> None:
         self._keep(self.rows[0], label)
@@ -216,11 +217,13 @@ def read_labels(run: Run | str | Path, source: str | Path, annotator: str | None
     unlabelled = 0
     remarks: list[str] = []
     carried_over: list[LabelRow] = []
+    is_planned = False
     if Path(source).is_dir():
         rows = _labels_of(as_run(source), run, frames)
     else:
         sheet = read_sheet(source)
         unlabelled = sum(label.human is None for label in sheet.labels)
+        is_planned = is_whole(sheet.labels) and not earlier.rows
         remarks += sheet.remarks
         labels = _with_annotators(sheet.labels, source, annotator, earlier)
         carried_over, rows, damaged = _decisions_in(run, frames, labels, earlier)
@@ -228,6 +231,8 @@ def read_labels(run: Run | str | Path, source: str | Path, annotator: str | None
     rows = [row.model_copy(update={"annotator": earlier.spell(row.annotator)}) for row in rows]
     stored_decisions = {_decision(row) for row in earlier.rows}
     new = [row for row in rows if _decision(row) not in stored_decisions]
+    if is_planned:
+        new = [row.model_copy(update={"planned": len(new)}) for row in new]
     if carried_over or new:
         append_labels(run.directory, [*carried_over, *new])
     later = Decisions([*earlier.rows, *new])

@@ -7,7 +7,7 @@
 Decisions match the run's verdicts by the text shown to the annotator. They correct its means only if they were drawn
 from the same statements. If annotators contradict each other, the mean is corrected once per annotator, and the
 interval covers all. Two drawings are combined in proportion to their labels. Labels count at planned numbers only
-(`localjudge.stats.looks`).
+(`localjudge.stats.looks`). If every statement has a label, the mean is the mean of the labels.
 """
 
 import math
@@ -24,16 +24,18 @@ import numpy as np
 
 from localjudge.analysis.drawing import draw_again, frame_of, metrics_of, without_drawing
 from localjudge.analysis.judge_figures import FEW
+from localjudge.analysis.label_counts import LabelCounts, count_labels
 from localjudge.analysis.run_cache import cached_by_run
 from localjudge.analysis.units import ShareOf, UnitFrame, unit_frames
 from localjudge.errors import DataError, InputError
-from localjudge.record.label_rows import LabelRow, stored_labels
+from localjudge.record.label_rows import LabelRow, planned_statements, stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.stats.agreement import cohen_kappa, krippendorff_alpha
 from localjudge.stats.corrected import (
     FEWEST_CLUSTERS,
     STRATA,
     JudgedUnits,
+    PredictionPowered,
     covering,
     inclusion_probabilities,
     labels_alone,
@@ -41,7 +43,8 @@ from localjudge.stats.corrected import (
     prediction_powered,
     strata_by_score,
 )
-from localjudge.stats.looks import Look, look_at
+from localjudge.stats.interval import Indices, Interval, mean_interval, share_interval
+from localjudge.stats.looks import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.text.folding import fold
 from localjudge.types import Label, Record
 from localjudge.words import numbered, option_name, printable
@@ -53,8 +56,10 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 _FEWEST_PAUSES = 5
 NO_SHARE = "its scores are not shares of its verdicts, so labels cannot correct its mean"
 NOT_DRAWN = "its labels were not drawn from its statements, so they cannot correct its mean"
-TOO_SMALL = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples), too few for an interval by labels"
+TOO_SMALL = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples): an interval needs labels of all statements"
 TOO_MANY_FAILED = "too many of its samples failed"
+BY_SCORES = "scores decided how many samples were judged, so labels cannot correct its mean"
+ONE_GROUP = "all samples are in one group, so there is no interval"
 FEWEST_SHARED = 10
 _MAX_NAME = 40
 _MAX_PAIRS = 5
@@ -62,6 +67,7 @@ _MAX_PAIRS = 5
 LEAST_AGREEMENT = 0.70
 """Below this agreement, on that number of statements or more, no mean is corrected."""
 NO_SAVING = "the judge saves no labels"
+ALL_LABELLED = "every statement has a label, so this is the mean of the labels"
 
 
 def shorten_name(annotator: str) -> str:
@@ -87,9 +93,12 @@ class CorrectedMean(Record):
     Of the `labelled` `statements`, `labels` count, in `clusters` samples or groups, until the next look at `next_look`
     labels. An interval needs at least `needed` more labels, which take about `minutes`. `worth_labels` is the number of
     extra labels that a labels-only estimate would need for the same interval width. `power` is the weight of the judge,
-    from 0 to 1. `right_on_ones` contains the number of labels of 1 that the judge gets right, and their total.
-    `sensitivity` and `specificity` use the weights of the mean and need 20 labels of a kind. `remark` explains what is
-    missing.
+    from 0 to 1. `counts` are all labels of its statements, also ones that cannot correct the mean; `own_labels` of
+    these statements were labelled in this run, others in a run with the same statements. If every statement
+    has a label (`is_complete`), the mean is the one of the labels. `is_planned`: the number of labels was planned, and
+    the interval is an ordinary one. `right_on_ones` contains the number of labels of 1 that the judge gets right, and
+    their total. `sensitivity` and `specificity` use the weights of the mean and need 20 labels of a kind. `remark`
+    explains what is missing.
 
     If annotators contradict each other, `by_annotator` has a corrected mean for each, with missing labels from the
     annotator with the most. The interval covers all of theirs, and the mean is midway between the extremes. If
@@ -115,12 +124,36 @@ class CorrectedMean(Record):
     right_on_zeros: tuple[int, int] | None = None
     sensitivity: float | None = None
     specificity: float | None = None
+    counts: LabelCounts | None = None
+    own_labels: int = 0
+    is_complete: bool = False
+    is_planned: bool = False
     remark: str | None = None
 
     @property
     def in_words(self) -> str:
         """`50 labels`, or `50 of 63 labels` between two looks."""
         return labels_in_words(self.labels, self.labelled)
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether statements have labels that were made in this run or drawn from its statements."""
+        return self.own_labels > 0 or self.labelled > 0
+
+    @property
+    def contradiction(self) -> str | None:
+        """How the labels contradict the judge, if they do."""
+        return self.counts.contradiction if self.counts else None
+
+    @property
+    def shortage(self) -> str | None:
+        """Why the labels give no interval: `19 labels, 20 needed`. None if they do, or without labels."""
+        if self.counts is None or self.ci95:
+            return None
+        if self.needed is None:
+            return f"{numbered(self.counts.labelled, 'label')}: {self.remark}"
+        needed = self.labelled + self.needed
+        return f"{numbered(self.labelled, 'label')}, {needed:,} needed"
 
     @property
     def rates_in_words(self) -> str:
@@ -351,12 +384,13 @@ class Decisions:
         return drawings
 
 
-def chances(drawings: Iterable[Iterable[_Drawn]], most: float = math.inf) -> dict[str, float]:
+def sampling_weights(drawings: Iterable[Iterable[_Drawn]], most: float = math.inf) -> dict[str, float]:
     """Return the weight of each of the first `most` labelled statements relative to its share in the mean.
 
     It is the sum of (share of labels) / (inclusion probability) over the drawings that reached the statement.
     """
-    keys, reached = set[str](), list[list[_Drawn]]()
+    keys = set[str]()
+    reached = list[list[_Drawn]]()
     for drawing in drawings:
         reached.append([])
         for drawn in drawing:
@@ -364,53 +398,115 @@ def chances(drawings: Iterable[Iterable[_Drawn]], most: float = math.inf) -> dic
                 break
             keys.add(drawn.key)
             reached[-1].append(drawn)
-    stands_for, count = dict[str, float](), sum(map(len, reached))
-    for statements in filter(None, reached):
+    count = sum(len(statements) for statements in reached)
+    weights: dict[str, float] = defaultdict(float)
+    for statements in reached:
+        if not statements:
+            continue
         shares = np.array([drawn.share for drawn in statements])
         probabilities = inclusion_probabilities(shares, statements[-1].turn).tolist()
         for drawn, probability in zip(statements, probabilities, strict=True):
-            stands_for[drawn.key] = stands_for.get(drawn.key, 0.0) + len(statements) / count / probability
-    return stands_for
+            weights[drawn.key] += len(statements) / count / probability
+    return dict(weights)
 
 
 class LabelledUnits(NamedTuple):
-    """Units of one metric with their labels. Of the `labelled` statements, `counted` count at this look."""
+    """Units of one metric with their labels. Of the `labelled` statements, `counted` count at this look.
+
+    `is_complete`: every statement has a label that counts. `is_planned`: the number of labels was planned.
+    """
 
     units: JudgedUnits
     counted: Set[str]
     labelled: Set[str]
     look: Look
+    is_complete: bool
+    is_planned: bool
 
 
-def labelled_units(
-    frame: UnitFrame, human: Mapping[str, float], drawings: Sequence[Sequence[_Drawn]], most: int | None = None
-) -> LabelledUnits:
-    """Return the units of one metric with the labels of `human` that count, for at most `most` statements."""
-    keys = frame.by_key.keys() & human.keys()
-    drawings = [[drawn for drawn in drawing if drawn.key in keys] for drawing in drawings]
-    stands_for = chances(drawings)
-    every = len(keys) == len(frame.by_key) and (most is None or most >= len(keys) or len(stands_for) < len(keys))
-    labelled = keys if every else stands_for.keys()
-    look = look_at(len(labelled) if most is None else min(len(labelled), most), len(frame.by_key))
-    if not every and look.labels < len(labelled):
-        stands_for = chances(drawings, look.labels)
-    counted = keys if every else stands_for.keys()
-    labels, drawn = np.zeros(len(frame.judged)), np.zeros(len(frame.judged))
-    for key in counted:
+class LabelledMetric(NamedTuple):
+    """The labels of one metric's statements by one annotator.
+
+    `plans` are the statements of first readings that were complete.
+    """
+
+    frame: UnitFrame
+    human: Mapping[str, float]
+    drawings: Sequence[Sequence[_Drawn]]
+    plans: Sequence[Set[str]] = ()
+
+    def units(self, most: int | None = None) -> LabelledUnits:
+        """Return the units with the labels that count, for at most `most` statements."""
+        frame = self.frame
+        keys = frame.by_key.keys() & self.human.keys()
+        drawings = _drawn_among(self.drawings, keys)
+        weights = sampling_weights(drawings)
+        has_all = len(keys) == len(frame.by_key)
+        is_complete = has_all and (most is None or most >= len(keys) or len(weights) < len(keys))
+        labelled = keys if is_complete else weights.keys()
+        planned = self.planned_among(labelled)
+        number = len(labelled) if most is None else min(len(labelled), most)
+        look = look_at(number, len(frame.by_key), len(planned) or None)
+        if not is_complete and look.labels < len(labelled):
+            if look.labels == len(planned):
+                drawings = _drawn_among(drawings, planned)
+            weights = sampling_weights(drawings, look.labels)
+        if is_complete:
+            weights = dict.fromkeys(keys, 1.0)
+        is_planned = bool(planned) and look.labels == len(planned)
+        units = _judged_units(frame, self.human, weights)
+        return LabelledUnits(units, weights.keys(), labelled, look, is_complete, is_planned)
+
+    def planned_among(self, labelled: Set[str]) -> Set[str]:
+        """Return the largest plan for the labelled statements, or none if it is too small."""
+        planned = [plan & self.frame.by_key.keys() for plan in self.plans]
+        usable = [plan for plan in planned if len(plan) >= MIN_PLANNED_LABELS and plan <= labelled]
+        return max(usable, key=len, default=frozenset())
+
+
+def _drawn_among(drawings: Iterable[Iterable[_Drawn]], keys: Set[str]) -> list[list[_Drawn]]:
+    return [[drawn for drawn in drawing if drawn.key in keys] for drawing in drawings]
+
+
+def _judged_units(frame: UnitFrame, human: Mapping[str, float], sampling_weight: Mapping[str, float]) -> JudgedUnits:
+    """Return the units of a metric, with labels of the statements that have a sampling weight."""
+    labels = np.zeros(len(frame.judged))
+    drawn = np.zeros(len(frame.judged))
+    for key, weight in sampling_weight.items():
         indices = frame.by_key[key]
         labels[indices] = human[key]
         # A statement has one label even if several samples share it. Its first unit represents all.
-        drawn[indices[0]] = frame.weights[indices].sum() * (1.0 if every else stands_for[key])
+        drawn[indices[0]] = frame.weights[indices].sum() * weight
     certain = np.isnan(frame.p_yes)
-    labels[certain], drawn[certain] = frame.judged[certain], frame.weights[certain]
+    labels[certain] = frame.judged[certain]
+    drawn[certain] = frame.weights[certain]
     strata = np.zeros(len(labels), dtype=np.intp)
     if not certain.all():
         scores = frame.p_yes[~certain]
-        strata[~certain] = strata_by_score(scores, max(1, min(STRATA, len(counted)))) + int(certain.any())
+        count = max(1, min(STRATA, len(sampling_weight)))
+        strata[~certain] = strata_by_score(scores, count) + int(certain.any())
     units = JudgedUnits(frame.judged, frame.weights, labels, drawn, strata, frame.clusters, certain)
     if frame.share_of == "zeros":
-        units = units._replace(judged=1 - units.judged, human=1 - units.human)
-    return LabelledUnits(units, counted, labelled, look)
+        return units._replace(judged=1 - units.judged, human=1 - units.human)
+    return units
+
+
+def interval_of_labels(frame: UnitFrame, units: JudgedUnits, confidence: float) -> Interval:
+    """Return the mean of the labels of a metric with its interval, if every statement has a label.
+
+    It is the interval that the judge's mean has: over samples, with groups of samples as single draws.
+    """
+    if frame.is_pooled:
+        ones = units.human.astype(np.int64)
+        return share_interval(ones, np.ones_like(ones), _from_zero(units.clusters), confidence)
+    shares = frame.means_of_samples(units.human)
+    clusters = frame.clusters_of_samples
+    is_grouped = len(np.unique(clusters)) < len(clusters)
+    return mean_interval(shares, clusters=clusters if is_grouped else None, confidence=confidence)
+
+
+def _from_zero(clusters: Indices) -> Indices:
+    return np.unique(clusters, return_inverse=True)[1].reshape(-1)
 
 
 def check_labels_allowed(run: Run) -> None:
@@ -429,14 +525,15 @@ def how_to_label(run: Run) -> str:
 
 
 def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabels | None:
-    """Return the labels of a run and its corrected means, or None without labels or for a run stopped by scores.
+    """Return the labels of a run and its corrected means, or None without labels. If scores stopped the run, no mean
+    is corrected.
 
     `others` are labels of other runs, for equal statements. Raises RunDirectoryError for an invalid row.
     """
     run = as_run(run)
     rows = tuple(stored_labels(run.directory))
-    is_correctable = (rows or others) and run.so_far is None and not run.sampling.by_scores
-    return run_labels(run, rows, tuple(others)) if is_correctable else None
+    is_labelled = (rows or others) and run.so_far is None
+    return run_labels(run, rows, tuple(others)) if is_labelled else None
 
 
 def slice_means(
@@ -451,9 +548,12 @@ def slice_means(
     for name, frame in matched.frames.items():
         for value, part in frame.by_value(value_of).items():
             if part.by_key:
+                mean = _corrected(part, matched, labels.seconds_a_label)
                 of_whole = labels.corrected[name]
-                unsettled = of_whole if of_whole.unsettled else None
-                means[value][name] = unsettled or _corrected(part, matched, labels.seconds_a_label)
+                if of_whole.unsettled:
+                    counted = {"counts": mean.counts, "own_labels": mean.own_labels}
+                    mean = of_whole.model_copy(update=counted)
+                means[value][name] = mean
     return means
 
 
@@ -464,6 +564,11 @@ class _Matched(NamedTuple):
     decisions: Decisions
     drawings: dict[str, list[list[_Drawn]]]
     undrawn: int
+    plans: tuple[Set[str], ...]
+    own: Set[str]
+    """Statements with a label in this run's own file."""
+    is_stopped: bool
+    """Whether scores decided how many samples were judged."""
 
 
 @cached_by_run
@@ -473,13 +578,19 @@ def _matched(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]) 
     rows = without_drawing(own, frames)
     undrawn = sum(row.draw is not None and new.draw is None for row, new in zip(own, rows, strict=True))
     decisions = Decisions(row for row in (*rows, *others) if row.key in keys)
-    return _Matched(frames, decisions, decisions.drawings(frames), undrawn)
+    plans = (planned_statements(own), planned_statements(others))
+    drawings = decisions.drawings(frames)
+    own_keys = {row.key for row in own} & decisions.human.keys()
+    is_stopped = run.sampling.by_scores
+    return _Matched(frames, decisions, drawings, undrawn, plans, own_keys, is_stopped)
 
 
 @cached_by_run
 def run_labels(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...] = ()) -> RunLabels | None:
     """Return the run's labels and corrected means from its own and other labels, or None if none match."""
-    frames, decisions, _, undrawn = matched = _matched(run, own, others)
+    matched = _matched(run, own, others)
+    frames = matched.frames
+    decisions = matched.decisions
     if not decisions.human:
         return None
     seconds, beyond = pace(decisions.rows), run.summary.failed_beyond(run.max_failed)
@@ -491,68 +602,145 @@ def run_labels(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]
         last=labelled[-1].when,
         unsure=sum(bool(people) for people in decisions.of.values()) - len(decisions.human),
         passed_over=_passed_over(frames, decisions),
-        undrawn=undrawn,
+        undrawn=matched.undrawn,
         agreement=decisions.agreement(),
         seconds_a_label=seconds,
         corrected={
-            name: CorrectedMean(remark=TOO_MANY_FAILED) if name in beyond else _corrected(frame, matched, seconds)
+            name: _corrected(frame, matched, seconds, too_many_failed=name in beyond)
             for name, frame in frames.items()
             if frame.by_key
         },
     )
 
 
-def _corrected(frame: UnitFrame, matched: _Matched, seconds: float) -> CorrectedMean:
-    _, decisions, drawings, _ = matched
-    if frame.share_of is None:
-        return CorrectedMean(remark=NO_SHARE)
-    if (agreement := decisions.agreement(frame.by_key)) and agreement.is_too_low:
-        return CorrectedMean(remark=agreement.request, unsettled=agreement.unsettled, statements=len(frame.by_key))
-    labels = decisions.by_annotator(frame.by_key.keys() & decisions.human.keys())
-    people = {name: labelled_units(frame, of_one, drawings[frame.metric]) for name, of_one in labels.items()}
-    _, counted, labelled, look = next(iter(people.values()))
-    missing = {}
-    if look.next and not cannot_correct(frame):
-        more = look.next - len(labelled)
-        missing = {"needed": more, "minutes": max(1, math.ceil(more * seconds / 60))}
+def _corrected(frame: UnitFrame, matched: _Matched, seconds: float, *, too_many_failed: bool = False) -> CorrectedMean:
+    decisions = matched.decisions
     corrected = CorrectedMean(
-        labels=len(counted), labelled=len(labelled), next_look=look.next, statements=len(frame.by_key)
+        statements=len(frame.by_key),
+        counts=count_labels(frame, decisions.human),
+        own_labels=len(frame.by_key.keys() & matched.own),
     )
-    if counted:
-        pooled = [labelled_units(frame.pooled(), of_one, drawings[frame.metric]) for of_one in labels.values()]
-        share = covering([prediction_powered(each.units, look.confidence) for each in pooled])
-        values = {**_mean_by_labels(frame, people, look), "pooled": LabelledMean(mean=share.mean, ci95=share.limits)}
-        corrected = corrected.model_copy(update=values)
-    elif frame.by_key.keys() & decisions.human.keys():
-        corrected = corrected.model_copy(update={"remark": NOT_DRAWN})
-    return corrected if corrected.ci95 else corrected.model_copy(update=missing)
+    obstacle = _obstacle(frame, matched, too_many_failed=too_many_failed)
+    if obstacle:
+        return corrected.model_copy(update={"remark": obstacle})
+    agreement = decisions.agreement(frame.by_key)
+    if agreement and agreement.is_too_low:
+        disputes = {"remark": agreement.request, "unsettled": agreement.unsettled}
+        return corrected.model_copy(update=disputes)
+    labels = decisions.by_annotator(frame.by_key.keys() & decisions.human.keys())
+    people = {
+        name: LabelledMetric(frame, by_one, matched.drawings[frame.metric], matched.plans)
+        for name, by_one in labels.items()
+    }
+    units = {name: person.units() for name, person in people.items()}
+    first = next(iter(units.values()))
+    update: dict[str, Any] = {
+        "labels": len(first.counted),
+        "labelled": len(first.labelled),
+        "next_look": first.look.next,
+        "is_complete": first.is_complete,
+        "is_planned": first.is_planned,
+    }
+    if first.is_complete:
+        update |= _mean_of_labels(frame, units)
+    elif first.counted:
+        update |= _mean_by_labels(frame, units)
+    elif corrected.counts:
+        update |= {"remark": NOT_DRAWN}
+    if first.counted:
+        update |= {"pooled": _pooled_share(people)}
+    if not update.get("ci95"):
+        update |= _missing_labels(frame, first, seconds)
+    return corrected.model_copy(update=update)
 
 
-def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits], look: Look) -> dict[str, Any]:
-    units, counted, _, _ = next(iter(people.values()))
-    means, alones = (
-        [of(of_one.units, look.confidence) for of_one in people.values()] for of in (prediction_powered, labels_alone)
-    )
-    corrected, alone = covering(means), covering(alones)
-    saved, remark = labels_saved(means[0], alones[0], len(counted)), None
+def _obstacle(frame: UnitFrame, matched: _Matched, *, too_many_failed: bool) -> str | None:
+    """Return why no label can correct the mean, if so."""
+    if too_many_failed:
+        return TOO_MANY_FAILED
+    if matched.is_stopped:
+        return BY_SCORES
+    return NO_SHARE if frame.share_of is None else None
+
+
+def _missing_labels(frame: UnitFrame, units: LabelledUnits, seconds: float) -> dict[str, int]:
+    """Return the number of labels that are missing for an interval, and their minutes."""
+    if units.look.next is None:
+        return {}
+    total = len(frame.by_key) if cannot_correct(frame) else units.look.next
+    more = total - len(units.labelled)
+    return {"needed": more, "minutes": max(1, math.ceil(more * seconds / 60))}
+
+
+def _pooled_share(people: Mapping[str, LabelledMetric]) -> LabelledMean:
+    estimates = []
+    for person in people.values():
+        pooled = person._replace(frame=person.frame.pooled())
+        units = pooled.units()
+        if units.is_complete:
+            estimates.append(_estimate_of_labels(pooled.frame, units))
+        else:
+            estimates.append(prediction_powered(units.units, units.look.confidence))
+    share = covering(estimates)
+    return LabelledMean(mean=share.mean, ci95=share.limits)
+
+
+def _estimate_of_labels(frame: UnitFrame, units: LabelledUnits) -> PredictionPowered:
+    assert units.look.confidence  # every statement has a label
+    interval = interval_of_labels(frame, units.units, units.look.confidence)
+    return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
+
+
+def _mean_of_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
+    means = {name: _estimate_of_labels(frame, units) for name, units in people.items()}
+    mean = covering(list(means.values()))
+    first = next(iter(people.values()))
+    return {
+        "mean": mean.mean,
+        "ci95": mean.limits,
+        "by_annotator": _by_annotator(means),
+        "clusters": mean.clusters,
+        "remark": ALL_LABELLED if mean.limits else ONE_GROUP,
+        **_rates(first.units, "zeros" if frame.share_of == "zeros" else "ones"),
+    }
+
+
+def _by_annotator(means: Mapping[str, PredictionPowered]) -> dict[str, LabelledMean] | None:
+    if len(means) == 1:
+        return None
+    return {name: LabelledMean(mean=mean.mean, ci95=mean.limits) for name, mean in means.items()}
+
+
+def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
+    first = next(iter(people.values()))
+    confidence = first.look.confidence
+    means = {name: prediction_powered(side.units, confidence) for name, side in people.items()}
+    alones = {name: labels_alone(side.units, confidence) for name, side in people.items()}
+    corrected = covering(list(means.values()))
+    alone = covering(list(alones.values()))
+    saved = labels_saved(next(iter(means.values())), next(iter(alones.values())), len(first.counted))
+    remark = None
     if corrected.limits is None:
-        few = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels: no interval"
-        remark = cannot_correct(frame) or (few if look.confidence else "too few labels for an interval")
-    elif not saved and len(counted) < len(frame.by_key):
+        remark = cannot_correct(frame) or _why_no_interval(first.look)
+    elif not saved:
         remark = NO_SAVING
-    of_each = zip(people, means, strict=True)
-    by_annotator = {name: LabelledMean(mean=mean.mean, ci95=mean.limits) for name, mean in of_each}
     return {
         "mean": corrected.mean,
         "ci95": corrected.limits,
         "worth_labels": saved,
         "labels_alone": LabelledMean(mean=alone.mean, ci95=alone.limits),
-        "by_annotator": by_annotator if len(people) > 1 else None,
+        "by_annotator": _by_annotator(means),
         "clusters": corrected.clusters,
         "power": corrected.power,
         "remark": remark,
-        **_rates(units, "zeros" if frame.share_of == "zeros" else "ones"),
+        **_rates(first.units, "zeros" if frame.share_of == "zeros" else "ones"),
     }
+
+
+def _why_no_interval(look: Look) -> str:
+    if look.confidence is None:
+        return "too few labels for an interval"
+    return f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels: no interval"
 
 
 def cannot_correct(frame: UnitFrame) -> str | None:

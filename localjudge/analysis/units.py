@@ -62,7 +62,7 @@ class UnitFrame:
         self, metric: str, values_of: Callable[[str], Mapping[str, str | None]], *, pooled: bool = False
     ) -> None:
         """`values_of` returns a column's values by sample. The mean of a `pooled` frame is the share of all units."""
-        self.metric, self.values_of, self._is_pooled = metric, values_of, pooled
+        self.metric, self.values_of, self.is_pooled = metric, values_of, pooled
         self._samples: list[_SampleUnits] = []
         self._shares: set[ShareOf] = {"ones", "zeros"}
 
@@ -128,14 +128,30 @@ class UnitFrame:
     @cached_property
     def weights(self) -> Floats:
         """Weights of the units (units,) in the mean of the metric, with sum 1."""
-        if self._is_pooled:
+        if self.is_pooled:
             return np.full(len(self.judged), 1 / max(1, len(self.judged)))
         return np.repeat(1 / (self._sizes * float(len(self._sizes))), self._sizes)
 
     @cached_property
     def clusters(self) -> Indices:
         """Cluster numbers of the units (units,), equal in all frames of a run."""
-        return np.repeat(np.array([sample.cluster for sample in self._samples], dtype=np.intp), self._sizes)
+        return np.repeat(self.clusters_of_samples, self._sizes)
+
+    @cached_property
+    def clusters_of_samples(self) -> Indices:
+        """Cluster numbers of the samples (samples,)."""
+        return np.array([sample.cluster for sample in self._samples], dtype=np.intp)
+
+    def means_of_samples(self, values: Floats) -> Floats:
+        """Return the mean of the values (units,) in each sample, with shape (samples,)."""
+        starts = np.cumsum(self._sizes) - self._sizes
+        sums: Floats = np.add.reduceat(values, starts)
+        return sums / self._sizes
+
+    def share_of_samples(self, values: Floats) -> dict[str, float]:
+        """Return the mean of the values (units,) by sample."""
+        names = [sample.sample_id for sample in self._samples]
+        return dict(zip(names, self.means_of_samples(values).tolist(), strict=True))
 
     @cached_property
     def by_key(self) -> dict[str, list[int]]:

@@ -20,7 +20,7 @@ import numpy as np
 from localjudge.analysis.drawing import labels_in
 from localjudge.analysis.judge_figures import judge_figures
 from localjudge.analysis.labelled_texts import LabelledText, read_labelled_texts
-from localjudge.analysis.labels import Decisions, chances, check_labels_allowed, labels_of
+from localjudge.analysis.labels import Decisions, check_labels_allowed, labels_of, sampling_weights
 from localjudge.analysis.units import UnitFrame, UnitPlace, unit_frames, verdicts_at
 from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
@@ -193,7 +193,7 @@ def _of_verdicts(
     frames = [frame for _, of_run in runs for frame in of_run]
     every = all(frame.by_key.keys() <= decisions.human.keys() for frame in frames)
     metrics = {} if every else dict.fromkeys(frame.metric for frame in frames)
-    weights = {key: chance for metric in metrics for key, chance in chances(drawn.get(metric, ())).items()}
+    weights = {key: chance for metric in metrics for key, chance in sampling_weights(drawn.get(metric, ())).items()}
     for run, of_run in runs:
         groups, places = run.cluster_of or {}, dict[UnitPlace, Any]()
         for frame in of_run:

@@ -5,8 +5,9 @@
 `key` is the hash of the question and texts shown to the annotator. A decision is 1, 0, "?" for an undecidable
 statement, or null to withdraw an earlier one. `draw`, `frame` (hash of the statements), `share` (of their total size)
 and `turn` describe the drawing. `drawn_by` is the directory of another run that drew it. `adjudicated` is true in a
-decision that settles a dispute, and missing in all others. `previous` is the sha256 of the previous row without its
-line end, so a changed, removed or moved row contradicts the next one.
+decision that settles a dispute, and missing in all others. `planned`, only in the decisions of the
+run's first reading if its sheet or page was complete, is their number. `previous` is the sha256 of the
+previous row without its line end, so a changed, removed or moved row contradicts the next one.
 """
 
 import getpass
@@ -15,6 +16,7 @@ import json
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -63,6 +65,7 @@ class LabelRow(Record):
     turn: Annotated[int, Field(ge=1, le=MOST_POINTS)] | None = None
     drawn_by: str | None = None
     adjudicated: bool = False
+    planned: Annotated[int, Field(ge=1)] | None = None
 
     @property
     def moment(self) -> datetime:
@@ -137,6 +140,20 @@ def _is_cut_off(line: bytes) -> bool:
     return False  # complete, without a line end
 
 
+def planned_statements(rows: Sequence[LabelRow]) -> frozenset[str]:
+    """Return the statements with a label in the first reading of a file, if that reading was complete.
+
+    `rows` are in file order. Without all rows of the reading there is no plan.
+    """
+    if not rows or rows[0].planned is None:
+        return frozenset()
+    planned = rows[0].planned
+    reading = list(takewhile(lambda row: row.planned == planned, rows))
+    if len(reading) != planned:
+        return frozenset()
+    return frozenset(row.key for row in reading if row.human in (0, 1))
+
+
 def stored_labels(directory: Path) -> list[LabelRow]:
     """Return all decisions in file order. Raises RunDirectoryError for an invalid row or a broken chain."""
     labels = label_file(directory)
@@ -178,10 +195,16 @@ def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
         raise unwritable(path, error, hint="labels are stored in the run directory") from error
 
 
+def _optional_fields(row: LabelRow) -> set[str]:
+    """Return the fields that this row does not store."""
+    absent = {"adjudicated": not row.adjudicated, "planned": row.planned is None}
+    return {name for name, is_absent in absent.items() if is_absent}
+
+
 def _chained_lines(rows: Sequence[LabelRow], labels: LabelFile) -> bytes:
     lines, head = [b"" if labels.is_ended else b"\n"], labels.head
     for row in rows:
-        values = row.model_dump(exclude=None if row.adjudicated else {"adjudicated"})
+        values = row.model_dump(exclude=_optional_fields(row))
         lines.append(json_line(values | {"previous": head}).encode())
         head = hashlib.sha256(lines[-1].removesuffix(b"\n")).hexdigest()
     return b"".join(lines)

@@ -5,7 +5,8 @@
     label.js          keys and buttons
 
 The page has no verdicts and no labels of others. The downloaded file has a row for each answer: label_id, draw,
-sample_id, metric, position, text, human (1, 0, or null for "cannot tell" and undone answers), annotator, when (UTC).
+sample_id, metric, position, text, planned (statements of the page), human (1, 0, or null for "cannot tell" and undone
+answers), annotator, when (UTC).
 """
 
 import hashlib
@@ -32,6 +33,7 @@ def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: st
     shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]
     for row in shown:
         row["asks"] = messages.question(row["metric"]) or row["asks"]
+        row["planned"] = len(rows)
     annotator = rows[0].get("annotator") if rows else None
     config = {"key": _storage_key(title, shown), "annotator": annotator, "rows": shown}
     values: dict[str, Any] = {"config": config, "title": title, "count": len(shown)}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check, Gate, parse_gate
 from localjudge.analysis.compare import RunComparison
+from localjudge.analysis.headline import Headline, headline_of
 from localjudge.analysis.labelled_statements import disputed_statements
 from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label
 from localjudge.analysis.pooled import pooled_shares
@@ -21,7 +22,7 @@ from localjudge.metrics.metric import about_of
 from localjudge.record.run import Run
 from localjudge.record.verification import LastVerification
 from localjudge.report import tables
-from localjudge.report.sentences import in_words, pooled_for_page, pooled_sentence
+from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_headline
 from localjudge.words import numbered
 
 _BINS = 10
@@ -101,14 +102,22 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
     for name, summary in run.summary.metrics.items():
         corrected = labels.corrected.get(name) if labels else None
         judge = MeanRow("judge only", summary.mean, summary.ci95)
-        rows = [MeanRow(name, None, None)] if name in withheld else _mean_rows(name, judge, corrected)
-        checked = corrected.labels if corrected and corrected.ci95 and name not in withheld else 0
+        headline = headline_of(summary, corrected)
+        rows = [MeanRow(name, None, None)]
+        if name in withheld:
+            headline = Headline(None, None, "judge")
+        else:
+            rows = _mean_rows(name, judge, headline, corrected)
+        is_corrected = headline.basis == "labels"
+        checked = corrected.labels if corrected and is_corrected else 0
         yield {
             "name": name,
             "meaning": _meaning(name, run),
-            "sentence": "" if rows[0].mean is None else in_words(name, rows[0].mean, rows[0].interval),
+            "basis": headline.basis,
+            "sentence": state_headline(name, headline, corrected),
+            "contradiction": corrected.contradiction if corrected else None,
             "pooled": pooled_sentence(run, name, shares.get(name), corrected, pooled_for_page),
-            "judged": catalog.is_judged(name) and not checked,
+            "judged": catalog.is_judged(name) and headline.basis == "judge",
             "checked": checked,
             "corrected": corrected,
             "needed": corrected.needed if corrected else None,
@@ -124,13 +133,15 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
         }
 
 
-def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> list[MeanRow]:
-    rows = [judge._replace(name=name)]
-    if corrected and corrected.ci95:
+def _mean_rows(name: str, judge: MeanRow, headline: Headline, corrected: CorrectedMean | None) -> list[MeanRow]:
+    rows = [MeanRow(name, headline.mean, headline.ci95)]
+    if headline.basis == "too few labels":
+        rows.append(judge)
+    elif corrected and headline.basis == "labels":
         saved = corrected.worth_labels
         note = f"saves about {numbered(saved, 'label')}" if saved else ""
         by = [MeanRow(f"by {who}", mean.mean, mean.ci95) for who, mean in (corrected.by_annotator or {}).items()]
-        rows = [MeanRow(name, corrected.mean, corrected.ci95), *by, judge._replace(note=note)]
+        rows += [*by, judge._replace(note=note)]
     labels_only = corrected.labels_alone if corrected else None
     return [*rows, MeanRow("labels only", labels_only.mean, labels_only.ci95)] if labels_only else rows
 

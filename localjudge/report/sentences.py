@@ -6,6 +6,7 @@ about 66 % of all 312 sentences are supported by the documents (57 to 74)
 
 from collections.abc import Callable
 
+from localjudge.analysis.headline import Headline, headline_of, withholds_mean
 from localjudge.analysis.labels import CorrectedMean, labels_of
 from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.metrics import catalog
@@ -23,6 +24,19 @@ def in_words(name: str, mean: float, ci95: Limits) -> str:
     value, *ends = (f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ())))
     clause = words.format(f"about {value} %") if words else f"the mean of {name} is {value}"
     return f"{clause} ({' to '.join(ends)})" if ends else clause
+
+
+def state_headline(name: str, headline: Headline, corrected: CorrectedMean | None) -> str:
+    """Return the sentence to quote for a metric, "" without a mean.
+
+    With too few labels: `0 of 19 labelled statements are supported by the documents (19 labels, 20 needed)`.
+    """
+    if headline.basis == "too few labels" and corrected and corrected.counts:
+        says = corrected.contradiction or corrected.counts.in_words
+        return f"{says} ({corrected.shortage})"
+    if headline.mean is None:
+        return ""
+    return in_words(name, headline.mean, headline.ci95)
 
 
 def pooled_in_words(name: str, units: int, share: float, ci95: Limits) -> str:
@@ -45,12 +59,17 @@ def _with_limits(clause: str, ci95: Limits) -> str:
 def pooled_sentence(
     run: Run, name: str, pooled: PooledShare | None, corrected: CorrectedMean | None, words: Words = pooled_in_words
 ) -> str:
-    """Return the sentence on a pooled share, corrected if the mean is, or "" if it must equal the mean."""
+    """Return the sentence on a pooled share, corrected if the mean is, or "" if it must equal the mean.
+
+    Also "" if there are labels, but too few for an interval.
+    """
     if pooled is None or pooled.units == pooled.samples:
         return ""
     share, ci95 = pooled.share, pooled.ci95
     if corrected and corrected.pooled and corrected.pooled.ci95:
         share, ci95 = corrected.pooled.mean, corrected.pooled.ci95
+    elif corrected and withholds_mean(corrected):
+        return ""
     sentence = words(name, pooled.units, share, ci95)
     return f"{sentence}, without an interval, because scores stopped the run" if run.sampling.by_scores else sentence
 
@@ -61,6 +80,6 @@ def two_means_view(run: Run, *, metric: str | None = None) -> Table:
     for name in run.summary.metrics if metric is None else [metric]:
         summary, corrected = run.summary.metrics[name], labels.corrected.get(name) if labels else None
         if sentence := pooled_sentence(run, name, shares.get(name), corrected):
-            headline = corrected if corrected and corrected.ci95 else summary
+            headline = headline_of(summary, corrected)
             lines.append(f"{name}: {in_words(name, headline.mean or 0.0, headline.ci95)}; {sentence}")
     return Table(notes=lines)

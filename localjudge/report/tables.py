@@ -18,6 +18,7 @@ from localjudge.analysis import compare
 from localjudge.analysis.check import GateDecision, signed
 from localjudge.analysis.column_values import NO_VALUE
 from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.headline import Basis, headline_of
 from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label, labels_of
 from localjudge.analysis.missing_scores import missing_scores
 from localjudge.analysis.pooled import pooled_shares
@@ -82,7 +83,17 @@ def summary_view(
         notes.append(f"next: {next_step(run, labels)}")
     if details:
         notes += detail_lines(run, labels, metric)
-    return Table(headings, rows, notes)
+    titles = contradictions(labels, metric) if labels else []
+    return Table(headings, rows, notes, titles=titles)
+
+
+def contradictions(labels: RunLabels, metric: str | None = None) -> list[str]:
+    """Return a line for each metric with labels that contradict the judge."""
+    return [
+        f"{name}: {mean.contradiction}"
+        for name, mean in labels.corrected.items()
+        if mean.contradiction and metric in (None, name)
+    ]
 
 
 def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[str, ...]]:
@@ -90,11 +101,11 @@ def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[
     judge = interval_cells(summary.mean, summary.ci95)
     counts = tuple(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed))
     corrected, blanks = labels.corrected.get(name) if labels else None, ("",) * len(counts)
-    used = (corrected.in_words.removesuffix(" labels") if corrected else "",) if labels else ()
-    if corrected is None or corrected.ci95 is None:
-        yield name, *judge, *used, *counts
+    used = (_labels_cell(corrected),) if labels else ()
+    headline = headline_of(summary, corrected)
+    yield name, *interval_cells(headline.mean, headline.ci95), *used, *counts
+    if corrected is None or headline.basis == "judge":
         return
-    yield name, *interval_cells(corrected.mean, corrected.ci95), *used, *counts
     for annotator, mean in (corrected.by_annotator or {}).items():
         yield f"  by {excerpt(annotator)}", *interval_cells(mean.mean, mean.ci95), *used, *blanks
     yield "  judge only", *judge, "", *blanks
@@ -102,12 +113,21 @@ def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[
         yield "  labels only", *interval_cells(labels_only.mean, labels_only.ci95), *used, *blanks
 
 
+def _labels_cell(corrected: CorrectedMean | None) -> str:
+    """Return `50`, or `50 of 63` between two looks. Labels that cannot correct a mean are not counted."""
+    if corrected is None:
+        return ""
+    return corrected.in_words.removesuffix(" labels").removesuffix(" label")
+
+
 def label_remarks(labels: RunLabels, metric: str | None = None) -> list[str]:
     """Return why means are not corrected by their labels, the agreement of annotators, and warnings."""
     lines: list[str] = []
     for name, mean in labels.corrected.items():
-        if metric in (None, name) and mean.ci95 is None and (mean.labelled or mean.unsettled):
-            lines.append(f"{name}: not corrected by {mean.in_words}: {_missing_labels(mean)}")
+        if metric in (None, name) and mean.ci95 is None and mean.counts:
+            labelled = numbered(mean.counts.labelled, "label")
+            missing = _missing_labels(mean)
+            lines.append(f"{name}: not corrected by {labelled}: {missing}; {mean.counts.in_words}")
     if labels.agreement:
         pairs = [pair.line for pair in labels.agreement.pairs]
         lines += [line for line in labels.agreement.lines if line not in pairs]
@@ -161,8 +181,19 @@ def summary_values(run: Run) -> dict[str, Any]:
         label_values = labels.model_dump(mode="json")
         for name, corrected in label_values.pop("corrected").items():
             values["metrics"][name]["corrected"] = corrected
+        for name, summary in run.summary.metrics.items():
+            mean = labels.corrected.get(name)
+            values["metrics"][name]["headline"] = headline_of(summary, mean)._asdict()
+            values["metrics"][name]["labels_say"] = label_words(mean)
         values["labels"] = label_values
     return values
+
+
+def label_words(mean: CorrectedMean | None) -> str | None:
+    """Return what the labels of a metric say, as a contradiction of the judge if it is one."""
+    if mean is None or mean.counts is None:
+        return None
+    return mean.contradiction or mean.counts.in_words
 
 
 def slices_view(run: Run, slices: Slices, *, metric: str | None = None) -> Table:
@@ -184,21 +215,34 @@ def slices_table(run: Run, slices: Slices, metric: str | None = None) -> Table:
         means = [(part.value, part.corrected.get(name)) for part in slices.slices]
         notes += [f"{name}: {line}" for line in _uncorrected_slices(means)]
         for part in slices.slices:
-            summary, corrected = part.metrics[name], part.corrected.get(name)
-            headline = corrected if corrected and corrected.ci95 else None
+            corrected = part.corrected.get(name)
+            headline = headline_of(part.metrics[name], corrected)
+            by = [_slice_basis(headline.basis, corrected)] if is_labelled else []
             rows.append(
                 (
                     "" if rows and part is not slices.slices[0] else name,
                     _slice_name(part.value),
                     f"{part.samples:,}",
-                    *interval_cells(*((headline.mean, headline.ci95) if headline else (summary.mean, summary.ci95))),
-                    *([headline.in_words if headline else "judge only"] if is_labelled else []),
-                    *(f"{getattr(summary, count):,}" for count in counted),
+                    *interval_cells(headline.mean, headline.ci95),
+                    *by,
+                    *(f"{getattr(part.metrics[name], count):,}" for count in counted),
                 )
             )
-    by = ["corrected by"] if is_labelled else []
-    headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", *by, *counted)
-    return Table(headings, rows, notes, names=2)
+    based_on = ["corrected by"] if is_labelled else []
+    headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", *based_on, *counted)
+    titles = [
+        f"{name}, {_slice_name(part.value)}: {corrected.contradiction}"
+        for part in slices.slices
+        for name, corrected in part.corrected.items()
+        if corrected.contradiction and metric in (None, name)
+    ]
+    return Table(headings, rows, notes, names=2, titles=titles)
+
+
+def _slice_basis(basis: Basis, corrected: CorrectedMean | None) -> str:
+    if basis == "judge" or corrected is None:
+        return "judge only"
+    return corrected.in_words if basis == "labels" else corrected.shortage or "no labels"
 
 
 def _uncorrected_slices(
@@ -545,6 +589,8 @@ def change_remarks(
         yield f"corrected by {before} for {runs[0]} and {after} for {runs[1]}"
     elif change.corrected:
         yield f"not corrected by labels: {change.corrected.remark}"
+    if change.corrected and change.corrected.contradiction:
+        yield f"warning: {change.corrected.contradiction}"
     smallest = smallest_detectable_difference(interval)
     is_significant = interval.low > 0 or interval.high < 0
     if interval.limits is None:

@@ -6,6 +6,7 @@ All raise ValueError for no rows, unequal lengths or other labels, and DataError
 statistic undefined. The order of rows and the names of clusters do not matter.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -70,6 +71,18 @@ def cohen_kappa(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | No
         raise DataError(problem, hint=_OTHER_LABELS)
     expected = (tp + fn) * (tp + fp) + (tn + fp) * (tn + fn)
     return (tp + tn - expected) / (1 - expected)
+
+
+def mcnemar_test(only_first: int, only_second: int) -> float:
+    """Return the two-sided p-value of the exact test that both sides have the same share of 1.
+
+    `only_first` and `only_second` pairs have a 1 on one side only. 19 and 0 give 2 * 0.5^19.
+    Source: Q. McNemar (1947), Psychometrika 12, 153-157.
+    """
+    pairs = only_first + only_second
+    smaller = min(only_first, only_second)
+    outcomes = sum(math.comb(pairs, count) for count in range(smaller + 1))
+    return float(min(1.0, 2 * outcomes / (1 << pairs)))
 
 
 def krippendorff_alpha(units: Iterable[Sequence[int]]) -> float:

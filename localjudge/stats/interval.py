@@ -73,34 +73,48 @@ class Draws(NamedTuple):
 
 
 def mean_interval(
-    values: ArrayLike, *, clusters: ArrayLike | None = None, resamples: int = RESAMPLES, seed: int = SEED
+    values: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    confidence: float = CONFIDENCE,
 ) -> Interval:
     """Return the interval of the mean of `values` (n,) in [0, 1] in these `clusters` (n,) of any comparable type.
 
     Raises ValueError for empty or invalid values, or unequal lengths.
     """
     scores = checked_values(values)
-    return _interval(draws_of(scores, clusters), exact_mean(scores), len(scores), resamples, seed)
+    draws = draws_of(scores, clusters)
+    return _interval(draws, exact_mean(scores), len(scores), resamples, seed, tail_of(confidence))
 
 
-def share_interval(ones: Counts, units: Counts, clusters: Indices) -> Interval:
+def share_interval(ones: Counts, units: Counts, clusters: Indices, confidence: float = CONFIDENCE) -> Interval:
     """Return the interval of sum(ones) / sum(units), both (n,), in these `clusters` (n,), numbered from 0.
 
     It is the one of the mean over all units, each 1 or 0.
     """
-    sums, sizes = (np.bincount(clusters, weights=counts).astype(np.float64) for counts in (ones, units))
-    share, total = int(ones.sum()) / int(units.sum()), int(units.sum())
-    return _interval(_distinct(sums, sizes), share, total, RESAMPLES, SEED)
+    sums = np.bincount(clusters, weights=ones).astype(np.float64)
+    sizes = np.bincount(clusters, weights=units).astype(np.float64)
+    total = int(units.sum())
+    share = int(ones.sum()) / total
+    return _interval(_distinct(sums, sizes), share, total, RESAMPLES, SEED, tail_of(confidence))
 
 
-def _interval(draws: Draws, mean: float, rows: int, resamples: int, seed: int) -> Interval:
+def tail_of(confidence: float) -> float:
+    """Return the probability beyond each limit of an interval of this confidence."""
+    return _TAIL if confidence == CONFIDENCE else (1 - confidence) / 2
+
+
+def _interval(draws: Draws, mean: float, rows: int, resamples: int, seed: int, tail: float) -> Interval:
     if draws.single and np.isin(draws.sums, (0.0, 1.0)).all():
-        low, high = clopper_pearson(int(draws.counts[draws.sums == 1].sum()), draws.clusters)
+        ones = int(draws.counts[draws.sums == 1].sum())
+        low, high = clopper_pearson(ones, draws.clusters, tail)
         method = "exact binomial"
     elif draws.clusters == 1 and not draws.single:
         low, high, method = 0.0, 1.0, "one cluster"
     else:
-        low, high = _limits(draws, rows / draws.clusters, resamples, seed)
+        low, high = _limits(draws, rows / draws.clusters, resamples, seed, tail)
         method = "bootstrap" if draws.single else "clustered bootstrap"
     return Interval(mean, low, high, method, rows, draws.clusters)
 
@@ -193,7 +207,7 @@ def _binned(sums: Floats, sizes: Floats) -> Draws:
     return Draws(draw_sums, draw_sizes, draw_counts, len(sums))
 
 
-def _limits(draws: Draws, unseen_size: float, resamples: int, seed: int) -> tuple[float, float]:
+def _limits(draws: Draws, unseen_size: float, resamples: int, seed: int, tail: float) -> tuple[float, float]:
     shapes = np.append(draws.counts, 1.0)  # the last one for the unseen cluster
     lows, highs = [], []
     for weights in gamma_weights(shapes, resamples, seed):
@@ -203,7 +217,7 @@ def _limits(draws: Draws, unseen_size: float, resamples: int, seed: int) -> tupl
         size = np.einsum("ij,j->i", weights[:, :-1], draws.sizes) + unseen
         lows.append(scored / size)
         highs.append((scored + unseen) / size)
-    return quantile(np.concatenate(lows), _TAIL), quantile(np.concatenate(highs), 1 - _TAIL)
+    return quantile(np.concatenate(lows), tail), quantile(np.concatenate(highs), 1 - tail)
 
 
 def gamma_weights(shapes: Floats, resamples: int, seed: int, *, spread: int = 1) -> Iterator[Floats]:
@@ -304,8 +318,8 @@ def binomial_cdf(successes: int, trials: int) -> Callable[[float], float]:
     return cdf
 
 
-def clopper_pearson(successes: int, trials: int) -> tuple[float, float]:
-    """Return the exact limits of a proportion: P(X >= successes | low) = P(X <= successes | high) = 2.5 %.
+def clopper_pearson(successes: int, trials: int, tail: float = _TAIL) -> tuple[float, float]:
+    """Return the exact limits of a proportion: P(X >= successes | low) = P(X <= successes | high) = tail.
 
     Source: C. J. Clopper and E. S. Pearson (1934), Biometrika 26, 404-413.
     """
@@ -313,10 +327,10 @@ def clopper_pearson(successes: int, trials: int) -> tuple[float, float]:
     if successes > 0:
         # P(X >= k | p) = P(Y <= n - k | 1 - p): the small tail is summed, not subtracted from 1.
         at_least = binomial_cdf(trials - successes, trials)
-        low = _root(lambda p: at_least(1 - p) - _TAIL)
+        low = _root(lambda p: at_least(1 - p) - tail)
     if successes < trials:
         at_most = binomial_cdf(successes, trials)
-        high = _root(lambda p: _TAIL - at_most(p))
+        high = _root(lambda p: tail - at_most(p))
     return low, high
 
 

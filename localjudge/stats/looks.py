@@ -1,19 +1,31 @@
-"""Repeated looks at a mean during labelling, with intervals at planned numbers of labels only.
+"""Looks at a mean during labelling, with intervals at certain numbers of labels only.
 
-The error of 5 % is spent over the planned looks, because an ordinary interval recomputed every few labels misses the
-truth at some look in 12 to 17 % of runs. The last look has labels of all statements and spends the rest.
+An ordinary 95 % interval, recomputed every few labels, misses the truth at some look in 12 to 17 % of
+runs. So the error is spent over the looks (K. K. G. Lan and D. L. DeMets (1983), Biometrika 70,
+659-663), and labels between two looks do not count. docs/statistics.md explains the budget of 6 %.
 
-    labels   20   30   50   100   150   200   300   500  1,000  2,000  5,000  10,000
-    spent   .05   .3  3.5  4.05  4.35  4.57  4.73  4.84   4.91   4.95   4.98     5.0 %
+Without a plan, the looks are at these numbers of labels, and labels of all statements spend the rest:
 
-Source: K. K. G. Lan and D. L. DeMets (1983), Biometrika 70, 659-663; docs/statistics.md.
+    labels   20   30   50   100   150   200   300   500  1,000  2,000  5,000  10,000   all
+    spent   .05   .3  3.5  4.05  4.35  4.57  4.73  4.84   4.91   4.95   4.98     5.0   6.0 %
+
+If the number of labels was planned, the first look is there, with an ordinary interval. Further looks
+are at twice as many labels, four times as many, and so on:
+
+    labels   planned    x 2    x 4    x 8   x 16   x 32   x 64   x 128  ...   all
+    spent        5.0    5.7   5.85   5.92   5.96   5.98   5.99   5.995        6.0 %
 """
 
 from typing import NamedTuple
 
+MAX_ERROR = 0.06
+"""Probability that an interval of any look misses the truth."""
+MIN_PLANNED_LABELS = 20
+"""A plan of fewer labels gives no interval, because Student's t would not be valid."""
+
 
 class PlannedLook(NamedTuple):
-    """Number of labels, error of the interval, and its error at the last look."""
+    """Number of labels, error of the interval, and its error if all statements have a label."""
 
     labels: int
     error: float
@@ -22,19 +34,42 @@ class PlannedLook(NamedTuple):
 
 PLANNED = (
     PlannedLook(20, 0.0005, 0.05),
-    PlannedLook(30, 0.00276, 0.04997),
-    PlannedLook(50, 0.03412, 0.04934),
-    PlannedLook(100, 0.01016, 0.02335),
-    PlannedLook(150, 0.00649, 0.01607),
-    PlannedLook(200, 0.00531, 0.01195),
-    PlannedLook(300, 0.0034, 0.00751),
-    PlannedLook(500, 0.00201, 0.00431),
-    PlannedLook(1_000, 0.00106, 0.00224),
-    PlannedLook(2_000, 0.00056, 0.00119),
-    PlannedLook(5_000, 0.00036, 0.0006),
-    PlannedLook(10_000, 0.00025, 0.00025),
+    PlannedLook(30, 0.00276, 0.05),
+    PlannedLook(50, 0.03412, 0.05),
+    PlannedLook(100, 0.01016, 0.03601),
+    PlannedLook(150, 0.00649, 0.02903),
+    PlannedLook(200, 0.00531, 0.02511),
+    PlannedLook(300, 0.0034, 0.02056),
+    PlannedLook(500, 0.00201, 0.01686),
+    PlannedLook(1_000, 0.00106, 0.01408),
+    PlannedLook(2_000, 0.00056, 0.0126),
+    PlannedLook(5_000, 0.00036, 0.01158),
+    PlannedLook(10_000, 0.00025, 0.01114),
 )
-"""Computed by `scripts/label_looks.py`, rounded down."""
+"""Looks without a plan. Computed by `scripts/label_looks.py`, rounded down."""
+
+
+class FurtherLook(NamedTuple):
+    """Factor of the planned number of labels, and errors as in `PlannedLook`."""
+
+    factor: int
+    error: float
+    last_error: float
+
+
+FURTHER = (
+    FurtherLook(1, 0.05, 0.05),
+    FurtherLook(2, 0.01407, 0.01874),
+    FurtherLook(4, 0.00314, 0.00561),
+    FurtherLook(8, 0.00121, 0.00238),
+    FurtherLook(16, 0.0006, 0.00114),
+    FurtherLook(32, 0.00028, 0.00054),
+    FurtherLook(64, 0.00013, 0.00025),
+    FurtherLook(128, 0.00006, 0.00012),
+    FurtherLook(256, 0.00003, 0.00006),
+    FurtherLook(512, 0.00002, 0.00002),
+)
+"""Looks from a planned number on. Computed by `scripts/label_looks.py`, rounded down."""
 
 
 class Look(NamedTuple):
@@ -45,11 +80,27 @@ class Look(NamedTuple):
     confidence: float | None
 
 
-def look_at(labels: int, statements: int) -> Look:
-    """Return the look at this number of labels. Of 63 labels, 50 count for 300 statements, and all for 63."""
+def look_at(labels: int, statements: int, planned: int | None = None) -> Look:
+    """Return the look at this number of labels.
+
+    Of 63 labels, 50 count for 300 statements, and all for 63. If 60 labels were `planned`, these 60
+    count, with an ordinary interval, and the next look is at 120.
+    """
+    looks = _looks(planned)
     if labels >= statements:
-        last = next((look for look in PLANNED if look.labels >= statements), PLANNED[-1])
+        last = next((look for look in looks if look.labels >= statements), looks[-1])
         return Look(labels, None, 1 - last.last_error)
-    following = min([statements, *(look.labels for look in PLANNED if look.labels > labels)])
-    reached = [look for look in PLANNED if look.labels <= labels]
-    return Look(reached[-1].labels, following, 1 - reached[-1].error) if reached else Look(labels, following, None)
+    later = [look.labels for look in looks if look.labels > labels]
+    following = min([statements, *later])
+    reached = [look for look in looks if look.labels <= labels]
+    if not reached:
+        return Look(labels, following, None)
+    return Look(reached[-1].labels, following, 1 - reached[-1].error)
+
+
+def _looks(planned: int | None) -> tuple[PlannedLook, ...]:
+    if planned is None:
+        return PLANNED
+    if planned < MIN_PLANNED_LABELS:
+        raise ValueError(f"a plan needs {MIN_PLANNED_LABELS} labels, got {planned}")
+    return tuple(PlannedLook(look.factor * planned, look.error, look.last_error) for look in FURTHER)

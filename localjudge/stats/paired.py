@@ -71,7 +71,14 @@ def samples_needed(
     return max(interval.n + 1, math.ceil(interval.n * math.pow(length / wanted, exponent)))
 
 
-def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels: int, statements: int) -> int | None:
+def labels_needed(
+    corrected: Interval,
+    judge: Interval,
+    threshold: float,
+    labels: int,
+    statements: int,
+    planned: int | None = None,
+) -> int | None:
     """Return the total number of labels that would decide the gate, or None if no number would.
 
     With n used labels, the arms a of the corrected and s of the judge's interval, and the normal quantiles c and c' of
@@ -79,7 +86,7 @@ def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels
 
         c'^2 (s^2 / 1.96^2 + (a^2 / c^2 - s^2 / 1.96^2) n / n') < |mean - threshold|^2
     """
-    below, normal, look = corrected.mean > threshold, NormalDist(), look_at(labels, statements)
+    below, normal, look = corrected.mean > threshold, NormalDist(), look_at(labels, statements, planned)
 
     def square(arm: float, confidence: float | None) -> float:
         return (arm / normal.inv_cdf((1 + (confidence or CONFIDENCE)) / 2)) ** 2
@@ -87,7 +94,7 @@ def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels
     distance, of_samples = abs(corrected.mean - threshold), square(_arm(judge, below), CONFIDENCE)
     of_labels = max(0.0, square(_arm(corrected, below), look.confidence) - of_samples) * labels
     while look.next is not None:
-        look = look_at(look.next, statements)
+        look = look_at(look.next, statements, planned)
         left = 0.0 if look.next is None else of_labels / look.labels  # 0 if all statements have a label
         if of_samples + left < square(distance, look.confidence):
             return look.labels

@@ -1,6 +1,5 @@
 import json
 import random
-import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +13,7 @@ from localjudge.analysis.labels import labels_of
 from localjudge.record.label_rows import LABELS, append_labels, stored_labels
 from localjudge.report.html_page import page
 from localjudge.report.tables import change_remarks, comparison_view
+from localjudge.stats.paired import paired_difference
 from tests.analysis.conftest import human_of, label
 from tests.analysis.labelled_runs import METRIC, run_of, truth
 from tests.conftest import ScriptedRun
@@ -64,12 +64,22 @@ def test_labels_of_all_statements_give_the_labelled_difference(scripted_run: Scr
     assert (scores.before, scores.after) == (1, 0.125)
 
 
-def test_too_few_samples_leave_the_judge_s_difference(scripted_run: ScriptedRun) -> None:
-    before, after = (label(run_of(scripted_run, name, samples=9, surer=0.1 * (name == "b"))) for name in "ab")
-    both, found = change(before, after), corrected(before, after)
-    assert (found.ci95, both.headline, found.clusters) == (None, None, 9)
-    assert both.interval == both.judge_interval
-    assert re.match("not corrected by labels: .* in 10 samples .*, got 9", next(change_remarks(METRIC, both)))
+def test_labels_of_nine_samples_decide_a_difference_only_if_all_statements_have_one(scripted_run: ScriptedRun) -> None:
+    before, after = (run_of(scripted_run, name, samples=9, surer=0.1 * (name == "b")) for name in "ab")
+    for run in (before, after):
+        label(run, n=10)
+    both, mean = change(before, after), corrected(before, after)
+    assert (mean.ci95, both.headline) == (None, None)
+    gate = f"{METRIC}.delta>=-0.9"
+    [decision] = check(after, gates=[gate], baseline=before).decisions
+    assert (decision.outcome, decision.value, decision.corrected) == ("undecided", None, False)
+    for run in (before, after):
+        label(run)
+    [decision] = check(after, gates=[gate], baseline=before).decisions
+    mean = corrected(before, after)
+    assert (mean.difference, decision.value, decision.corrected, mean.clusters) == (0, 0, True, 9)
+    assert decision.ci95 == mean.ci95
+    assert paired_difference([0.5] * 9, [0.5] * 9).difference.limits == mean.ci95
 
 
 def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:

@@ -65,12 +65,14 @@ def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: Sc
     assert re.search(rf"about {expected} labels \(\d+ minutes? more\) would decide it$", decision.reason)
 
 
-def test_too_few_labels_leave_the_judge_s_interval(scripted_run: ScriptedRun) -> None:
+def test_too_few_labels_decide_nothing(scripted_run: ScriptedRun) -> None:
     run = run_of(scripted_run, "run")
-    before = decided(run, ">=0.6")
-    after = decided(label(run, n=5), ">=0.6")
-    assert after == before.model_copy(update={"reason": f"by the judge only: {before.reason}"})
-    assert (before.corrected, before.labels, before.labels_needed) == (False, None, None)
+    before = decided(run, ">=0.1")
+    assert (before.outcome, before.corrected, before.labels, before.labels_needed) == ("pass", False, None, None)
+    after = decided(label(run, n=5), ">=0.1")
+    assert (after.outcome, after.passed, after.value, after.ci95) == ("undecided", False, None, None)
+    assert (after.corrected, after.labels, after.labels_needed) == (False, 5, 20)
+    assert after.reason.startswith("5 labels, 20 needed; ")
 
 
 def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: ScriptedRun) -> None:

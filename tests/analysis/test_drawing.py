@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from localjudge import Criterion, InputError, Run
 from localjudge.analysis.drawing import draw_again, draw_statements, frame_of, metrics_of, sheet_rows
 from localjudge.analysis.labelling import Labelling
-from localjudge.analysis.labels import Decisions, chances
+from localjudge.analysis.labels import Decisions, sampling_weights
 from localjudge.analysis.units import correctable, unit_frames
 from localjudge.metrics import catalog
 from localjudge.record.label_rows import stored_labels
@@ -101,7 +101,7 @@ def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(sc
         labelling.answer(1)
     decisions, frames = Decisions(stored_labels(run.directory)), unit_frames(run)
     drawings = decisions.drawings(frames)
-    assert {name: len(chances(of_metric)) for name, of_metric in drawings.items()} == {"faithfulness": 12}
+    assert {name: len(sampling_weights(of_metric)) for name, of_metric in drawings.items()} == {"faithfulness": 12}
     assert run["faithfulness"].corrected.ci95 is not None  # type: ignore[union-attr]
     recall = run["context_recall"].corrected
     assert (recall.mean, recall.labels) == (None, 0)  # type: ignore[union-attr]

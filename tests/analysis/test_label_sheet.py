@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge.analysis import label_sheet
-from localjudge.analysis.label_sheet import ENDINGS, SheetLabel, SheetRow, read_sheet, write_sheet
+from localjudge.analysis.label_sheet import ENDINGS, SheetRow, read_sheet, write_sheet
 from localjudge.errors import DataError, InputError
 from localjudge.words import escape_formula
 
@@ -40,7 +40,7 @@ HOSTILE = [
 def sheet_row(**cells: Any) -> SheetRow:
     row = {"label_id": ID, "draw": "0:context_recall,faithfulness", **KEY, "asks": "Is it so?", "user_input": "Why?"}
     row |= {"contexts": ["First.", "Second."], "reference": None, "response": "An answer.", "source_text": None}
-    return row | {"human": None, "annotator": None} | cells
+    return row | {"human": None, "annotator": None, "planned": 1} | cells
 
 
 @pytest.fixture(params=[".", ","])
@@ -85,9 +85,10 @@ def test_a_sheet_comes_back_as_it_was(tmp_path: Path, decimal_point: str, ending
     write_sheet(path, rows)
     sheet = read_sheet(path).labels
     for row, label in zip(rows, sheet, strict=True):
-        for column in SheetLabel._fields[1:-2]:
+        for column in ("label_id", "text", "human", "annotator"):
             assert getattr(label, column) == (escape_formula(row[column]) if ending == ".csv" else row[column])
-        assert (label.when, label.draw) == (None, row["draw"])
+        assert (label.when, label.draw, label.planned) == (None, row["draw"], 1)
+        assert label.is_answered == (row["human"] is not None)
 
 
 def test_a_csv_opens_in_excel_of_any_language_and_holds_no_formula(tmp_path: Path, decimal_point: str) -> None:
@@ -96,7 +97,7 @@ def test_a_csv_opens_in_excel_of_any_language_and_holds_no_formula(tmp_path: Pat
     content = (tmp_path / "sheet.csv").read_bytes()
     separator = {".": ",", ",": ";"}[decimal_point]
     assert content.startswith("\ufeff".encode() + separator.join(["statement", "context", "answer", "human"]).encode())
-    assert content.count(b"annotator\r\n") == 1
+    assert content.count(b"planned\r\n") == 1
     cells = [*csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=separator)]
     assert not [cell for row in cells for cell in row.values() if cell.lstrip()[:1] in {*"=+-@"} - {""}]
     assert cells[0]["statement"] == "'" + HOSTILE[0]
@@ -151,7 +152,7 @@ def test_a_sheet_is_read_as_spreadsheets_save_it(tmp_path: Path, name: str, form
     [label], remarks = read_sheet(path)
     assert bool(remarks) == (form.get("encoding") == "cp1252")
     assert label.place.startswith(str(path))
-    assert label[1:] == (ID, row[2], 1, "René", None, None)
+    assert label[1:] == (ID, row[2], 1, "René", None, None, True, None)
     assert label.place.endswith(", row 2")
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.engine
 NAME = "Ann Example"
 KEYS = "".join("?" if number % 7 == 3 else str(number % 2) for number in range(60))
 """Of 60 keys, 9 at 3, 10, ..., 59 means undecided, which leaves 51 labels."""
-COLUMNS = ["label_id", "draw", "sample_id", "metric", "position", "text", "human", "annotator", "when"]
+COLUMNS = ["label_id", "draw", "sample_id", "metric", "position", "text", "planned", "human", "annotator", "when"]
 
 Written = Callable[..., Path]
 Row = dict[str, Any]
@@ -113,7 +113,8 @@ def test_the_label_page_contains_no_verdict_or_label(written: Written) -> None:
     said = {"human": 1, "p_yes": 0.8125, "share": 0.4375}
     html = written([row(0) | said]).read_text(encoding="utf-8")
     (config,) = PageReader(html).content("script", id="config")
-    assert json.loads(config)["rows"] == [{name: row(0)[name] for name in row(0) if name not in {*said, "annotator"}}]
+    shown = {name: row(0)[name] for name in row(0) if name not in {*said, "annotator"}}
+    assert json.loads(config)["rows"] == [{**shown, "planned": 1}]
     assert not [value for value in ("8125", "4375") if value in html]
 
 
@@ -164,7 +165,7 @@ def test_sixty_statements_by_keyboard_alone(open_page: Open, sixty: Path) -> Non
     assert {tuple(label) for label in labels} == {tuple(COLUMNS)}
     told = [(row(number), None if key == "?" else int(key)) for number, key in enumerate(KEYS)]
     assert [{**label, "when": ""} for label in labels] == [
-        {name: ({**asked, "human": human, "annotator": NAME, "when": ""})[name] for name in COLUMNS}
+        {name: ({**asked, "planned": 60, "human": human, "annotator": NAME, "when": ""})[name] for name in COLUMNS}
         for asked, human in told
     ]
     times = [datetime.fromisoformat(label["when"]) for label in labels]

@@ -6,7 +6,7 @@
 // Every annotator has a log, so that nobody continues or overwrites the answers of somebody else.
 
 /** Columns of a label that identify its statement. */
-const NAMES = ["label_id", "draw", "sample_id", "metric", "position", "text"];
+const NAMES = ["label_id", "draw", "sample_id", "metric", "position", "text", "planned"];
 const INVISIBLE = /[\p{Cf}\p{Cc}]/gu;
 
 function inAscii(json) {

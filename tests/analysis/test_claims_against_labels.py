@@ -1,0 +1,183 @@
+"""Nothing claims what the labels deny: gates, headlines and slices of runs with labels that say 0."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from localjudge import Run
+from localjudge.analysis.check import check
+from localjudge.analysis.headline import headline_of
+from localjudge.analysis.label_counts import LabelCounts
+from localjudge.analysis.labels import BY_SCORES, NO_SHARE, labels_of
+from localjudge.analysis.slices import slices
+from localjudge.report.ci import run_markdown
+from localjudge.report.overview import overview
+from localjudge.report.sentences import two_means_view
+from localjudge.report.tables import slices_view, summary_values, summary_view
+from localjudge.stats.agreement import mcnemar_test
+from localjudge.stats.interval import clopper_pearson, mean_interval
+from tests.analysis.conftest import label
+from tests.conftest import ScriptedRun
+from tests.report.conftest import lines_of
+
+METRIC = "faithfulness"
+
+
+@pytest.fixture
+def lenient_run(scripted_run: ScriptedRun) -> Callable[..., Run]:
+    """Create runs with a judge that supports every statement: 40 samples of two sentences, nine in the unit `ward`."""
+
+    def run(name: str = "run", **options: Any) -> Run:
+        rows = [
+            {
+                "id": f"s{number}",
+                "user_input": f"What of {number}?",
+                "unit": "ward" if number < 9 else "lab",
+                "retrieved_contexts": [f"All about {number}."],
+                "response": f"Fact 0 of sample {number} is so. Fact 1 of sample {number} is so.",
+            }
+            for number in range(40)
+        ]
+        return scripted_run(name, rows, {}, metrics=[METRIC], **options)
+
+    return run
+
+
+def never(_: str) -> int:
+    return 0
+
+
+def test_nineteen_labels_of_zero_pass_no_gate(lenient_run: Callable[..., Run]) -> None:
+    """The judge says 1.000 (0.912 to 1). Exact test: 19 statements judged 1 with the label 0, 2 x 0.5^19."""
+    run = lenient_run()
+    gate = f"{METRIC}>=0.6"
+    assert check(run, gates=[gate]).passed
+    label(run, never, 19)
+    [decision] = check(run, gates=[gate]).decisions
+    assert (decision.outcome, decision.passed, decision.value, decision.ci95) == ("undecided", False, None, None)
+    assert (decision.labels, decision.labels_needed) == (19, 20)
+    assert "19 labels, 20 needed" in decision.reason
+    assert "0 of 19 labelled statements are supported by the documents" in decision.reason
+    labels = labels_of(run)
+    assert labels is not None
+    counts = labels.corrected[METRIC].counts
+    assert counts is not None
+    assert (counts.labelled, counts.supported, counts.supported_by_judge, counts.of) == (19, 0, 19, 80)
+    assert counts.p_value == 2 * 0.5**19
+
+
+def test_every_view_says_what_nineteen_labels_say(lenient_run: Callable[..., Run]) -> None:
+    run = label(lenient_run(), never, 19)
+    result = check(run, gates=[f"{METRIC}>=0.6"])
+    says = "0 of 19 labelled statements are supported by the documents"
+    table = summary_view(run)
+    assert lines_of(table)[0].startswith(f"{METRIC}: the labels contradict the judge: 0 of 19 ")
+    assert [row[:4] for row in table.rows] == [
+        (METRIC, "-", "-", "19"),
+        ("  judge only", "1.000", "0.912 - 1.000", ""),
+        ("  labels only", "0.000", "-", "19"),
+    ]
+    values = summary_values(run)["metrics"][METRIC]
+    assert values["headline"] == {"mean": None, "ci95": None, "basis": "too few labels"}
+    assert says in values["labels_say"]
+    assert says in run_markdown(run, result)
+    [metric] = overview(run, result)["finding"]
+    assert says in metric["sentence"]
+    assert "100 %" not in metric["sentence"]
+    assert run[METRIC].headline.mean is None
+    assert two_means_view(run).notes == []
+
+
+def test_a_slice_of_nine_samples_uses_all_its_labels(lenient_run: Callable[..., Run]) -> None:
+    """All 18 statements of nine samples say 0: the mean is 0, with Clopper's and Pearson's limits of 0 of 9."""
+    run = lenient_run()
+    label(run, never, 80)
+    [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
+    assert (decision.outcome, decision.value, decision.corrected) == ("fail", 0, True)
+    assert decision.ci95 == clopper_pearson(0, 9)
+    ward = next(part for part in slices(run, "unit").slices if part.value == "ward").corrected[METRIC]
+    assert (ward.mean, ward.labels, ward.is_complete) == (0, 18, True)
+
+
+def test_a_slice_with_a_missing_label_decides_nothing(lenient_run: Callable[..., Run]) -> None:
+    """17 of 18 statements of nine samples have a label: the last one is needed, because nine samples are too few."""
+    run = lenient_run()
+    label(run, lambda text: "?" if text.startswith("Fact 1 of sample 3 ") else 0, 80)
+    [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
+    assert (decision.outcome, decision.value, decision.labels, decision.labels_needed) == ("undecided", None, 17, 18)
+    shown = "\n".join(lines_of(slices_view(run, slices(run, "unit"))))
+    assert "17 labels, 18 needed" in shown
+    assert "0 of 17 labelled statements are supported by the documents" in " ".join(shown.split())
+
+
+def test_a_slice_without_a_label_decides_nothing_in_a_labelled_run(lenient_run: Callable[..., Run]) -> None:
+    run = lenient_run()
+    label(run, lambda text: "?" if int(text.split()[4]) < 9 else 0, 80)
+    [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
+    assert (decision.outcome, decision.passed, decision.value, decision.labels) == ("undecided", False, None, 0)
+
+
+def test_scores_that_stopped_a_run_do_not_hide_its_labels(lenient_run: Callable[..., Run]) -> None:
+    run = lenient_run("run")
+    label(run, never, 50)
+    stopped = lenient_run("stopped", until=[f"{METRIC}>=0.6"])
+    (stopped.directory / "labels.jsonl").write_bytes((run.directory / "labels.jsonl").read_bytes())
+    labels = labels_of(stopped)
+    assert labels is not None
+    assert labels.corrected[METRIC].remark == BY_SCORES
+    [decision] = check(stopped, gates=[f"{METRIC}>=0.6"]).decisions
+    assert (decision.outcome, decision.value) == ("undecided", None)
+
+
+def test_gates_on_a_difference_do_not_ignore_labels(lenient_run: Callable[..., Run]) -> None:
+    """Both runs have the judge's 1.000, and 15 labels of the new run say 0."""
+    before, after = lenient_run("before"), lenient_run("after")
+    gate = f"{METRIC}.delta>=-0.2"
+    assert check(after, gates=[gate], baseline=before).passed
+    label(after, never, 15)
+    [decision] = check(after, gates=[gate], baseline=before).decisions
+    assert (decision.outcome, decision.passed, decision.value) == ("undecided", False, None)
+    assert "the labels contradict the judge" in decision.reason
+
+
+def test_labels_that_cannot_correct_a_metric_leave_the_judge(scripted_run: ScriptedRun) -> None:
+    """Unless they contradict it: 15 of 15 documents judged useful have the label 0."""
+    rows = [
+        {"id": f"s{n}", "user_input": f"What of {n}?", "retrieved_contexts": [f"All about {n}."], "reference": "So."}
+        for n in range(30)
+    ]
+    gate = "context_precision>=0.5"
+    agreeing = label(scripted_run("agreeing", rows, {}, metrics=["context_precision"]), lambda _: 1, 15)
+    [decision] = check(agreeing, gates=[gate]).decisions
+    assert (decision.outcome, decision.corrected) == ("pass", False)
+    assert NO_SHARE in decision.reason
+    denying = label(scripted_run("denying", rows, {}, metrics=["context_precision"]), never, 15)
+    [decision] = check(denying, gates=[gate]).decisions
+    assert (decision.outcome, decision.value) == ("undecided", None)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [(0, 0, 1.0), (1, 0, 1.0), (19, 0, 2 * 0.5**19), (8, 1, 2 * 10 / 512), (5, 5, 1.0), (2_000, 0, 0.0)],
+)
+def test_mcnemar_by_hand(first: int, second: int, expected: float) -> None:
+    """8 and 1: 2 (C(9, 0) + C(9, 1)) / 2^9 = 20 / 512."""
+    assert mcnemar_test(first, second) == mcnemar_test(second, first) == pytest.approx(expected, abs=1e-300)
+
+
+def test_a_metric_without_a_headline_counts_labels_of_one() -> None:
+    counts = LabelCounts(
+        metric="own", is_share=True, labelled=3, of=9, supported=1, supported_by_judge=3, disputed=1, p_value=0.5
+    )
+    assert counts.in_words == "1 of 3 labelled statements have the label 1, annotators differ on 1"
+    assert counts.contradiction is None
+
+
+def test_a_run_without_labels_is_as_before(lenient_run: Callable[..., Run]) -> None:
+    run = lenient_run()
+    headline = headline_of(run.summary.metrics[METRIC], None)
+    interval = mean_interval([1.0] * 40)
+    assert headline == (1.0, interval.limits, "judge")
+    assert summary_view(run).titles == []
+    assert "labels_say" not in summary_values(run)["metrics"][METRIC]

@@ -1,0 +1,166 @@
+"""Readings of whole sheets: the number of labels was planned, so the interval there is an ordinary one."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge import Run
+from localjudge.analysis.label_sheet import write_sheet
+from localjudge.analysis.labelling import Labelling, read_labels
+from localjudge.analysis.labels import CorrectedMean, LabelledMetric, labels_of
+from localjudge.analysis.units import unit_frames
+from localjudge.record.label_rows import planned_statements, stored_labels
+from localjudge.stats.corrected import prediction_powered
+from localjudge.stats.interval import CONFIDENCE, mean_interval
+from tests.analysis.conftest import JudgedRun, human, human_of, label, written
+from tests.analysis.labelled_runs import METRIC
+
+Say = Callable[[str], Any]
+
+
+def sheet(run: Run, count: int, say: Say = human_of, annotator: str = "ann") -> list[dict[str, Any]]:
+    """Return the rows of a sheet of the next statements with labels."""
+    rows = Labelling(run, annotator, sample=count).rows_to_send()
+    return [{**row, "human": say(row["text"]), "source_text": None} for row in rows]
+
+
+def read(run: Run, path: Path, rows: list[dict[str, Any]]) -> CorrectedMean:
+    read_labels(run, written(path / f"sheet-{len(rows)}.jsonl", *rows), "ann")
+    labels = labels_of(run)
+    assert labels is not None
+    return labels.corrected[METRIC]
+
+
+def ordinary(run: Run, mean: CorrectedMean) -> tuple[float, float] | None:
+    """Return the interval of a single look at these labels, computed from the files of the run."""
+    rows = stored_labels(run.directory)
+    frame = unit_frames(run)[METRIC]
+    labels = {row.key: float(row.human) for row in rows if row.human in (0, 1)}
+    from localjudge.analysis.labels import Decisions
+
+    drawings = Decisions(rows).drawings({METRIC: frame})[METRIC]
+    units = LabelledMetric(frame, labels, drawings, [labels.keys()]).units()
+    assert len(units.counted) == mean.labels
+    return prediction_powered(units.units, CONFIDENCE).limits
+
+
+def test_a_whole_sheet_has_an_ordinary_interval(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """The same labels one by one have the interval of the look at 50, which is 8 % wider."""
+    run = judged_run(samples=60)
+    mean = read(run, tmp_path, sheet(run, 50))
+    assert (mean.labels, mean.next_look, mean.is_planned, mean.is_complete) == (50, 100, True, False)
+    assert mean.ci95 == ordinary(run, mean)
+    one_by_one = labels_of(label(judged_run("one by one", samples=60), n=50))
+    assert one_by_one is not None
+    other = one_by_one.corrected[METRIC]
+    assert (other.mean, other.is_planned) == (mean.mean, False)
+    assert mean.ci95 is not None
+    assert other.ci95 is not None
+    widths = [limits[1] - limits[0] for limits in (mean.ci95, other.ci95)]
+    assert 1.05 < widths[1] / widths[0] < 1.12
+
+
+def test_more_labels_count_at_twice_the_planned_number(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run(samples=110)
+    first = read(run, tmp_path, sheet(run, 50))
+    between = read(run, tmp_path, sheet(run, 90))
+    assert (between.labels, between.labelled, between.next_look) == (50, 90, 100)
+    assert (between.mean, between.ci95, between.is_planned) == (first.mean, first.ci95, True)
+    label(run, n=100)
+    labels = labels_of(run)
+    assert labels is not None
+    further = labels.corrected[METRIC]
+    assert (further.labels, further.next_look, further.is_planned) == (100, 200, False)
+
+
+@pytest.mark.parametrize("left_out", ["cell", "row", "planned", "half"])
+def test_a_part_of_a_sheet_is_no_plan(judged_run: JudgedRun, tmp_path: Path, left_out: str) -> None:
+    """Who reads a part, looks at the result, and then reads the rest does not get the ordinary interval."""
+    run = judged_run(samples=60)
+    whole = sheet(run, 50)
+    part = [dict(row) for row in whole]
+    match left_out:
+        case "cell":
+            part[-1]["human"] = None
+        case "row":
+            del part[-1]
+        case "planned":
+            for row in part:
+                del row["planned"]
+        case "half":
+            part = part[:25]
+    assert not read(run, tmp_path, part).is_planned
+    mean = read(run, tmp_path, whole)
+    assert (mean.labels, mean.is_planned) == (50, False)
+    one_by_one = labels_of(label(judged_run("one by one", samples=60), n=50))
+    assert one_by_one is not None
+    assert mean.ci95 == pytest.approx(one_by_one.corrected[METRIC].ci95)
+
+
+def test_a_sheet_after_other_labels_is_no_plan(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = label(judged_run(samples=60), n=3)
+    assert not read(run, tmp_path, sheet(run, 50)).is_planned
+
+
+def test_an_undecidable_statement_is_an_answer(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run(samples=60)
+    rows = sheet(run, 50)
+    rows[7]["human"] = "?"
+    mean = read(run, tmp_path, rows)
+    assert (mean.labels, mean.is_planned) == (49, True)
+
+
+def test_withdrawn_labels_end_the_plan(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run(samples=60)
+    rows = sheet(run, 50)
+    assert read(run, tmp_path, rows).is_planned
+    rows[7]["human"] = None
+    mean = read(run, tmp_path, rows)
+    assert (mean.labels, mean.labelled, mean.is_planned) == (30, 49, False)
+
+
+def test_changed_rows_of_the_first_reading_are_no_plan(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run(samples=60)
+    read(run, tmp_path, sheet(run, 50))
+    rows = stored_labels(run.directory)
+    assert len(planned_statements(rows)) == 50
+    assert planned_statements(rows[1:]) == frozenset()
+    assert planned_statements([rows[0].model_copy(update={"planned": 49}), *rows[1:]]) == frozenset()
+    assert planned_statements([row.model_copy(update={"planned": None}) for row in rows]) == frozenset()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_written_sheets_say_how_many_statements_they_have(judged_run: JudgedRun, tmp_path: Path, ending: str) -> None:
+    run = judged_run()
+    path = tmp_path / f"sheet{ending}"
+    write_sheet(path, Labelling(run, "ann", sample=12).rows_to_send())
+    text = path.read_text(encoding="utf-8-sig")
+    assert "planned" in text
+    if ending == ".jsonl":
+        assert [json.loads(line)["planned"] for line in text.splitlines()] == [12] * 12
+
+
+def test_all_statements_read_at_once_have_the_ordinary_interval_of_a_mean(
+    judged_run: JudgedRun, tmp_path: Path
+) -> None:
+    """Labels of 40 samples are shares such as 2/3, and their interval is the one of any 40 scores."""
+    run = judged_run()
+    mean = read(run, tmp_path, sheet(run, 1_000))
+    shares = [sum(human(number, place) for place in range(1 + number % 3)) / (1 + number % 3) for number in range(40)]
+    expected = mean_interval(shares)
+    assert (mean.mean, mean.ci95) == (expected.mean, expected.limits)
+    assert (mean.labels, mean.clusters, mean.is_complete, mean.is_planned) == (79, 40, True, True)
+    assert mean.pooled is not None
+    assert mean.pooled.mean == sum(human(n, place) for n in range(40) for place in range(1 + n % 3)) / 79
+
+
+def test_all_statements_one_by_one_have_a_wider_interval(judged_run: JudgedRun) -> None:
+    """79 statements could be looked at after 20, 30 and 50 labels, so the error at the end is 3.6 %."""
+    labels = labels_of(label(judged_run()))
+    assert labels is not None
+    mean = labels.corrected[METRIC]
+    shares = [sum(human(number, place) for place in range(1 + number % 3)) / (1 + number % 3) for number in range(40)]
+    assert mean.ci95 == mean_interval(shares, confidence=1 - 0.03601).limits
