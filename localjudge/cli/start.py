@@ -339,14 +339,12 @@ def _estimate(folder: StartFolder, planned: Plan, run: Sequence[str]) -> list[st
 
 
 def _read_labels(folder: StartFolder, run: Run, given: Sequence[Path]) -> None:
-    """Read the files that the user names, labels of the last run, and label files that lie around."""
-    suite = folder.suite
+    """Read the files that the user names, labels of earlier runs, and label files that lie around."""
     for file in given:
         _run_step(["label", str(run.directory), "--read", str(file)])
         folder.remember_read(file)
-    others = [Path(last) for last in (suite.arguments.get("reuse") or () if suite else ())]
-    if others and labels_of(run) is None:
-        for other in others:
+    if labels_of(run) is None:
+        for other in folder.other_runs():
             if labels_of(other) is not None:
                 _try_to_read(run, other)
     for file in list(folder.label_files()):

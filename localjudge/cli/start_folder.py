@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from localjudge.analysis.labelling import DEFAULT_COUNT
 from localjudge.dataset.preview import is_label_file
 from localjudge.errors import InputError
-from localjudge.record.files import ROW_FILES
+from localjudge.record.files import ROW_FILES, SUMMARY
 from localjudge.record.label_rows import LABELS
 from localjudge.resources import write_output
 from localjudge.run.plan import below_runs, data_stem
@@ -80,6 +80,11 @@ class StartFolder(NamedTuple):
         """The current run directory, which may not exist yet."""
         suite = self.suite
         return self.path / (Path(suite.arguments["out"]).name if suite else _FIRST_RUN)
+
+    def other_runs(self) -> list[Path]:
+        """Return the directories of earlier runs, with other data or another judge."""
+        places = sorted(self.path.glob(f"{_FIRST_RUN}*/{SUMMARY}"))
+        return [place.parent for place in places if place.parent != self.run]
 
     def next_run(self) -> str:
         """Return the name of the next run directory that does not exist."""

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from shlex import quote
 from statistics import fmean
 from types import MappingProxyType
 from typing import Any
@@ -488,7 +489,7 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
             text.no_wrap, text.overflow = True, "ellipsis"
         value = Text(score.status, style="red") if score.status == "failed" else number(score.score)
         rows.append([str(row), id_cell, value, *([] if metric else [score.metric]), question_cell])
-    return Table(rows=rows, titles=["worst samples (to see one: localjudge show RUN ROW)"])
+    return Table(rows=rows, titles=[f"worst samples (to see one: localjudge show {quote(str(run.directory))} ROW)"])
 
 
 def comparison_view(comparison: compare.RunComparison) -> View:

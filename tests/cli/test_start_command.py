@@ -284,3 +284,23 @@ def test_dropped_evidence_is_named(call: Call) -> None:
     dialogue = talk("start", "export.csv", answers=answers)[2]
     assert "the column Fundstelle 2 is not used, and looks like a text with evidence" in dialogue
     assert "the column Abteilung" not in dialogue
+
+
+def test_another_judge_begins_a_run_with_the_labels_of_the_first(call: Call) -> None:
+    """A copy of the judge's file under another path has the same verdicts; all 24 labels are taken over."""
+    write_german_csv("export.csv")
+    mapping = {"user_input": "Frage", "retrieved_contexts": "Fundstelle 1", "response": "Antwort"}
+    folder = StartFolder.find(["export.csv"], None)
+    folder.write_suite({"mapping": mapping, "judge": "reference", "metrics": ["faithfulness"]})
+    assert call("start", "export.csv")[0] == 0
+    write_page_labels(Path("runs/export/labels.html"), "labels-ann.jsonl")
+    assert call("start", "export.csv")[0] == 0
+    copy = Path("judge.gguf")
+    copy.write_bytes(resources.bundled_file("models", "reference-judge.gguf").read_bytes())
+    code, printed, errors = call("start", "export.csv", "--judge", "judge.gguf")
+    assert code == 0, errors
+    assert read_suite("runs/export/localjudge.toml").arguments["judge"] == str(copy.resolve())
+    labels = labels_of("runs/export/run-2")
+    assert labels
+    assert labels.annotators == {"ann": 24}
+    assert "label runs/export/run-2 --read runs/export/run" in commands_in(printed)
