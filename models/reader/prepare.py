@@ -1,0 +1,89 @@
+"""Make the training rows: generate texts, turn them into llama.cpp's tokens, write shards.
+
+    python models/reader/prepare.py --data DIR --vocabulary start.gguf --out WORK/rows
+
+Each shard is a file `rows-NNN.npz` with flat token ids and one line of numbers a row. train.py can
+begin as soon as the first shards exist.
+"""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from reader_recipe.rows import Generator, Row
+from reader_recipe.tokens import MAX_STATEMENT, MAX_TOKENS, Ids, Tokenizer
+
+SHARD_ROWS = 4096
+SPECIAL_TOKENS = 5  # <s> SHARE <mask> </s> </s>
+
+
+class Shard:
+    """Rows of one file: tokens of all statements and windows behind one another."""
+
+    def __init__(self) -> None:
+        self._tokens: list[Ids] = []
+        self._lengths: list[tuple[int, int, int, int]] = []
+        self._kinds: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def add(self, row: Row, statement: Ids, window: Ids) -> None:
+        self._tokens += [statement, window]
+        self._lengths.append((len(statement), len(window), row.label, row.task))
+        self._kinds.append(row.kind)
+
+    def write(self, path: Path) -> None:
+        temporary = path.with_suffix(".part.npz")
+        np.savez(
+            temporary,
+            tokens=np.concatenate(self._tokens),
+            lengths=np.array(self._lengths, dtype=np.int32),
+            kinds=np.array(self._kinds),
+        )
+        temporary.rename(path)
+
+
+def write_shards(rows: list[Row], tokenizer: Tokenizer, out: Path) -> Counter[str]:
+    """Write all rows that fit one window; a row that does not fit is dropped, whatever its label."""
+    counts: Counter[str] = Counter()
+    shard = Shard()
+    number = 0
+    for row in rows:
+        statement = tokenizer.encode(row.statement)[:MAX_STATEMENT]
+        window = tokenizer.encode("\n".join(row.parts))
+        if len(statement) + len(window) + SPECIAL_TOKENS > MAX_TOKENS or not len(statement):
+            counts[f"{row.kind}: dropped, too long"] += 1
+            continue
+        shard.add(row, statement, window)
+        counts[f"{row.kind}: rows"] += 1
+        counts[f"{row.kind}: positive"] += row.label
+        counts[f"{row.kind}: tokens"] += len(statement) + len(window)
+        if len(shard) == SHARD_ROWS:
+            shard.write(out / f"rows-{number:03}.npz")
+            number += 1
+            shard = Shard()
+    if len(shard):
+        shard.write(out / f"rows-{number:03}.npz")
+    (out / "complete").touch()
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with nli/ and train_*.gz")
+    parser.add_argument("--vocabulary", type=Path, required=True, help="GGUF file with the tokens")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    rows = Generator(arguments.data, arguments.seed).rows()
+    print(f"{len(rows)} rows generated", flush=True)
+    counts = write_shards(rows, Tokenizer(arguments.vocabulary), arguments.out)
+    for name, count in sorted(counts.items()):
+        print(f"{name} {count}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reader_recipe.rows import Generator, Neighbours, Row
+from reader_recipe.tokens import RELEVANCE
+
+TOWNS = ("Aachen", "Bremen", "Coburg", "Dessau", "Erfurt", "Fulda", "Gotha", "Hameln")
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8") as lines:
+        lines.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def paragraph(town: str, number: int) -> str:
+    return (
+        f"The old harbour of {town} was built by Count {town}stein in {1500 + number}. "
+        f"About {number + 3},000 people have lived near the walls of {town} since then. "
+        f"Most of them worked in the mills, and the market was held on Friday in {town}."
+    )
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    texts = [paragraph(town, number) for number, town in enumerate(TOWNS)]
+    pairs = [
+        {"dataset": "fever_nli_binary", "context": text, "statement": f"{town} has a harbour.", "label": n % 2}
+        for n, (town, text) in enumerate(zip(TOWNS, texts, strict=True))
+    ]
+    questions = [
+        {"context": text, "qas": [{"question": f"When was the harbour of {town} built?", "answer": str(1500 + n)}]}
+        for n, (town, text) in enumerate(zip(TOWNS, texts, strict=True))
+    ]
+    write(tmp_path / "nli" / "sentences.jsonl.gz", pairs)
+    write(tmp_path / "nli" / "passages.jsonl.gz", pairs)
+    write(tmp_path / "train_qa.jsonl.gz", questions)
+    write(tmp_path / "train_prose.jsonl.gz", [{"dataset": "prose", "text": text} for text in texts])
+    return tmp_path
+
+
+def generate(data: Path, seed: int) -> list[Row]:
+    return Generator(data, seed, joined_rows=40).rows()
+
+
+def rows_of_kind(data: Path, kind: str, seed: int = 1) -> list[Row]:
+    return [row for row in generate(data, seed) if row.kind == kind]
+
+
+def test_rows_depend_on_the_seed_only(data: Path) -> None:
+    assert generate(data, 1) == generate(data, 1)
+    assert generate(data, 1) != generate(data, 2)
+
+
+def test_a_joined_statement_is_supported_only_by_both_passages(data: Path) -> None:
+    rows = rows_of_kind(data, "joined")
+    assert {row.label for row in rows} == {0, 1}
+    for row in rows:
+        towns = [town for town in TOWNS if f"{town} has" in row.statement]
+        supported = [town for town in towns if TOWNS.index(town) % 2 == 1]
+        window = "\n".join(row.parts)
+        if row.label == 1:
+            assert towns == supported
+            assert all(f"harbour of {town} " in window for town in towns)
+
+
+def test_an_edited_row_is_supported_when_its_sentence_stands_in_the_window(data: Path) -> None:
+    """Where nothing was reworded: a copied sentence is in the window exactly if the label says so."""
+    rows = [row for seed in range(20) for row in rows_of_kind(data, "edited", seed)]
+    assert {row.label for row in rows} == {0, 1}
+    for row in rows:
+        if row.statement in "\n".join(row.parts):
+            assert row.label == 1
+
+
+def test_the_sentence_with_the_answer_is_relevant(data: Path) -> None:
+    rows = [row for seed in range(5) for row in rows_of_kind(data, "sentence", seed)]
+    assert {row.label for row in rows} == {0, 1}
+    for row in rows:
+        assert row.task == RELEVANCE
+        town = next(town for town in TOWNS if town.lower() in row.statement.lower())
+        answer = str(1500 + TOWNS.index(town))
+        assert (answer in row.parts[0]) == (row.label == 1)
+
+
+def test_neighbours_leave_out_the_passage_itself() -> None:
+    texts = [paragraph(town, number) for number, town in enumerate(TOWNS)]
+    nearest = Neighbours([*texts, texts[0] + " Aachen is a town."]).nearest(texts[0], 3)
+    assert texts[0] not in nearest
+    assert all("Aachen is" not in passage for passage in nearest)
