@@ -23,9 +23,23 @@ from localjudge.errors import DataError
 from localjudge.types import CONTEXT_FIELDS
 from localjudge.words import option
 
-ALIASES = {
-    field: tuple(names.split())
-    for field, names in {
+_Names = dict[str, tuple[str, ...]]
+
+
+def _split_names(names: Mapping[str, str]) -> _Names:
+    return {field: tuple(text.split()) for field, text in names.items()}
+
+
+def _all_names(*tables: _Names) -> set[str]:
+    names: set[str] = set()
+    for table in tables:
+        for of_field in table.values():
+            names.update(of_field)
+    return names
+
+
+ALIASES = _split_names(
+    {
         "id": "id sample_id query_id",
         "user_input": """
             user_input question questions query input vars.query vars.question inputs.question inputs.query
@@ -46,13 +60,12 @@ ALIASES = {
         "reference_contexts": "reference_contexts ground_truth_documents ground_truth_context context",
         "retrieved_context_ids": "retrieved_context_ids",
         "reference_context_ids": "reference_context_ids",
-    }.items()
-}
+    }
+)
 """Our field -> names in ragas, Haystack, DeepEval, RAGChecker, promptfoo, inspect, MLflow, LangSmith, Langfuse ..."""
 
-LOOSE_NAMES = {
-    field: tuple(names.split())
-    for field, names in {
+LOOSE_NAMES = _split_names(
+    {
         "user_input": "messages request answer.query answers.0.query answer_builder.answers.0.query",
         "retrieved_contexts": """
             documents docs passages chunks source_nodes source_documents answer.documents answers.0.documents
@@ -66,15 +79,15 @@ LOOSE_NAMES = {
             prediction completion result answers.0.data answer_builder.answers.0.data llm.replies.0
             generator.replies.0
         """,
-    }.items()
-}
+    }
+)
 """Names of columns that may also contain labels, scores or ids."""
 
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
 """Columns of ids -> the contexts that they identify."""
 
-_ALL_NAMES = {name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names}
-_LOOSE = {name: field for field, names in LOOSE_NAMES.items() for name in names}
+_ALL_NAMES = _all_names(ALIASES, LOOSE_NAMES)
+_FIELD_OF_LOOSE_NAME = {name: field for field in LOOSE_NAMES for name in LOOSE_NAMES[field]}
 _EXPECTED = frozenset({"expectations", "reference_outputs", "reference", "reference.answer", "reference.output"})
 _LETTER = re.compile(r"[^\W\d_]")
 _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
@@ -95,7 +108,11 @@ Resolved = dict[str, str]
 
 def columns_of(resolved: Mapping[str, str]) -> set[str]:
     """Return the mapped columns. A name with commas is returned whole and in parts."""
-    return {name for column in resolved.values() for name in (column, *column.split(","))}
+    names: set[str] = set()
+    for column in resolved.values():
+        names.add(column)
+        names.update(column.split(","))
+    return names
 
 
 def source_has(field: str, column: str, has: Callable[[str], bool]) -> bool:
@@ -112,18 +129,20 @@ class Survey:
         self._reached: set[str] = set()
         inside = {name for name in _ALL_NAMES | columns_of(mapping) if reaches_inside(name)}
         self._unreached = {name: first_part(name) for name in inside}
-        self._unread = {name: first_part(name) for name in _LOOSE}
+        self._unread = {name: first_part(name) for name in _FIELD_OF_LOOSE_NAME}
 
     def add(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():
             if not self.columns.get(name):
                 self.columns[name] = value is not None and value != ""
         values = self._with_known_names(values)
-        for name in [name for name, column in self._unreached.items() if column in values and has_value(values, name)]:
-            self._reached.add(name)
-            del self._unreached[name]
-        for name in [name for name, column in self._unread.items() if name in values or column in values]:
-            if _looks_like(_LOOSE[name], lookup(values, name)):
+        for name, column in list(self._unreached.items()):
+            if column in values and has_value(values, name):
+                self._reached.add(name)
+                del self._unreached[name]
+        for name, column in list(self._unread.items()):
+            is_there = name in values or column in values
+            if is_there and _looks_like(_FIELD_OF_LOOSE_NAME[name], lookup(values, name)):
                 del self._unread[name]
 
     def _with_known_names(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -221,7 +240,14 @@ def _looks_like(field: str, value: Any) -> bool:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    for item in value if isinstance(value, list | tuple) else [value]:
-        values = [*item.values()] if isinstance(item, Mapping) else [item]
-        values += [inner for node in values if isinstance(node, Mapping) for inner in node.values()]
-        yield from (text for text in values if isinstance(text, str))
+    """Yield the texts of a value, of its elements, and of the objects in it down to the second level."""
+    elements = value if isinstance(value, list | tuple) else [value]
+    for element in elements:
+        for item in _values_inside(element):
+            for inner in _values_inside(item):
+                if isinstance(inner, str):
+                    yield inner
+
+
+def _values_inside(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, Mapping) else [value]

@@ -12,15 +12,20 @@ _ROLES = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
 
 
 def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str, Any] | None:
-    for name in [column] if column else (*ALIASES["user_input"], *LOOSE_NAMES["user_input"]):
+    """Return the row with the last turn of its conversation, or None if its question is not a conversation."""
+    names = [column] if column else [*ALIASES["user_input"], *LOOSE_NAMES["user_input"]]
+    for name in names:
         value = lookup(values, name)
         if isinstance(value, str):
             return None
         turn = last_turn(value) if isinstance(value, list | tuple) else None
-        if turn:
+        if turn is not None:
             question, answer = turn
-            answered = answer is None or any(has_value(values, other) for other in ALIASES["response"])
-            return {**values, name: question} | ({} if answered else {"response": answer})
+            row = {**values, name: question}
+            has_response = any(has_value(values, other) for other in ALIASES["response"])
+            if answer is not None and not has_response:
+                row["response"] = answer
+            return row
     return None
 
 
@@ -35,11 +40,17 @@ def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
         if text and role in _USER:
             turn = text, None
         elif text and role in _ASSISTANT and turn:
-            turn = turn[0], text
+            turn = (turn[0], text)
     return turn
 
 
 def _text_of(content: Any) -> str:
-    parts = [content] if isinstance(content, str) else content if isinstance(content, list | tuple) else ()
-    texts = (part.get("text") if isinstance(part, Mapping) else part for part in parts)
-    return "\n".join(text for text in texts if isinstance(text, str))
+    """Return the text of a message: a text, or a list of texts and of objects with a text."""
+    if isinstance(content, str):
+        return content
+    texts = []
+    for part in content if isinstance(content, list | tuple) else ():
+        text = part.get("text") if isinstance(part, Mapping) else part
+        if isinstance(text, str):
+            texts.append(text)
+    return "\n".join(texts)

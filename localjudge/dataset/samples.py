@@ -66,14 +66,14 @@ class Shard(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        match = _SHARD.fullmatch(text)
-        number, count = map(int, match.groups()) if match else (0, 0)
-        if not 1 <= number <= count:
-            raise InputError(
-                f"{option_name('shard')} must be I/N with I from 1 to N, got {text!r:.80}",
-                hint="the second of four shards is 2/4",
-            )
-        return cls(number, count)
+        if match := _SHARD.fullmatch(text):
+            number, count = map(int, match.groups())
+            if 1 <= number <= count:
+                return cls(number, count)
+        raise InputError(
+            f"{option_name('shard')} must be I/N with I from 1 to N, got {text!r:.80}",
+            hint="the second of four shards is 2/4",
+        )
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
@@ -128,21 +128,18 @@ class SampleTable:
     ) -> str | None:
         """Add a row given as arguments of `Sample`, or return the place of the row with the same id."""
         position = self._size if position is None else position
-        # Without nulls and defaults, as in `model_dump(exclude_defaults=True)`.
-        fields = {name: value for name, value in values.items() if value is not None}
-        for field in fields.keys() & CONTEXT_FIELDS:
-            fields[field] = [
-                {name: value for name, value in context.items() if value is not None and value != {}}
-                for context in fields[field]
-            ]
+        fields = _without_defaults(values)
         generated = "id" not in fields
         if generated:
             fields["id"] = f"row-{hash_of(fields).hex()[:_DIGITS]}"
         content = _ENCODER.encode(fields)
         digest = hash_of(fields) if "" in fields.values() else hashlib.sha256(content.encode()).digest()
-        has_text = {field: ["text" in item for item in fields[field]] for field in CONTEXT_FIELDS if fields.get(field)}
-        self.has_text |= {field: self.has_text.get(field, False) or any(each) for field, each in has_text.items()}
-        bare = not all(map(all, has_text.values()))
+        bare = False
+        for field in CONTEXT_FIELDS:
+            have_text = ["text" in context for context in fields.get(field, ())]
+            if have_text:
+                self.has_text[field] = self.has_text.get(field, False) or any(have_text)
+                bare = bare or not all(have_text)
         row = (content, extras_text(extras), digest, bare, str(place), generated)
         with in_temporary_file():
             if not self._put(position, fields["id"], row):
@@ -153,9 +150,11 @@ class SampleTable:
                         return str(other_place)
                     self._database.execute("UPDATE sample SET id = NULL WHERE id = ?", (fields["id"],))
                 self._put(position, None if generated else fields["id"], row)
-        if (retrieved := fields.get("retrieved_contexts")) is not None:
-            fewest, most = self.contexts_each or (len(retrieved), len(retrieved))
-            self.contexts_each = min(fewest, len(retrieved)), max(most, len(retrieved))
+        retrieved = fields.get("retrieved_contexts")
+        if retrieved is not None:
+            count = len(retrieved)
+            fewest, most = self.contexts_each or (count, count)
+            self.contexts_each = (min(fewest, count), max(most, count))
         return None
 
     def complete_ids(self) -> None:
@@ -165,8 +164,10 @@ class SampleTable:
         position = -1
         with in_temporary_file():
             while row := self._database.execute(rows, (position,)).fetchone():
-                position, fields = row[0], json.loads(row[1])
-                name, done = fields["id"], 0
+                position = row[0]
+                fields = json.loads(row[1])
+                name = fields["id"]
+                done = 0
                 while not done:
                     numbers[name] += 1
                     fields["id"] = f"{name}-{numbers[name] + 1}"
@@ -176,7 +177,8 @@ class SampleTable:
     def where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool) -> "SampleTable":
         """Return the rows chosen by position and id, renumbered unless `in_place`."""
         part = SampleTable()
-        part.contexts_each, part.has_text = self.contexts_each, self.has_text
+        part.contexts_each = self.contexts_each
+        part.has_text = self.has_text
         with in_temporary_file():
             for position, identifier, *row in self._select("*"):
                 if is_chosen(position, identifier):
@@ -212,6 +214,18 @@ class SampleTable:
         added = self._database.execute(_PUT, (position, identifier, *row)).rowcount > 0
         self._size += added
         return added
+
+
+def _without_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields without nulls and defaults, as in `model_dump(exclude_defaults=True)`."""
+    fields = {name: value for name, value in values.items() if value is not None}
+    for field in fields.keys() & CONTEXT_FIELDS:
+        fields[field] = list(map(_without_empty_values, fields[field]))
+    return fields
+
+
+def _without_empty_values(context: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in context.items() if value is not None and value != {}}
 
 
 class Column(Sequence[_T]):

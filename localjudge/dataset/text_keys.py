@@ -63,13 +63,14 @@ def is_collection(value: Any) -> bool:
         return False
     names = list(map(str, value))
     values = [item for item in value.values() if item is not None]
-    are_numbered = len(names) > 1 and len({_DIGITS.sub("", name) for name in names}) == 1
+    names_without_digits = {_DIGITS.sub("", name) for name in names}
+    are_numbered = len(names) > 1 and len(names_without_digits) == 1
     has_names_of_files = all(_FILE_NAME.fullmatch(name) for name in names)
     if all(isinstance(item, str) for item in values):
         return are_numbered or has_names_of_files
     if not all(isinstance(item, Mapping) for item in values):
         return False
-    have_equal_keys = len(values) > 1 and len({frozenset(item) for item in values}) == 1
+    have_equal_keys = len(values) > 1 and len(set(map(frozenset, values))) == 1
     return are_numbered or has_names_of_files or have_equal_keys
 
 
