@@ -48,16 +48,17 @@ _STOP_IN_CODE = re.compile(r"[.!?](?=\s)")
 
 _BLOCK_NAMES = (
     "answer|article|aside|blockquote|br|center|citations|dd|details|div|dl|dt|figure|footer|form|h[1-6]|header|hr|li|main|nav|ol|"
-    "output|p|pre|reasoning|references|response|section|sources|summary|table|tbody|tfoot|thead|think|thinking|thoughts?|tr|ul"
+    "output|p|pre|references|response|section|sources|summary|table|tbody|tfoot|thead|tr|ul"
 )
 _INLINE_NAMES = (
-    "a|abbr|acronym|b|big|bdi|cite|code|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp|small|span|strike|strong|sub|sup|"
-    "td|th|tt|u|var|wbr"
+    "a|abbr|acronym|b|big|bdi|cite|code|del|dfn|em|font|i|ins|kbd|label|mark|q|reasoning|s|samp|small|span|strike|"
+    "strong|sub|sup|td|th|think|thinking|thoughts?|tt|u|var|wbr"
 )
 _TAG = re.compile(
     rf"<(?P<slash>/)?(?:(?P<block>{_BLOCK_NAMES})|(?P<inline>{_INLINE_NAMES}))(?P<rest>\s[^<>]{{0,500}})?\s?/?>",
     re.IGNORECASE,
 )
+_MENTION = re.compile(r"^[^\W_] <[^<>]*>(?:[,;]| [a-z])")  # "use the <br> tag"
 _OPENING_TAGS = re.compile(
     rf"(?:<(?!br\b|hr\b|wbr\b)(?:{_BLOCK_NAMES}|{_INLINE_NAMES})(?:\s[^<>]{{0,500}})?>\s*)+$", re.IGNORECASE
 )
@@ -66,7 +67,9 @@ _MOST_OF_TAGS = 600
 _STOP = ".!?…。！？।۔؟"
 _LITERAL_LINE_END = re.compile(
     rf"(?:(?<=[{_STOP}:])|(?<=[{_STOP}][\"'”’)*_]))(?:(?:\\r)?\\n|\\t)+(?=$|[\s\\A-Z0-9#*\-•(\"“'<\[]|[^\x00-\x7f])"
+    r"|(?:(?:\\r)?\\n){2,}|(?:\\n)+(?=(?:[-*•]|\d{1,3}[.)]|#{1,6}) )"
 )
+_LINK = re.compile(r"\[[^\[\]\n]{1,300}\]\([^()\s]{1,500}\)")
 _INVISIBLE = "\u200b\u2060\ufeff\u00ad"
 _INVISIBLE_AFTER_STOP = re.compile(rf"(?<=[{_STOP}\"'”’)\]])[{_INVISIBLE}]+")
 
@@ -192,7 +195,9 @@ def blanked(text: str, ranges: Sequence[Range], blank: str = " ") -> str:
 def without_markup(text: str) -> str:
     """Return a text of the same length where markup hides no boundary."""
     if "`" in text:
-        text = _INLINE_CODE.sub(lambda match: _STOP_IN_CODE.sub("-", match[0]), text)
+        text = _INLINE_CODE.sub(lambda match: _STOP_IN_CODE.sub("-", match[0]).replace("<", "-"), text)
+    if "](" in text:
+        text = _LINK.sub(lambda match: _STOP_IN_CODE.sub("-", match[0]), text)
     if "<" in text:
         text = _TAG.sub(_blank_tag, text)
     if "\\" in text:
@@ -203,7 +208,7 @@ def without_markup(text: str) -> str:
 
 
 def _blank_tag(tag: re.Match[str]) -> str:
-    if not tag["block"]:
+    if not tag["block"] or _MENTION.search(tag.string[max(0, tag.start() - 2) : tag.end() + 2]):
         before, after = tag.string[tag.start() - 1 : tag.start()], tag.string[tag.end() : tag.end() + 1]
         return ("x" if before.isalnum() and after.isalnum() else " ") * len(tag[0])  # inside a word: H<sub>2</sub>O
     line_ends = "\n" if tag["block"].lower() == "br" else "\n\n"

@@ -160,7 +160,9 @@ def _before_cjk(stop: _Stop) -> bool | None:
     if not latin:
         return bool(_CJK.search(stop.left[-1:])) or bool(stop.closed)
     word, before = latin[0], stop.left[: latin.start()][-1:]
-    if "." in word or word[-1].isdigit():
+    if "." in word:
+        return bool(_PLAIN.search(word))  # "a.txt.请打开"
+    if word[-1].isdigit():
         return False
     if len(word) == 1:  # "维生素D.然后", but "J.罗琳" and "乔治·W.布什"
         return bool(_CJK.match(before))

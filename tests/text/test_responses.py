@@ -85,7 +85,7 @@ def test_thinking_between_sentences_and_text_about_thinking(text: str, expected:
 
 
 def test_thinking_can_be_kept() -> None:
-    assert shown(f"<think>Or Bern?</think>\n{A}", keep_thinking=True) == ["Or Bern?", A]
+    assert shown(f"<think>Or Bern?</think>\n{A}", keep_thinking=True) == ["<think>Or Bern?</think>", A]
 
 
 SOURCES = [
