@@ -367,8 +367,11 @@ def test_another_name_gets_its_own_answers_after_a_question(open_page: Open, six
     page.get_by_role("button", name="Change your name").click()
     page.get_by_label("Your name").fill("Bob")
     page.keyboard.press("Enter")
+    expect(page.get_by_text("4 of 60 labelled")).to_be_hidden()
     page.get_by_role("button", name="Go on as Bob").click()
     assert place(page) == "Statement 1 of 60"
+    expect(page.locator("header")).to_contain_text("localjudge labels, Bob")
+    expect(page.get_by_role("status")).to_have_text("")
     expect(page.locator("#count")).to_have_text("0 of 60 labelled")
     press(page, "0")
     assert [(label["annotator"], label["human"]) for label in downloaded(page)[1]] == [("Bob", 0)]

@@ -19,7 +19,10 @@ let at = 0; // number of the row that is shown; rows.length stands for the end
 
 function show(screen, focused) {
   for (const id of SCREENS) part(id).hidden = id !== screen;
-  part("save").hidden = screen !== "task" && screen !== "end";
+  const isLabelling = screen === "task" || screen === "end";
+  part("save").hidden = !isLabelling;
+  part("state").hidden = !isLabelling;
+  part("annotator").replaceChildren(...(isLabelling ? [", ", inLine(decisions.annotator)] : []));
   part("early").hidden = screen !== "task";
   part("again").hidden = screen !== "end";
   part("unkept").hidden = decisions.isKept;
@@ -182,6 +185,7 @@ function requestName(annotator) {
 
 function continueAs(annotator) {
   decisions.open(annotator);
+  part("status").replaceChildren();
   go(decisions.nextOpen(0) ?? rows.length);
   const { size } = decisions.current;
   if (size) say(t("continued", { n: size }));
