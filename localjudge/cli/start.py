@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, get_args
 import click
 
 from localjudge import model_registry
+from localjudge.analysis.headline import headline_of
 from localjudge.analysis.labelling import DEFAULT_COUNT, Labelling
 from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
 from localjudge.cli import options as cli
@@ -407,21 +408,25 @@ def _corrected(labels: RunLabels | None, metric: str) -> CorrectedMean | None:
 
 
 def _result_line(run: Run, metric: str, labels_before: RunLabels | None, labels: RunLabels | None) -> str:
-    """Return the mean in words, and what new labels changed."""
-    before = _corrected(labels_before, metric)
+    """Return the mean in words, and what new labels changed. Too few labels leave no mean."""
+    summary = run.summary.metrics[metric]
     now = _corrected(labels, metric)
-    judge = run.summary.metrics[metric]
-    if now and now.mean is not None and now.ci95:
-        line = f"{in_words(metric, now.mean, now.ci95)}, corrected by {now.in_words}"
-        if before is None or not before.ci95:
-            return f"{line}; {number(judge.mean)} was the mean by the judge only"
-        if before.mean != now.mean:
-            return f"{line}; it was {number(before.mean)} with {before.in_words}"
-        return line
-    if judge.mean is None:
+    headline = headline_of(summary, now)
+    if headline.basis == "too few labels":
+        return f"{metric}: {now.shortage or 'too few labels'}" if now else metric
+    if headline.mean is None:
         return f"{metric} has no mean"
-    line = f"{in_words(metric, judge.mean, judge.ci95)}, by the judge only"
-    return f"{line}; {numbered(labels.statements, 'label')} so far" if labels else f"{line}; no label yet"
+    line = in_words(metric, headline.mean, headline.ci95)
+    if headline.basis == "judge" or now is None:
+        counted = f"{numbered(labels.statements, 'label')} so far" if labels else "no label yet"
+        return f"{line}, by the judge only; {counted}"
+    line = f"{line}, by {now.in_words}"
+    before = headline_of(summary, _corrected(labels_before, metric))
+    if before.basis != "labels":
+        return f"{line}; {number(summary.mean)} is the mean by the judge only"
+    if before.mean != headline.mean:
+        return f"{line}; it was {number(before.mean)} before the new labels"
+    return line
 
 
 def _shell_line(step: Sequence[str]) -> str:

@@ -151,7 +151,7 @@ def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
     assert labels.annotators == {"ann": 24}
     assert labels.corrected["faithfulness"].mean == pytest.approx(0.5)
     assert labels.corrected["faithfulness"].ci95 is not None
-    assert "was the mean by the judge only" in " ".join(printed.split())
+    assert "is the mean by the judge only" in " ".join(printed.split())
     assert printed.endswith(" next: localjudge verify runs/export/run\n")
     assert printed.count("next: ") == 1
 
