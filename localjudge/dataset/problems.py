@@ -16,11 +16,13 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from localjudge.errors import DataError
 from localjudge.types import Record
+from localjudge.words import numbered
 
 MISSING = object()  # the value of a column that a row does not have
 _EACH = "[]"
@@ -63,11 +65,15 @@ def _reach(value: Any, steps: Sequence[str]) -> Any:
 def _reach_each(values: Any, steps: Sequence[str]) -> Any:
     if isinstance(values, Mapping):
         values = [value for value in values.values() if value is not None]
-    items: list[Any] = [_reach(item, steps) for item in values] if isinstance(values, list | tuple) else [MISSING]
+    if not isinstance(values, list | tuple):
+        return MISSING
+    items = [_reach(value, steps) for value in values]
     if items and all(item is MISSING for item in items):
         return MISSING
     items = [None if item is MISSING else item for item in items]
-    return [item for inner in items for item in inner or ()] if _EACH in steps else items
+    if _EACH not in steps:
+        return items
+    return list(chain.from_iterable(item or () for item in items))
 
 
 BLANK = " \t\n\r\ufeff"
@@ -146,8 +152,12 @@ class Place(NamedTuple):
     row: int | None = None
 
     def __str__(self) -> str:
-        place = self.source if self.line is None else f"{self.source}:{self.line}"
-        return place if self.row is None else f"{place}, row {self.row}"
+        place = self.source
+        if self.line is not None:
+            place += f":{self.line}"
+        if self.row is not None:
+            place += f", row {self.row}"
+        return place
 
 
 class Problem(Record):
@@ -194,11 +204,14 @@ class Problems:
     def lines(self) -> list[str]:
         lines = []
         for cause, problems in self._examples.items():
-            more = self._rows[cause] - len(problems)
-            rest = f" and {more:,} more row{'s' if more > 1 else ''}" if more else ""
             places = "; ".join(problem.place for problem in problems)
-            lines.append(f"{places}{rest}{str(problems[0]).removeprefix(problems[0].place)}")
-        return [*lines, f"... and {self._unlisted} more"] if self._unlisted else lines
+            more = self._rows[cause] - len(problems)
+            if more:
+                places += f" and {numbered(more, 'more row')}"
+            lines.append(f"{places}{str(problems[0]).removeprefix(problems[0].place)}")
+        if self._unlisted:
+            lines.append(f"... and {self._unlisted} more")
+        return lines
 
     def error(self, summary: str, hint: str) -> DataError:
         return DataError("\n  ".join([summary, *self.lines]), hint=hint)
@@ -241,18 +254,31 @@ def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bo
         return False
     match value:
         case str():
-            if problem := _lone_surrogate(value):
-                report(field, problem, f"Unicode text{_TO_UTF8 if 'byte' in problem else ''}")
-            return problem is None
+            return _is_unicode(value, field, report)
         case list() | tuple():
-            return all([check_writable(item, field, report, depth + 1) for item in value])
+            return _are_writable(value, field, report, depth + 1)
         case Mapping():
-            return all([check_writable(item, field, report, depth + 1) for pair in value.items() for item in pair])
+            keys = _are_writable(value.keys(), field, report, depth + 1)
+            items = _are_writable(value.values(), field, report, depth + 1)
+            return keys and items
         case None | int() | float():
             return True
         case _:
             report(field, describe(value), "a JSON value")
             return False
+
+
+def _are_writable(values: Iterable[Any], field: str, report: Report, depth: int) -> bool:
+    """Check all values, so that every problem is reported."""
+    return all([check_writable(value, field, report, depth) for value in values])
+
+
+def _is_unicode(text: str, field: str, report: Report) -> bool:
+    problem = _lone_surrogate(text)
+    if problem is not None:
+        advice = _TO_UTF8 if "byte" in problem else ""
+        report(field, problem, f"Unicode text{advice}")
+    return problem is None
 
 
 def _lone_surrogate(text: str) -> str | None:

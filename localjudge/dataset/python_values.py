@@ -23,7 +23,8 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
     """
     if levels == 0 or type(value) in _PLAIN:
         return value
-    if not isinstance(value, Mapping) and (fields := fields_of(value)) is not None:
+    fields = None if isinstance(value, Mapping) else fields_of(value)
+    if fields is not None:
         value = fields
     result = value
     match value:
@@ -54,4 +55,6 @@ def fields_of(value: Any) -> dict[str, Any] | None:
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, SimpleNamespace):
         return dict(vars(value))
-    return dict(value._asdict()) if isinstance(value, tuple) and hasattr(value, "_asdict") else None
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return dict(value._asdict())
+    return None

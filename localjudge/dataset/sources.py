@@ -193,7 +193,8 @@ def _unpacked(name: str, stream: BinaryIO) -> OpenSource:
     stream.seek(0)
     if head.startswith(b"\x1f\x8b"):
         unpacked = _gunzipped(name, stream)
-        stream, head = cast(BinaryIO, unpacked), unpacked.peek()
+        stream = cast(BinaryIO, unpacked)
+        head = unpacked.peek()
     for beginning, (what, hint) in _REFUSED.items():
         if head.startswith(beginning):
             raise DataError(f"{name} is {what}", hint=hint)
@@ -218,7 +219,8 @@ class _CheckedStream(io.RawIOBase):
     """Stream that passes each block to `check`."""
 
     def __init__(self, stream: BinaryIO, check: Callable[[bytes], None]) -> None:
-        self._stream, self._check = stream, check
+        self._stream = stream
+        self._check = check
 
     def readable(self) -> bool:
         return True
