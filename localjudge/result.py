@@ -235,13 +235,23 @@ class Run(record.Run):
         return write_report(self, checked, baseline_run, out, title=title, by=by)
 
     @check_arguments
-    def certificate(self, file: str | Path, *, title: str | None = None, language: Language = "en") -> Certificate:
+    def certificate(
+        self,
+        file: str | Path,
+        *,
+        title: str | None = None,
+        language: Language = "en",
+        gates: str | Sequence[str] = (),
+        by: str | None = None,
+    ) -> Certificate:
         """Write one printable page, without texts: the result, what was checked, and how to repeat the check.
+
+        It has the results of the `gates`, and of slices `by` a column of the data.
 
         Checks all files without asking the judge: call `verify` before. The returned `problems` list what was altered.
         Raises InputError for an existing file that is not a page of localjudge.
         """
-        return write_certificate(self, file, title=title, language=language)
+        return write_certificate(self, file, title=title, language=language, gates=gates, by=by)
 
     @check_arguments
     def export(

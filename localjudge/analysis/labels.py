@@ -233,7 +233,7 @@ class Agreement(Record):
 
 
 class RunLabels(Record):
-    """Human labels of a run: counts by annotator, times, agreement, and the corrected means.
+    """Human labels of a run: counts by annotator (`ones`: labels of 1), times, agreement, and the corrected means.
 
     `statements` have a label, `unsure` ones were undecidable. `passed_over` statements have no label, but later ones of
     their drawing do. `undrawn` labels are from a drawing that the run does not reproduce, and correct no mean.
@@ -241,6 +241,7 @@ class RunLabels(Record):
 
     statements: int
     annotators: dict[str, int]
+    ones: dict[str, int]
     first: str
     last: str
     unsure: int
@@ -315,6 +316,14 @@ class Decisions:
         counts = Counter(name for people in self.labels.values() for name in people)
         self.annotators = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         """Number of labels of each annotator, most first."""
+
+    def count_ones(self) -> dict[str, int]:
+        """Return the number of labels of 1 of each annotator."""
+        ones = dict.fromkeys(sorted(self.annotators), 0)
+        for people in self.labels.values():
+            for name, label in people.items():
+                ones[name] += label
+        return ones
 
     @property
     def disputed(self) -> list[str]:
@@ -598,6 +607,7 @@ def run_labels(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]
     return RunLabels(
         statements=len(decisions.human),
         annotators=dict(sorted(decisions.annotators.items())),
+        ones=decisions.count_ones(),
         first=labelled[0].when,
         last=labelled[-1].when,
         unsure=sum(bool(people) for people in decisions.of.values()) - len(decisions.human),

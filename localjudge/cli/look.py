@@ -24,7 +24,7 @@ from localjudge.report.html_page import write_report
 from localjudge.report.label_views import disagreements_view, disputes_view
 from localjudge.report.sample import find_sample, prompts_view, sample_view
 from localjudge.report.sentences import two_means_view
-from localjudge.report.terminal import Table
+from localjudge.report.terminal import Table, View
 from localjudge.resources import write_output
 from localjudge.words import call, option_name
 
@@ -148,7 +148,8 @@ def report_command(
     cannot be written.
     """
     if certificate is not None:
-        return _certify(directory, certificate, as_json, title=title, language=options["language"])
+        how = {"title": title, "language": options["language"], "by": options["by"]}
+        return _certify(directory, certificate, as_json, **how)
     if "language" in cli.typed_arguments():
         raise InputError("--language is the language of a certificate", hint="add --certificate, or omit it")
     checks, run = Checks(cli.typed_arguments()), Run.open(directory)
@@ -164,13 +165,20 @@ def report_command(
 
 
 def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
-    if others := cli.typed_arguments().keys() & {"baseline", "by", "gates", "out"}:
+    if others := cli.typed_arguments().keys() & {"baseline", "out"}:
         hint = f"omit {option_name(min(others).removesuffix('s'))}, or write the report by another command"
         raise InputError("--certificate writes no report", hint=hint)
-    path, problems = write_certificate(Run.open(directory, check=False), file, **how)
-    lines = [f"certificate {path}", *(f"do not quote its results: {problem}" for problem in problems)]
-    cli.print_result(as_json, lambda: {"file": str(path), "problems": problems}, lambda: Table(notes=lines))
-    return ExitCode.GATE_MISSED if problems else ExitCode.DONE
+    gates = cli.typed_arguments().get("gates", ())
+    certificate = write_certificate(Run.open(directory, check=False), file, gates=gates, **how)
+    lines = [f"certificate {certificate.file}"]
+    lines += [f"do not quote its results: {problem}" for problem in certificate.problems]
+    decisions = [decision.model_dump(mode="json") for decision in certificate.decisions]
+    shown: dict[str, Any] = {"file": str(certificate.file), "problems": certificate.problems}
+    if decisions:
+        shown["gates"] = decisions
+    views = [tables.gates_view(certificate.decisions)] if decisions else []
+    cli.print_result(as_json, lambda: shown, lambda: View([Table(notes=lines), *views]))
+    return ExitCode.DONE if certificate.passed else ExitCode.GATE_MISSED
 
 
 _rows = "One row per sample and metric, per judged unit, or per sample."

@@ -35,7 +35,7 @@ MOST_BYTES_OF_OBJECT = 16 << 20
 MOST_BYTES_OF_VALUE = 64 << 20
 BY_HAND = "was it changed by hand?"
 
-_LOCK = "run.lock"
+LOCK = "run.lock"
 _PART = ".part"
 _POLL_SECONDS = 0.01
 _PATIENCE_SECONDS = 1
@@ -155,7 +155,7 @@ class RunDirectory:
         with _translated_errors(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             _refuse_other_content(path)
-            self._lock = _locked(path / _LOCK)
+            self._lock = _locked(path / LOCK)
 
     def write(self, name: str, text: str, *, durable: bool = True) -> None:
         """Replace the file atomically. Unless `durable`, a power failure may lose or truncate it."""
@@ -221,13 +221,13 @@ def refuse_unusable(path: Path) -> None:
     with _translated_errors(path):
         if path.is_dir():
             _refuse_other_content(path)
-        if (path / _LOCK).exists():
-            os.close(_locked(path / _LOCK))
+        if (path / LOCK).exists():
+            os.close(_locked(path / LOCK))
 
 
 def _refuse_other_content(path: Path) -> None:
     names = {entry.name for entry in path.iterdir()}
-    if MANIFEST not in names and names - {_LOCK, f"{MANIFEST}{_PART}"}:
+    if MANIFEST not in names and names - {LOCK, f"{MANIFEST}{_PART}"}:
         hint = f"name another directory with {option('out')}"
         raise RunDirectoryError(f"{path} is not empty and contains no run", hint=hint)
 
@@ -235,7 +235,7 @@ def _refuse_other_content(path: Path) -> None:
 @contextmanager
 def held(directory: Path) -> Iterator[None]:
     """Lock the directory for this block, waiting for other writers. Raises OSError."""
-    descriptor = _locked(directory / _LOCK, waiting=True)
+    descriptor = _locked(directory / LOCK, waiting=True)
     try:
         yield
     finally:

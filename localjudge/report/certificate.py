@@ -5,24 +5,41 @@ verification. Apart from the date, the same run gives the same bytes. The page c
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.analysis.check import check
+from localjudge.analysis.check import GateDecision, check
+from localjudge.analysis.column_values import NO_VALUE
+from localjudge.analysis.headline import headline_of
+from localjudge.analysis.label_counts import LabelCounts
 from localjudge.analysis.labels import Agreement, CorrectedMean, RunLabels
-from localjudge.record.directory import MANIFEST
-from localjudge.record.label_rows import label_file, now
+from localjudge.analysis.slices import slices
+from localjudge.errors import InputError
+from localjudge.metrics.catalog import question_of
+from localjudge.record.calibration import Calibration
+from localjudge.record.directory import LOCK, MANIFEST, STORE
+from localjudge.record.files import ROW_FILES, SUMMARY
+from localjudge.record.label_rows import LABELS, label_file, now
 from localjudge.record.manifest import UNPROVED
 from localjudge.record.run import Origin, Run, file_sha256
-from localjudge.record.verification import last_verification
+from localjudge.record.verification import VERIFICATION, last_verification
+from localjudge.report.made_again import check_report
 from localjudge.report.messages import Messages
 from localjudge.report.overview import overview
 from localjudge.report.private_page import page_parts, write_page
+from localjudge.run.verify import REPORT
 from localjudge.run.verify_files import alterations
 from localjudge.types import JudgeCard, Language
 from localjudge.words import as_typed, call, option
 
+DEFAULT_THRESHOLD = 0.5
+_OUTCOMES = {
+    "pass": "certificate.gate_pass",
+    "fail": "certificate.gate_fail",
+    "undecided": "certificate.gate_undecided",
+}
+_OWN_FILES = {name.casefold() for name in (MANIFEST, STORE, SUMMARY, *ROW_FILES, LABELS, VERIFICATION, REPORT, LOCK)}
 _STYLES = ("base.css", "certificate.css")
 _LETTERS_OF_TITLE = 120
 Limits = tuple[float, float] | None
@@ -31,24 +48,41 @@ _ROOM = {"MOST": 6, "FEW": 4}
 
 
 class Certificate(NamedTuple):
-    """A written certificate: its file, and any reasons not to quote the results."""
+    """A written certificate: its file, any reasons not to quote the results, and the decisions of its gates."""
 
     file: Path
     problems: tuple[str, ...]
+    decisions: tuple[GateDecision, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was altered and all gates passed."""
+        return not self.problems and all(decision.passed for decision in self.decisions)
 
 
 def write_certificate(
-    run: Run, out: str | Path, *, title: str | None = None, language: Language = "en", when: str | None = None
+    run: Run,
+    out: str | Path,
+    *,
+    title: str | None = None,
+    language: Language = "en",
+    when: str | None = None,
+    gates: Sequence[str] = (),
+    by: str | None = None,
 ) -> Certificate:
     """Write the certificate of a finished run, also of an altered one, and return it. `when` is a time in UTC.
 
-    Replaces an earlier page. Raises InputError for another file of that name, or for a metric of another package.
+    It has the results of the `gates`, and of slices `by` a column of the data. Replaces an earlier
+    page. Raises InputError for another file of that name or a file of the run, for an invalid gate or
+    column, or for a metric of another package.
     """
     path = Path(out).expanduser()
+    refuse_own_file(run, path)
     messages = Messages(language)
     if title and len(title) > _LETTERS_OF_TITLE:
         title = f"{title[: _LETTERS_OF_TITLE - 3]}..."
-    values = _values(run, title, messages)
+    gates = [gates] if isinstance(gates, str) else gates
+    values = _values(run, title, messages, gates, by)
     parts = page_parts(
         "certificate.html",
         styles=_STYLES,
@@ -58,11 +92,27 @@ def write_certificate(
         **values,
     )
     write_page(path, parts, kind="certificate")
-    return Certificate(path, values["problems"])
+    return Certificate(path, values["problems"], values["decisions_of_gates"])
 
 
-def _values(run: Run, title: str | None, messages: Messages) -> dict[str, Any]:
+def refuse_own_file(run: Run, path: Path) -> None:
+    """Raise InputError if the path is a file of the run, also through a link or another spelling."""
+    directory = run.directory.resolve()
+    target = path.resolve()
+    is_here = target.parent.exists() and directory.exists() and target.parent.samefile(directory)
+    is_own = is_here and target.name.casefold() in _OWN_FILES
+    if not is_own and path.exists():
+        own = [directory / name for name in _OWN_FILES]
+        is_own = any(file.exists() and path.samefile(file) for file in own)
+    if is_own:
+        raise InputError(f"{path} is a file of the run", hint="name another file for the certificate")
+
+
+def _values(run: Run, title: str | None, messages: Messages, gates: Sequence[str], by: str | None) -> dict[str, Any]:
     problems = alterations(run)
+    report = None if problems else check_report(run)
+    if report and report.problem:
+        problems = (f"{REPORT}: {report.problem}",)
     verification = None if problems else last_verification(run.directory)
     is_verified = verification is not None and verification.is_of(run.directory)
     environment, sources = run.manifest.environment, [Path(source).name for source in run.manifest.environment.sources]
@@ -73,6 +123,10 @@ def _values(run: Run, title: str | None, messages: Messages) -> dict[str, Any]:
         "verification": verification,
         "is_verified": is_verified,
         "labels": None,
+        "decisions_of_gates": (),
+        "gates": [],
+        "slices": [],
+        "column": by,
     }
     if verification and is_verified and verification.result == "different":
         problems = (f"localjudge verify, {verification.when[:10]}, {verification.machine}",)
@@ -81,11 +135,17 @@ def _values(run: Run, title: str | None, messages: Messages) -> dict[str, Any]:
         verified = verification.labels.rows if verification and verification.labels else 0
         values |= {"decisions": len(labels.rows), "new_labels": len(labels.rows) - verified, "label_head": labels.head}
         with as_typed():
-            values |= overview(run, check(run), values["title"], verification)
+            checked = check(run, gates=gates)
+            values |= overview(run, checked, values["title"], verification)
+            values["slices"] = _slice_rows(run, by, messages) if by else []
+        values["decisions_of_gates"] = checked.decisions
+        values["gates"] = [_gate_row(decision, messages) for decision in checked.decisions]
         values["samples"] = describe_samples(run, messages)
         for metric in values["metrics"]:
             row = metric["rows"][0]
             metric["finding"] = state_mean(metric["name"], row.mean, row.interval, messages)
+            if metric["basis"] == "too few labels":
+                metric["finding"] = state_labels(metric["corrected"].counts, messages)
         is_whole = verification is not None and verification.asked_again == verification.stored
         values["is_complete"] = is_whole and not values["new_labels"]
     return values | {
@@ -102,11 +162,110 @@ def _values(run: Run, title: str | None, messages: Messages) -> dict[str, Any]:
         "origins": [describe_origin(origin, messages) for origin in run.origins],
         "label_count": lambda corrected: count_labels(corrected, messages),
         **_label_values(values["labels"], messages),
-        "annotators": list(values["labels"].annotators.items()) if values["labels"] else [],
+        "annotators": _annotator_rows(values["labels"]),
+        "says": _what_labels_say(values["labels"], messages),
+        "thresholds": list(_thresholds(run, messages)),
+        "examined": run.judge.examined,
+        "is_stopped": run.sampling.by_scores,
+        "files": ", ".join(_checked_files(run)),
+        "is_report_checked": bool(report and report.is_unchanged),
         "versions": [*run.manifest.judge.versions.items(), *_machine(environment.host)],
-        "commands": list(_commands(run, title, messages.language)),
+        "commands": list(_commands(run, title, messages.language, gates, by)),
         **_ROOM,
     }
+
+
+def state_labels(counts: LabelCounts, messages: Messages) -> str:
+    """Return `0 of 19 labelled statements are supported by the documents`, in other languages in general words."""
+    if messages.language == "en":
+        return counts.contradiction or counts.in_words
+    numbers = {"supported": counts.supported, "n": counts.labelled, "judge": counts.supported_by_judge}
+    says = messages.plain("labels.say", **numbers)
+    if not counts.contradiction:
+        return says
+    return messages.plain("labels.contradict", says=says)
+
+
+def _what_labels_say(labels: RunLabels | None, messages: Messages) -> list[tuple[str, str]]:
+    """Return each labelled metric with what its labels say."""
+    if labels is None:
+        return []
+    return [(name, state_labels(mean.counts, messages)) for name, mean in labels.corrected.items() if mean.counts]
+
+
+def _annotator_rows(labels: RunLabels | None) -> list[tuple[str, int, int]]:
+    """Return each annotator with the number of labels, and of labels of 1."""
+    if labels is None:
+        return []
+    return [(name, count, labels.ones.get(name, 0)) for name, count in labels.annotators.items()]
+
+
+def _thresholds(run: Run, messages: Messages) -> Iterator[str]:
+    """Yield the threshold of a verdict, and the calibrations that set another one for some metrics."""
+    threshold = run.summary.threshold
+    line = messages.plain("certificate.threshold_value", threshold=threshold)
+    if threshold != DEFAULT_THRESHOLD:
+        line = messages.plain("certificate.threshold_changed", line=line)
+    yield line
+    names = {calibration.question: calibration.name for calibration in _calibrations(run)}
+    for metric, calibrated in run.summary.thresholds.items():
+        name = names.get(question_of(metric), "-")
+        yield messages.plain("certificate.calibrated", metric=metric, threshold=calibrated, name=name)
+
+
+def _calibrations(run: Run) -> Sequence[Calibration]:
+    return run.manifest.environment.settings.calibration
+
+
+def _gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
+    interval = "-"
+    if decision.ci95:
+        low, high = (messages.number(end) for end in decision.ci95)
+        interval = messages.plain("certificate.range", low=low, high=high)
+    basis = "certificate.judge_only"
+    if decision.corrected or decision.labels is not None:
+        basis = "certificate.by_labels"
+    return {
+        "gate": decision.gate,
+        "outcome": messages.plain(_OUTCOMES[decision.outcome]),
+        "value": decision.value,
+        "interval": interval,
+        "basis": messages.plain(basis, n=decision.labels or 0),
+    }
+
+
+def _slice_rows(run: Run, by: str, messages: Messages) -> list[dict[str, Any]]:
+    """Return the headline of each metric in each slice."""
+    rows = []
+    for part in slices(run, by).slices:
+        for name, summary in part.metrics.items():
+            corrected = part.corrected.get(name)
+            headline = headline_of(summary, corrected)
+            interval = "-"
+            if headline.ci95:
+                low, high = (messages.number(end) for end in headline.ci95)
+                interval = messages.plain("certificate.range", low=low, high=high)
+            basis = messages.plain("certificate.judge_only")
+            if corrected and headline.basis != "judge":
+                labelled = corrected.counts.labelled if corrected.counts else 0
+                basis = messages.plain("certificate.by_labels", n=labelled)
+            rows.append(
+                {
+                    "value": NO_VALUE if part.value is None else part.value,
+                    "metric": name,
+                    "samples": part.samples,
+                    "mean": headline.mean,
+                    "interval": interval,
+                    "basis": basis,
+                }
+            )
+    return rows
+
+
+def _checked_files(run: Run) -> Iterator[str]:
+    for name in (MANIFEST, STORE, SUMMARY, *ROW_FILES, LABELS):
+        if (run.directory / name).exists():
+            yield name
 
 
 def state_mean(name: str, mean: float | None, ci95: Limits, messages: Messages) -> str:
@@ -194,7 +353,7 @@ def _machine(host: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield str(host["system"]), str(host.get("machine", ""))
 
 
-def _commands(run: Run, title: str | None, language: Language) -> Iterator[str]:
+def _commands(run: Run, title: str | None, language: Language, gates: Sequence[str], by: str | None) -> Iterator[str]:
     """Yield the commands for a third party to verify the run and write the page again."""
     name, judge = run.directory.resolve().name, run.manifest.environment.judge or ""
     is_file = os.sep in judge and "://" not in judge
@@ -202,4 +361,6 @@ def _commands(run: Run, title: str | None, language: Language) -> Iterator[str]:
         yield call("verify", name, *(("judge", Path(judge).name) if is_file else ()))
         values = {"title": title, "language": None if language == "en" else language}
         more = [option(key, value) for key, value in values.items() if value]
+        more += [option("gate", gate) for gate in gates]
+        more += [option("by", by)] if by else []
         yield " ".join([call("report", name, "certificate", "again.html"), *more])

@@ -50,5 +50,7 @@ def _compared(run: Run, path: Path) -> ReportCheck:
     with open_regular(path) as file:
         parts = (part.encode() for part in page(run, checked, baseline, inputs))
         if all(file.read(len(part)) == part for part in parts) and not file.read(1):
-            return ReportCheck(note="unchanged; its lines on verification and examination cannot be checked")
+            return ReportCheck(
+                note="unchanged; its lines on verification and examination cannot be checked", is_unchanged=True
+            )
     return ReportCheck(problem="it differs from the page of the run")

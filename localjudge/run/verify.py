@@ -81,6 +81,7 @@ class ReportCheck(Record):
 
     note: str = ""
     problem: str | None = None
+    is_unchanged: bool = False
 
 
 class Verification(Record):

@@ -52,7 +52,8 @@ def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: T
     assert "context_recall: corrected by 30 of 40 labels" in page
     assert f"in any order and format {run.manifest.data.sha256}" in page
     assert f"{run.summary.signature} sha256 of manifest.json {file_sha256(run.directory / 'manifest.json')}" in page
-    assert "ann (40); labels from " in page
+    ones = sum(row.human == 1 for row in label_file(run.directory).rows)
+    assert f"ann (40, {ones} yes); labels from " in page
     assert f"sha256 of the last row of labels.jsonl {label_file(run.directory).head}" in page
     assert "localjudge verify run asks the judge again" in page
     assert "localjudge report run --certificate again.html --title 'Help desk <autumn>' writes this page again" in page
@@ -100,7 +101,9 @@ def test_a_run_that_was_not_reproduced_has_no_result(run: Run, text: Text) -> No
 def test_an_altered_run_has_no_result(run: Run, text: Text, tmp_path: Path) -> None:
     assert run.verify(engine=same_judge(run))
     edited("summary.json", '"mean": 0.', '"mean": 0.9')(run.directory)
-    file, problems = write_certificate(Run.open(run.directory, check=False), tmp_path / "altered.html", when=WHEN)
+    altered = Run.open(run.directory, check=False)
+    file, problems, decisions = write_certificate(altered, tmp_path / "altered.html", when=WHEN)
+    assert decisions == ()
     page = PageReader(file.read_text()).text
     assert problems[0] == "summary.json was changed: its sha256 differs from manifest.json"
     assert page.index("This run was altered. Do not quote its results.") < page.index(problems[0])
@@ -146,3 +149,69 @@ def test_hostile_names_are_text(scripted_run: ScriptedRun, tmp_path: Path) -> No
     assert {name for name, _ in PageReader(html).elements} & {"img", "svg", "b"} == set()
     assert len(PageReader(html).raw) == 3
     assert "\x1b" not in html
+
+
+def test_a_certificate_names_all_that_decides_the_number(scripted_run: ScriptedRun, text: Text) -> None:
+    """Nineteen labels of 0 at a threshold of 0.01, with a gate and slices: no mean is quoted."""
+    rows = [
+        {
+            "id": f"s{n}",
+            "user_input": "?",
+            "unit": "ab"[n % 2],
+            "retrieved_contexts": ["All."],
+            "response": f"Fact {n}.",
+        }
+        for n in range(40)
+    ]
+    run = scripted_run("run", rows, {f"Fact {n}.": 0.2 for n in range(40)}, metrics=["faithfulness"], threshold=0.01)
+    label(run, lambda _: 0, n=19)
+    gates = ["faithfulness>=0.6", "faithfulness[unit=a]>=0.6"]
+    page = text(run, gates=gates, by="unit")
+    assert "the labels contradict the judge: 0 of 19 labelled statements are supported by the documents" in page.lower()
+    assert "about 100 %" not in page
+    assert "a verdict is yes at a probability of 0.010 or above (changed from the default of 0.5)" in page
+    assert "ann (19, 0 yes)" in page
+    assert "faithfulness>=0.6undecided--by 19 labels" in page
+    labels = label_file(run.directory).rows
+    for value, remainder in (("a", 0), ("b", 1)):
+        count = sum(int(row.sample_id[1:]) % 2 == remainder for row in labels)
+        assert f"{value}faithfulness20--by {count} labels" in page
+    assert "Files checkedmanifest.json, run.sqlite, summary.json, scores.jsonl, verdicts.jsonl, labels.jsonl" in page
+    for gate in gates:
+        assert gate in page
+    german = text(run, language="de", gates=gates)
+    assert "Die Labels widersprechen dem Prüfmodell: Nach ihren Labels zählen 0 von 19" in german
+    certificate = write_certificate(run, run.directory.parent / "gates.html", gates=gates)
+    assert not certificate.passed
+    assert [decision.outcome for decision in certificate.decisions] == ["undecided", "undecided"]
+
+
+@pytest.mark.parametrize("spelling", ["plain", "dots", "case", "link", "hard link"])
+@pytest.mark.parametrize("name", ["report.html", "manifest.json", "labels.jsonl", "verification.json", "run.sqlite"])
+def test_a_certificate_replaces_no_file_of_its_run(run: Run, tmp_path: Path, name: str, spelling: str) -> None:
+    run.report()
+    target = run.directory / name
+    path = {
+        "plain": target,
+        "dots": run.directory / ".." / run.directory.name / name,
+        "case": run.directory / name.upper(),
+    }.get(spelling, tmp_path / f"other-{name}")
+    if not target.exists() and "link" in spelling:
+        target.write_text("")
+    if spelling == "link":
+        path.symlink_to(target)
+    elif spelling == "hard link":
+        path.hardlink_to(target)
+    before = target.read_bytes() if target.exists() else None
+    with pytest.raises(InputError, match="is a file of the run"):
+        write_certificate(run, path)
+    assert (target.read_bytes() if target.exists() else None) == before
+
+
+def test_an_edited_report_is_named(run: Run, text: Text) -> None:
+    page = run.report()
+    assert "and report.html" in text(run)
+    page.write_text(page.read_text().replace("</h1>", " 100 %</h1>"))
+    shown = text(run)
+    assert "report.html: it differs from the page of the run" in shown
+    assert "In an average" not in shown
