@@ -27,7 +27,6 @@ _MODULES = {
     "UnfinishedRun": "localjudge.errors",
     "calibrate": "localjudge.api",
     "evaluate": "localjudge.api",
-    "merge": "localjudge.api",
 }
 """The module of each public name."""
 

@@ -1,6 +1,5 @@
 from localjudge.api import calibrate as calibrate
 from localjudge.api import evaluate as evaluate
-from localjudge.api import merge as merge
 from localjudge.engine.scripted import ScriptedEngine as ScriptedEngine
 from localjudge.errors import DataError as DataError
 from localjudge.errors import InputError as InputError

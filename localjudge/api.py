@@ -1,6 +1,6 @@
 """Functions that make runs, for Python. The command line uses the same plan.
 
-    evaluate(data, judge=...) ──> Run      merge([shards]) ──> Run
+    evaluate(data, judge=...), evaluate(reuse=[...]) ──> Run
     calibrate(run), calibrate(labels) ──> [Calibration]    for evaluate(calibration=...)
 
 The methods of a run are in `localjudge.result`.
@@ -19,7 +19,6 @@ from localjudge.metrics import Metric
 from localjudge.open_judge import Judge, make_run
 from localjudge.progress import Progress
 from localjudge.record.calibration import Calibration
-from localjudge.record.merge import merge_shards
 from localjudge.record.run import RunLike, as_run
 from localjudge.result import Output, Run, progress_for, runs_in
 from localjudge.run.judges import JudgeName
@@ -30,7 +29,7 @@ from localjudge.words import option_name
 
 @check_arguments
 def evaluate(
-    data: Data,
+    data: Data | None = None,
     *,
     judge: JudgeName | Judge | None = None,
     metrics: str | Metric | Path | Sequence[str | Metric | Path] | None = None,
@@ -43,7 +42,8 @@ def evaluate(
     """Score data with a local judge. Scores are in [0, 1]; no data leaves this machine.
 
     data: one or more files (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
-        dataclasses, a mapping of columns, or another package's frame, table or data set.
+        dataclasses, a mapping of columns, or another package's frame, table or data set. None for the samples of the
+        run in `reuse` (or of all shards of one), with its judge, metrics and settings unless others are given.
     judge: a registered name, the path of a GGUF file, or a name from `localjudge models`. Or an open
         `localjudge.Judge`, which stays open and provides the default settings; other threads that use it wait. None
         for the reference judge, which compares words only: mind `run.judge.caution`.
@@ -82,13 +82,13 @@ def evaluate(
     skip_bad_rows: skip and count unusable rows instead of raising DataError (False).
     limit: use only the first N samples.
     sample, seed: use N samples drawn at random by id; a larger N includes the samples of a smaller N.
-    shard: one of n parts by id, such as "1/4", for separate processes; `merge` joins them.
+    shard: one of n parts by id, such as "1/4", for separate processes; `reuse` with all parts gives the whole run.
     until, baseline: one or more gates such as "context_recall>=0.8": samples are judged in random order, by `seed`,
         until all are decided. "context_recall.delta>=-0.02" compares with the baseline, an earlier run. The intervals
         of such a run are confidence sequences. `Run.check` with the same gates gives the results.
     width: judge samples in random order until the interval of every metric is at most this wide, from 0.001 to 1.
     budget: judge as many samples in random order as fit into a time: "90s", "30m", "2h".
-    reuse: one or more runs of the same judge with answers to reuse.
+    reuse: one or more runs of the same judge with answers to reuse, such as all shards; only new questions are asked.
 
     Prompts and sentences:
 
@@ -112,20 +112,6 @@ def evaluate(
         raise InputError("an open judge already has an engine", hint=f"omit {option_name('engine')} or the judge")
     how = {"engine": engine, "baseline": None if baseline is None else as_run(baseline)}
     return make_run(judge, data, metrics, drop_unset(options), out=out, progress=progress, **how)
-
-
-@check_arguments
-def merge(shards: Sequence[RunLike], *, out: str | Path, progress: Progress | bool | None = None) -> Run:
-    """Merge all shards of a run, without a model. The result files equal the files of an undivided run, byte for byte.
-
-    shards: runs, or the directories of `evaluate(..., shard="1/4")`, in any order.
-    out: the directory of the whole run.
-
-    Raises InputError for a missing or repeated shard, or different judges, data or settings; RunDirectoryError for an
-    unreadable or unfinished shard, or if `out` cannot be written.
-    """
-    with closing(progress_for(progress)) as shown:
-        return Run.of(merge_shards(runs_in(shards), out, shown))
 
 
 @check_arguments

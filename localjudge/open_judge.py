@@ -30,6 +30,7 @@ from localjudge.run.loop import Blocks
 from localjudge.run.options import JudgeOptions, drop_unset
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import RunSettings, checked
+from localjudge.run.stored_data import plan_run
 from localjudge.types import Answer, JudgeCard, NoAnswer
 from localjudge.words import option
 
@@ -164,7 +165,7 @@ class Judge:
 
 def make_run(
     judge: Judge | JudgeName | None,
-    data: Data,
+    data: Data | None,
     metrics: object,
     options: Mapping[str, Any],
     *,
@@ -176,12 +177,25 @@ def make_run(
     settings = judge.settings_with(options) if isinstance(judge, Judge) else checked(options)
     directory, folder = directory_for(out)
     with closing(progress_for(progress)) as shown, ExitStack() as stack:
-        planned = plan(data, metrics, settings, shown)
+        planned = plan_run(data, metrics, options, settings, shown)
         if isinstance(judge, Judge) and "calibration" not in options:
             planned = planned._replace(settings=planned.settings.for_metrics(planned.metrics))
         asked = stack.enter_context(judge.in_use()) if isinstance(judge, Judge) else judge
         run = run_plan(planned, judge=asked, out=directory, progress=shown, **how)
-        return Run.of(run, folder, planned.column_types)
+        types = planned.column_types
+        if planned.stored_in is not None:
+            types = _column_types_of(options.get("reuse"))
+        return Run.of(run, folder, types)
+
+
+def _column_types_of(reused: object) -> Mapping[str, Any]:
+    """Return the column types of the evaluated frame of a reused run that is still in memory."""
+    runs = [reused] if isinstance(reused, Run) else reused
+    if isinstance(runs, Sequence):
+        for run in runs:
+            if isinstance(run, Run):
+                return run.types
+    return {}
 
 
 class _Memory:

@@ -1,7 +1,7 @@
 """Runs for Python: a record with its methods.
 
     run = localjudge.evaluate(...)       run["faithfulness"].mean, run.to_pandas()
-    run.compare(before), run.check(["faithfulness>=0.8"]), run.verify(), run.rescore(threshold=0.7)
+    run.compare(before), run.check(["faithfulness>=0.8"]), run.verify()
     run.report(), run.certificate("page.html"), run.export("scores.csv")
     run.label("sheet.csv"), run.read_labels("sheet.csv"), run.labels
 
@@ -13,7 +13,6 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib.util import find_spec
@@ -44,9 +43,8 @@ from localjudge.report.tables import comparison_view, gates_view, summary_view
 from localjudge.report.terminal import Bar, as_html, progress_on
 from localjudge.report.translated_sheet import write_translated_sheet
 from localjudge.resources import write_output
-from localjudge.run.job import rescore_run
 from localjudge.run.judges import JudgeName
-from localjudge.run.options import RescoreOptions, VerifyOptions, drop_unset
+from localjudge.run.options import VerifyOptions, drop_unset
 from localjudge.run.verify import Verification, verify_run
 from localjudge.types import Language
 
@@ -189,29 +187,6 @@ class Run(record.Run):
         """
         how = {**drop_unset(options), "seed": seed, "metrics": metrics, "check_report": check_report}
         return verify_run(self, judge=judge, engine=engine, sample=sample, progress=progress_for(progress), **how)
-
-    @check_arguments
-    def rescore(
-        self,
-        metrics: str | Metric | Sequence[str | Metric] | None = None,
-        *,
-        out: Output = None,
-        judge: JudgeName | None = None,
-        engine: Engine | None = None,
-        progress: Progress | bool | None = None,
-        **options: Unpack[RescoreOptions],
-    ) -> "Run":
-        """Score the samples again with other metrics or settings, and return a new run. Asks only new questions.
-
-        None keeps a setting of this run. Arguments and errors as in `localjudge.evaluate`; InputError is
-        also raised if the judge or its packages have changed.
-        """
-        directory, folder = directory_for(out)
-        with closing(progress_for(progress)) as shown:
-            run = rescore_run(
-                self, metrics, drop_unset(options), out=directory, judge=judge, engine=engine, progress=shown
-            )
-        return Run.of(run, folder, self.types)
 
     @check_arguments
     def report(  # each by its name, so that editors offer them

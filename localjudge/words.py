@@ -35,8 +35,8 @@ class Setting:
     `group` is its section in `localjudge run --help`; without one, only suites and Python set it.
     `everyday` options come first there. `flag` is its option if the names differ. `bundled` names
     replace a path. `read` converts a file's name to the value. `part` selects samples, `data`
-    describes the data, `place` changes no number, `stops` ends a run early, `rescorable` changes no
-    question. `calibration` and `doctor` take the setting, too.
+    describes the data, `place` changes no number, `stops` ends a run early. `calibration` and
+    `doctor` take the setting, too.
     """
 
     group: str = ""
@@ -48,7 +48,6 @@ class Setting:
     part: bool = False
     data: bool = False
     place: bool = False
-    rescorable: bool = False
     calibration: bool = False
     doctor: bool = False
     stops: bool = False

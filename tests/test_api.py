@@ -111,8 +111,8 @@ def test_notes_are_logged_and_kept_with_the_run(tmp_path: Path, caplog: pytest.L
 def test_a_run_has_methods_for_all_analyses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = evaluated(tmp_path / "run", metrics=["context_recall"])
-    stricter = run.rescore(
-        threshold=1.0, engine=ScriptedEngine({"It rains.": 1.0}, default=0.0), out=tmp_path / "stricter"
+    stricter = localjudge.evaluate(
+        reuse=run, threshold=1.0, engine=ScriptedEngine({"It rains.": 1.0}, default=0.0), out=tmp_path / "stricter"
     )
     assert stricter.manifest.environment.as_json["answers"]["asked"] == 0
     assert stricter.compare(run).metrics["context_recall"].scores is not None

@@ -147,5 +147,5 @@ def test_settings_of_a_manifest_are_never_read_as_paths(outside: Path, name: str
             changed = localjudge.Run.open(run.directory)
             settings_of(changed.manifest)
             changed.verify(engine=engine)
-            changed.rescore(engine=engine, out="again")
+            localjudge.evaluate(reuse=changed, engine=engine, out="again")
     assert not _opened

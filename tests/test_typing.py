@@ -47,9 +47,12 @@ def test_metrics_may_be_names_objects_and_criteria(tmp_path: Path) -> None:
     means: Mapping[str, object] = {name: metric.mean for name, metric in run.items()}
     assert means == {"faithfulness": 1, "kind": 1, "refuses": 0, "halves": 0.5, "part": 0.5}
     assert run.verify(engine=engine, metrics=[Halves(), Part()]).result == "bit-identical"
-    assert list(run.rescore([Halves(), "kind"], engine=engine, out=tmp_path / "again")) == ["halves", "kind"]
+    assert list(localjudge.evaluate(reuse=run, metrics=[Halves(), "kind"], engine=engine, out=tmp_path / "again")) == [
+        "halves",
+        "kind",
+    ]
     with pytest.raises(localjudge.InputError, match="'halves'"):
-        run.rescore(engine=engine)
+        localjudge.evaluate(reuse=run, engine=engine)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,8 @@ class Whole(Half):
         (lambda _: evaluate(engine=ScriptedEngine({})), "the script contains no answer for 'It rains.'"),
         (lambda _: Judge.open(foo=1), "hint: the options are judge, engine"),  # type: ignore[call-arg]
         (lambda run: run.to_pandas("rows"), "rows cannot be 'rows'"),
-        (lambda run: localjudge.merge(run, out="x"), "runs must be a list"),
+        (lambda _: localjudge.evaluate(), r"no data were named\n.*reuse="),
+        (lambda run: localjudge.evaluate(reuse=run, limit=1), "limit applies to data"),
         (lambda _: evaluate(out=3), "out cannot be 3\n  hint: it takes a text, a path, False or None"),
         (lambda _: evaluate(thresold=0.5), "there is no option 'thresold'"),
         (lambda _: evaluate(pd.Series(["a"])), r"the data are one column \(a Series\)"),

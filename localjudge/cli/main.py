@@ -31,7 +31,6 @@ EVERYDAY = {
 ADVANCED = {
     "calibrate": ("judges", "Measure a judge on human labels and choose a threshold."),
     "export": ("look", "Write the results of a run in another format."),
-    "merge": ("run", "Merge the shards of a run into one run."),
 }
 COMMANDS = {**EVERYDAY, **ADVANCED}
 """Module in `localjudge.cli` and summary of each command."""

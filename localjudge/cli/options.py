@@ -88,8 +88,8 @@ class _Decimal(click.types.FloatParamType):
         return super().convert(value, param, ctx)
 
 
-def command(name: str, example: str) -> _Decorator:
-    return click.command(name, cls=GroupedCommand, example=example)
+def command(name: str, example: str, kind: type[GroupedCommand] = GroupedCommand) -> _Decorator:
+    return click.command(name, cls=kind, example=example)
 
 
 def option(section: str, *names: str, **attributes: Any) -> _Decorator:

@@ -1,6 +1,6 @@
-"""Commands that make a run or ask its judge again: `run`, `merge`, `verify`."""
+"""Commands that make a run or ask its judge again: `run`, `verify`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.metrics.catalog import described
 from localjudge.progress import Progress
-from localjudge.record.merge import merge_shards
 from localjudge.record.run import Run
 from localjudge.report.checks import metric_list, verification_view
 from localjudge.report.html_page import write_report
@@ -22,9 +21,10 @@ from localjudge.report.made_again import check_report
 from localjudge.report.sample import verdicts_view
 from localjudge.report.tables import estimate_view, summary_values, summary_view
 from localjudge.run.estimate import estimate_plan
-from localjudge.run.job import rescore_run, run_plan
-from localjudge.run.plan import Plan, plan
+from localjudge.run.job import run_plan
+from localjudge.run.plan import Plan
 from localjudge.run.settings import RunSettings, checked, settings_with
+from localjudge.run.stored_data import plan_run
 from localjudge.run.verify import verify_run
 
 _DEMO_METRIC = "context_recall"
@@ -32,7 +32,29 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
 _accept = "Accept only identical bits, or also identical verdicts."
 
 
-@cli.command("run", "localjudge run data.jsonl --judge model.gguf --metrics faithfulness")
+class _RunCommand(cli.GroupedCommand):
+    """Takes several directories after one `--reuse`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _repeat_reuse(args))
+
+
+def _repeat_reuse(arguments: Sequence[str]) -> list[str]:
+    """Write `--reuse a b` as `--reuse a --reuse b`. The first name may be anything, the others are directories."""
+    repeated: list[str] = []
+    is_reused = False
+    for place, argument in enumerate(arguments):
+        if argument.startswith("-"):
+            is_reused = argument == "--reuse"
+        elif is_reused and arguments[place - 1] != "--reuse":
+            is_reused = Path(argument).is_dir()
+            if is_reused:
+                repeated.append("--reuse")
+        repeated.append(argument)
+    return repeated
+
+
+@cli.command("run", "localjudge run data.jsonl --judge model.gguf --metrics faithfulness", _RunCommand)
 @click.argument("data", nargs=-1, type=click.Path())
 @cli.option("Data", "--demo", is_flag=True, everyday=True, help="Score the bundled example and show its verdicts.")
 @cli.suite_option
@@ -41,7 +63,6 @@ _accept = "Accept only identical bits, or also identical verdicts."
 @cli.option(
     "Scoring", "--list-metrics", is_flag=True, everyday=True, help="List the metrics: what each asks, needs and costs."
 )
-@cli.option("Scoring", "--rescore", type=cli.PATH, metavar="RUN", help="Score RUN with other metrics or thresholds.")
 @cli.settings()
 @cli.baseline_option
 @cli.gate_option
@@ -62,7 +83,8 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     """Score DATA (JSONL, JSON, CSV, Parquet, Arrow; - for standard input) with a local judge.
 
     After an interruption, the same command resumes. Options that are not given come from localjudge.toml, which
-    has more settings (docs/runs.md). --rescore takes the data of RUN and asks only new questions.
+    has more settings (docs/runs.md). Without DATA, --reuse RUN scores the samples of RUN, or of all shards of a run,
+    with their judge, metrics and settings unless others are given, and asks only new questions.
     """
     if options["list_metrics"]:
         return _list_metrics(as_json)
@@ -71,19 +93,16 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     if not options["dry_run"]:
         checks.begin()
     with cli.progress_shown(quiet=quiet) as progress:
-        if options["rescore"]:
-            run = _rescore(options["rescore"], arguments, checks, progress)
-        else:
-            planned = _plan(arguments, run_settings, suite, progress)
-            checks.refuse_unknown([metric.name for metric in planned.metrics])
-            how: dict[str, Any] = {
-                "judge": arguments.get("judge"),
-                "out": arguments.get("out"),
-                "baseline": checks.baseline,
-            }
-            if options["dry_run"]:
-                return _estimate(planned, as_json, progress, **how)
-            run = run_plan(planned, **how, progress=progress)
+        planned = _plan(arguments, run_settings, suite, progress)
+        checks.refuse_unknown([metric.name for metric in planned.metrics])
+        how: dict[str, Any] = {
+            "judge": arguments.get("judge"),
+            "out": arguments.get("out"),
+            "baseline": checks.baseline,
+        }
+        if options["dry_run"]:
+            return _estimate(planned, as_json, progress, **how)
+        run = run_plan(planned, **how, progress=progress)
     result = checks.check(run)
     report = write_report(run, result, checks.baseline) if arguments.get("report") else None
     written = {"report": str(report)} if report else {}
@@ -96,36 +115,23 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
 
 
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Return the arguments and the suite.
-
-    The demo uses a suite only if named. A rescored run takes only `max_failed` from the folder's suite.
-    """
-    source = "--demo" if options["demo"] else "--rescore" if options["rescore"] else None
-    if source and data:
-        raise InputError(f"{source} brings its own data", hint=f"omit {source}, or omit the files")
-    if options["rescore"] and options["dry_run"]:
-        raise InputError("--dry-run and --rescore exclude each other", hint="omit one of them")
-    only = ("max_failed",) if options["rescore"] and not options["suite"] else ()
-    arguments, suite = cli.with_suite(options["suite"] or ("none" if options["demo"] else None), *only)
+    """Return the arguments and the suite. The demo uses a suite only if named."""
+    if options["demo"] and data:
+        raise InputError("--demo brings its own data", hint="omit --demo, or omit the files")
+    arguments, suite = cli.with_suite(options["suite"] or ("none" if options["demo"] else None))
     if options["demo"]:
         arguments["data"] = [str(resources.demo_file())]
     return arguments, suite
 
 
 def _plan(arguments: Mapping[str, Any], run_settings: RunSettings, suite: Any, progress: Progress) -> Plan:
-    if not arguments.get("data"):
+    data = list(arguments.get("data", ()))
+    if not data and not run_settings.reuse:
         where = f" on the command line or in {suite.file}" if suite else ""
         raise InputError(f"no data file was named{where}", hint="name a file, or try: localjudge run --demo")
     if suite:
         progress.note(f"using default settings from {suite.file}")
-    return plan(list(arguments["data"]), arguments.get("metrics"), run_settings, progress)
-
-
-def _rescore(directory: Path, arguments: Mapping[str, Any], checks: Checks, progress: Progress) -> Run:
-    run, names = Run.open(directory), arguments.get("metrics")
-    checks.refuse_unknown(list(run) if names is None else names)
-    where = {name: arguments.get(name) for name in ("out", "judge")}
-    return rescore_run(run, names, cli.settings_in(arguments), **where, progress=progress)
+    return plan_run(data or None, arguments.get("metrics"), cli.settings_in(arguments), run_settings, progress)
 
 
 def _estimate(planned: Plan, as_json: bool, progress: Progress, **how: Any) -> int:
@@ -150,22 +156,6 @@ def _print_run(
     # Only failures that the user allowed explicitly count as done.
     expected = run.manifest.environment.settings.max_failed or 0
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(expected) else ExitCode.DONE
-
-
-@cli.command("merge", "localjudge merge runs/data-3f9a1c2e-shard-* --out whole")
-@click.argument("shards", metavar="DIR...", nargs=-1, required=True, type=cli.PATH)
-@cli.out_option("Directory of the whole run.", required=True)
-@cli.quiet_option
-@cli.json_option
-def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: bool) -> int:
-    """Merge all shards of `localjudge run --shard I/N` in these directories, in any order, into one run.
-
-    The result files equal the files of one run over all data, byte for byte. Opens no model and leaves the shards
-    unchanged. All shards need the same judge and kind of processor.
-    """
-    with cli.progress_shown(quiet=quiet) as progress:
-        run = merge_shards(shards, out, progress)
-    return _print_run(run, as_json)
 
 
 @cli.command("verify", "localjudge verify runs/data-3f9a1c2e --sample 200")

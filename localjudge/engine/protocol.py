@@ -32,8 +32,8 @@ class EngineSettings(Record):
     """Tokens of context. Default: the model's limit, at most 8,192; it never depends on the data."""
     gpu_layers: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(default=None, ge=0)
     """Layers to put on a GPU. Default: all of them, if the build has a GPU backend."""
-    threads: Annotated[int | None, Setting("Judge", place=True, rescorable=True, calibration=True, doctor=True)] = (
-        Field(default=None, ge=1)
+    threads: Annotated[int | None, Setting("Judge", place=True, calibration=True, doctor=True)] = Field(
+        default=None, ge=1
     )
     """Processor threads. Default: all available CPUs. Does not affect results."""
 

@@ -337,7 +337,7 @@ def as_run(run: RunLike, *, check: bool = True) -> Run:
 
 
 def seconds_per_verdict(run: Run) -> float | None:
-    """Return the judge's seconds per verdict over all finished processes; merged shards count as sequential."""
+    """Return the judge's seconds per verdict over all finished processes."""
     sessions = run.manifest.environment.sessions
     asked = sum(session.asked or 0 for session in sessions)
     seconds = sum(session.effort.seconds_total or 0 for session in sessions if session.effort)

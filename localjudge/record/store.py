@@ -260,17 +260,6 @@ SELECT key, content, entry, (SELECT json_group_array(sha256) FROM (SELECT sha256
 FROM request JOIN shape ON shape.id = shape ORDER BY request.id
 """
 """Key, answer shape, entry, and node keys (as JSON) of each request."""
-COPIES: tuple[tuple[type[tuple[Any, ...]], str, str], ...] = (
-    (tuple[str, str, str], "SELECT sha256, text, pieces FROM node", _PUT_NODE),
-    (tuple[str], "SELECT content FROM shape", _PUT_SHAPE),
-    (tuple[str, str, int, str], ALL_REQUESTS, _PUT_REQUEST),
-    (
-        tuple[str, str, int, int, str],
-        "SELECT sample_id, metric, position, window, key FROM unit LEFT JOIN request ON id = request",
-        _PUT_UNIT,
-    ),
-)
-"""Row types, read and write statements for copying questions between stores."""
 _LIST = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -346,11 +335,6 @@ class Store:
             if source is not None:
                 self._connection.executemany(_PUT_REUSED, ((storable(source), key) for key in answers))
         self.answer_count += len(answers)
-
-    def put(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write rows by one of the statements in `COPIES`."""
-        with self._transaction():
-            self._connection.executemany(statement, rows)
 
     def reused_from(self) -> dict[str, int]:
         with self._translated_errors():

@@ -28,7 +28,7 @@ from localjudge.record.examination import with_examination
 from localjudge.record.reuse import EarlierAnswers, OtherRun
 from localjudge.record.run import Run
 from localjudge.run import judges
-from localjudge.run.job import Job
+from localjudge.run.job import Job, default_judge
 from localjudge.run.judges import JudgeName, OpenJudge
 from localjudge.run.loop import Blocks, TaskRef, Wording, blocks, digest, distinct, evaluate_samples
 from localjudge.run.pace import Pace, pace_of
@@ -125,6 +125,7 @@ def estimate_plan(
     """
     check_aims(planned, baseline)
     settings, samples, notes = planned.settings, planned.dataset.samples, NotedProgress(progress)
+    judge = judge or default_judge(planned, engine)
     with judges.use_judge(judge, engine, settings, notes) as opened:
         report_data(planned, notes)
         part = judges.announce_judge(opened, planned.metrics, settings, notes)

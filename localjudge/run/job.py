@@ -7,15 +7,14 @@ The same call resumes an interrupted job; the results have the same bytes.
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine
-from localjudge.errors import InputError, RunDirectoryError
-from localjudge.metrics.catalog import question_of
+from localjudge.errors import RunDirectoryError
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import manifest as manifests
@@ -25,13 +24,13 @@ from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, allow
 from localjudge.record.label_rows import label_file, now
 from localjudge.record.manifest import Session
 from localjudge.record.reuse import EarlierAnswers, OtherRun
-from localjudge.record.run import Run, as_run, read_manifest
+from localjudge.record.run import Run, read_manifest
 from localjudge.record.store import Store
 from localjudge.run.judges import JudgeName, OpenJudge, announce_judge, earlier_answers, use_judge
 from localjudge.run.loop import Blocks
 from localjudge.run.pace import pace_of, remember_pace
-from localjudge.run.plan import NotedProgress, Plan, default_directory, plan_from_run, report_data, wanted_metrics
-from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
+from localjudge.run.plan import NotedProgress, Plan, default_directory, report_data
+from localjudge.run.settings import judge_of
 from localjudge.run.stopping import Stopping, check_aims
 from localjudge.words import numbered, option, option_name
 
@@ -50,53 +49,18 @@ def run_plan(
     check_aims(planned, baseline)
     if out:
         refuse_unusable(Path(os.path.expanduser(out)))
+    judge = judge or default_judge(planned, engine)
     with use_judge(judge, engine, planned.settings, notes) as opened:
         report_data(planned, notes)
         part = announce_judge(opened, planned.metrics, planned.settings, notes)
         return Job(planned, opened, part, notes, baseline).run(out)
 
 
-def rescore_run(
-    run: Run | str | Path,
-    metrics: object,
-    options: Mapping[str, Any],
-    *,
-    out: str | Path | None = None,
-    judge: JudgeName | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-) -> Run:
-    """Score the samples of a run again with other metrics or options. Asks only new questions.
-
-    Raises InputError if the judge or its packages have changed, or if an option would change the questions.
-    """
-    for name in options:
-        if name not in settings_with("rescorable"):
-            effect = "judges other samples" if name in settings_with("data") else "asks other questions"
-            message = f"a run cannot be rescored with another {option_name(name)}, which {effect}"
-            hint = f"run the data again with {option('reuse')}, which does not repeat equal questions"
-            raise InputError(message, hint=hint)
-    original = as_run(run)
-    groups = options.get("cluster_by")
-    if original.sampling.by_scores and groups not in (None, original.manifest.environment.settings.cluster_by):
-        message = f"{original.directory} cannot have other groups, because its size depends on its scores"
-        raise InputError(message, hint=f"judge the data again with {option('cluster_by', groups)}")
-    chosen = checked(options)
-    wanted = wanted_metrics(list(original) if metrics is None else metrics, chosen.criteria, original.manifest.criteria)
-    changes = {**options, "reuse": (str(original.directory), *chosen.reuse)}
-    changes |= _thresholds(original, options, chosen, wanted.names or ())
-    planned = plan_from_run(original, wanted, settings_of(original.manifest, **changes))
-    judge = judge or (judge_of(original) if engine is None else "")
-    return run_plan(planned, judge=judge, out=out, engine=engine, progress=progress)
-
-
-def _thresholds(original: Run, options: Mapping[str, Any], chosen: RunSettings, names: Sequence[str]) -> dict[str, Any]:
-    if "threshold" in options and not chosen.calibration:
-        return {"calibration": ()}
-    questions = set(map(question_of, names))
-    calibrations = [used for used in original.manifest.environment.settings.calibration if used.question in questions]
-    by_question = {calibration.question: calibration for calibration in (*calibrations, *chosen.calibration)}
-    return {"calibration": tuple(by_question.values()), **({"threshold": ONE_HALF} if chosen.calibration else {})}
+def default_judge(planned: Plan, engine: Engine | None) -> str | None:
+    """Return the judge of the run with the samples, if any. Raises ModelError if its model is gone."""
+    if engine is not None or planned.stored_in is None:
+        return None
+    return judge_of(planned.stored_in)
 
 
 def _versions_of_reused(earlier: Sequence[EarlierAnswers]) -> dict[str, dict[str, str]]:
@@ -298,7 +262,7 @@ class Job:
         for source, count in (answers.reused if answers else {}).items():
             say(f"reused {numbered(count, 'answer')} from {source}")
         if shard := self.plan.settings.shard:
-            say(f"shard {shard}; to combine all shards: localjudge merge")
+            say(f"shard {shard}; for the whole run: {option('reuse', 'SHARD')} with each shard")
         elif run.part and (early := self.plan.settings.stops_by):
             say(f"{run.summary.how_it_ended}; to judge the others, omit {option_name(early)}")
         elif run.part:

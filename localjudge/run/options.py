@@ -45,10 +45,6 @@ class CalibrateOptions(_Asking, _Reusing, total=False):
     """Options of a calibration."""
 
 
-class RescoreOptions(_Scoring, _Reusing, total=False):
-    """Options for scoring a run again."""
-
-
 class JudgeOptions(_Scoring, _Asking, total=False):
     """Options of an open judge."""
 

@@ -14,7 +14,7 @@ from sys import intern
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from localjudge.dataset import Dataset, from_samples, load
+from localjudge.dataset import Dataset, load
 from localjudge.dataset.problems import group_name, shown
 from localjudge.dataset.samples import Shard
 from localjudge.errors import InputError
@@ -23,14 +23,12 @@ from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metri
 from localjudge.metrics.criterion import Criterion, read_criterion
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.progress import Progress, Silence
-from localjudge.record.archive import stored_rows
-from localjudge.record.directory import STORE
 from localjudge.record.manifest import DataIdentity, IndexLevel, JudgeIdentity
 from localjudge.record.run import Run
 from localjudge.record.sampling import Sampling
 from localjudge.record.store import canonical_sha256
 from localjudge.resources import criterion_files
-from localjudge.run.settings import RunSettings, settings_with
+from localjudge.run.settings import RunSettings
 from localjudge.text.languages import misfit
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import context_texts
@@ -91,6 +89,8 @@ class Plan(NamedTuple):
     frame_index: Sequence[IndexLevel] = ()
     parent: DataIdentity | None = None
     stopped: StoppedRun = StoppedRun()
+    stored_in: Run | None = None
+    """A run with the samples, whose judge is the default."""
     column_types: Mapping[str, Any] = MappingProxyType({})
 
     def stopped_after(self, positions: Sequence[int], reason: str, largest_draw: int | None) -> "Plan":
@@ -138,8 +138,8 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     if settings.shard is not None:
         parent = DataIdentity(sha256=dataset.fingerprint, rows=len(dataset.samples))
         dataset = dataset.in_shard(Shard.read(settings.shard))
-    chosen, left_out = _choose(wanted, dataset)
-    clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
+    chosen, left_out = choose_metrics(wanted, dataset)
+    clusters = group_samples(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
     count = len(whole.samples)
     return Plan(dataset, chosen, settings, count, left_out, clusters, index, parent=parent, column_types=types)
 
@@ -148,30 +148,6 @@ def _asks_for_refusals(wanted: "WantedMetrics") -> bool:
     """Whether a metric asks if a response is a refusal, which a response such as "N/A" may be."""
     metrics = [wanted.get(name) for name in wanted.names or ()]
     return "refusal" in catalog.special_tasks_of(metrics)
-
-
-def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan:
-    """Plan the stored samples of a run with their groups."""
-    settings = wanted.in_settings(settings)
-    environment = run.manifest.environment
-    rows = zip(stored_rows(run.directory / STORE), run.iter_samples(), run.iter_extras(), strict=True)
-    dataset = from_samples(
-        ((row.position, sample, columns) for row, sample, (_, columns) in rows),
-        sources=environment.sources or ("rows",),
-        mapping=environment.mapping,
-        skipped=run.summary.skipped_rows,
-    )
-    clusters = run.cluster_of
-    if settings.cluster_by and settings.cluster_by != environment.settings.cluster_by:
-        clusters = _clusters(dataset, settings.cluster_by)
-    chosen, left_out = _choose(wanted, dataset)
-    sampling, stopped = run.sampling, StoppedRun()
-    if sampling.by_scores:
-        when = (run.summary.stopped or "").partition(": ")[0]
-        stopped = StoppedRun(sampling.largest_draw, when and f"{when}: by the scores of the run that was rescored")
-    settings = settings.model_copy(update=dict.fromkeys(settings_with("stops")) | {"until": ()})
-    parent = environment.shard_of
-    return Plan(dataset, chosen, settings, sampling.whole, left_out, clusters, run.index, parent, stopped)
 
 
 class WantedMetrics(NamedTuple):
@@ -223,7 +199,7 @@ def _add(objects: dict[str, Metric], metric: Any) -> str:
     return name
 
 
-def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...], dict[str, frozenset[str]]]:
+def choose_metrics(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...], dict[str, frozenset[str]]]:
     if wanted.names is not None and not wanted.names:
         raise InputError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
     left_out: dict[str, frozenset[str]] = {}
@@ -314,7 +290,7 @@ def _with_index(data: Any) -> tuple[Data, list[IndexLevel]]:
     return data.reset_index(names=[level.column for level in levels]), levels
 
 
-def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
+def group_samples(dataset: Dataset, column: str) -> dict[str, str]:
     clusters = {}
     for sample, value in zip(dataset.samples, dataset.column(column), strict=True):
         if value is None:

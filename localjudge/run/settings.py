@@ -39,17 +39,17 @@ class RunSettings(EngineSettings):
 
     criteria: Annotated[
         tuple[Criterion, ...],
-        Setting("Scoring", "--criterion", "FILE", "read", criterion_files, criteria_of, rescorable=True),
+        Setting("Scoring", "--criterion", "FILE", "read", criterion_files, criteria_of),
     ] = ()
     """Your own question as a metric: a file, or formal_register, names_its_source, refuses (may be repeated)."""
-    threshold: Annotated[float, Setting("Scoring", metavar="P", rescorable=True)] = Field(default=ONE_HALF, ge=0, le=1)
+    threshold: Annotated[float, Setting("Scoring", metavar="P")] = Field(default=ONE_HALF, ge=0, le=1)
     """Decision threshold: a verdict is 1 at this probability or above."""
     calibration: Annotated[
         tuple[Calibration, ...],
-        Setting("Scoring", "", "NAME|FILE", "read", saved_calibrations, calibrations_of, rescorable=True),
+        Setting("Scoring", "", "NAME|FILE", "read", saved_calibrations, calibrations_of),
     ] = ()
     """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
-    min_legal_mass: Annotated[float, Setting(rescorable=True, calibration=True)] = Field(default=0.01, ge=0, le=1)
+    min_legal_mass: Annotated[float, Setting(calibration=True)] = Field(default=0.01, ge=0, le=1)
     """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any answer."""
     language: Annotated[str, Setting("Data", everyday=True)] = "en"
     """Language of the sentence rules (a spaCy language code)."""
@@ -78,16 +78,14 @@ class RunSettings(EngineSettings):
     """Where the rows are inside the objects of a JSON file: experiment.items."""
     skip_bad_rows: Annotated[bool, Setting(data=True)] = False
     """Skip and count rows that cannot be used, instead of stopping."""
-    cluster_by: Annotated[str | None, Setting("Data", "", "COLUMN", data=True, rescorable=True, calibration=True)] = (
-        Field(default=None, min_length=1)
+    cluster_by: Annotated[str | None, Setting("Data", "", "COLUMN", data=True, calibration=True)] = Field(
+        default=None, min_length=1
     )
     """Column that groups samples, such as a document: intervals are then over the groups."""
-    max_failed: Annotated[int | None, Setting(rescorable=True)] = Field(default=None, ge=0)
+    max_failed: Annotated[int | None, Setting()] = Field(default=None, ge=0)
     """Failed samples tolerated per metric before its mean is withheld. Default: 1 % of the samples."""
-    reuse: Annotated[
-        tuple[str, ...], Setting("Judge", metavar="RUN", names="read", data=True, rescorable=True, calibration=True)
-    ] = ()
-    """Reuse the answers of a run of the same judge (may be repeated)."""
+    reuse: Annotated[tuple[str, ...], Setting("Judge", metavar="RUN", names="read", data=True, calibration=True)] = ()
+    """Reuse the answers of runs of the same judge, such as all shards. Without DATA also their samples."""
     limit: Annotated[int | None, Setting(data=True, part=True)] = Field(default=None, ge=1)
     """Use only the first N samples."""
     sample: Annotated[int | None, Setting("Data", data=True, part=True, everyday=True)] = Field(default=None, ge=1)
@@ -103,8 +101,8 @@ class RunSettings(EngineSettings):
     budget: Annotated[str | None, Setting("Evidence", metavar="TIME", data=True, stops=True)] = None
     """Judge as many samples in random order as fit in this time: 90s, 30m, 2h."""
     shard: Annotated[str | None, Setting("Data", metavar="I/N", data=True, part=True)] = None
-    """Use part I of N, by the ids of the samples: several processes judge one part each, and localjudge merge combines
-    their runs."""
+    """Use part I of N, by the ids of the samples: several processes judge one part each, and --reuse with all parts
+    gives the whole run."""
 
     @field_validator("profile")
     @classmethod
@@ -221,7 +219,7 @@ def declared(fields: type[Record]) -> dict[str, Setting]:
 SETTINGS: Mapping[str, Setting] = declared(RunSettings)
 """All settings of a run by name."""
 declare(SETTINGS)
-Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", "stops"]
+Trait = Literal["part", "data", "place", "calibration", "doctor", "stops"]
 
 
 def settings_with(trait: Trait) -> tuple[str, ...]:

@@ -49,7 +49,6 @@ def test_json_prints_only_the_summary(data: str, call: Call) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run"], "no data file was named"),
         (["run", "--demo", "data.jsonl"], "--demo brings its own data"),
         (["run", "missing.jsonl"], "missing.jsonl cannot be read"),
         (["run", "data.jsonl", "--judge", "no-such-judge"], "no-such-judge"),
@@ -62,8 +61,8 @@ def test_json_prints_only_the_summary(data: str, call: Call) -> None:
         (["show", "."], "contains no run"),
         (["show", "data.jsonl"], "data.jsonl is a file, not a run directory"),
         (["run", "data.jsonl", "--judge", "a.gguf", "--judge", "b.gguf"], "--judge was given twice"),
-        (["run", "--rescore", "x", "data.jsonl"], "--rescore brings its own data"),
-        (["run", "--rescore", "x", "--dry-run"], "--dry-run and --rescore exclude each other"),
+        (["run", "--reuse", "x"], "x contains no run"),
+        (["run"], "no data file was named"),
     ],
 )
 def test_1_for_usage_and_input_errors_without_a_traceback(

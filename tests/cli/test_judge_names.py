@@ -71,7 +71,7 @@ def test_the_name_of_the_judge_does_not_change_the_run(store: Path, call: Call) 
     assert run.summary == localjudge.evaluate(OPENINGS, metrics=["context_recall"], threads=1, out="by-name").summary
     assert call(*RUN, "--judge", NAME)[0] == 0
     assert call("verify", "run", "--quiet")[0] == 0
-    assert call("run", "--rescore", "run", "--threshold", "0.4", "--out", "again", "--quiet")[0] == 0
+    assert call("run", "--reuse", "run", "--threshold", "0.4", "--out", "again", "--quiet")[0] == 0
     assert judge_of(localjudge.Run.open("again")) == NAME
 
 
@@ -125,7 +125,7 @@ def test_a_run_by_a_server_is_read_but_not_asked_again(call: Call) -> None:
     assert "(bytes not proved)" in call("show", "run")[1]
     for reading in (("show", "run", OPENINGS[0]["id"]), ("compare", "run", "run"), ("report", "run")):
         assert call(*reading)[0] == 0
-    for asking in (("verify", "run"), ("run", "--rescore", "run", "--threshold", "0.6", "--out", "again")):
+    for asking in (("verify", "run"), ("run", "--reuse", "run", "--threshold", "0.6", "--out", "again")):
         code, _, errors = call(*asking)
         assert (code, REFUSAL in errors) == (1, True)
 

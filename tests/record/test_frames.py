@@ -214,7 +214,7 @@ def test_invalid_stored_columns_are_refused(tmp_path: Path, content: str) -> Non
 
 def test_a_rescored_run_keeps_extra_columns(tmp_path: Path) -> None:
     first = judged(tmp_path / "first", [{**row, "topic": row["id"]} for row in RAIN])
-    again = first.rescore(out=tmp_path / "again", engine=rain(), cluster_by="topic")
+    again = evaluate(reuse=first, out=tmp_path / "again", engine=rain(), cluster_by="topic")
     assert list(again.iter_extras()) == list(first.iter_extras())
     assert again.cluster_of is not None
     assert [again.cluster_of[name] for name in "abc"] == ["a", "b", "c"]

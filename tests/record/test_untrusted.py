@@ -28,9 +28,9 @@ ROWS = [
     {"id": "b", "user_input": "How?", "retrieved_contexts": ["So.", "Thus."], "reference": "One."},
 ]
 
-RESULTS = {"open", "sample", "report", "merge", "label"}
+RESULTS = {"open", "sample", "report", "reuse", "label"}
 """Readers that open the whole run."""
-STORED = {"sample", "report", "verify", "resume", "merge", "label"}
+STORED = {"sample", "report", "verify", "resume", "reuse", "label"}
 """Readers of `run.sqlite`."""
 
 
@@ -39,9 +39,9 @@ def engine() -> ScriptedEngine:
 
 
 def made(directory: Path) -> Run:
-    """Make a run with a single shard, so that it can be merged too."""
+    """Make a run whose samples can be used again."""
     metrics = ["context_recall", "context_relevancy"]
-    return localjudge.evaluate(ROWS, out=directory, engine=engine(), metrics=metrics, shard="1/1")
+    return localjudge.evaluate(ROWS, out=directory, engine=engine(), metrics=metrics)
 
 
 def shown(directory: Path) -> None:
@@ -55,7 +55,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "sample": shown,
     "report": lambda directory: Run.open(directory).report(baseline=directory),
     "verify": lambda directory: verify(Run.open(directory, check=False), engine=engine()),
-    "merge": lambda directory: localjudge.merge([directory], out=directory.parent / "whole"),
+    "reuse": lambda directory: localjudge.evaluate(reuse=directory, out=directory.parent / "again", engine=engine()),
     "label": lambda directory: Labelling(directory, sample=2, annotator="x").answer(1),
     "resume": made,
 }
@@ -142,7 +142,7 @@ SUMMARY = RESULTS | {"verify"}
 LABELS = {"sample", "report", "label"}
 READ_BACK = STORED - {"resume"}
 """Resuming a run writes its samples anew."""
-ASKED = {"verify", "merge"}
+ASKED = {"verify", "reuse"}
 """Readers of questions and answers."""
 
 REFUSED: dict[str, tuple[Attack, set[str], str]] = {
@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "manifest, empty": (put("manifest.json", b""), MANIFEST, "manifest.json cannot be read"),
     "manifest without sessions": (edited("manifest.json", '"sessions"', '"x"'), MANIFEST, "environment.sessions"),
     "manifest, a text for failures": (
-        edited("manifest.json", '"max_failed": 0', '"max_failed": "many"'),
+        edited("manifest.json", '"max_failed": null', '"max_failed": "many"'),
         MANIFEST,
         "environment.settings.max_failed: ",
     ),
@@ -181,7 +181,7 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "answer to nothing": (sql("UPDATE answer SET p_yes = NULL"), ASKED, "p_yes: Input should be"),
     "request of many pieces": (
         sql("UPDATE request SET path = '[' || replace(hex(zeroblob(1999999)), '00', '1,') || '1]'"),
-        ASKED | {"sample"},
+        {"verify", "sample"},
         "string or blob too big",
     ),
 }

@@ -81,7 +81,7 @@ def test_a_calibrated_run_needs_no_other_file(calibration: Calibration) -> None:
     Path("file.json").unlink()
     shutil.rmtree("home")
     assert verify(run, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
-    again = localjudge.Run.open("run").rescore(max_failed=1, engine=ScriptedEngine(SCRIPT), out="again")
+    again = localjudge.evaluate(reuse="run", max_failed=1, engine=ScriptedEngine(SCRIPT), out="again")
     assert again.manifest.signature == run.manifest.signature
     assert Path("again/verdicts.jsonl").read_bytes() == Path("run/verdicts.jsonl").read_bytes()
 
@@ -89,11 +89,11 @@ def test_a_calibrated_run_needs_no_other_file(calibration: Calibration) -> None:
 def test_rescoring_accepts_a_calibration_or_a_threshold(calibration: Calibration) -> None:
     judged("plain", threshold=0.7)
     engine = ScriptedEngine(SCRIPT)
-    with_it = localjudge.Run.open("plain").rescore(calibration=calibration, engine=engine, out="with")
+    with_it = localjudge.evaluate(reuse="plain", calibration=calibration, engine=engine, out="with")
     assert (with_it.summary.threshold, with_it.summary.thresholds) == (0.5, {"faithfulness": 0.4})
-    without = with_it.rescore(threshold=0.3, engine=engine, out="without")
+    without = localjudge.evaluate(reuse=with_it, threshold=0.3, engine=engine, out="without")
     assert (without.summary.threshold, without.summary.thresholds) == (0.3, {})
-    other = with_it.rescore(metrics=["context_relevancy"], engine=engine, out="other")
+    other = localjudge.evaluate(reuse=with_it, metrics=["context_relevancy"], engine=engine, out="other")
     assert (other.summary.thresholds, other.manifest.environment.settings.calibration) == ({}, ())
     assert engine.asked == ()
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Criterion, InputError, Run, ScriptedEngine, model_registry
+from localjudge import Criterion, InputError, Run, ScriptedEngine, evaluate, model_registry
 from localjudge.analysis.check import check
 from localjudge.report.tables import remarks
 
@@ -88,9 +88,9 @@ def test_criteria_are_signed_and_stored_in_the_run(tmp_path: Path) -> None:
 def test_rescoring_needs_no_criteria_file_and_can_add_a_criterion(tmp_path: Path) -> None:
     """At .95 no answer to `kind` is yes: 0. Only the added criterion is asked."""
     first, asked = run(tmp_path / "run", KIND), engine()
-    assert first.rescore(threshold=0.95, out=tmp_path / "stricter", engine=asked)["kind"].mean == 0
+    assert evaluate(reuse=first, threshold=0.95, out=tmp_path / "stricter", engine=asked)["kind"].mean == 0
     assert asked.asked == ()
-    more = first.rescore(["kind", TONE], out=tmp_path / "more", engine=asked)
+    more = evaluate(reuse=first, metrics=["kind", TONE], out=tmp_path / "more", engine=asked)
     assert (list(more), len(asked.asked)) == (["kind", "tone"], 2)
 
 

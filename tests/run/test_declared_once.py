@@ -2,7 +2,7 @@
 
 import pytest
 
-from localjudge.run.options import CalibrateOptions, JudgeOptions, RescoreOptions, RunOptions, VerifyOptions
+from localjudge.run.options import CalibrateOptions, JudgeOptions, RunOptions, VerifyOptions
 from localjudge.run.settings import RunSettings, settings_with
 from localjudge.words import Setting
 
@@ -12,7 +12,6 @@ from localjudge.words import Setting
     [
         (RunOptions, RunSettings.model_fields.keys() - {"criteria"}),
         (CalibrateOptions, {*settings_with("calibration"), "threads"}),
-        (RescoreOptions, {*settings_with("rescorable")} - {"criteria"}),
         (VerifyOptions, set(settings_with("place"))),
         (JudgeOptions, RunSettings.model_fields.keys() - {*settings_with("data"), "criteria"}),
     ],

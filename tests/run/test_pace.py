@@ -146,12 +146,6 @@ def test_pace_after_a_kill_comes_from_the_resuming_process(tmp_path: Path) -> No
     assert seconds_per_verdict(resumed) == seconds_per_verdict(again) == 2.5
 
 
-def test_merged_runs_have_the_pace_of_their_shards(tmp_path: Path) -> None:
-    shards = [run(40, tmp_path / f"{n}", Timed(), shard=f"{n}/2") for n in (1, 2)]
-    merged = localjudge.merge(shards, out=tmp_path / "merged")
-    assert seconds_per_verdict(Run.open(merged.directory)) == 2.5
-
-
 def test_an_invalid_pace_in_a_manifest_is_refused(tmp_path: Path) -> None:
     run(20, tmp_path / "run", Timed())
     file = tmp_path / "run" / "manifest.json"

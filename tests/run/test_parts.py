@@ -116,13 +116,13 @@ def test_an_empty_shard_is_a_run(tmp_path: Path) -> None:
     assert again.verify(engine=ScriptedEngine({}, default=0.8)).result == "bit-identical"
 
 
-def test_a_shard_can_be_resumed_and_rescored(tmp_path: Path) -> None:
+def test_a_shard_can_be_resumed_and_scored_again(tmp_path: Path) -> None:
     run = judge(tmp_path / "run", shard="1/2")
     engine = ScriptedEngine({}, default=0.8)
     judge(tmp_path / "run", engine, shard="1/2")
     with pytest.raises(InputError, match="belongs to another run"):
         judge(tmp_path / "run", engine, shard="2/2")
-    again = run.rescore(threshold=0.9, out=tmp_path / "again", engine=engine)
+    again = evaluate(reuse=run, threshold=0.9, out=tmp_path / "again", engine=engine)
     assert (engine.asked, again.part) == ((), run.part)
     assert again.manifest.environment.shard_of == run.manifest.environment.shard_of
     assert again.verify(engine=engine).result == "bit-identical"

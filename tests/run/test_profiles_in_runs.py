@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Run, ScriptedEngine
+from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.tokens import ChatTemplate
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judge import profile as prompts
@@ -102,7 +102,7 @@ def test_a_run_with_a_setting_of_earlier_versions_is_read_but_not_judged_again(
         write_manifest(directory, judged.manifest.with_environment(settings=settings))
     earlier = Run.open(judged.directory)
     assert earlier["faithfulness"].mean == 1.0
-    for repeat in (earlier.verify, partial(earlier.rescore, out=tmp_path / "again")):
+    for repeat in (earlier.verify, partial(evaluate, reuse=earlier, out=tmp_path / "again")):
         with pytest.raises(RunDirectoryError, match="which this version does not support"):
             repeat(engine=engine)
 

@@ -142,11 +142,13 @@ def test_an_untrusted_store_is_checked_before_reuse(tmp_path: Path, original: Ru
         judged(tmp_path / "second", engine(), reuse=original.directory)
 
 
-def test_rescoring_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> None:
-    data = [{**row, "topic": "x" if row["id"] == "0" else "y"} for row in rows()] + [{"id": 5, "reference": 7}]
+def test_a_run_without_data_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> None:
+    data = [{**row, "topic": "x" if row["id"] == "0" else "y"} for row in rows()] + [
+        {"id": 5, "topic": "y", "reference": [[7]]}
+    ]
     options = {"cluster_by": "topic", "skip_bad_rows": True, "max_failed": 2, "min_legal_mass": 0.2}
     original = judged(tmp_path / "first", engine({}), data, **options)
-    again = Run.open(original.directory).rescore(out=tmp_path / "again", engine=engine({}))
+    again = evaluate(reuse=original, out=tmp_path / "again", engine=engine({}))
     assert results(again) == results(original)
     assert again.summary.metrics["context_recall"].clusters == 2
     assert (again.summary.skipped_rows, again.max_failed) == (1, 2)

@@ -235,9 +235,9 @@ def test_a_score_stopped_run_keeps_its_interval_until_complete(tmp_path: Path) -
     judge(tmp_path / "run", until=GATE)
     more = judge(tmp_path / "run", Slow(says), budget="0.3s")
     assert more["context_recall"].method == "confidence sequence"
-    rescored = more.rescore(engine=engine(), threshold=0.3, out=tmp_path / "rescored")
+    rescored = evaluate(reuse=more, engine=engine(), threshold=0.3, out=tmp_path / "rescored")
     assert (rescored["context_recall"].method, rescored.sampling.largest_draw) == ("confidence sequence", 1)
-    assert str(rescored.summary.how_it_ended).endswith("by the scores of the run that was rescored")
+    assert str(rescored.summary.how_it_ended).endswith("by the scores of the run with the samples")
     assert rescored.verify(engine=engine()).result == "bit-identical"
 
 
@@ -333,7 +333,7 @@ def test_a_kill_while_writing_does_not_shorten_the_run(
 
 def test_a_score_stopped_run_refuses_groups(stopped: Run, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot have other groups"):
-        stopped.rescore(engine=engine(), cluster_by="topic", out=tmp_path / "run")
+        evaluate(reuse=stopped, engine=engine(), cluster_by="topic", out=tmp_path / "run")
 
 
 def test_undecidable_stopping_rules_are_refused_early(tmp_path: Path) -> None:

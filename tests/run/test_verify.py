@@ -228,9 +228,10 @@ def test_an_edited_store_is_detected(run: Run, statement: str, expected: dict[st
 def test_two_samples_at_one_position_are_refused(run: Run, tmp_path: Path) -> None:
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
         store.execute("UPDATE sample SET position = 1 WHERE position = 0")
-    for use in (verify, partial(Run.rescore, threshold=0.4, out=tmp_path / "again")):
+    again = partial(localjudge.evaluate, reuse=run, threshold=0.4, out=tmp_path / "again")
+    for use in (partial(verify, run), again):
         with pytest.raises(RunDirectoryError, match="two samples at position 1"):
-            use(run, engine=same())
+            use(engine=same())
 
 
 def test_an_edited_manifest_is_detected(run: Run) -> None:
