@@ -31,7 +31,7 @@ from localjudge.stats.interval import CONFIDENCE
 from localjudge.stats.looks import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.stats.paired import paired_difference
 from localjudge.types import Record
-from localjudge.words import numbered
+from localjudge.words import call, numbered
 
 
 class CorrectedDifference(Record):
@@ -84,6 +84,7 @@ class BothLabels:
 
     def __init__(self, before: Run, after: Run) -> None:
         runs = (before, after)
+        self._directories = [str(run.directory) for run in runs]
         self._is_stopped = any(run.sampling.by_scores for run in runs)
         stored = [stored_labels(run.directory) for run in runs]
         self._own = {row.key for row in stored[1]}
@@ -143,7 +144,8 @@ class BothLabels:
             "look": look.labels,
         }
         if not all(counted):
-            return {**numbers, "remark": _how_to_add_labels(labelled, 1 if counted[0] else 0)}
+            side = 1 if counted[0] else 0
+            return {**numbers, "remark": _how_to_add_labels(labelled, side, self._directories)}
         estimates = [_change(frames, sides, look, clusters) for sides, look in sides_of_people]
         change = covering(estimates)
         before = covering([prediction_powered(sides[0].units) for sides, _ in sides_of_people])
@@ -228,13 +230,17 @@ def _shortage(look: Look, counted: Sequence[Set[str]], clusters: int) -> str:
     return f"each run needs labels in {FEWEST_CLUSTERS} {groups}, got {clusters}"
 
 
-def _how_to_add_labels(labelled: Sequence[Set[str]], side: int) -> str:
-    names, paths = ("the baseline", "this run"), ("BASELINE", "RUN")
-    name, path = names[side], paths[side]
-    if not (shared := len(labelled[0] & labelled[1])):
-        return f"no label corrects {name}; to add labels: `localjudge label {path}`"
+def _how_to_add_labels(labelled: Sequence[Set[str]], side: int, directories: Sequence[str]) -> str:
+    names = ("the baseline", "this run")
+    name = names[side]
+    other = 1 - side
+    label = call("label", directories[side])
+    shared = len(labelled[0] & labelled[1])
+    if not shared:
+        return f"no label corrects {name}; to add labels: `{label}`"
+    read = call("label", directories[side], "read", directories[other])
+    labels = numbered(len(labelled[other]), "label")
     return (
-        f"{shared:,} of the {numbered(len(labelled[1 - side]), 'label')} of {names[1 - side]} are for statements of "
-        f"{name}, but were not drawn from it; to use them: `localjudge label {path} --read {paths[1 - side]}`, then "
-        f"`localjudge label {path}` for the rest"
+        f"{shared:,} of the {labels} of {names[other]} are for statements of {name}, but were not drawn "
+        f"from it; to use them: `{read}`, then `{label}` for the rest"
     )

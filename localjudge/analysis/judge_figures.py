@@ -114,7 +114,5 @@ def _remarks(rows: LabelledScores, auc: Figure, held_out: Mapping[str, Figure]) 
     low, high = (bias := held_out["bias"]).ci95
     if low > 0 or high < 0:
         direction = "high" if low > 0 else "low"
-        yield (
-            f"with this threshold the share of 1 is too {direction} by {abs(bias.value):.3f}: it separates 1 from 0 "
-            "well, but shifts the mean of a metric"
-        )
+        shift = f"with this threshold the share of 1 is too {direction} by {abs(bias.value):.3f}"
+        yield f"{shift}, which shifts the mean of a metric"

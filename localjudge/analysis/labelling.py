@@ -27,6 +27,9 @@ from localjudge.analysis.units import UnitFrame, correctable, first_places, unit
 from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import Decision, LabelRow, append_labels, name_annotator, now, stored_labels
 from localjudge.record.run import Run, as_run
+from localjudge.stats.corrected import FEWEST_CLUSTERS
+from localjudge.stats.interval import CONFIDENCE, two_sided_quantile
+from localjudge.stats.looks import MIN_PLANNED_LABELS
 from localjudge.text.folding import look_alikes
 from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option, option_name
@@ -98,6 +101,8 @@ class Labelling:
         self.rows = sheet_rows(self.run, self._drawing, left)
         self.total = asked.index(left[-1]) + 1 if left and more else len(asked)
         self.remarks = [f"{name}: {why}" for name, frame in frames.items() if (why := cannot_correct(frame))]
+        if by is not None and not disputed:
+            self.remarks.append(slice_outlook(frames, by, len(self._drawing.statements)))
         self._passed: list[SheetRow] = []
         self._again, self.disputed = again, disputed
         statements = {key for frame in frames.values() for key in frame.by_key}
@@ -173,6 +178,27 @@ class Labelling:
         rows = [*carried(self._drawing, drawn.turn, self._decisions), decision]
         append_labels(self.run.directory, rows)
         self._decisions = Decisions([*self._decisions.rows, *rows])
+
+
+def slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int) -> str:
+    """Return how wide the intervals of slices will be with this number of labels.
+
+    As many labels go to each slice of enough samples, and to all smaller ones together. The width is
+    the one of n labels without a judge at a share of one half, 2 * 1.96 * 0.5 / sqrt(n).
+    """
+    slices = 0
+    for frame in frames.values():
+        values = Counter(frame.values_of(by).values())
+        large = sum(count >= FEWEST_CLUSTERS for count in values.values())
+        has_small = large < len(values)
+        slices = max(slices, large + has_small)
+    each = labels // max(1, slices)
+    counted = f"about {numbered(each, 'label')} for each of {numbered(slices, 'slice')}"
+    if each < MIN_PLANNED_LABELS:
+        needed = MIN_PLANNED_LABELS * slices
+        return f"{counted}: too few for intervals of slices, which need {needed:,} labels in all"
+    width = 2 * two_sided_quantile(CONFIDENCE, each - 1) * 0.5 / math.sqrt(each)
+    return f"{counted}: their 95 % intervals will be up to {width:.2f} wide"
 
 
 def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]:

@@ -173,11 +173,14 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
     files and report.html byte for byte, and labels with their checksums, drawings and the last verification. Adds only
     the result to RUN. Bits are equal on the same kind of processor; on another one, use --accept verdicts.
 
-    Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted.
+    Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted, or verified but the
+    result could not be stored.
     """
     place = {name: value for name, value in cli.typed_arguments().items() if name in settings_with("place")}
     with cli.progress_shown(quiet=quiet) as progress:
         place |= {"judge": options["judge"], "sample": options["sample"]}
         result = verify_run(directory, progress=progress, check_report=check_report, **place)
     cli.print_result(as_json, result, lambda: verification_view(result))
+    if result.not_stored and result.result != "different":
+        return ExitCode.GO_ON_LATER
     return ExitCode.DONE if result.result in _SAME[options["accept"]] else ExitCode.GATE_MISSED

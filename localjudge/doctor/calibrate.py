@@ -266,7 +266,8 @@ def _calibrate(question: _Question, judge: _Answers) -> Calibration:
     metric = verdicts[0].metric
     failed, remarks = len(question.labels) - len(verdicts), [*figures["remarks"], *question.remarks]
     if failed:
-        remarks.append(f"excluded: {numbered(failed, 'labelled verdict')} without a probability")
+        statements = numbered(failed, "labelled statement")
+        remarks.append(f"excluded: {statements} that a judge or a run has no verdict with a probability for")
     if all(each.worth for each in question.judges):
         figures["worth"] = judge.worth
     calibration = Calibration(

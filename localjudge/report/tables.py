@@ -41,6 +41,10 @@ from localjudge.text.folding import look_alikes
 from localjudge.words import numbered, option, option_name, roughly
 
 EACH_ALONE = "each interval covers one slice; of 20 intervals, one is expected to miss the true mean"
+ONE_LOOK = (
+    "both runs use the labels of one look and the samples that they share, so a slice's means may differ "
+    "from those of `localjudge show RUN --by`, which uses all labels that count for one run"
+)
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _LETTERS = ("A", "B")
@@ -527,7 +531,11 @@ def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
         notes = list(_uncorrected_slices((part.value, change.corrected) for part, change in parts))
         headings = (column, "compared", *SCORE_HEADINGS, *(["corrected by"] if is_labelled else []))
         yield Table(headings, rows, notes, titles=[f"{metric} by {column}"])
-    yield Table(notes=[f"slices are from the data of B; {EACH_ALONE}"])
+    notes = [f"slices are from the data of B; {EACH_ALONE}"]
+    corrected = [change.corrected for part in changes.slices for change in part.metrics.values()]
+    if any(corrected):
+        notes.append(ONE_LOOK)
+    yield Table(notes=notes)
 
 
 def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:

@@ -107,6 +107,8 @@ class Verification(Record):
     files: dict[str, tuple[str, ...]]
     labels: LabelsCheck = LabelsCheck()
     report: ReportCheck = ReportCheck()
+    not_stored: str | None = None
+    """Why the result could not be stored in the run directory."""
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
 
@@ -156,11 +158,11 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
             changed = {"result": "different", "files": verification.files | {REPORT: (report.problem,)}}
             verification = verification.model_copy(update=changed)
         verification = verification.model_copy(update={"report": report})
-        _keep(run, verification, progress)
+        verification = _keep(run, verification, progress)
     return verification
 
 
-def _keep(run: Run, verification: Verification, progress: Progress) -> None:
+def _keep(run: Run, verification: Verification, progress: Progress) -> Verification:
     counts = {"asked_again": verification.asked_again, "stored": verification.stored_requests}
     labels = verification.labels
     verified = VerifiedLabels(rows=labels.rows, head=labels.head, when=now()) if verification else labels.before
@@ -168,6 +170,8 @@ def _keep(run: Run, verification: Verification, progress: Progress) -> None:
         keep_verification(run.directory, verification.result, **counts, labels=verified)
     except (InputError, OutOfResource) as error:
         progress.note(f"{VERIFICATION} cannot be stored: {error.message}")
+        return verification.model_copy(update={"not_stored": error.message})
+    return verification
 
 
 def _drawn(keys: Sequence[str], sample: int | None, seed: int) -> set[bytes]:

@@ -17,6 +17,7 @@ from localjudge.analysis.slices import slices
 from localjudge.analysis.units import correctable, unit_frames
 from localjudge.errors import InputError
 from localjudge.record.label_rows import stored_labels
+from localjudge.report.tables import ONE_LOOK, comparison_view
 from localjudge.run.verify_labels import check_labels
 from tests.analysis.conftest import label
 from tests.cli.conftest import called
@@ -295,3 +296,19 @@ def test_the_report_states_a_gate_on_a_slice(
     assert code == 3
     assert gate in "".join(out.split())
     assert "faithfulness (department big) is at least 0.9" in (run.directory / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("labels", "each", "expected"), [(30, 10, "too few"), (75, 25, "up to 0.41 wide")])
+def test_the_width_of_slices_is_stated_before_the_work(
+    departments: Callable[..., Run], labels: int, each: int, expected: str
+) -> None:
+    """Three slices. With 25 labels each: 2 x 2.064 x 0.5 / 5 = 0.413."""
+    [outlook] = Labelling(departments(), "ann", sample=labels, by="department").remarks
+    assert f"about {each} labels for each of 3 slices" in outlook
+    assert expected in outlook
+
+
+def test_a_comparison_by_a_column_says_why_its_means_may_differ(departments: Callable[..., Run]) -> None:
+    before, after = (label(departments(name), human_of) for name in ("before", "after"))
+    shown = [note for table in comparison_view(compare(before, after, by="department")) for note in table.notes]
+    assert ONE_LOOK in shown

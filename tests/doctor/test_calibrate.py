@@ -133,7 +133,7 @@ def test_too_few_labels_are_reported_and_failed_verdicts_are_excluded() -> None:
         calibrated([{**row, "doc": 1} for row in statements()], cluster_by="doc")
     failed = calibrated(engine=ScriptedEngine({**SCRIPT, "Statement 3. And more.": "it does not fit"}))
     assert (failed.labels.verdicts, failed.labels.failed) == (39, 1)
-    assert "excluded: 1 labelled verdict without a probability" in failed.remarks
+    assert [remark for remark in failed.remarks if remark.startswith("excluded: 1 labelled statement ")]
 
 
 def test_sentences_are_judged_with_their_passage() -> None:
