@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
 
-from localjudge.analysis.column_values import NO_VALUE
+from localjudge.analysis.column_values import NO_VALUE, column_values
 from localjudge.analysis.compare import ComparedSlice, Obstacle, RunComparison, SliceChange, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.drawing import labels_in
@@ -386,6 +386,21 @@ class Check(Record):
         return f"<{type(self).__name__} {self}>"
 
 
+def _with_column(gate: Gate, run: Run) -> Gate:
+    """Return the gate with the first column of the data that its text can mean, because a name may contain `=`."""
+    if gate.column is None or gate.value is None or "=" not in gate.value:
+        return gate
+    parts = f"{gate.column}={gate.value}".split("=")
+    for count in range(1, len(parts)):
+        column = "=".join(parts[:count])
+        try:
+            column_values(run, column)
+        except InputError:
+            continue
+        return gate.model_copy(update={"column": column, "value": "=".join(parts[count:])})
+    return gate
+
+
 def _part_of(gate: Gate, parts: Sequence[Slice | ComparedSlice]) -> Slice | ComparedSlice:
     of_value = {NO_VALUE if part.value is None else part.value: part for part in parts}
     for value, part in of_value.items():
@@ -427,6 +442,7 @@ def check(
     parsed = [parse_gate(gate) for gate in ([gates] if isinstance(gates, str) else gates)]
     run, baseline = as_run(run), None if baseline is None else as_run(baseline)
     check_baseline(parsed, baseline)
+    parsed = [_with_column(gate, run) for gate in parsed]
     comparison = compare(baseline, run) if baseline else None
     check_metrics(parsed, run.summary.metrics)
     others = labels_in(baseline) if baseline else ()

@@ -181,3 +181,13 @@ def test_a_run_without_labels_is_as_before(lenient_run: Callable[..., Run]) -> N
     assert headline == (1.0, interval.limits, "judge")
     assert summary_view(run).titles == []
     assert "labels_say" not in summary_values(run)["metrics"][METRIC]
+
+
+def test_a_gate_can_name_a_column_with_an_equals_sign(scripted_run: ScriptedRun) -> None:
+    rows = [
+        {"id": f"s{n}", "a=b": "x=y", "user_input": "?", "retrieved_contexts": ["x"], "response": "So."}
+        for n in range(40)
+    ]
+    run = scripted_run("run", rows, {}, metrics=[METRIC])
+    [decision] = check(run, gates=[f"{METRIC}[a=b=x=y]>=0.6"]).decisions
+    assert (decision.outcome, decision.samples) == ("pass", 40)
