@@ -17,7 +17,6 @@ from localjudge.errors import InputError, ModelError, SampleError
 from localjudge.judge.profile import COMPILER, PromptProfile
 from localjudge.local_models import Found, FoundModel, SkippedFile, quantisation_in, size_of
 from localjudge.model_registry import ModelFile
-from localjudge.run.pace import Pace, latest_pace
 from localjudge.run.settings import RunSettings
 from localjudge.text.segmenter import import_spacy
 from localjudge.types import ChatEnds, Record, VerdictRequest
@@ -33,8 +32,8 @@ _SHORT_WINDOW = 1024
 class ListedModel(Record):
     """A model file. `name` selects it as a judge; sizes are in bytes.
 
-    `needed_bytes` is for the default context. `sha256` is None if unknown without reading the file. `pace` is from
-    its last run here. `outputs` names the outputs of a classifier. With a reason in `cannot_judge`, fields of the
+    `needed_bytes` is for the default context. `sha256` is None if unknown without reading the file.
+    `outputs` names the outputs of a classifier. With a reason in `cannot_judge`, fields of the
     header are None.
     """
 
@@ -50,7 +49,6 @@ class ListedModel(Record):
     needed_bytes: int | None = None
     fits: bool | None = None
     cannot_judge: str | None = None
-    pace: Pace | None = None
 
 
 class Inventory(Record):
@@ -125,7 +123,6 @@ def _describe(model: FoundModel, sha256: str | None, free: int | None) -> Listed
             "outputs": facts.outputs,
             "needed_bytes": facts.memory_bytes,
             "fits": None if free is None else facts.memory_bytes <= free,
-            "pace": latest_pace(sha256) if sha256 else None,
         }
     )
 

@@ -103,7 +103,6 @@ def model_facts(model: ListedModel) -> str:
         kind,
         f"needs {readable(model.needed_bytes or 0)}{', more than is free' if model.fits is False else ''}",
         model.sha256 and f"sha256 {model.sha256[:_DIGITS]}",
-        model.pace and str(model.pace),
     )
     return ", ".join(fact for fact in facts if fact)
 

@@ -403,8 +403,7 @@ def estimate_view(estimate: Estimate) -> Table:
     time = "none: no question remains"
     if estimate.seconds is not None:
         time = roughly(estimate.seconds, estimate.seconds_ci95)
-        time += f", from the last run: {estimate.pace}" if estimate.pace else ""
-    if estimate.measured and not estimate.pace:
+    if estimate.measured:
         few = "" if estimate.seconds_ci95 else ", too few for an interval"
         time += f": measured on {estimate.measured:,} of {estimate.remaining:,} questions{few}"
     if estimate.measured:

@@ -1,7 +1,7 @@
 """Estimate the work of a run before it starts (`localjudge run --dry-run`).
 
 tokens     of the real prompts of each metric's first round, with shared prefixes once
-seconds    tokens x seconds per token, from the judge's last run here or measured on the first questions
+seconds    tokens x seconds per token, measured on the first questions
 memory     weights, cache and working space of the model
 
 A dry run begins the run and keeps the measured answers in its directory, where the run finds them. It stops after 30
@@ -31,7 +31,6 @@ from localjudge.run import judges
 from localjudge.run.job import Job, default_judge
 from localjudge.run.judges import JudgeName, OpenJudge
 from localjudge.run.loop import Blocks, TaskRef, Wording, blocks, digest, distinct, evaluate_samples
-from localjudge.run.pace import Pace, pace_of
 from localjudge.run.plan import NotedProgress, Plan, report_data
 from localjudge.run.settings import seconds_of
 from localjudge.run.stopping import AimStatus, Stopping, check_aims
@@ -67,7 +66,6 @@ class Estimate(Record):
     seconds: float | None
     seconds_ci95: tuple[float, float] | None = None
     memory_bytes: int
-    pace: Pace | None = None
     directory: str
     measured: int = 0
     until: tuple[Needed, ...] = ()
@@ -119,7 +117,7 @@ def estimate_plan(
     progress: Progress | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Estimate:
-    """Count the work of a plan, and measure it if the judge's speed is unknown or scores decide when to stop.
+    """Count the work of a plan, and measure the judge on its first questions.
 
     Raises RunDirectoryError where the run would.
     """
@@ -136,12 +134,13 @@ def estimate_plan(
         earlier = judges.earlier_answers(opened, part, settings, notes)
         stored = [OtherRun(path, part)] if (path / STORE).exists() else []
         counts = _count(planned, opened, [*stored, *earlier], notes)
-        pace, watch, aims = pace_of(opened, settings) if counts["tokens"] else None, None, list[AimStatus]()
-        if settings.by_scores or (counts["tokens"] and not pace):
+        watch = None
+        aims: list[AimStatus] = []
+        if settings.by_scores or counts["tokens"]:
             watch = _Stopwatch(clock, math.inf if settings.by_scores else _MOST_ANSWERS)
             aims = _measure(job, path, watch, earlier)
-        seconds, limits = pace.seconds_per_token * counts["tokens"] if pace else None, None
-        if watch and watch.requests and not pace:
+        seconds, limits = None, None
+        if watch and watch.requests:
             seconds, limits = watch.total_seconds(opened.engine, counts["tokens"])
         each = (seconds or 0) / len(samples) if len(samples) else 0
         if settings.budget and len(samples):
@@ -154,7 +153,6 @@ def estimate_plan(
             seconds=seconds,
             seconds_ci95=limits,
             memory_bytes=opened.engine.memory_bytes,
-            pace=pace,
             directory=str(path),
             measured=len(watch.requests) if watch else 0,
             until=tuple(

@@ -28,7 +28,6 @@ from localjudge.record.run import Run, read_manifest
 from localjudge.record.store import Store
 from localjudge.run.judges import JudgeName, OpenJudge, announce_judge, earlier_answers, use_judge
 from localjudge.run.loop import Blocks
-from localjudge.run.pace import pace_of, remember_pace
 from localjudge.run.plan import NotedProgress, Plan, default_directory, report_data
 from localjudge.run.settings import judge_of
 from localjudge.run.stopping import Stopping, check_aims
@@ -95,8 +94,8 @@ class Job:
             directory, existing, stopping, sessions, store = stack.enter_context(self.begun(path))
             stack.callback(progress.close)
             sessions[-1] = sessions[-1].changed(reused_versions=_versions_of_reused(earlier))
-            stats, pace = self.judge.engine.stats, None if stopping else pace_of(self.judge, plan.settings)
-            judging = Blocks(self.judge, store, plan.metrics, plan.settings, progress, earlier, pace)
+            stats = self.judge.engine.stats
+            judging = Blocks(self.judge, store, plan.metrics, plan.settings, progress, earlier)
             if stopping:
                 self._stop_early(stopping, judging)
             finished = manifests.finished_part(existing)
@@ -113,7 +112,6 @@ class Job:
                 summary = self._judge(judging, results)
             work, when = self.judge.engine.stats.since(stats), now()
             sessions[-1] = sessions[-1].changed(finished=when, asked=judging.asked, effort=work.model_dump())
-            remember_pace(self.judge, plan.settings, judging.answered, work, when)
             reused = store.reused_from()
             finished["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
             manifest = self._manifest(sessions, **finished)

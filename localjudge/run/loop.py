@@ -23,18 +23,15 @@ from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.reuse import EarlierAnswers
 from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.run.judges import OpenJudge
-from localjudge.run.pace import Pace
 from localjudge.run.settings import RunSettings
 from localjudge.text.judged_sentences import JudgedSentences
 from localjudge.types import Answer, NoAnswer, Sample, Task, Verdict, VerdictRequest, VerdictRule
-from localjudge.words import about, numbered, roughly
 
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
 _DIGEST_BYTES = 16
 _NODES_KEPT = 4096
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
-_WORTH_SAYING_SECONDS = 10
 
 _Key = TypeVar("_Key")
 
@@ -227,11 +224,9 @@ class Blocks:
     settings: RunSettings
     progress: Progress
     earlier: Sequence[EarlierAnswers] = ()
-    pace: Pace | None = None
     watch: Callable[[VerdictRequest], object] = lambda _request: None
     """Called after each answer is stored."""
     asked: int = 0
-    answered: int = 0
 
     def __post_init__(self) -> None:
         self._sentences, self._rule = self.settings.sentences, self.settings.rule_for(self.metrics)
@@ -267,8 +262,6 @@ class Blocks:
         if answers:
             self.progress.recall(len(answers))
         requests = {key: keyed.request for key, keyed in questions.items() if key not in answers}
-        if self.pace and requests and not self.asked:
-            self._announce_estimate(self.pace, list(requests.values()))
         self.asked += len(requests)
 
         def keep(key: str, answer: Answer | NoAnswer) -> None:
@@ -278,17 +271,7 @@ class Blocks:
         answers |= ask(self.judge.engine, requests, self.progress, on_answer=keep)
         return verdicts_of(tasks, worded, answers, self._rule)
 
-    def _announce_estimate(self, pace: Pace, requests: Sequence[VerdictRequest]) -> None:
-        count = self._expected - self._certain + len(requests)
-        tokens = self.judge.engine.distinct_tokens(requests) / len(requests)
-        seconds = count * tokens * pace.seconds_per_token
-        if seconds >= _WORTH_SAYING_SECONDS:
-            most = "at most " if self.earlier else ""
-            verdicts = numbered(count, "verdict") if self._share == 1 else f"{about(count)} verdicts"
-            self.progress.note(f"{most}{verdicts} to ask: {roughly(seconds)}; last run: {pace}")
-
     def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        self.answered += isinstance(answer, Answer)
         if self.store:
             self.store.add_answers({key: answer})
         for earlier in self.earlier:

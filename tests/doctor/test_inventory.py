@@ -1,15 +1,10 @@
-import json
 from pathlib import Path
 
 import pytest
 
 from localjudge.doctor.machine import ListedModel, inventory
-from localjudge.engine import hardware
 from localjudge.errors import InputError
 from localjudge.model_registry import sha256_of
-from localjudge.record.store import canonical_sha256
-from localjudge.report.checks import model_list
-from localjudge.resources import state_directory
 from tests.local_models.conftest import downloaded, gguf, pulled, user
 
 __all__ = ["user"]
@@ -66,23 +61,3 @@ def test_a_shared_file_is_listed_once_and_two_tags_of_a_blob_twice(user: Path, t
 def test_a_bad_folder_is_refused(user: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a folder"):
         inventory([tmp_path / "nowhere"])
-
-
-def test_a_used_model_is_listed_with_its_latest_pace(
-    user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Paces of other machines that share the home directory do not count."""
-    model = gguf(tmp_path / "m" / "some.gguf")
-    folder = state_directory() / "paces"
-    folder.mkdir(parents=True)
-    machines = [canonical_sha256(machine)[:16] for machine in (hardware.machine(), ["another"])]
-    paces = ((0, "2026-11-21", 9.0), (0, "2026-11-22", 2.345), (0, "2026-11-20", 7.0), (1, "2026-11-23", 5.0))
-    for number, (machine, day, seconds) in enumerate(paces):
-        measured = {"seconds_per_verdict": seconds, "seconds_per_token": 0.01, "when": f"{day}T10:00:00Z"}
-        file = folder / f"{sha256_of(model)[:16]}-{machines[machine]}-{number}.json"
-        file.write_text(json.dumps({**measured, "verdicts": 300}))
-    row = listed(tmp_path / "m")[str(model)]
-    assert row.pace is not None
-    assert row.pace.seconds_per_verdict == 2.345
-    text = model_list(inventory([tmp_path / "m"]), verbose=False)
-    assert text.count("300 verdicts on 2026-11-22") == text.count(" verdicts on ") == 1
