@@ -46,7 +46,7 @@ def evaluate(
         run in `reuse` (or of all shards of one), with its judge, metrics and settings unless others are given.
     judge: a registered name, the path of a GGUF file, or a name from `localjudge models`. Or an open
         `localjudge.Judge`, which stays open and provides the default settings; other threads that use it wait. None
-        for the reference judge, which compares words only: mind `run.judge.caution`.
+        for the lexical judge, which compares words only: mind `run.judge.caution`.
     metrics: names, metric objects and `Criterion` objects, or one; None for the default metrics that the columns allow.
         A mean is a share from 0 to 1. Higher is better, except for refusal and noise_sensitivity.
         Names, by the columns that they need (docs/metrics.md says what each asks):
@@ -132,7 +132,7 @@ def calibrate(
 
     labels: a labelled run, or a list of runs that share labels; or a file with the columns context, statement
         and label, or question, sentences and relevant.
-    judge: the judge to ask about a file (the reference judge if None), or a list of judges.
+    judge: the judge to ask about a file (the lexical judge if None), or a list of judges.
     name: name for `evaluate(calibration=name)`; None for judge and question.
     metrics: metrics with labels that count; None for all.
     out: the run directory for asking the judge.

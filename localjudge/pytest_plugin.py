@@ -7,7 +7,7 @@
     def test_the_data_set(assert_gates):
         assert_gates("questions.jsonl", ["context_recall>=0.8", "faithfulness>=0.9"])
 
-The judge is `--localjudge-judge`, else the suite's in the root directory with its settings, else the reference judge.
+The judge is `--localjudge-judge`, else the suite's in the root directory with its settings, else the lexical judge.
 Runs go to one directory per session (`--localjudge-out`), with a folder per xdist worker: `asserted-1` ... for samples
 with the same metrics, `data-1` ... for data sets.
 """

@@ -333,12 +333,12 @@ class JudgeCard(Record):
 
     @property
     def in_brief(self) -> str:
-        """`reference (lexical, not for decisions)`."""
+        """`lexical (not for decisions)`."""
         name = f"{self.name} ({self.caution})" if self.caution else self.name
         return f"{name}, {self.examined}" if self.examined else name
 
     def __str__(self) -> str:
-        """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`."""
+        """`lexical (not for decisions), 10.7 MiB, sha256 cfcfedcc41bb`."""
         name = f"{self.name} ({self.caution})" if self.caution else self.name
         gib = (self.size or 0) / (1 << 30)
         size = f"{gib:.1f} GiB" if gib >= 1 else f"{gib * 1024:.1f} MiB"

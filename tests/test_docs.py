@@ -1,7 +1,7 @@
 """README and docs/ are correct: their commands run and print the shown output.
 
 A `console` block has commands after `$ ` with their output; `...` matches any lines, or the rest of a line. The
-commands of a page run in order in a folder with the example as `data.jsonl` and the reference judge as `model.gguf`.
+commands of a page run in order in a folder with the example as `data.jsonl` and the lexical judge as `model.gguf`.
 The `python` blocks of a page are one program. Options in other blocks must exist. `.ci/run` tests installation.
 """
 
@@ -90,7 +90,7 @@ def runnable(example: Example) -> Example | None:
 def folder_of(place: Path) -> Path:
     """Create a folder like an installed checkout, with example data and a model."""
     (place / "localjudge").symlink_to(ROOT / "localjudge")
-    (place / "model.gguf").symlink_to(ROOT / "models" / "reference-judge.gguf")
+    (place / "model.gguf").symlink_to(ROOT / "models" / "lexical.gguf")
     shutil.copy(ROOT / "localjudge" / "dataset" / "demo.jsonl", place / "data.jsonl")
     installed = place / ".venv" / "bin" / "localjudge"
     installed.parent.mkdir(parents=True)

@@ -48,8 +48,8 @@ def test_a_registered_name_wins_over_a_file_of_that_name(
 
 
 def test_the_users_registry_wins_over_the_packaged_one(home: Path, model: Path) -> None:
-    register(home, model, sha256(b"weights"), "reference")
-    assert model_registry.find("reference").path == model
+    register(home, model, sha256(b"weights"), "lexical")
+    assert model_registry.find("lexical").path == model
 
 
 def test_a_pinned_file_that_changed_is_refused_with_both_checksums(home: Path, model: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_damaged_checksum_cache_is_ignored(home: Path, model: Path, damage: st
 def test_an_unknown_name_is_refused_with_the_registered_names(home: Path, name: str) -> None:
     with pytest.raises(ModelError, match="no judge is called") as caught:
         model_registry.find(name)
-    assert "reference" in (caught.value.hint or "")
+    assert "lexical" in (caught.value.hint or "")
     with pytest.raises(ModelError, match="is not a file"):
         model_registry.find(str(home))
 
@@ -106,7 +106,7 @@ def test_a_missing_registered_file_is_named(home: Path, model: Path) -> None:
 def test_an_unreadable_registry_is_named(home: Path, content: str) -> None:
     (home / "registry.toml").write_text(content, encoding="utf-8")
     with pytest.raises(ModelError, match=r"registry .*registry\.toml cannot be read"):
-        model_registry.find("reference")
+        model_registry.find("lexical")
 
 
 @pytest.fixture

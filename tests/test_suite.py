@@ -35,7 +35,7 @@ def test_paths_are_relative_to_the_suite(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(
         'name = "polite"\nquestion = "Is it polite?"\nof = "response"\n', encoding="utf-8"
     )
-    text = 'data = ["-", "d.jsonl"]\njudge = "reference"\nbaseline = "runs/main"\ncriteria = ["refuses", "own.toml"]\n'
+    text = 'data = ["-", "d.jsonl"]\njudge = "lexical"\nbaseline = "runs/main"\ncriteria = ["refuses", "own.toml"]\n'
     assert read_suite(written(tmp_path, text + 'profile = "instruct"\n')).arguments == {
         "data": ["-", str(tmp_path / "d.jsonl")],
         "judge": "reference",

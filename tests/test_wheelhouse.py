@@ -35,7 +35,7 @@ def make(folder: Path, *options: str) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A complete folder with the bundled judge under another name."""
     made = tmp_path_factory.mktemp("wheelhouse") / "carried"
-    judge = f"house={ROOT / 'models' / 'reference-judge.gguf'}"
+    judge = f"house={ROOT / 'models' / 'lexical.gguf'}"
     make(made, "--judge", judge)
     return made
 
@@ -60,7 +60,7 @@ def test_a_folder_installs_and_judges_offline_for_a_new_user(folder: Path, tmp_p
     doctor = aside(localjudge, "doctor", "--judge", "house", "--probes", "0", "--injections", "0", "--quiet")
     assert re.search(r"ok +packages", doctor)
     asked = aside(localjudge, "run", str(folder / "example.jsonl"), "--judge", "house", "--quiet", "--out", "asked")
-    assert "judge house" in asked or "judge reference" in asked
+    assert "judge house" in asked or "judge lexical" in asked
 
 
 @pytest.fixture

@@ -185,7 +185,7 @@ def _read_names(_context: click.Context, _parameter: click.Parameter, texts: tup
     return [name.strip() for name in ",".join(texts).split(",") if name.strip()]
 
 
-def judge_option(default: str = "reference", *, several: bool = False) -> _Decorator:
+def judge_option(default: str = "lexical", *, several: bool = False) -> _Decorator:
     """Add the option `--judge`: a name, or a tuple with `several`."""
     words = "Registered name, GGUF file, or a name from localjudge models"
     words += f"{' (may be repeated)' if several else ''}.  [default: {default}]"

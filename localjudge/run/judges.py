@@ -22,7 +22,7 @@ from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
 from localjudge.words import numbered, option
 
-DEFAULT_JUDGE = "reference"
+DEFAULT_JUDGE = "lexical"
 JudgeName = str | Path
 """A registered name, the path of a GGUF file, or a name from `localjudge models`."""
 
@@ -42,7 +42,7 @@ class OpenJudge(NamedTuple):
 def use_judge(
     judge: JudgeName | OpenJudge | None, engine: Engine | None, settings: RunSettings, progress: Progress | None = None
 ) -> Iterator[OpenJudge]:
-    """Open a judge, by default the reference judge, and close it at the end. A given engine replaces the model.
+    """Open a judge, by default the lexical judge, and close it at the end. A given engine replaces the model.
 
     Raises ModelError if the model cannot be found or used, InputError for an invalid judge.
     """

@@ -23,8 +23,8 @@ from reader_recipe.network import Reader, read_gguf
 from reader_recipe.tokens import ATTRIBUTION, MAX_TOKENS, RELEVANCE, Ids, Tokenizer, piece_weights, prompt
 from train import Example, micro_batches, pad
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "reference-judge"))
-from reference_judge import labelled
+sys.path.insert(0, str(Path(__file__).parent.parent / "lexical"))
+from lexical_judge import labelled
 
 SHORT_CONTEXT = 1000  # characters
 REPLICATES = 2000

@@ -32,9 +32,9 @@ def test_0_when_all_is_scored_or_undefined(data: str, call: Call) -> None:
     code, output, errors = call("run", data)
     assert code == 0
     assert "context_recall" in output
-    assert "judge reference (" in output
+    assert "judge lexical (" in output
     assert "2 samples with id, user_input, retrieved_contexts, reference" in errors
-    assert [line for line in errors.splitlines() if line.startswith("judge reference: lexical")]
+    assert [line for line in errors.splitlines() if line.startswith("judge lexical: lexical")]
 
 
 def test_json_prints_only_the_summary(data: str, call: Call) -> None:

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.engine
 
 __all__ = ["user"]
 
-NAMED = "judge reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92"
-CARD = {"name": "reference", "caution": "lexical, not for decisions", "size": 11208032}
+NAMED = "judge lexical (compares words, not for decisions)"
+CARD = {"name": "lexical", "caution": "compares words, not for decisions", "size": 11208000}
 NAME = "ollama:judge:latest"
 RUN = ("run", "data.jsonl", "--metrics", "context_recall", "--threads", "1", "--out", "run", "--quiet")
 
@@ -33,18 +33,18 @@ def data() -> None:
 def store(user: Path) -> Path:
     """The bundled judge in Ollama's layout."""
     store = user / ".ollama" / "models"
-    pulled(store, "registry.ollama.ai/library/judge/latest", resources.bundled_file("models", "reference-judge.gguf"))
+    pulled(store, "registry.ollama.ai/library/judge/latest", resources.bundled_file("models", "lexical.gguf"))
     return store
 
 
 @pytest.mark.usefixtures("store")
 def test_the_default_judge_names_others_and_no_file_does(call: Call) -> None:
-    """Not if the user names the reference judge, and not in files of the run."""
+    """Not if the user names the lexical judge, and not in files of the run."""
     others = "1 model on this machine can judge, for example --judge ollama:judge:latest"
     command = [part for part in RUN if part != "--quiet"]
     assert others in call(*command)[2]
     stored = Path("run/summary.json").read_bytes()
-    assert others not in call(*command[:-1], "named", "--judge", "reference")[2]
+    assert others not in call(*command[:-1], "named", "--judge", "lexical")[2]
     assert Path("named/summary.json").read_bytes() == stored
     assert b"ollama" not in b"".join(path.read_bytes() for path in Path("run").iterdir())
     run = localjudge.evaluate("data.jsonl", metrics="context_recall", threads=1, out=False, progress=False)
@@ -80,9 +80,9 @@ def test_a_run_whose_model_was_removed_says_so(store: Path, call: Call) -> None:
     shutil.rmtree(store)
     code, _, errors = call("verify", "run", "--quiet")
     assert code == 1
-    assert "sha256 4844085b4a92) is no longer where it was" in errors
+    assert "sha256 cfcfedcc41bb) is no longer where it was" in errors
     assert "with --judge PATH" in errors
-    assert call("verify", "run", "--quiet", "--judge", "reference")[0] == 0
+    assert call("verify", "run", "--quiet", "--judge", "lexical")[0] == 0
 
 
 def test_a_blob_with_another_checksum_than_its_name_is_refused(store: Path) -> None:
@@ -136,7 +136,7 @@ def test_commands_name_the_judge(output: Callable[..., str]) -> None:
         assert NAMED in " ".join(output(*command).split())
         card = json.loads(output(*command, "--json"))["judge"]
         assert {name: card[name] for name in CARD} == CARD
-        assert card["sha256"].startswith("4844085b4a92")
+        assert card["sha256"].startswith("cfcfedcc41bb")
 
 
 def test_the_packaged_judge_keeps_its_caution_under_another_name(
@@ -144,9 +144,9 @@ def test_the_packaged_judge_keeps_its_caution_under_another_name(
 ) -> None:
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
     output(*RUN)
-    packaged = model_registry.registered()["reference"]
+    packaged = model_registry.registered()["lexical"]
     row = {"name": "own", "path": str(packaged.path), "sha256": packaged.sha256, "profile": packaged.profile}
     lines = [f"{key} = {json.dumps(value)}\n" for key, value in {**row, "size": packaged.size}.items()]
     (tmp_path / "registry.toml").write_text("".join(["[[model]]\n", *lines]), encoding="utf-8")
     output(*RUN[:-2], "again", "--quiet", "--judge", "own")
-    assert NAMED.replace("reference", "own") in " ".join(output("show", "again").split())
+    assert NAMED.replace("lexical", "own") in " ".join(output("show", "again").split())

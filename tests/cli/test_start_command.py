@@ -159,7 +159,7 @@ def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
 def test_each_further_call_names_one_next_command(call: Call) -> None:
     write_german_csv("export.csv")
     answers = {question: answer for question, answer in DEFAULTS.items() if question != JUDGE}
-    talk("start", "export.csv", "--judge", "reference", answers=answers)
+    talk("start", "export.csv", "--judge", "lexical", answers=answers)
     folder = Path("runs/export")
     printed = call("start", "export.csv")[1]
     assert commands_in(printed) == []
@@ -240,10 +240,10 @@ def test_without_a_terminal_it_prints_commands_that_do_the_same(
 
 def test_the_default_judge_is_the_first_without_a_caution(models: Callable[..., None], call: Call) -> None:
     write_known_csv("data.csv")
-    file = str(resources.bundled_file("models", "reference-judge.gguf"))
-    models(listed_model("reference", registered()["reference"].sha256), listed_model(file))
+    file = str(resources.bundled_file("models", "lexical.gguf"))
+    models(listed_model("lexical", registered()["lexical"].sha256), listed_model(file))
     _, printed, errors = call("start", "data.csv")
-    assert "  1  reference (lexical, not for decisions)\n     1 MiB, context 8,192" in errors
+    assert "  1  lexical (compares words, not for decisions)\n     1 MiB, context 8,192" in errors
     assert f"  2  {file}\n" in errors
     assert f"--judge {shlex.quote(file)} " in printed
 
@@ -296,7 +296,7 @@ def test_another_judge_begins_a_run_with_the_labels_of_the_first(call: Call) -> 
     write_page_labels(Path("runs/export/labels.html"), "labels-ann.jsonl")
     assert call("start", "export.csv")[0] == 0
     copy = Path("judge.gguf")
-    copy.write_bytes(resources.bundled_file("models", "reference-judge.gguf").read_bytes())
+    copy.write_bytes(resources.bundled_file("models", "lexical.gguf").read_bytes())
     code, printed, errors = call("start", "export.csv", "--judge", "judge.gguf")
     assert code == 0, errors
     assert read_suite("runs/export/localjudge.toml").arguments["judge"] == str(copy.resolve())

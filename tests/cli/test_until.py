@@ -9,7 +9,7 @@ from tests.cli.conftest import Call, suite_here, write_rows
 
 pytestmark = pytest.mark.engine
 
-# The reference judge supports only text from the context.
+# The lexical judge supports only text from the context.
 TRUE, FALSE = "It opened in 1889.", "Mars is red."
 
 

@@ -40,7 +40,7 @@ def test_a_run_is_verified_bit_identical_with_other_threads(directory: Path, cal
     code, output, errors = call("verify", directory, "--threads", "1")
     first = "bit-identical: 3 of 3 stored answers repeated, every bit the same"
     assert (code, output.splitlines()[0].strip()) == (0, first)
-    assert "judge reference" in errors
+    assert "judge lexical" in errors
 
 
 def test_a_changed_verdict_is_exit_code_3(directory: Path, call: Call) -> None:
@@ -80,7 +80,7 @@ def test_a_run_keeps_the_text_of_its_prompt(tmp_path: Path, call: Call) -> None:
 
 def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call: Call) -> None:
     model, moved, run = tmp_path / "my-judge.gguf", tmp_path / "elsewhere.gguf", tmp_path / "run"
-    shutil.copy(resources.bundled_file("models", "reference-judge.gguf"), model)
+    shutil.copy(resources.bundled_file("models", "lexical.gguf"), model)
     evaluate(ROWS, judge=model, metrics=["context_recall"], threads=1, out=run)
     sha256 = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
     model.rename(moved)

@@ -94,7 +94,7 @@ def test_contradicting_options_are_refused_before_judging() -> None:
     calibrated(out="asked")
     texts = Path("labels.jsonl")
     for arguments, message in (
-        (dict[str, Any](labels="asked", judge="reference"), "measured by their stored answers"),
+        (dict[str, Any](labels="asked", judge="lexical"), "measured by their stored answers"),
         ({"labels": "asked", "n_ctx": 512}, "measured by their stored answers"),
         ({"labels": texts, "judge": ["a", "b"], "out": "run"}, "out is for one judge, got 2"),
         ({"labels": ["asked", "asked"], "name": "x"}, "name is for one judge, got 2"),

@@ -105,7 +105,7 @@ def leave(mebibytes):
     limit = size + mebibytes * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
-judge = resources.bundled_file("models", "reference-judge.gguf")
+judge = resources.bundled_file("models", "lexical.gguf")
 """
 """Import everything large; `leave` then limits the remaining address space, like `ulimit -v`."""
 
@@ -125,11 +125,11 @@ def test_an_address_space_limit_limits_free_memory(tmp_path: Path) -> None:
 
 
 def test_a_run_with_too_little_memory_can_be_resumed(tmp_path: Path) -> None:
-    """The reference judge needs 199 of 100 MiB: exit code 4, and no mention of a damaged file."""
+    """The lexical judge needs 199 of 100 MiB: exit code 4, and no mention of a damaged file."""
     out = tmp_path / "run"
     done = limited(f"leave(100); main(['run', '--demo', '--out', {str(out)!r}])", tmp_path)
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (4, "", False)
-    assert "reference-judge.gguf does not fit into memory: it needs about 199 MiB" in done.stderr
+    assert "lexical.gguf does not fit into memory: it needs about 199 MiB" in done.stderr
     assert "\n  hint: " in done.stderr
     assert "damaged" not in done.stderr
 

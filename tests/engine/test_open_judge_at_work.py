@@ -19,7 +19,7 @@ FORK = """
 import os, sys
 from localjudge import Judge, LocaljudgeError
 rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "It is in Ulm."}]
-with Judge.open("reference", threads=2) as judge:
+with Judge.open("lexical", threads=2) as judge:
     before = judge.evaluate(rows, ["faithfulness"], out=False).scores
     if not os.fork():
         try:
@@ -51,7 +51,7 @@ def resident():
 rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "It is in Ulm."}]
 sizes = []
 for _ in range(30):
-    with Judge.open("reference", threads=1, n_ctx=512) as judge:
+    with Judge.open("lexical", threads=1, n_ctx=512) as judge:
         judge.evaluate(rows, ["faithfulness"], out=False).scores
     gc.collect()
     sizes.append(resident())
@@ -83,7 +83,7 @@ def ask(judge: Judge, place: str, folder: Path) -> Numbers:
 
 def stress(folder: Path) -> Counter[str]:
     def opened() -> Judge:
-        return Judge.open("reference", threads=1, n_ctx=512)
+        return Judge.open("lexical", threads=1, n_ctx=512)
 
     with opened() as judge:
         serial = {place: ask(judge, place, folder) for place in ("Ulm", "Bonn", "Jena")}

@@ -1,6 +1,6 @@
 """Two samples that every tool gets, with localjudge's field names.
 
-With the bundled reference judge: context_recall (2/2 + 1/2) / 2 = 0.75, context_relevancy (3/4 + 1/2) / 2 = 0.625,
+With the bundled lexical judge: context_recall (2/2 + 1/2) / 2 = 0.75, context_relevancy (3/4 + 1/2) / 2 = 0.625,
 faithfulness (2/2 + 2/3) / 2 = 0.833.
 """
 

@@ -54,7 +54,7 @@ def unasked() -> Any:
 
 
 @pytest.mark.engine
-def test_the_reference_judge_gives_its_own_recall_and_precision_in_hybrid_mode() -> None:
+def test_the_lexical_judge_gives_its_own_recall_and_precision_in_hybrid_mode() -> None:
     """The judge supports 2/2 and 1/2 of the references, as in `context_recall`; each first context is useful."""
     from deepeval.metrics import ContextualPrecisionMetric, ContextualRecallMetric
 

@@ -33,7 +33,7 @@ def means(log: Any) -> dict[str, float]:
 
 
 @pytest.mark.engine
-def test_the_reference_judge_gives_the_scores_of_the_example(log: Any) -> None:
+def test_the_lexical_judge_gives_the_scores_of_the_example(log: Any) -> None:
     """The log names the scorer, so Inspect can score again by that name."""
     scored = scored_by(log, [*SCORES])
     assert means(scored) == pytest.approx(SCORES)

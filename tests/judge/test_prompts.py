@@ -198,6 +198,6 @@ def test_reasons_are_part_of_the_identity() -> None:
 
 
 @pytest.mark.parametrize("reasons", ["before", "after"])
-def test_the_reference_judge_cannot_give_reasons(reasons: Reasons) -> None:
+def test_the_lexical_judge_cannot_give_reasons(reasons: Reasons) -> None:
     with pytest.raises(InputError, match=r"reasons(?s:.*)judge=\.\.\."):
         judge("reference", reasons)

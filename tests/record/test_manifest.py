@@ -95,7 +95,7 @@ def test_signed_options_are_named(made: Manifest, tmp_path: Path, options: Any, 
 @pytest.mark.engine
 def test_a_model_is_identified_by_bytes_not_by_name(tmp_path: Path) -> None:
     """A copy under another name is the same judge; one changed bit of weights makes an unknown judge."""
-    bundled = resources.bundled_file("models", "reference-judge.gguf")
+    bundled = resources.bundled_file("models", "lexical.gguf")
     copies = [tmp_path / name for name in ("one.gguf", "two.gguf", "turned.gguf")]
     for copy in copies:
         shutil.copy(bundled, copy)

@@ -22,12 +22,12 @@ TONE = Criterion(
 
 
 class Lexical(ScriptedEngine):
-    """An engine that has the weights of the reference judge, by its checksum."""
+    """An engine that has the weights of the lexical judge, by its checksum."""
 
     @property
     def identity(self) -> dict[str, Any]:
         """Return the identity of the model's engine."""
-        return {**super().identity, "model_sha256": model_registry.registered()["reference"].sha256}
+        return {**super().identity, "model_sha256": model_registry.registered()["lexical"].sha256}
 
 
 def engine() -> ScriptedEngine:
@@ -95,7 +95,7 @@ def test_rescoring_needs_no_criteria_file_and_can_add_a_criterion(tmp_path: Path
 
 
 @pytest.mark.parametrize("criterion", ["refuses", KIND, TONE, "refusal", "context_sufficiency", "abstention"], ids=str)
-def test_criteria_refuse_the_reference_judge_early(tmp_path: Path, criterion: Any) -> None:
+def test_criteria_refuse_the_lexical_judge_early(tmp_path: Path, criterion: Any) -> None:
     lexical = Lexical({})
     with pytest.raises(InputError, match=r"cannot answer the questions of"):
         localjudge.evaluate(ROWS, out=tmp_path / "run", metrics=[criterion, "faithfulness"], engine=lexical)

@@ -32,14 +32,14 @@ def by_name(tmp_path_factory: pytest.TempPathFactory) -> localjudge.Run:
 
 
 def test_equal_model_bytes_are_the_same_judge_at_any_path(by_name: localjudge.Run, tmp_path: Path) -> None:
-    copy = shutil.copy(resources.bundled_file("models", "reference-judge.gguf"), tmp_path / "renamed.gguf")
+    copy = shutil.copy(resources.bundled_file("models", "lexical.gguf"), tmp_path / "renamed.gguf")
     run = localjudge.evaluate(ROWS, judge=copy, out=tmp_path / "run", **OPTIONS)
     assert probabilities(run) == probabilities(by_name)
     assert run.summary == by_name.summary
 
 
 def test_a_passed_engine_uses_the_profile_of_its_model(by_name: localjudge.Run, tmp_path: Path) -> None:
-    engine = LlamaCppEngine(model_registry.find("reference"), EngineSettings(threads=1), begin_of_text=False)
+    engine = LlamaCppEngine(model_registry.find("lexical"), EngineSettings(threads=1), begin_of_text=False)
     try:
         run = localjudge.evaluate(ROWS, engine=engine, out=tmp_path / "run", **OPTIONS)
     finally:

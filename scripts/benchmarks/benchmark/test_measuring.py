@@ -62,7 +62,7 @@ def test_the_same_command_resumes_a_bench_stopped_anywhere(stopped_after: int, t
 
 def bench(file: Path) -> list[str]:
     ways = ["--way", "ours", "--way", "prefill"]
-    return [*BENCH, "--judge", "reference", "--samples", "1", *ways, "--threads", "1", "--json", str(file)]
+    return [*BENCH, "--judge", "lexical", "--samples", "1", *ways, "--threads", "1", "--json", str(file)]
 
 
 def test_a_bench_prints_each_turn_and_a_table_and_asks_nothing_twice(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_every_way_has_a_row_and_the_same_command_resumes(
     for name in ("localjudge", peer):
         (data / "environments").mkdir(exist_ok=True)
         (data / "environments" / name).symlink_to(sys.prefix)
-    paths = {"--judge": ROOT / "models" / "reference-judge.gguf", "--data": data, "--json": data / "rows.jsonl"}
+    paths = {"--judge": ROOT / "models" / "lexical.gguf", "--data": data, "--json": data / "rows.jsonl"}
     extent = {"--environments": data / "environments", "--peers": peer, "--rows": 2, "--again": 1}
     options = [str(part) for option in {**paths, **extent}.items() for part in option]
     command = [sys.executable, str(ROOT / "scripts" / "benchmarks" / "side-by-side"), *options]

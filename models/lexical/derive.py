@@ -1,7 +1,7 @@
-"""Derive the inputs of the reference judge from prose and labelled data.
+"""Derive the inputs of the lexical judge from prose and labelled data.
 
-    python models/reference-judge/derive.py --data DIR           everything: two minutes
-    python models/reference-judge/derive.py --data DIR --refit   only the rules: half a minute
+    python models/lexical/derive.py --data DIR           everything: two minutes
+    python models/lexical/derive.py --data DIR --refit   only the rules: half a minute
 
 DIR holds train_prose.jsonl.gz, train_qa.jsonl.gz, attribution.dev.jsonl and relevance.dev.jsonl. Only counts and
 fitted numbers are written. Afterwards run build.py.
@@ -10,8 +10,8 @@ fitted numbers are written. Afterwards run build.py.
 import argparse
 from pathlib import Path
 
-from reference_judge import committed, derivation, labelled, rules
-from reference_judge.text import Normaliser, load_table
+from lexical_judge import committed, derivation, labelled, rules
+from lexical_judge.text import Normaliser, load_table
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ import pytest
 from bare_llama import BareModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_judge.committed import CONTROL, Vocabulary
+from lexical_judge.committed import CONTROL, Vocabulary
 
 pytestmark = pytest.mark.engine
 

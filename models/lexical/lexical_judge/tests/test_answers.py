@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from bare_llama import BareModel
-from reference_judge import numpy_model
-from reference_judge.committed import END, Vocabulary
+from lexical_judge import numpy_model
+from lexical_judge.committed import END, Vocabulary
 
 pytestmark = pytest.mark.engine
 

@@ -1,4 +1,4 @@
-"""The committed inputs of the judge, in `models/reference-judge/`: all that the model file is a function of.
+"""The committed inputs of the judge, in `models/lexical/`: all that the model file is a function of.
 
 normalisation.tsv    what text becomes before it is cut: code points, and what they become, in hexadecimal
 equivalents.txt      words that count as the same
@@ -20,7 +20,7 @@ from .text import SPACE, Normaliser, Tokenizer, load_table, stem
 
 FOLDER = Path(__file__).resolve().parents[1]
 MODELS = FOLDER.parent
-MODEL = MODELS / "reference-judge.gguf"
+MODEL = MODELS / "lexical.gguf"
 HEAD_WIDTH = 128
 PAIRS = 12
 LONGEST = 8192

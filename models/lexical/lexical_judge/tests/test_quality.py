@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference_judge import labelled, rules
-from reference_judge.committed import Inputs
-from reference_judge.labelled import Example
-from reference_judge.numpy_model import NumpyJudge
+from lexical_judge import labelled, rules
+from lexical_judge.committed import Inputs
+from lexical_judge.labelled import Example
+from lexical_judge.numpy_model import NumpyJudge
 
 from localjudge.stats.agreement import roc_auc
 

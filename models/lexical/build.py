@@ -1,6 +1,6 @@
-"""Build models/reference-judge.gguf from the inputs in this folder, and compare its sha256 with models/registry.toml.
+"""Build models/lexical.gguf from the inputs in this folder, and compare its sha256 with models/registry.toml.
 
-    python models/reference-judge/build.py
+    python models/lexical/build.py
 
 Exit code 1 if they differ.
 """
@@ -9,7 +9,7 @@ import hashlib
 import sys
 import tomllib
 
-from reference_judge import committed, model_file
+from lexical_judge import committed, model_file
 
 
 def main() -> int:
@@ -17,7 +17,7 @@ def main() -> int:
     model_file.write(committed.load(), committed.MODEL)
     content = committed.MODEL.read_bytes()
     models = tomllib.loads((committed.MODELS / "registry.toml").read_text(encoding="utf-8"))["model"]
-    row = next(model for model in models if model["name"] == "reference")
+    row = next(model for model in models if model["name"] == "lexical")
     built, pinned = hashlib.sha256(content).hexdigest(), row["sha256"]
     print(f"built  {built}\npinned {pinned}\n{'the same' if built == pinned else 'DIFFERENT'}")
     return int((len(content), built) != (row["size"], pinned))

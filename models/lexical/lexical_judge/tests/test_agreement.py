@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from bare_llama import BareModel
-from reference_judge.committed import CONTEXT, Vocabulary
-from reference_judge.numpy_model import NumpyJudge, attribution, relevance
+from lexical_judge.committed import CONTEXT, Vocabulary
+from lexical_judge.numpy_model import NumpyJudge, attribution, relevance
 
 pytestmark = pytest.mark.engine
 

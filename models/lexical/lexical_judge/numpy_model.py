@@ -1,6 +1,6 @@
 """The same judge in plain NumPy: what the network computes, without a network.
 
-    texts ─> token ids, in the same pieces as the prompt profile `reference`                     attribution, relevance
+    texts ─> token ids, in the same pieces as the prompt profile `lexical`                     attribution, relevance
     token ids ─> parts ─> matches of each word of B in contexts and question ─> features ─> z ─> sigmoid
 
 Every softmax over two outcomes (matched, not matched) is written out as sums of exponentials.

@@ -1,4 +1,4 @@
-"""What the tests of the reference judge share; the model is loaded once."""
+"""What the tests of the lexical judge share; the model is loaded once."""
 
 import os
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from bare_llama import BareModel
-from reference_judge import committed
-from reference_judge.committed import Inputs, Vocabulary
-from reference_judge.numpy_model import NumpyJudge
+from lexical_judge import committed
+from lexical_judge.committed import Inputs, Vocabulary
+from lexical_judge.numpy_model import NumpyJudge
 
 
 @pytest.fixture(scope="session")

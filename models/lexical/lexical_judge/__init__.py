@@ -1,7 +1,7 @@
-"""The reference judge: a small Llama-architecture network whose weights are computed, not trained.
+"""The lexical judge: a small Llama-architecture network whose weights are computed, not trained.
 
     normalisation.tsv, equivalents.txt ─> text ────────┐
-    vocabulary.tsv, scalars.json ──────> committed ─> network ─> model_file ─> reference-judge.gguf
+    vocabulary.tsv, scalars.json ──────> committed ─> network ─> model_file ─> lexical.gguf
                                              └──────> numpy_model: the same score, in plain NumPy
 
 It asks one thing: how much of what is judged is covered, word for word, by what is given. `derivation` and `rules` make

@@ -121,7 +121,7 @@ class _DoubleArray:
 
 def _shape() -> dict[str, Any]:
     return {
-        "general.name": "localjudge reference judge",
+        "general.name": "localjudge lexical judge",
         "general.description": "A lexical coverage judge, computed in closed form. Not a language model.",
         "general.license": "MIT",
         "llama.context_length": LONGEST,
