@@ -126,15 +126,18 @@ def test_a_run_has_methods_for_all_analyses(tmp_path: Path, monkeypatch: pytest.
         rows = [{**row, "human": 1} for row in csv.DictReader(file)]
     (tmp_path / "sheet.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert run.labels is None
-    [hint] = [line for line in run._repr_html_().splitlines() if "has a human label yet" in line]
-    call = unescape(hint).partition("label yet: ")[2].partition("<")[0]
-    assert eval(call, {"Run": Run}).exists()
+    _, _, hint = run._repr_html_().partition("next: ")
+    call = unescape(hint.partition("<")[0])
+    assert eval(call, {"Run": Run}) == Path("labels.html")
+    assert Path("labels.html").exists()
     assert run.read_labels(tmp_path / "sheet.jsonl", "ann").new == 2
     assert run.labels is not None
     assert run.labels.annotators == {"ann": 2}
     corrected = run["context_recall"].corrected
     assert corrected is not None
-    assert (corrected.mean, corrected.labels, corrected.ci95) == (1, 2, None)
+    assert (corrected.mean, corrected.labels, corrected.is_complete) == (1, 2, True)
+    # All statements of one sample: the exact interval of 1 of 1, whose lower end p has p ** 1 = 0.025.
+    assert corrected.ci95 == pytest.approx((0.025, 1))
     with pytest.raises(localjudge.InputError, match="remains to be labelled"):
         run.label(tmp_path / "more.csv")
 
