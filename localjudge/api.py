@@ -21,6 +21,7 @@ from localjudge.progress import Progress
 from localjudge.record.calibration import Calibration
 from localjudge.record.run import RunLike, as_run
 from localjudge.result import Output, Run, progress_for, runs_in
+from localjudge.run.bench import JudgeNames
 from localjudge.run.judges import JudgeName
 from localjudge.run.options import CalibrateOptions, RunOptions, drop_unset
 from localjudge.run.plan import Data
@@ -31,7 +32,7 @@ from localjudge.words import option_name
 def evaluate(
     data: Data | None = None,
     *,
-    judge: JudgeName | Judge | None = None,
+    judge: JudgeNames | Judge | None = None,
     metrics: str | Metric | Path | Sequence[str | Metric | Path] | None = None,
     out: Output = None,
     engine: Engine | None = None,
@@ -44,7 +45,8 @@ def evaluate(
     data: one or more files (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
         dataclasses, a mapping of columns, or another package's frame, table or data set. None for the samples of the
         run in `reuse` (or of all shards of one), with its judge, metrics and settings unless others are given.
-    judge: a registered name, the path of a GGUF file, or a name from `localjudge models`. Or an open
+    judge: a registered name, the path of a GGUF file, or a name from `localjudge models`; several of them make one
+        verdict together: the weighted mean of their log odds. Or an open
         `localjudge.Judge`, which stays open and provides the default settings; other threads that use it wait. None
         for the lexical judge, which compares words only: mind `run.judge.caution`.
     metrics: names, metric objects and `Criterion` objects, or one; None for the default metrics that the columns allow.

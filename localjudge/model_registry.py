@@ -12,8 +12,9 @@ import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from localjudge import local_models, resources
 from localjudge.errors import ModelError
@@ -57,15 +58,44 @@ class RegisteredModel(Record):
     note: str = ""
     caution: str = ""
     """Shown with every number of this judge."""
+    scales: dict[str, float] = Field(default_factory=dict)
+    """Standard deviation of its log odds by kind of question, for juries."""
 
     def at(self, path: Path, source: str) -> ModelFile:
         fields = self.model_dump(include={"name", "sha256", "profile", "n_ctx"})
         return ModelFile(path=path, source=source, size=size_of(path), **fields)
 
 
+class RegisteredJury(Record):
+    """A row `[[jury]]`: registered judges that make one verdict together."""
+
+    name: str
+    judges: tuple[str, ...] = Field(min_length=2)
+    note: str = ""
+    caution: str = ""
+    """Shown with every number of this jury; by default, the strictest caution of its judges."""
+
+
+def registered_juries() -> dict[str, RegisteredJury]:
+    """Return all juries by name; the user's override packaged ones."""
+    return _packaged_rows().juries | _read(_user_registry()).juries
+
+
+def judge_names() -> list[str]:
+    """Return the names of registered models and juries."""
+    return [*registered(), *registered_juries()]
+
+
+def is_jury_of(jury: RegisteredJury, checksums: Iterable[str | None]) -> bool:
+    """Return whether models with these checksums are the judges of the jury."""
+    models = registered()
+    expected = [models[name].sha256 for name in jury.judges if name in models]
+    return len(expected) == len(jury.judges) and sorted(expected) == sorted(map(str, checksums))
+
+
 def registered() -> dict[str, RegisteredModel]:
     """Return all models by name; the user's override packaged ones."""
-    return _packaged() | _read(resources.state_directory() / "registry.toml")
+    return _packaged() | _read(_user_registry()).models
 
 
 def find(name_or_path: str) -> ModelFile:
@@ -151,22 +181,37 @@ def _checksum_in_name(path: Path) -> str | None:
     return match[1] if match else None
 
 
+class _Rows(NamedTuple):
+    models: dict[str, RegisteredModel]
+    juries: dict[str, RegisteredJury]
+
+
 def _packaged() -> dict[str, RegisteredModel]:
+    return _packaged_rows().models
+
+
+def _packaged_rows() -> _Rows:
     return _read(resources.bundled_file("models", "registry.toml"))
 
 
-def _read(registry: Path) -> dict[str, RegisteredModel]:
+def _user_registry() -> Path:
+    return resources.state_directory() / "registry.toml"
+
+
+def _read(registry: Path) -> _Rows:
     if not registry.is_file():
-        return {}
+        return _Rows({}, {})
     try:
-        tables = tomllib.loads(registry.read_text(encoding="utf-8")).get("model", [])
-        rows = [RegisteredModel(**table) for table in tables]
+        tables = tomllib.loads(registry.read_text(encoding="utf-8"))
+        rows = [RegisteredModel(**table) for table in tables.get("model", [])]
+        juries = [RegisteredJury(**table) for table in tables.get("jury", [])]
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValidationError, TypeError) as error:
         raise ModelError(
             f"the model registry {registry} cannot be read: {error}", hint="correct or remove it"
         ) from error
     at = {row.name: row.path or str(registry.parent / (row.file or "")) for row in rows}
-    return {row.name: row if row.package else row.model_copy(update={"path": at[row.name]}) for row in rows}
+    models = {row.name: row if row.package else row.model_copy(update={"path": at[row.name]}) for row in rows}
+    return _Rows(models, {jury.name: jury for jury in juries})
 
 
 def _path_of(model: RegisteredModel) -> Path | None:

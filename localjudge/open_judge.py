@@ -24,9 +24,9 @@ from localjudge.progress import Progress, Silence
 from localjudge.record.result_rows import Evaluation
 from localjudge.result import Output, Run, directory_for, progress_for
 from localjudge.run import judges
+from localjudge.run.bench import Bench, JudgeNames, announce_bench, evaluations_in_memory, use_bench, with_memory
 from localjudge.run.job import run_plan
-from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge
-from localjudge.run.loop import Blocks
+from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.options import JudgeOptions, drop_unset
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import RunSettings, checked
@@ -41,9 +41,9 @@ ANSWERS_KEPT = 65_536
 class Judge:
     """An open judge, made by `Judge.open`. Close it, or use it as a context manager."""
 
-    def __init__(self, opened: OpenJudge, settings: RunSettings, undo: ExitStack) -> None:
+    def __init__(self, opened: Bench, settings: RunSettings, undo: ExitStack) -> None:
         self._memory = _Memory()
-        self._opened = opened._replace(memory=self._memory)
+        self._opened = with_memory(opened, self._memory)
         self.settings = settings
         self._undo = undo
         self._lock = Lock()
@@ -55,27 +55,28 @@ class Judge:
     @check_arguments
     def open(
         cls,
-        judge: JudgeName = DEFAULT_JUDGE,
+        judge: JudgeNames = DEFAULT_JUDGE,
         *,
         engine: Engine | None = None,
         **options: Unpack[JudgeOptions],
     ) -> Self:
         """Load a judge: a registered name, the path of a GGUF file, or a name from `localjudge models`.
 
-        Arguments as in `localjudge.evaluate`; `engine` is not closed. Raises ModelError, InputError, and
-        OutOfResource for too little memory.
+        Several judges make one verdict together, and all of them stay in memory. Arguments as in
+        `localjudge.evaluate`; `engine` is not closed. Raises ModelError, InputError, and OutOfResource for too little
+        memory.
         """
         return cls.with_settings(judge, checked(drop_unset(options)), engine)
 
     @classmethod
-    def with_settings(cls, judge: JudgeName, settings: RunSettings, engine: Engine | None = None) -> Self:
+    def with_settings(cls, judge: JudgeNames, settings: RunSettings, engine: Engine | None = None) -> Self:
         """Open a judge with checked settings."""
         with ExitStack() as undo:
-            opened = undo.enter_context(judges.use_judge(judge, engine, settings))
+            opened = undo.enter_context(use_bench(judge, engine, settings, keep_open=True))
             return cls(opened, settings, undo.pop_all())
 
     @contextmanager
-    def in_use(self) -> Iterator[OpenJudge]:
+    def in_use(self) -> Iterator[Bench]:
         """Yield the judge for one use while other threads wait.
 
         Raises InputError if closed, opened by another process, or in use by this thread.
@@ -137,10 +138,10 @@ class Judge:
         planned = plan(rows, metrics, self.settings)
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
-            part = judges.announce_judge(opened, planned.metrics, settings, Silence())
-            earlier = judges.earlier_answers(opened, part, settings, Silence())
-            judging = Blocks(opened, None, planned.metrics, settings, Silence(), earlier)
-            return [result for block in judging.evaluations(planned.dataset.samples) for result in block]
+            part = announce_bench(opened, planned.metrics, settings, Silence())
+            earlier = judges.earlier_answers(opened.memory, part, settings, Silence())
+            evaluate = evaluations_in_memory(opened, planned.metrics, settings, earlier)
+            return [result for block in evaluate(planned.dataset.samples) for result in block]
 
     def close(self) -> None:
         """Free the model after its current use. Does nothing in a forked process."""
@@ -164,7 +165,7 @@ class Judge:
 
 
 def make_run(
-    judge: Judge | JudgeName | None,
+    judge: Judge | JudgeNames | None,
     data: Data | None,
     metrics: object,
     options: Mapping[str, Any],

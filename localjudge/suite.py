@@ -46,8 +46,8 @@ class SuiteKeys(Record):
 
     data: Annotated[Texts, Setting(names="read")] = ()
     """files with the samples"""
-    judge: Annotated[str | None, Setting(names="judge", bundled=model_registry.registered)] = None
-    """registered name or GGUF file"""
+    judge: Annotated[str | Texts | None, Setting(names="judge", bundled=model_registry.judge_names)] = None
+    """registered name or GGUF file; a list: judges that make one verdict together"""
     metrics: Annotated[Texts, Setting()] = ()
     """names of metrics"""
     out: Annotated[str | None, Setting(names="written")] = None
@@ -126,8 +126,11 @@ def _value(key: str, value: Any) -> Any:
     if key not in KEYS:
         raise InputError(f"a suite has no key {key!r}", hint=suggestion(key, KEYS, "its keys"))
     field = SuiteKeys.model_fields[key]
-    if field.annotation in (Texts, tuple[Obstacle, ...]) and isinstance(value, str | list):
-        value = (value,) if isinstance(value, str) else tuple(value)
+    takes_one = field.annotation in (Texts, tuple[Obstacle, ...])
+    if isinstance(value, list) and (takes_one or key == "judge"):
+        value = tuple(value)
+    elif isinstance(value, str) and takes_one:
+        value = (value,)
     try:
         return getattr(SuiteKeys.model_validate({key: value}, strict=True), key)
     except ValueError as error:

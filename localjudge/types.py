@@ -296,21 +296,36 @@ class NoAnswer(Record):
 
 
 class Verdict(Record):
-    """An answer with its label. `p_yes` is None if the model was not asked."""
+    """An answer with its label. `p_yes` is None if the model was not asked.
+
+    `judges` has the probability of each judge of a jury, by name.
+    """
 
     label: Label
     p_yes: float | None = None
     legal_mass: float | None = None
     reason: str | None = None
     window: int | None = None
+    judges: dict[str, float] | None = None
+
+
+class Combination(NamedTuple):
+    """Weight of each judge of a jury by name, and the bias."""
+
+    weights: Mapping[str, float]
+    bias: float = 0.0
 
 
 class VerdictRule(NamedTuple):
-    """Label 1 from `threshold` (or the metric's of `thresholds`) on; no answer below `min_legal_mass`."""
+    """Label 1 from `threshold` (or the metric's of `thresholds`) on; no answer below `min_legal_mass`.
+
+    `combinations` are those of a jury, by metric.
+    """
 
     threshold: float
     min_legal_mass: float
     thresholds: Mapping[str, float] = MappingProxyType({})
+    combinations: Mapping[str, Combination] = MappingProxyType({})
 
     def of(self, metric: str) -> "VerdictRule":
         return self._replace(threshold=self.thresholds.get(metric, self.threshold))

@@ -185,18 +185,22 @@ def _read_names(_context: click.Context, _parameter: click.Parameter, texts: tup
     return [name.strip() for name in ",".join(texts).split(",") if name.strip()]
 
 
-def judge_option(default: str = "lexical", *, several: bool = False) -> _Decorator:
-    """Add the option `--judge`: a name, or a tuple with `several`."""
+def judge_option(default: str = "lexical", *, together: bool = False, several: bool = False) -> _Decorator:
+    """Add the option `--judge`: a name; `together` or `several`, a tuple of one verdict or of several."""
     words = "Registered name, GGUF file, or a name from localjudge models"
-    words += f"{' (may be repeated)' if several else ''}.  [default: {default}]"
-    callback = None if several else _one_judge
+    if together:
+        words += "; several make one verdict together (may be repeated)"
+    elif several:
+        words += " (may be repeated)"
+    words += f".  [default: {default}]"
+    callback = None if several or together else _one_judge
     how = {"multiple": True, "callback": callback, "metavar": "NAME|PATH", "help": words}
     return option("Judge", "--judge", everyday=True, **how)
 
 
 def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tuple[str, ...]) -> str | None:
     if len(judges) > 1:
-        raise InputError("--judge was given twice", hint="use a separate run for each judge")
+        raise InputError("--judge was given twice", hint="give one judge to this command")
     return judges[0] if judges else None
 
 

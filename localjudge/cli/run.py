@@ -58,7 +58,7 @@ def _repeat_reuse(arguments: Sequence[str]) -> list[str]:
 @click.argument("data", nargs=-1, type=click.Path())
 @cli.option("Data", "--demo", is_flag=True, everyday=True, help="Score the bundled example and show its verdicts.")
 @cli.suite_option
-@cli.judge_option()
+@cli.judge_option(together=True)
 @cli.metrics("Default: all that the data allows. Options in parentheses: 'document_map(compare_by=id)'.")
 @cli.option(
     "Scoring", "--list-metrics", is_flag=True, everyday=True, help="List the metrics: what each asks, needs and costs."
@@ -161,7 +161,7 @@ def _print_run(
 @cli.command("verify", "localjudge verify runs/data-3f9a1c2e --sample 200")
 @cli.run_argument
 @cli.count_option("Data", "--sample", "Repeat N random answers.", least=1)
-@cli.judge_option("the judge of RUN")
+@cli.judge_option("the judge of RUN", together=True)
 @cli.option("Scoring", "--accept", type=click.Choice(list(_SAME)), default="identical", show_default=True, help=_accept)
 @cli.settings(*settings_with("place"))
 @cli.quiet_option

@@ -17,10 +17,10 @@ from typing import Any
 from localjudge.doctor import fitness, judgement, machine
 from localjudge.doctor.fitness import ProbeFigures
 from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, failed
-from localjudge.doctor.probes import PER_PASSAGE, probe_tasks
 from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import InputError, OutOfResource, SampleError
+from localjudge.judge.probes import PER_PASSAGE, probe_tasks
 from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence

@@ -32,8 +32,8 @@ from localjudge.doctor.health_check import (
     warning,
 )
 from localjudge.doctor.judgement import ENOUGH_MASS, THRESHOLD, Examinee
-from localjudge.doctor.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
 from localjudge.errors import DataError
+from localjudge.judge.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
 from localjudge.record.calibration import Calibration
 from localjudge.stats import agreement
 from localjudge.stats.interval import Interval, LabelledScores, mean_interval, statistic_intervals

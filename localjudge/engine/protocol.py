@@ -65,6 +65,9 @@ class EngineStats(Record):
     seconds_inside: float = 0.0
     seconds_total: float = 0.0
 
+    def plus(self, other: "EngineStats") -> "EngineStats":
+        return EngineStats(**{name: count + getattr(other, name) for name, count in self})
+
     def since(self, earlier: "EngineStats") -> "EngineStats":
         return EngineStats(**{name: count - getattr(earlier, name) for name, count in self})
 

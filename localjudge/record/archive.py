@@ -11,10 +11,20 @@ from typing import Any, TypeVar
 from localjudge.dataset.samples import SampleRow
 from localjudge.errors import RunDirectoryError
 from localjudge.record.directory import BY_HAND, MOST_BYTES_OF_VALUE, decoded_object, too_much
-from localjudge.record.store import ALL_REQUESTS, PROMPT, RequestKeys, canonical_sha256, checked_json, reading, storable
+from localjudge.record.store import (
+    ALL_REQUESTS,
+    PROMPT,
+    AskedUnit,
+    AskedWindow,
+    RequestKeys,
+    answers_about,
+    canonical_sha256,
+    checked_json,
+    reading,
+    storable,
+)
 from localjudge.types import Answer, NoAnswer, Sample
 
-_UNANSWERED = NoAnswer(error="no answer is stored")
 _Row = TypeVar("_Row")
 
 
@@ -76,7 +86,7 @@ def stored_clusters(path: Path) -> dict[str, str] | None:
 
 def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     query = f"SELECT {PROMPT} FROM unit JOIN request ON id = request WHERE sample_id = ? AND metric = ?"
-    rows = _rows(path, tuple[str], f"{query} ORDER BY position, window", (storable(sample_id), metric))
+    rows = _rows(path, tuple[str], f"{query} ORDER BY judge, position, window", (storable(sample_id), metric))
     prompts, size = [], 0
     for (prompt,) in rows:
         size += len(prompt)
@@ -91,21 +101,15 @@ def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnsw
         return reader.answers_by(keys)
 
 
-def answers_of_units(path: Path, samples: Iterable[str]) -> dict[tuple[str, str, int], list[Answer | NoAnswer]]:
-    """Return the stored answers about each unit of these samples, by sample, metric and position, in window order."""
-    query = "SELECT sample_id, metric, position, window, key FROM unit JOIN request ON id = request WHERE sample_id IN"
+def answers_of_units(path: Path, samples: Iterable[str]) -> dict[AskedUnit, list[AskedWindow]]:
+    """Return the windows of each unit of these samples, with the stored answers."""
     with reading(path) as reader:
-        rows = sorted(reader.rows_named(tuple[str, str, int, int, str], query, samples))
-        answers = reader.answers_by(key for *_, key in rows)
-    units: dict[tuple[str, str, int], list[Answer | NoAnswer]] = {}
-    for sample_id, metric, position, _, key in rows:
-        units.setdefault((sample_id, metric, position), []).append(answers.get(key, _UNANSWERED))
-    return units
+        return answers_about(reader, map(storable, samples))
 
 
-def altered_requests(path: Path, engine: Mapping[str, Any], shapes: Set[str]) -> int:
-    """Count the requests to this engine with a wrong key or an unknown answer shape."""
-    keys, altered = RequestKeys(engine), set()
+def altered_requests(path: Path, engines: Sequence[Mapping[str, Any]], shapes: Set[str]) -> int:
+    """Count the requests to these engines with a wrong key or an unknown answer shape."""
+    keys_of_engines, altered = [RequestKeys(engine) for engine in engines], set()
     with reading(path) as reader:
         for key, text, lengths in reader.rows(tuple[str, str, str], "SELECT sha256, text, pieces FROM node"):
             pieces, start = [], 0
@@ -117,7 +121,7 @@ def altered_requests(path: Path, engine: Mapping[str, Any], shapes: Set[str]) ->
         return sum(
             shape not in shapes
             or not altered.isdisjoint(nodes := checked_json(list[str], path_keys, path))
-            or key != keys.key_of(nodes, shape, entry)
+            or key not in [keys.key_of(nodes, shape, entry) for keys in keys_of_engines]
             for key, shape, entry, path_keys in reader.rows(tuple[str, str, int, str], ALL_REQUESTS)
         )
 

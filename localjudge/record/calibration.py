@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, FiniteFloat
+from pydantic import ConfigDict, Field, FiniteFloat, SerializerFunctionWrapHandler, model_serializer
 
 from localjudge import resources
 from localjudge.errors import InputError
 from localjudge.record.differences import Difference, differences, only_rounds
 from localjudge.record.directory import read_object, validated
 from localjudge.record.store import canonical_sha256
-from localjudge.types import JudgeCard, Record
+from localjudge.types import Combination, JudgeCard, Record
 from localjudge.words import option_name, suggestion
 
 _NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
@@ -60,7 +60,7 @@ class Calibration(Record):
 
     `figures` describe the probabilities, `at_one_half` the decisions at 0.5, `held_out` the decisions at thresholds
     chosen on other clusters, and `undefined` the reasons for missing figures. `judge` is `JudgeIdentity.measured` of
-    the run with the signature `run`.
+    the run with the signature `run`. `weights` and `bias` are those of a jury.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -69,6 +69,8 @@ class Calibration(Record):
     name: str
     question: str
     threshold: float = Field(ge=0, le=1)
+    weights: dict[str, FiniteFloat] = Field(default_factory=dict)
+    bias: FiniteFloat = 0.0
     judge: dict[str, Any]
     card: JudgeCard
     run: str
@@ -84,10 +86,23 @@ class Calibration(Record):
     remarks: tuple[str, ...] = ()
     created: str
 
+    @model_serializer(mode="wrap")
+    def _without_weights_of_a_single_judge(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = serialize(self)
+        if not self.weights:
+            values.pop("weights", None)
+            values.pop("bias", None)
+        return values
+
     @property
     def sha256(self) -> str:
         unsigned = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
         return canonical_sha256(self.model_dump(mode="json", exclude=unsigned))
+
+    @property
+    def combination(self) -> Combination | None:
+        """Weights of a jury's judges, or None for a single judge."""
+        return Combination(self.weights, self.bias) if self.weights else None
 
     @property
     def guesses(self) -> bool:

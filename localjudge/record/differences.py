@@ -13,7 +13,7 @@ _SHOWN = 5
 _METRIC = re.compile(r"metrics\.(.+)\.version")
 _DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
 _ROUNDING = re.compile(
-    r"(versions\..*|segmenter\.version|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
+    r"(versions\..*|segmenter\.version|(?:jury\..+\.)?engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
 )
 
 _UPDATE = re.compile(r"segmenter\.(version|rules)|metrics\..+\.version")

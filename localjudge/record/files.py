@@ -278,7 +278,7 @@ def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
 def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
     return {
         SCORES: (json_line(vars(row)) for row in score_rows(evaluations)),
-        VERDICTS: (json_line(vars(row)) for row in verdict_rows(evaluations)),
+        VERDICTS: (json_line(row.values) for row in verdict_rows(evaluations)),
     }
 
 

@@ -36,9 +36,10 @@ from localjudge.metrics.metric import Metric, options_of
 from localjudge.record.calibration import Calibration
 from localjudge.record.differences import differences, format_differences, other_differences
 from localjudge.record.directory import excerpt
+from localjudge.record.jury import jury_card
 from localjudge.record.sampling import Sampling
 from localjudge.record.store import canonical_sha256
-from localjudge.types import JudgeCard, Record, VerdictRule
+from localjudge.types import Combination, JudgeCard, Record, VerdictRule
 from localjudge.words import option
 
 MANIFEST_VERSION = 1
@@ -132,6 +133,30 @@ class PromptsIdentity(AsWritten):
         return {name: value for name, value in self.as_json.items() if name != "special_tasks"}
 
 
+class JuryMember(AsWritten):
+    """A judge of a jury, with its scales by kind of question if they give its weights."""
+
+    engine: EngineIdentity
+    judge: PromptsIdentity
+    scales: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def answering(self) -> dict[str, Any]:
+        """The part that can change an answer."""
+        return {"engine": self.engine.as_json, "judge": self.judge.of_answers}
+
+
+class CombinationIdentity(AsWritten):
+    """Weight of each judge of a jury by name, and the bias."""
+
+    weights: dict[str, float]
+    bias: float = 0.0
+
+    @property
+    def value(self) -> Combination:
+        return Combination(self.weights, self.bias)
+
+
 class MetricIdentity(AsWritten):
     """Version and options of a metric, or the checksum of a criterion."""
 
@@ -140,9 +165,14 @@ class MetricIdentity(AsWritten):
 
 
 class JudgeIdentity(AsWritten):
-    """Everything that can change a number, except the data."""
+    """Everything that can change a number, except the data.
+
+    `jury` has the judges of a jury by name, in the order of their names, and `combinations` their weights by metric.
+    """
 
     engine: EngineIdentity
+    jury: dict[str, JuryMember] = Field(default_factory=dict)
+    combinations: dict[str, CombinationIdentity] = Field(default_factory=dict)
     judge: PromptsIdentity = Field(default_factory=PromptsIdentity)
     segmenter: dict[str, str] = Field(default_factory=dict)
     metrics: dict[str, MetricIdentity]
@@ -161,9 +191,12 @@ class JudgeIdentity(AsWritten):
         metrics: Sequence[Metric],
         rule: VerdictRule,
         calibrations: Mapping[str, str] = MappingProxyType({}),
+        jury: Mapping[str, JuryMember] = MappingProxyType({}),
     ) -> Self:
+        combinations = {name: part._asdict() for name, part in rule.combinations.items()}
         values: dict[str, Any] = {
             "engine": engine,
+            **({"jury": dict(jury), "combinations": combinations} if jury else {}),
             "judge": prompts,
             "segmenter": dict(segmenter),
             "metrics": {
@@ -185,7 +218,23 @@ class JudgeIdentity(AsWritten):
     @property
     def answering(self) -> dict[str, Any]:
         """The part that can change an answer."""
+        if self.jury:
+            return {"jury": {name: member.answering for name, member in self.jury.items()}}
         return {"engine": self.engine.as_json, "judge": self.judge.of_answers}
+
+    @property
+    def answering_judges(self) -> list[dict[str, Any]]:
+        """The part of each judge that can change an answer."""
+        if self.jury:
+            return [member.answering for member in self.jury.values()]
+        return [self.answering]
+
+    @property
+    def engines(self) -> list[dict[str, Any]]:
+        """Identity of each judge's engine."""
+        if self.jury:
+            return [member.engine.as_json for member in self.jury.values()]
+        return [self.engine.as_json]
 
     @property
     def without_updates(self) -> dict[str, Any]:
@@ -281,6 +330,7 @@ class Environment(AsWritten):
     """
 
     judge: str | None = None
+    judges: tuple[str, ...] = Field(default=(), strict=False)
     sources: tuple[str, ...] = Field(default=(), strict=False)
     samples_read: NonNegativeInt
     skipped_rows: NonNegativeInt = 0
@@ -320,8 +370,19 @@ class Manifest(Record):
 
     @property
     def card(self) -> JudgeCard:
+        if self.judge.jury:
+            return self._card_of_jury()
         engine = self.judge.engine
         return engine.card(engine.model or Path(self.environment.judge or engine.engine).stem)
+
+    def _card_of_jury(self) -> JudgeCard:
+        cards = [member.engine.card(name) for name, member in self.judge.jury.items()]
+        registered = model_registry.registered_juries().get(self.environment.judge or "")
+        name = self.environment.judge
+        sums = [card.sha256 for card in cards]
+        if registered is None or not model_registry.is_jury_of(registered, sums):
+            return jury_card(cards, name, None)
+        return jury_card(cards, name, registered.caution or None)
 
     @property
     def whole_data(self) -> DataIdentity:

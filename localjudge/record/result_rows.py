@@ -77,7 +77,7 @@ class VerdictRow:
     """One judged unit: the place of its text and its verdict.
 
     `against` is the context or field that it was compared with. `position` counts the verdicts of a metric on a
-    sample.
+    sample. `judges` has the probability of each judge of a jury; the file of another judge lacks the key.
     """
 
     sample_id: str
@@ -97,9 +97,15 @@ class VerdictRow:
     against: Place | AgainstText | None = None
     legal_mass: Mass | None = None
     position: Place | None = None
+    judges: dict[str, Share] | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Values of the row in the file."""
+        return {name: value for name, value in vars(self).items() if name != "judges" or value is not None}
 
 
-_OF_VERDICT = ("p_yes", "label", "reason", "window", "error", "legal_mass")
+_OF_VERDICT = ("p_yes", "label", "reason", "window", "error", "legal_mass", "judges")
 _NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))
 SCORE_ROWS = TypeAdapter(ScoreRow)
 VERDICT_ROWS = TypeAdapter(VerdictRow)
@@ -178,7 +184,9 @@ def _judged_unit(row: VerdictRow) -> JudgedUnit:
     if row.label is None:
         return JudgedUnit(unit, NoAnswer(error=row.error or "", legal_mass=row.legal_mass))
     mass, why = row.legal_mass, row.reason
-    verdict = Verdict(label=row.label, p_yes=row.p_yes, legal_mass=mass, reason=why, window=row.window)
+    verdict = Verdict(
+        label=row.label, p_yes=row.p_yes, legal_mass=mass, reason=why, window=row.window, judges=row.judges
+    )
     return JudgedUnit(unit, verdict)
 
 

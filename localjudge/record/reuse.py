@@ -43,7 +43,9 @@ class OtherRun:
             raise MissingRun(f"{directory} contains no run", hint="name the directory of a run")
         self.versions = manifest.versions
         self.updates = updates({"versions": manifest.versions}, {"versions": all_versions()})
-        if changes := differences(manifest.judge.answering, judge.answering):
+        shared = [part for part in manifest.judge.answering_judges if part in judge.answering_judges]
+        if not shared:
+            changes = differences(manifest.judge.answering, judge.answering)
             raise InputError(
                 f"the answers in {directory} are from another judge:{format_differences(changes)}",
                 hint="omit this run, so that all questions are asked",

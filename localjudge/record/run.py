@@ -139,7 +139,6 @@ class Run(Mapping[str, MetricSummary]):
     def _check_files(self) -> None:
         summary, manifest, judge = self.summary, self.manifest, self.manifest.judge
         sha256, caution = summary.judge.sha256, summary.judge.caution
-        packaged = model_registry.packaged_as(str(sha256))
         sums = {name: metric.criterion_sha256 for name, metric in judge.metrics.items() if metric.criterion_sha256}
         criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
         stored = manifest.environment.settings.calibration
@@ -151,7 +150,7 @@ class Run(Mapping[str, MetricSummary]):
             "number of samples": (summary.samples, manifest.data.rows),
             "metrics": (sorted(summary.metrics), sorted(judge.metrics)),
             "sha256 of the judge": (sha256, judge.engine.model_sha256),
-            "caution about the judge": (caution, caution or ((packaged and packaged.caution) or None)),
+            "caution about the judge": (caution, caution or self._expected_caution()),
             "criteria": (criteria, sums),
             "calibrations": (calibrations, judge.calibrations),
             "signature of its parts": (manifests.signature(judge, manifest.data), manifest.signature),
@@ -167,10 +166,21 @@ class Run(Mapping[str, MetricSummary]):
                 problem = "was changed: its sha256 differs from manifest.json"
                 raise RunDirectoryError(f"{self.directory / name} {problem}", hint=_VERIFY)
 
+    def _expected_caution(self) -> str | None:
+        if self.manifest.judge.jury:
+            return self.manifest.card.caution
+        packaged = model_registry.packaged_as(str(self.summary.judge.sha256))
+        return (packaged.caution or None) if packaged else None
+
     @property
     def judge(self) -> JudgeCard:
         """The judge, with the uses that `doctor` recommends on this machine."""
         return with_examination(self.summary.judge, self.manifest.judge)
+
+    def rule(self, min_legal_mass: float) -> VerdictRule:
+        """Return how the run turned answers into verdicts."""
+        combinations = {name: part.value for name, part in self.manifest.judge.combinations.items()}
+        return VerdictRule(self.summary.threshold, min_legal_mass, self.summary.thresholds, combinations)
 
     @property
     def sampling(self) -> Sampling:

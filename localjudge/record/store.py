@@ -123,6 +123,19 @@ class Reader:
         return answers
 
 
+def answers_about(reader: Reader, samples: Iterable[str]) -> dict["AskedUnit", list["AskedWindow"]]:
+    """Return the windows of each unit of these samples, with the answers so far."""
+    query = "SELECT sample_id, metric, position, judge, window, key FROM unit JOIN request ON id = request"
+    named = reader.rows_named(tuple[str, str, int, int, int, str], f"{query} WHERE sample_id IN", samples)
+    rows = sorted(named)
+    answers = reader.answers_by(dict.fromkeys(key for *_, key in rows))
+    units: dict[AskedUnit, list[AskedWindow]] = {}
+    for sample_id, metric, position, judge, window, key in rows:
+        unit = AskedUnit(sample_id, metric, position, judge)
+        units.setdefault(unit, []).append(AskedWindow(window, key, answers.get(key)))
+    return units
+
+
 def checked_json(kind: type[_Value], text: str, path: Path) -> _Value:
     return _checked(kind, text, path, is_json=True)
 
@@ -226,12 +239,13 @@ CREATE TABLE request (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, shape IN
 -- What the model said: `p_yes`, or `error`.
 CREATE TABLE answer (request INTEGER PRIMARY KEY REFERENCES request, p_yes REAL, legal_mass REAL, raw TEXT, reason TEXT,
                      error TEXT);
--- Who asked: the unit at this position of a sample's verdicts; `window` numbers the parts of a long input.
-CREATE TABLE unit (sample_id TEXT NOT NULL, metric TEXT NOT NULL, position INTEGER NOT NULL, window INTEGER NOT NULL,
-                   request INTEGER NOT NULL REFERENCES request,
-                   PRIMARY KEY (sample_id, metric, position, window)) WITHOUT ROWID;
+-- Who asked: the unit at this position of a sample's verdicts; `window` numbers the parts of a long input, `judge` the
+-- judges of a jury, as the manifest lists them.
+CREATE TABLE unit (sample_id TEXT NOT NULL, metric TEXT NOT NULL, position INTEGER NOT NULL, judge INTEGER NOT NULL,
+                   window INTEGER NOT NULL, request INTEGER NOT NULL REFERENCES request,
+                   PRIMARY KEY (sample_id, metric, position, judge, window)) WITHOUT ROWID;
 CREATE VIEW verdict AS
-    SELECT unit.sample_id, unit.metric, unit.position, unit.window, {PROMPT} AS prompt, answer.p_yes,
+    SELECT unit.sample_id, unit.metric, unit.position, unit.judge, unit.window, {PROMPT} AS prompt, answer.p_yes,
            answer.legal_mass, answer.raw, answer.reason, answer.error
     FROM unit JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request;
 -- Answers that were not asked for here, and their origin: the directory of another run, or `an open judge`.
@@ -251,7 +265,7 @@ INSERT OR IGNORE INTO request (key, shape, entry, path)
 SELECT ?, (SELECT id FROM shape WHERE content = ?), ?, json_group_array(id)
 FROM (SELECT node.id AS id FROM json_each(?) AS step JOIN node ON sha256 = step.value ORDER BY step.key)
 """
-_PUT_UNIT = "INSERT OR IGNORE INTO unit SELECT ?, ?, ?, ?, id FROM request WHERE key = ?"
+_PUT_UNIT = "INSERT OR IGNORE INTO unit SELECT ?, ?, ?, ?, ?, id FROM request WHERE key = ?"
 _PUT_ANSWER = "INSERT INTO answer SELECT id, ?, ?, ?, ?, ? FROM request WHERE key = ?"
 _PUT_REUSED = "INSERT INTO reused SELECT id, ? FROM request WHERE key = ?"
 ALL_REQUESTS = """
@@ -264,13 +278,31 @@ _LIST = json.JSONEncoder(separators=(",", ":"))
 
 
 class TaskLink(NamedTuple):
-    """Link of a unit to its request."""
+    """Link of a unit to its request to one judge."""
 
     sample_id: str
     metric: str
     position: int
+    judge: int
     window: int
     request_key: str
+
+
+class AskedUnit(NamedTuple):
+    """A unit of a run, asked of one of its judges."""
+
+    sample_id: str
+    metric: str
+    position: int
+    judge: int
+
+
+class AskedWindow(NamedTuple):
+    """A window of a unit with the key of its request, and None without an answer."""
+
+    number: int
+    key: str
+    answer: Answer | NoAnswer | None
 
 
 class Store:
@@ -312,6 +344,11 @@ class Store:
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         with self._translated_errors():
             return self._reader.answers_by(keys)
+
+    def answers_about(self, samples: Iterable[str]) -> dict[AskedUnit, list[AskedWindow]]:
+        """Return the windows of each unit of these samples, with the answers so far."""
+        with self._translated_errors():
+            return answers_about(self._reader, map(storable, samples))
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]) -> None:
         put, query = self._connection.executemany, "SELECT key FROM request WHERE key IN"

@@ -12,11 +12,11 @@ like the first.
 
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,10 @@ from localjudge.record.examination import with_examination
 from localjudge.record.reuse import EarlierAnswers, OtherRun
 from localjudge.record.run import Run
 from localjudge.run import judges
+from localjudge.run.bench import JudgeNames, announce_bench, judging_by, use_bench
 from localjudge.run.job import Job, default_judge
-from localjudge.run.judges import JudgeName, OpenJudge
+from localjudge.run.judges import OpenJudge
+from localjudge.run.jury import OpenJury
 from localjudge.run.loop import Blocks, TaskRef, Wording, blocks, digest, distinct, evaluate_samples
 from localjudge.run.plan import NotedProgress, Plan, report_data
 from localjudge.run.settings import seconds_of
@@ -110,7 +112,7 @@ class _Stopwatch:
 def estimate_plan(
     planned: Plan,
     *,
-    judge: JudgeName | None = None,
+    judge: JudgeNames | None = None,
     out: str | Path | None = None,
     engine: Engine | None = None,
     baseline: Run | None = None,
@@ -124,25 +126,23 @@ def estimate_plan(
     check_aims(planned, baseline)
     settings, samples, notes = planned.settings, planned.dataset.samples, NotedProgress(progress)
     judge = judge or default_judge(planned, engine)
-    with judges.use_judge(judge, engine, settings, notes) as opened:
+    with use_bench(judge, engine, settings, notes) as opened:
         report_data(planned, notes)
-        part = judges.announce_judge(opened, planned.metrics, settings, notes)
+        part = announce_bench(opened, planned.metrics, settings, notes)
         job = Job(planned, opened, part, notes, baseline)
         path = job.path(out)
         refuse_unusable(path)
         job.existing(path)
-        earlier = judges.earlier_answers(opened, part, settings, notes)
-        stored = [OtherRun(path, part)] if (path / STORE).exists() else []
-        counts = _count(planned, opened, [*stored, *earlier], notes)
-        watch = None
-        aims: list[AimStatus] = []
-        if settings.by_scores or counts["tokens"]:
-            watch = _Stopwatch(clock, math.inf if settings.by_scores else _MOST_ANSWERS)
-            aims = _measure(job, path, watch, earlier)
-        seconds, limits = None, None
-        if watch and watch.requests:
-            seconds, limits = watch.total_seconds(opened.engine, counts["tokens"])
-        each = (seconds or 0) / len(samples) if len(samples) else 0
+        earlier = judges.earlier_answers(opened.memory, part, settings, notes)
+        aims = _pilot(job, path, earlier) if settings.by_scores and isinstance(opened, OpenJury) else []
+        works: list[_Work] = []
+        for place in range(len(opened.members)) if isinstance(opened, OpenJury) else [0]:
+            asked = opened.open(place) if isinstance(opened, OpenJury) else opened
+            stored = [OtherRun(path, part)] if (path / STORE).exists() else []
+            works.append(_work_of(job, path, place, asked, [*stored, *earlier], clock))
+        aims = aims or works[0].aims
+        total = _sum_of(works)
+        each = (total.seconds or 0) / len(samples) if len(samples) else 0
         if settings.budget and len(samples):
             fit = min(len(samples), int(seconds_of(settings.budget) / each)) if each else len(samples)
             aims.append(AimStatus(f"what fits in {settings.budget}", decided=False, needed=fit))
@@ -150,25 +150,99 @@ def estimate_plan(
             judge=with_examination(opened.card, part),
             samples=len(samples),
             metrics=tuple(metric.name for metric in planned.metrics),
-            seconds=seconds,
-            seconds_ci95=limits,
-            memory_bytes=opened.engine.memory_bytes,
+            seconds=total.seconds,
+            seconds_ci95=total.limits,
+            memory_bytes=opened.memory_bytes,
             directory=str(path),
-            measured=len(watch.requests) if watch else 0,
+            measured=total.measured,
             until=tuple(
                 Needed(aim=aim.words, samples=aim.needed, seconds=aim.needed and aim.needed * each) for aim in aims
             ),
-            **counts,
+            verdicts=total.counts.verdicts,
+            requests=total.counts.requests,
+            reused=total.counts.reused,
+            tokens=total.counts.tokens,
         )
 
 
-def _measure(job: Job, path: Path, watch: _Stopwatch, earlier: Sequence[EarlierAnswers]) -> list[AimStatus]:
+class _Counts(NamedTuple):
+    verdicts: int
+    requests: int
+    reused: dict[str, int]
+    tokens: int
+
+
+class _Work(NamedTuple):
+    """Work of one judge, or of all judges of a jury."""
+
+    counts: _Counts
+    seconds: float | None
+    limits: tuple[float, float] | None
+    measured: int
+    aims: list[AimStatus]
+
+
+def _work_of(
+    job: Job,
+    path: Path,
+    place: int,
+    judge: OpenJudge,
+    earlier: Sequence[EarlierAnswers],
+    clock: Callable[[], float],
+) -> _Work:
+    settings = job.plan.settings
+    counts = _count(job.plan, judge, earlier, job.progress)
+    by_scores = settings.by_scores and isinstance(job.judge, OpenJudge)
+    if not (by_scores or counts.tokens):
+        return _Work(counts, None, None, 0, [])
+    watch = _Stopwatch(clock, math.inf if by_scores else _MOST_ANSWERS)
+    aims = _measure(job, path, place, judge, watch, earlier)
+    seconds, limits = None, None
+    if watch.requests:
+        seconds, limits = watch.total_seconds(judge.engine, counts.tokens)
+    return _Work(counts, seconds, limits, len(watch.requests), aims)
+
+
+def _sum_of(works: Sequence[_Work]) -> _Work:
+    """Return the work of all judges, without an interval of the time for several."""
+    if len(works) == 1:
+        return works[0]
+    reused: Counter[str] = Counter()
+    for work in works:
+        reused.update(work.counts.reused)
+    counts = _Counts(
+        verdicts=works[0].counts.verdicts,
+        requests=sum(work.counts.requests for work in works),
+        reused=dict(reused),
+        tokens=sum(work.counts.tokens for work in works),
+    )
+    known = [work.seconds for work in works if work.seconds is not None]
+    measured = sum(work.measured for work in works)
+    return _Work(counts, sum(known) if known else None, None, measured, [])
+
+
+def _pilot(job: Job, path: Path, earlier: Sequence[EarlierAnswers]) -> list[AimStatus]:
+    """Let a jury judge the first samples."""
+    planned, notes = job.plan, job.progress
+    notes.phase("measuring")
+    stopping = Stopping(planned, job.baseline)
+    with job.begun(path) as begun:
+        stopping.pilot(judging_by(job.judge, begun.store, planned.metrics, planned.settings, notes, earlier))
+    return stopping.pilot_statuses()
+
+
+def _measure(
+    job: Job, path: Path, place: int, judge: OpenJudge, watch: _Stopwatch, earlier: Sequence[EarlierAnswers]
+) -> list[AimStatus]:
     planned, notes = job.plan, job.progress
     notes.note(f"measuring the judge for at most {_MOST_SECONDS:.0f} seconds")
     notes.phase("measuring")
-    stopping = Stopping(planned, job.baseline) if planned.settings.stops_by else None
+    is_single = isinstance(job.judge, OpenJudge)
+    stopping = Stopping(planned, job.baseline) if planned.settings.stops_by and is_single else None
     with job.begun(path) as begun, suppress(_EnoughAnswers):
-        judging = Blocks(job.judge, begun.store, planned.metrics, planned.settings, notes, earlier, watch=watch)
+        judging = Blocks(
+            judge, begun.store, planned.metrics, planned.settings, notes, earlier, watch=watch, place=place
+        )
         if stopping:
             stopping.pilot(judging)
         else:
@@ -176,7 +250,7 @@ def _measure(job: Job, path: Path, watch: _Stopwatch, earlier: Sequence[EarlierA
     return stopping.pilot_statuses() if stopping else []
 
 
-def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], progress: Progress) -> dict[str, Any]:
+def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], progress: Progress) -> _Counts:
     settings, samples = planned.settings, planned.dataset.samples
     wording, seen, verdicts, tokens = Wording(judge, settings.sentences), set[bytes](), 0, 0
     reused = {source.name: 0 for source in earlier}
@@ -191,7 +265,7 @@ def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], p
             reused[source.name] += len(answers)
             requests = {key: request for key, request in requests.items() if key not in answers}
         tokens += judge.engine.distinct_tokens(list(requests.values())) if requests else 0
-    return {"verdicts": verdicts, "requests": len(seen), "reused": reused, "tokens": tokens}
+    return _Counts(verdicts, len(seen), reused, tokens)
 
 
 def _first_round_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[TaskRef]:

@@ -26,10 +26,19 @@ from localjudge.record.manifest import Session
 from localjudge.record.reuse import EarlierAnswers, OtherRun
 from localjudge.record.run import Run, read_manifest
 from localjudge.record.store import Store
-from localjudge.run.judges import JudgeName, OpenJudge, announce_judge, earlier_answers, use_judge
-from localjudge.run.loop import Blocks
+from localjudge.run.bench import (
+    Bench,
+    JudgeNames,
+    Judging,
+    announce_bench,
+    judging_by,
+    sources_of,
+    stats_of,
+    use_bench,
+)
+from localjudge.run.judges import earlier_answers
 from localjudge.run.plan import NotedProgress, Plan, default_directory, report_data
-from localjudge.run.settings import judge_of
+from localjudge.run.settings import judges_of
 from localjudge.run.stopping import Stopping, check_aims
 from localjudge.words import numbered, option, option_name
 
@@ -37,7 +46,7 @@ from localjudge.words import numbered, option, option_name
 def run_plan(
     planned: Plan,
     *,
-    judge: JudgeName | OpenJudge | None = None,
+    judge: JudgeNames | Bench | None = None,
     out: str | Path | None = None,
     engine: Engine | None = None,
     baseline: Run | None = None,
@@ -49,17 +58,17 @@ def run_plan(
     if out:
         refuse_unusable(Path(os.path.expanduser(out)))
     judge = judge or default_judge(planned, engine)
-    with use_judge(judge, engine, planned.settings, notes) as opened:
+    with use_bench(judge, engine, planned.settings, notes) as opened:
         report_data(planned, notes)
-        part = announce_judge(opened, planned.metrics, planned.settings, notes)
+        part = announce_bench(opened, planned.metrics, planned.settings, notes)
         return Job(planned, opened, part, notes, baseline).run(out)
 
 
-def default_judge(planned: Plan, engine: Engine | None) -> str | None:
-    """Return the judge of the run with the samples, if any. Raises ModelError if its model is gone."""
+def default_judge(planned: Plan, engine: Engine | None) -> str | list[str] | None:
+    """Return the judge or judges of the run with the samples, if any. Raises ModelError if its model is gone."""
     if engine is not None or planned.stored_in is None:
         return None
-    return judge_of(planned.stored_in)
+    return judges_of(planned.stored_in)
 
 
 def _versions_of_reused(earlier: Sequence[EarlierAnswers]) -> dict[str, dict[str, str]]:
@@ -82,7 +91,7 @@ class Job:
     """A plan with its open judge, to be carried out in a directory."""
 
     plan: Plan
-    judge: OpenJudge
+    judge: Bench
     judge_part: manifests.JudgeIdentity
     progress: NotedProgress
     baseline: Run | None = None
@@ -90,12 +99,12 @@ class Job:
     def run(self, out: str | Path | None) -> Run:
         plan, progress, path = self.plan, self.progress, self.path(out)
         with ExitStack() as stack:
-            earlier = earlier_answers(self.judge, self.judge_part, plan.settings, progress)
+            earlier = earlier_answers(self.judge.memory, self.judge_part, plan.settings, progress)
             directory, existing, stopping, sessions, store = stack.enter_context(self.begun(path))
             stack.callback(progress.close)
             sessions[-1] = sessions[-1].changed(reused_versions=_versions_of_reused(earlier))
-            stats = self.judge.engine.stats
-            judging = Blocks(self.judge, store, plan.metrics, plan.settings, progress, earlier)
+            stats = stats_of(self.judge)
+            judging = judging_by(self.judge, store, plan.metrics, plan.settings, progress, earlier)
             if stopping:
                 self._stop_early(stopping, judging)
             finished = manifests.finished_part(existing)
@@ -110,7 +119,7 @@ class Job:
             if summary is None:
                 results = stack.enter_context(closing(ResultFiles(directory)))
                 summary = self._judge(judging, results)
-            work, when = self.judge.engine.stats.since(stats), now()
+            work, when = stats_of(self.judge).since(stats), now()
             sessions[-1] = sessions[-1].changed(finished=when, asked=judging.asked, effort=work.model_dump())
             reused = store.reused_from()
             finished["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
@@ -189,7 +198,7 @@ class Job:
         by_scores = existing is not None and existing.sampling.by_scores
         return Stopping(self.plan, self.baseline, at_least, by_scores)
 
-    def _stop_early(self, stopping: Stopping, judging: Blocks) -> None:
+    def _stop_early(self, stopping: Stopping, judging: Judging) -> None:
         stopped = stopping.judge(judging)
         if self.plan.settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
             self.plan = self.plan.stopped_after(stopping.positions, stopped, stopping.sampling.largest_draw)
@@ -214,7 +223,7 @@ class Job:
             same &= (metric.mean is not None) == (metric.scored > 0 and metric.failed <= max_failed)
         return summary if same and run.in_one_order() else None
 
-    def _judge(self, judging: Blocks, results: ResultFiles) -> Summary:
+    def _judge(self, judging: Judging, results: ResultFiles) -> Summary:
         metrics, settings = self.plan.metrics, self.plan.settings
         names, rule, groups = [metric.name for metric in metrics], settings.rule_for(metrics), self.plan.cluster_of
         totals = Totals(names, rule, groups, rubrics(metrics), self.plan.sampling, settings.max_failed)
@@ -236,7 +245,7 @@ class Job:
             self.judge_part,
             planned.identity,
             {
-                "judge": self.judge.source,
+                **sources_of(self.judge),
                 "sources": list(dataset.sources),
                 "samples_read": planned.whole,
                 "skipped_rows": dataset.skipped,

@@ -13,7 +13,7 @@ from localjudge.judge.profile import ChosenProfile, PromptProfile
 from localjudge.judge.wording import PromptWriter
 from localjudge.local_models import FoundModel, models_of
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
+from localjudge.metrics.catalog import question_of, special_tasks_of
 from localjudge.progress import Progress
 from localjudge.record.differences import format_differences, format_updates
 from localjudge.record.manifest import UNPROVED, EngineIdentity, JudgeIdentity
@@ -36,6 +36,11 @@ class OpenJudge(NamedTuple):
     announcement: str
     source: str | None = None
     memory: EarlierAnswers | None = None
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimated memory of the model and its context."""
+        return self.engine.memory_bytes
 
 
 @contextmanager
@@ -108,20 +113,10 @@ def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettin
     return JudgeIdentity.of(engine, words, sentences, metrics, rule, calibrations)
 
 
-def announce_judge(
-    judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress
-) -> JudgeIdentity:
-    """Report the judge and its calibrations, and return the judge's part of the signature.
-
-    Raises InputError for a metric that the judge cannot answer, and for a calibration of another judge or question.
-    """
-    for line in judge.announcement.splitlines():
-        progress.note(line)
-    part = identity_of(judge, metrics, settings)
-    names = ", ".join(metric.name for metric in metrics if judge.judge.unsupported(tasks_of([metric])))
-    if names:
-        message = f"the judge {judge.card.name} cannot answer the questions of {names}: {judge.judge.why_not_asked}"
-        raise InputError(message, hint=f"name another model with {option('judge')}, or omit {names}")
+def announce_calibrations(
+    part: JudgeIdentity, metrics: Sequence[Metric], settings: RunSettings, progress: Progress
+) -> None:
+    """Report the calibrations. Raises InputError for a calibration of another judge or question."""
     for calibration in settings.calibration:
         decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
         if not decided:
@@ -135,18 +130,17 @@ def announce_judge(
         names = ", ".join(metric.name for metric in decided)
         elsewhere = f"; made with different rounding:{format_differences(rounding)}" if rounding else ""
         progress.note(f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}")
-    return part
 
 
 def earlier_answers(
-    judge: OpenJudge, part: JudgeIdentity, settings: RunSettings, progress: Progress
+    memory: EarlierAnswers | None, part: JudgeIdentity, settings: RunSettings, progress: Progress
 ) -> list[EarlierAnswers]:
     """Return the sources of earlier answers: runs to reuse, and the open judge's memory. Reports other versions."""
     runs = [OtherRun(Path(name), part) for name in settings.reuse]
     for run in runs:
         if run.updates:
             progress.note(f"{run.name} was made with other versions ({format_updates(run.updates)})")
-    return [*runs, judge.memory] if judge.memory else [*runs]
+    return [*runs, memory] if memory else [*runs]
 
 
 def chat_around(profile: PromptProfile, engine: Engine) -> ChatEnds | None:

@@ -34,6 +34,7 @@ _NODES_KEPT = 4096
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
 
 _Key = TypeVar("_Key")
+_Item = TypeVar("_Item")
 
 
 def digest(key: str) -> bytes:
@@ -226,6 +227,8 @@ class Blocks:
     earlier: Sequence[EarlierAnswers] = ()
     watch: Callable[[VerdictRequest], object] = lambda _request: None
     """Called after each answer is stored."""
+    place: int = 0
+    """Number of the judge in a jury."""
     asked: int = 0
 
     def __post_init__(self) -> None:
@@ -239,9 +242,21 @@ class Blocks:
             done += len(block)
             yield self.evaluate(block, done / len(samples))
 
+    def prepare(self, samples: Sequence[Sample]) -> None:
+        """Do nothing: a single judge has no turns to take."""
+
     def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
+        return self.judge_with(self.verdicts, block, share)
+
+    def judge_with(
+        self,
+        verdicts: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
+        block: Sequence[Sample],
+        share: float,
+    ) -> list[Evaluation]:
+        """Evaluate a block, which completes this `share` of all samples, with these verdicts."""
         self._share = share
-        return evaluate_samples(block, self.metrics, self._sentences, self.verdicts)
+        return evaluate_samples(block, self.metrics, self._sentences, verdicts)
 
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         worded = self._wording.worded(tasks)
@@ -249,7 +264,7 @@ class Blocks:
         answers: dict[str, Answer | NoAnswer] = {}
         if self.store:
             answers |= self.store.answers_to(questions)
-            self.store.add_requests(questions, _links(tasks, worded))
+            self.store.add_requests(questions, _links(tasks, worded, self.place))
         for earlier in self.earlier:
             reused = earlier.answers_to([key for key in questions if key not in answers])
             if self.store:
@@ -278,13 +293,13 @@ class Blocks:
             earlier.keep(key, answer)
 
 
-def _links(tasks: Sequence[TaskRef], worded: Sequence[Worded]) -> Iterator[TaskLink]:
+def _links(tasks: Sequence[TaskRef], worded: Sequence[Worded], judge: int) -> Iterator[TaskLink]:
     for task, questions in zip(tasks, worded, strict=True):
         for keyed, window in questions if isinstance(questions, tuple) else ():
-            yield TaskLink(task.sample_id, task.metric, task.position, window or 0, keyed.key)
+            yield TaskLink(task.sample_id, task.metric, task.position, judge, window or 0, keyed.key)
 
 
-def blocks(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+def blocks(samples: Iterable[_Item]) -> Iterator[list[_Item]]:
     """Yield the samples in growing blocks, so that the first results appear soon."""
     rest = iter(samples)
     size = _FIRST_BLOCK

@@ -26,6 +26,7 @@ class _Answers(VerifyOptions, total=False):
 class _Scoring(_Answers, total=False):
     threshold: float | None
     calibration: _Calibrations | Sequence[_Calibrations] | None
+    weights: Mapping[str, float] | None
     max_failed: int | None
 
 

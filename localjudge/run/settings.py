@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, FiniteFloat, ValidationError, field_validator, model_validator
 
 from localjudge import model_registry
 from localjudge.dataset.samples import Shard
@@ -51,6 +51,10 @@ class RunSettings(EngineSettings):
     """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
     min_legal_mass: Annotated[float, Setting(calibration=True)] = Field(default=0.01, ge=0, le=1)
     """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any answer."""
+    weights: Annotated[Mapping[str, FiniteFloat], Setting("Judge", metavar="JUDGE=W", calibration=True)] = Field(
+        default_factory=dict
+    )
+    """Weight of each of several judges (may be repeated). Default: equal influence, by their scales."""
     language: Annotated[str, Setting("Data", everyday=True)] = "en"
     """Language of the sentence rules (a spaCy language code)."""
     segmenter: Annotated[str | None, Setting()] = None
@@ -261,14 +265,23 @@ def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
         problem = f"this run was judged with {former}, which this version does not support"
         raise RunDirectoryError(problem, hint="its results can be read; judge its data again without this setting")
     values = {name: stored[name] for name in SETTINGS if name in stored}
-    values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")
+    if not manifest.judge.jury:
+        values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")
     values |= {name: getattr(changes, name) for name in changed}
     return validated(RunSettings, values, f"{MANIFEST}: settings")
 
 
-def judge_of(run: Run) -> str:
-    """Return the judge named in the run's manifest. Raises InputError without one, ModelError if it is gone."""
-    judge = run.manifest.environment.judge
+def judges_of(run: Run) -> str | list[str]:
+    """Return the judge or judges named in the manifest. Raises InputError without one, ModelError if it is gone."""
+    environment = run.manifest.environment
+    if environment.judges:
+        if environment.judge in model_registry.registered_juries():
+            return str(environment.judge)
+        return [_present(run, judge) for judge in environment.judges]
+    return _present(run, environment.judge)
+
+
+def _present(run: Run, judge: str | None) -> str:
     if judge is None:
         message = f"{run.directory} does not name its judge"
         raise InputError(message, hint=f"name it with {option('judge')}")

@@ -22,7 +22,8 @@ from localjudge.record.files import ALL_JUDGED, MetricSummary, Totals, allowed_f
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run
 from localjudge.record.sampling import Sampling
-from localjudge.run.loop import Blocks
+from localjudge.run.bench import Judging
+from localjudge.run.loop import blocks
 from localjudge.run.plan import Plan
 from localjudge.run.settings import seconds_of
 from localjudge.stats.interval import Interval
@@ -133,7 +134,7 @@ class Stopping:
         self._count = self._expected = len(plan.dataset.samples)
         self._started, self._timed = time.monotonic(), 0
 
-    def judge(self, judging: Blocks) -> str:
+    def judge(self, judging: Judging) -> str:
         """Judge until the aims are reached. Returns the sample size and the reason."""
         next_check = max(1, self.at_least)
         for judged in self.draws(judging):
@@ -152,12 +153,19 @@ class Stopping:
         reached = "; ".join(aim.at_the_end for aim in self.aim_statuses())
         return f"{ALL_JUDGED}{reached and ': '}{reached}"
 
-    def draws(self, judging: Blocks) -> Iterator[int]:
+    def draws(self, judging: Judging) -> Iterator[int]:
         """Judge in random order. Yields the number of judged samples after each draw."""
         table = self.plan.dataset.table
-        for draw in self._draws:
+        turns = iter(blocks(range(len(self._draws))))
+        prepared = 0
+        for number, draw in enumerate(self._draws):
             share = min(1.0, (len(self.positions) + len(draw)) / self._expected)
             asked = judging.asked
+            if number == prepared:
+                turn = next(turns)
+                prepared += len(turn)
+                positions = [position for place in turn for position in self._draws[place]]
+                judging.prepare([table.sample_at(position) for position in positions])
             evaluations = judging.evaluate([table.sample_at(position) for position in draw], share)
             self._timed += judging.asked > asked
             self._totals.add(evaluations)
@@ -166,7 +174,7 @@ class Stopping:
             self.positions += draw
             yield len(self.positions)
 
-    def pilot(self, judging: Blocks) -> None:
+    def pilot(self, judging: Judging) -> None:
         """Judge the first samples until the aims are decided: at most 20, and at least one that is not stored."""
         for judged in self.draws(judging):
             aims = self.aim_statuses()

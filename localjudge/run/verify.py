@@ -8,9 +8,10 @@ Questions are built from the samples; stored prompts are never sent to the judge
 """
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import directory as run_directory
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import altered_requests, stored_answers, stored_keys
+from localjudge.record.archive import altered_requests, answers_of_units, stored_answers, stored_keys
 from localjudge.record.differences import Difference, differences
 from localjudge.record.directory import STORE, excerpt, open_regular
 from localjudge.record.files import ROW_FILES, SUMMARY, Summary, Totals, row_lines, summary_text
@@ -30,16 +31,20 @@ from localjudge.record.label_rows import LABELS, now
 from localjudge.record.manifest import DataIdentity
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
+from localjudge.record.store import AskedUnit
 from localjudge.record.verification import VERIFICATION, Result, VerifiedLabels, keep_verification
-from localjudge.run.judges import JudgeName, OpenJudge, identity_of, use_judge
+from localjudge.run.bench import Bench, JudgeNames, identity_of_bench, use_bench
+from localjudge.run.judges import OpenJudge
+from localjudge.run.jury import OpenJury
+from localjudge.run.jury_loop import stored_verdict
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct, evaluate_samples, verdicts_of
-from localjudge.run.settings import RunSettings, judge_of, settings_of
+from localjudge.run.settings import RunSettings, judges_of, settings_of
 from localjudge.run.verify_labels import LabelsCheck, check_labels
-from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
+from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRequest
 from localjudge.words import option_name
 
 REPORT = "report.html"
-_MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
+_MACHINE = ("engine.system", "engine.gpu_layers", "engine.repack")
 _MOST_PLACES = 20
 _UNREADABLE = "it cannot be read"
 _NOT_ASKED = NoAnswer(error="the run did not ask this")
@@ -118,13 +123,13 @@ class Verification(Record):
     @property
     def other_machine(self) -> bool:
         """Whether this machine differs in kind, so that equal bytes are not promised."""
-        return any(change.ingredient in _MACHINE for change in self.judge_changes)
+        return any(change.ingredient.endswith(_MACHINE) for change in self.judge_changes)
 
 
 def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this layer
     run: Run | str | Path,
     *,
-    judge: JudgeName | None = None,
+    judge: JudgeNames | None = None,
     engine: Engine | None = None,
     sample: int | None = None,
     seed: int = 0,
@@ -147,12 +152,13 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
         computed = [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
         settings = settings_of(run.manifest, **{"threads": None, **where})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
-        judge_name = judge or (judge_of(run) if engine is None else "")
+        judge_name = judge or (judges_of(run) if engine is None else "")
         labels = check_labels(run)
-        with use_judge(judge_name, engine, settings, progress) as opened:
+        with use_bench(judge_name, engine, settings, progress) as opened:
             for line in opened.announcement.splitlines():
                 progress.note(line)
-            verification = _Replay(run, opened, computed, settings, progress, to_ask).verification(len(keys), labels)
+            replay = _JuryReplay if isinstance(opened, OpenJury) else _Replay
+            verification = replay(run, opened, computed, settings, progress, to_ask).verification(len(keys), labels)
         report = check_report(run) if verification else ReportCheck(note="not checked, because the run differs")
         if report.problem:
             changed = {"result": "different", "files": verification.files | {REPORT: (report.problem,)}}
@@ -188,7 +194,7 @@ class _Replay:
     """Judge the samples of a run again. Metrics use the stored answers, so that they ask the same questions."""
 
     run: Run
-    judge: OpenJudge
+    judge: Bench
     metrics: Sequence[Metric]
     settings: RunSettings
     progress: Progress
@@ -200,13 +206,23 @@ class _Replay:
 
     def __post_init__(self) -> None:
         self._store = self.run.directory / STORE
-        self._rule = VerdictRule(self.run.summary.threshold, self.settings.min_legal_mass, self.run.summary.thresholds)
-        self._engine = self.run.manifest.judge.engine.as_json
-        self._wording = Wording(self.judge, self.settings.sentences, identity=self._engine)
+        self._rule = self.run.rule(self.settings.min_legal_mass)
+        self._shapes: set[str] = set()
+        self.progress.expect(len(self.to_ask))
+        self._begin()
+
+    def _begin(self) -> None:
+        assert isinstance(self.judge, OpenJudge)
+        [engine] = self.run.manifest.judge.engines
+        self._engine = self.judge.engine
+        self._wording = Wording(self.judge, self.settings.sentences, identity=engine)
+
+    def _requests_altered(self) -> int:
+        self._shapes |= self._wording.keys.shapes
+        return altered_requests(self._store, self.run.manifest.judge.engines, self._shapes)
 
     def verification(self, stored: int, labels: LabelsCheck) -> Verification:
         run, manifest, sampling = self.run, self.run.manifest, self.run.sampling
-        self.progress.expect(len(self.to_ask))
         names = [metric.name for metric in self.metrics]
         totals = Totals(
             names,
@@ -224,8 +240,9 @@ class _Replay:
         files[LABELS] = list(labels.problems)
         data = DataIdentity.of(fingerprint(run.iter_samples()), totals.samples, run.cluster_of, sampling.largest_draw)
         data_changes = tuple(differences(manifest.data, data))
+        part = identity_of_bench(self.judge, self.metrics, self.settings)
         moved = sum(row.moved for row in self.rows)
-        altered = altered_requests(self._store, self._engine, self._wording.keys.shapes)
+        altered = self._requests_altered()
         is_different = moved or altered or any(files.values()) or data_changes
         same: Result = "same verdicts" if self.changed else "bit-identical"
         return Verification(
@@ -243,7 +260,7 @@ class _Replay:
             altered_requests=altered,
             files={name: tuple(places[:_MOST_PLACES]) for name, places in files.items() if places},
             labels=labels,
-            judge_changes=tuple(differences(manifest.judge, identity_of(self.judge, self.metrics, self.settings))),
+            judge_changes=tuple(differences(manifest.judge, part)),
             data_changes=data_changes,
         )
 
@@ -251,22 +268,30 @@ class _Replay:
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
         stored = stored_answers(self._store, questions)
-        digests = {key: digest(key) for key in questions}
-        requests = {key: questions[key].request for key in stored if digests[key] in self.to_ask}
-        answers = ask(self.judge.engine, requests, self.progress)
-        self.to_ask.difference_update(digests[key] for key in requests)
-        self.asked.update(digests[key] for key in requests)
-        self.changed |= {key: answer for key, answer in answers.items() if answer != stored[key]}
+        self._ask_again({key: questions[key].request for key in stored}, stored)
         before: dict[str, Answer | NoAnswer] = {key: stored.get(key, _NOT_ASKED) for key in questions}
         after = {key: self.changed.get(key, answer) for key, answer in before.items()}
         verdicts = verdicts_of(tasks, worded, before, self._rule)
         now = verdicts_of(tasks, worded, after, self._rule)
         for task, asked, old, new in zip(tasks, worded, verdicts, now, strict=True):
             keys = [keyed.key for keyed, _ in asked] if isinstance(asked, tuple) else []
-            self.verdicts += any(digests[key] in self.asked for key in keys)
-            if any(key in self.changed for key in keys):
-                self.rows.append(RowChange.of(task, old, new))
+            self._note_change(task, keys, old, new)
         return verdicts
+
+    def _ask_again(self, requests: Mapping[str, VerdictRequest], stored: Mapping[str, Answer | NoAnswer]) -> None:
+        """Ask the drawn ones of these requests."""
+        drawn = {key: request for key, request in requests.items() if digest(key) in self.to_ask}
+        answers = ask(self._engine, drawn, self.progress)
+        self.to_ask.difference_update(map(digest, drawn))
+        self.asked.update(map(digest, drawn))
+        self.changed |= {key: answer for key, answer in answers.items() if answer != stored[key]}
+
+    def _note_change(
+        self, task: TaskRef, keys: Sequence[str], old: Verdict | NoAnswer, new: Verdict | NoAnswer
+    ) -> None:
+        self.verdicts += any(digest(key) in self.asked for key in keys)
+        if any(key in self.changed for key in keys):
+            self.rows.append(RowChange.of(task, old, new))
 
     def _summary(self, totals: Totals) -> Summary:
         manifest = self.run.manifest
@@ -277,6 +302,67 @@ class _Replay:
         summary = totals.summary(signature, card, manifest.environment.skipped_rows)
         thresholds = {"threshold": manifest.judge.threshold, "thresholds": manifest.judge.thresholds}
         return summary.model_copy(update={**thresholds, "stopped": manifest.environment.stopped})
+
+
+class _JuryReplay(_Replay):
+    """Let each judge of a jury answer again, in its turn, then combine the stored answers."""
+
+    def _begin(self) -> None:
+        assert isinstance(self.judge, OpenJury)
+        identity = self.run.manifest.judge
+        self.judge.use_scales_of(identity.jury)
+        self._unasked: dict[AskedUnit, Verdict | NoAnswer] = {}
+        self._altered_units = 0
+        self._names = list(identity.jury)
+        if self._names != self.judge.names:
+            here = ", ".join(self.judge.names)
+            problem = f"{self.run.directory} was judged by {', '.join(self._names)}, and the judges here are {here}"
+            raise InputError(problem, hint="name the judges of the run")
+        for place in self.judge.order:
+            engine = identity.jury[self._names[place]].engine.as_json
+            opened = self.judge.open(place)
+            self._engine = opened.engine
+            self._wording = Wording(opened, self.settings.sentences, identity=engine)
+            self.progress.phase(self._names[place])
+            for block in blocks(self.run.iter_samples()):
+                verdicts = partial(self._check, place)
+                evaluate_samples(block, self.metrics, self.settings.sentences, verdicts)
+            self._shapes |= self._wording.keys.shapes
+
+    def _check(self, place: int, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
+        """Compare the questions of one judge with the stored ones, and ask the drawn ones again."""
+        worded = self._wording.worded(tasks)
+        questions = distinct(worded)
+        stored = stored_answers(self._store, questions)
+        self._ask_again({key: questions[key].request for key in stored}, stored)
+        answers = answers_of_units(self._store, dict.fromkeys(task.sample_id for task in tasks))
+        for task, asked in zip(tasks, worded, strict=True):
+            unit = AskedUnit(task.sample_id, task.metric, task.position, place)
+            expected = [(window or 0, keyed.key) for keyed, window in asked] if isinstance(asked, tuple) else []
+            if not isinstance(asked, tuple):
+                self._unasked[unit] = asked
+            self._altered_units += expected != [(window.number, window.key) for window in answers.get(unit, ())]
+        return [stored_verdict(task, self._names, answers, self._unasked, self._rule) for task in tasks]
+
+    def _requests_altered(self) -> int:
+        altered = altered_requests(self._store, self.run.manifest.judge.engines, self._shapes)
+        return max(altered, self._altered_units)
+
+    def _verdicts_of(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
+        before = answers_of_units(self._store, dict.fromkeys(task.sample_id for task in tasks))
+        after = {
+            unit: [window._replace(answer=self.changed.get(window.key, window.answer)) for window in windows]
+            for unit, windows in before.items()
+        }
+        verdicts: list[Verdict | NoAnswer] = []
+        for task in tasks:
+            old = stored_verdict(task, self._names, before, self._unasked, self._rule)
+            new = stored_verdict(task, self._names, after, self._unasked, self._rule)
+            units = [AskedUnit(task.sample_id, task.metric, task.position, place) for place in range(len(self._names))]
+            keys = [window.key for unit in units for window in before.get(unit, ())]
+            self._note_change(task, keys, old, new)
+            verdicts.append(old)
+        return verdicts
 
 
 def changed_rows(directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals) -> dict[str, list[str]]:

@@ -22,12 +22,15 @@ from localjudge.record.label_rows import LABELS
 from localjudge.record.manifest import DataIdentity
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.run import Run
+from localjudge.record.store import AskedUnit
+from localjudge.run.jury_loop import StoredAnswers, stored_verdict
 from localjudge.run.loop import NO_CONTEXT, TaskRef, blocks, evaluate_samples, verdict_of
 from localjudge.run.settings import settings_of
 from localjudge.run.verify import changed_rows, changed_values
 from localjudge.run.verify_labels import check_labels
-from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
+from localjudge.types import NoAnswer, Verdict, VerdictRule
 
+_UNANSWERED = NoAnswer(error="no answer is stored")
 _NOT_THERE = NoAnswer(error="its row is missing")
 
 
@@ -61,7 +64,8 @@ def _unlike_manifest(run: Run) -> Iterator[str]:
 def _recomputed(run: Run) -> Iterator[str]:
     manifest, settings = run.manifest, settings_of(run.manifest)
     metrics = [manifest.metric(name) for name in run.summary.metrics]
-    rule = VerdictRule(run.summary.threshold, settings.min_legal_mass, run.summary.thresholds)
+    rule = run.rule(settings.min_legal_mass)
+    judges = list(manifest.judge.jury)
     totals = Totals(
         list(run), rule, run.cluster_of, rubrics(metrics), run.sampling, run.manifest.environment.settings.max_failed
     )
@@ -71,7 +75,7 @@ def _recomputed(run: Run) -> Iterator[str]:
         for block in blocks(run.iter_samples()):
             answers = answers_of_units(run.directory / STORE, [sample.id for sample in block])
             units = {row[:2]: row.units for of_sample in islice(rows, len(block)) for row in of_sample}
-            yield evaluate_samples(block, metrics, settings.sentences, partial(_verdicts, answers, units, rule))
+            yield evaluate_samples(block, metrics, settings.sentences, partial(_verdicts, answers, units, rule, judges))
 
     files = changed_rows(run.directory, evaluated(), totals)
     card = manifest.card.model_copy(update={"name": run.summary.judge.name})
@@ -82,18 +86,23 @@ def _recomputed(run: Run) -> Iterator[str]:
 
 
 def _verdicts(
-    answers: Mapping[tuple[str, str, int], Sequence[Answer | NoAnswer]],
+    answers: StoredAnswers,
     units: Mapping[tuple[str, str], Sequence[JudgedUnit]],
     rule: VerdictRule,
+    judges: Sequence[str],
     tasks: Sequence[TaskRef],
 ) -> list[Verdict | NoAnswer]:
     """Return the verdicts by the stored answers. Windows, and reasons for not asking, are only in the rows."""
     verdicts = list[Verdict | NoAnswer]()
-    for sample_id, metric, position, _ in tasks:
-        unit = units.get((sample_id, metric), ())[position : position + 1]
+    for task in tasks:
+        unit = units.get((task.sample_id, task.metric), ())[task.position : task.position + 1]
         row = unit[0].verdict if unit else _NOT_THERE
-        if stored := answers.get((sample_id, metric, position)):
-            row = verdict_of([(answer, getattr(row, "window", None)) for answer in stored], rule.of(metric))
+        asked = [AskedUnit(task.sample_id, task.metric, task.position, place) for place in range(max(1, len(judges)))]
+        if judges and all(each in answers for each in asked):
+            row = stored_verdict(task, judges, answers, {}, rule)
+        elif not judges and asked[0] in answers:
+            stored = [window.answer or _UNANSWERED for window in answers[asked[0]]]
+            row = verdict_of([(answer, getattr(row, "window", None)) for answer in stored], rule.of(task.metric))
         elif row != NO_CONTEXT and isinstance(row, Verdict):
             row = _NOT_THERE
         verdicts.append(row)

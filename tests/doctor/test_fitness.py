@@ -6,7 +6,7 @@ import pytest
 from localjudge.doctor import fitness
 from localjudge.doctor.fitness import ProbeFigures, Skill, admissions, limits_json, skill
 from localjudge.doctor.health_check import HealthCheck
-from localjudge.doctor.probes import Probe, passages, probe_tasks, probes, rearranged
+from localjudge.judge.probes import Probe, passages, probe_tasks, probes, rearranged
 from localjudge.stats.interval import Interval
 from localjudge.types import Answer, Task, Use
 from tests.doctor.test_judgement import at_speed

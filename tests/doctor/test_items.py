@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from localjudge.doctor.probes import Probe, passages, probe_tasks, probes, rearranged
+from localjudge.judge.probes import Probe, passages, probe_tasks, probes, rearranged
 from localjudge.stats.agreement import roc_auc
 from localjudge.types import Attribution, Relevance, Task
 

@@ -71,7 +71,7 @@ def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(path: Path, 
 
 def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) -> None:
     request = keyed("Water is wet.", context="Water wets.")
-    store.add_requests({request.key: request}, [TaskLink("sample 1", "context_recall", 0, 0, request.key)])
+    store.add_requests({request.key: request}, [TaskLink("sample 1", "context_recall", 0, 0, 0, request.key)])
     store.add_answers({request.key: Answer(p_yes=0.75, legal_mass=1, raw="")})
     row = ("sample 1", "context_recall", "Context: Water wets.Water is wet.", 0.75)
     assert selected(path, "SELECT sample_id, metric, prompt, p_yes FROM verdict") == [row]
@@ -80,7 +80,7 @@ def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) 
 def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:
     requests = [keyed("a\ud800"), keyed("a\\ud800"), keyed("a\0b")]
     assert len({request.key for request in requests}) == 3
-    link = TaskLink("id \ud800", "context_recall", 0, 0, requests[0].key)
+    link = TaskLink("id \ud800", "context_recall", 0, 0, 0, requests[0].key)
     store.add_requests({request.key: request for request in requests}, [link])
 
 

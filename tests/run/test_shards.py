@@ -96,7 +96,7 @@ def stored(run: Run) -> dict[str, set[tuple[Any, ...]]]:
         "verdict": "SELECT * FROM verdict",
         "node": "SELECT sha256, text, pieces FROM node",
         "request": "SELECT key, entry, content FROM request JOIN shape ON shape.id = shape",
-        "unit": "SELECT sample_id, metric, position, window, key FROM unit JOIN request ON id = request",
+        "unit": "SELECT sample_id, metric, position, judge, window, key FROM unit JOIN request ON id = request",
     }
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as connection:
         return {name: set(connection.execute(query)) for name, query in queries.items()}

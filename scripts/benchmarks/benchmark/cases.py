@@ -4,12 +4,12 @@
     long     the passage after 15 others
 
 Both have the same statements, so that only the context length differs. Every installation contains them;
-`localjudge/doctor/probes/README.md` describes their origin.
+`localjudge/judge/probes/README.md` describes their origin.
 """
 
 from typing import NamedTuple
 
-from localjudge.doctor import probes as probe_set
+from localjudge.judge import probes as probe_set
 from localjudge.types import Attribution
 
 CONTEXTS = {"short": 0, "long": 15}
