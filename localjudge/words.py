@@ -1,7 +1,8 @@
 r"""Format option names, counts and data for messages.
 
-    option("reasons", "after")   reasons='after'   in Python
-                                 reasons = "after" in localjudge.toml   or   --map a=b   on the command line
+    option("reasons", "after")   reasons='after'     in Python
+                                 reasons = "after" in localjudge.toml
+                                 --map a=b         on the command line
     printable("a\x1b[2Jb\u202ec")   "a\\x1b[2Jb\\u202ec"
 
 Messages name an option as the reader can type it; files of a run never do.
@@ -11,19 +12,40 @@ import difflib
 import json
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Names = Literal["value", "read", "words", "written", "judge"]
-"""Refers to a file or folder to read (a list: several), a file of words (a list: the words), a path to write, a judge
-(its file may be anywhere), or nothing.
+"""What the text of a setting is: a value, a file or folder to read, a file of words (a list has the
+words themselves), a path to write, or a judge, whose file may be anywhere.
 """
-_UNNAMED = object()
-_settings: dict[str, "Setting"] = {}
+_NO_VALUE = object()
 _on_the_command_line = ContextVar("on_the_command_line", default=False)
+
+_FLAGS = {"criteria": "--criterion", "mapping": "--map"}
+"""Options that are not named after their setting."""
+FILE_ONLY = frozenset(
+    {
+        "abbreviations",
+        "context_separator",
+        "gpu_layers",
+        "keep_thinking",
+        "limit",
+        "max_failed",
+        "min_legal_mass",
+        "n_ctx",
+        "profile",
+        "reasons",
+        "rows",
+        "seed",
+        "segmenter",
+        "skip_bad_rows",
+    }
+)
+"""Settings of a run that have no option: on the command line, only localjudge.toml sets them."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +55,12 @@ class Setting:
         n_ctx: Annotated[int | None, Setting("Judge", doctor=True)] = None
 
     `group` is its section in `localjudge run --help`; without one, only suites and Python set it.
-    `everyday` options come first there. `flag` is its option if the names differ. `bundled` names
-    replace a path. `read` converts a file's name to the value. `part` selects samples, `data`
-    describes the data, `place` changes no number, `stops` ends a run early. `calibration` and
-    `doctor` take the setting, too.
+    `everyday` options come first there. `bundled` names replace a path. `read` converts a file's
+    name to the value. `part` selects samples, `data` describes the data, `place` changes no
+    number, `stops` ends a run early. `calibration` and `doctor` take the setting, too.
     """
 
     group: str = ""
-    flag: str = ""
     metavar: str | None = None
     names: Names = "value"
     bundled: Callable[[], Collection[str]] = tuple
@@ -54,10 +74,6 @@ class Setting:
     everyday: bool = False
 
 
-def declare(settings: Mapping[str, Setting]) -> None:
-    _settings.update(settings)
-
-
 @contextmanager
 def as_typed() -> Iterator[None]:
     """Name options as on the command line within the block."""
@@ -69,57 +85,82 @@ def as_typed() -> Iterator[None]:
 
 
 def flag(name: str) -> str:
-    setting = _settings.get(name)
-    return (setting and setting.flag) or f"--{name.replace('_', '-')}"
-
-
-def _in_suite(name: str) -> bool:
-    return name in _settings and not _settings[name].group
+    """Return the option of a setting or argument on the command line."""
+    return _FLAGS.get(name) or f"--{name.replace('_', '-')}"
 
 
 def option_name(name: str) -> str:
-    return flag(name) if _on_the_command_line.get() and not _in_suite(name) else name
-
-
-def option(name: str, value: Any = _UNNAMED) -> str:
-    if not _on_the_command_line.get():
-        return f"{name}=..." if value is _UNNAMED else f"{name}={value!r}"
-    if _in_suite(name):
-        return f"{name} = {'...' if value is _UNNAMED else json.dumps(value)} in localjudge.toml"
-    if value is _UNNAMED or value is True:
+    """Return the name that the reader uses: of the argument in Python, or of the option."""
+    if _on_the_command_line.get() and name not in FILE_ONLY:
         return flag(name)
-    values = [f"{key}={item}" for key, item in value.items()] if isinstance(value, Mapping) else [str(value)]
-    values = [",".join(value)] if isinstance(value, list) else values
-    return " ".join(f"{flag(name)} {shlex.quote(item)}" for item in values)
+    return name
+
+
+def option(name: str, value: Any = _NO_VALUE) -> str:
+    """Return an option as the reader can type it, with a value unless it is omitted."""
+    has_value = value is not _NO_VALUE
+    if not _on_the_command_line.get():
+        return f"{name}={value!r}" if has_value else f"{name}=..."
+    if name in FILE_ONLY:
+        written = json.dumps(value) if has_value else "..."
+        return f"{name} = {written} in localjudge.toml"
+    if value is True or not has_value:
+        return flag(name)
+    return " ".join(f"{flag(name)} {shlex.quote(item)}" for item in _typed_values(value))
+
+
+def _typed_values(value: Any) -> list[str]:
+    """Return the values of an option that may be repeated: pairs of a mapping, or one value."""
+    if isinstance(value, Mapping):
+        return [f"{key}={item}" for key, item in value.items()]
+    if isinstance(value, list):
+        return [",".join(value)]
+    return [str(value)]
 
 
 def call(command: str, run: str, name: str | None = None, value: Any = "") -> str:
     """Return a command on a run for the reader, optionally with an option."""
-    if not _on_the_command_line.get():
-        arguments = [*(["'labels.html'"] if command == "label" else []), *([option(name, value)] if name else [])]
-        return f"Run.open({run!r}).{command}({', '.join(arguments)})"
-    return " ".join(["localjudge", command, shlex.quote(run), *([option(name, value)] if name else ())])
+    options: list[str] = []
+    if name:
+        options.append(option(name, value))
+    if _on_the_command_line.get():
+        return " ".join(["localjudge", command, shlex.quote(run), *options])
+    if command == "label":
+        options.insert(0, "'labels.html'")
+    return f"Run.open({run!r}).{command}({', '.join(options)})"
 
 
-# What a terminal acts on: control characters (C0, C1, DEL), characters that change the writing direction, line and
-# paragraph separators; and lone surrogates, which cannot be encoded.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # control characters (C0, DEL, C1)
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # characters that change the writing direction
+    "\u2028\u2029"  # line and paragraph separators
+    "\ud800-\udfff]"  # lone surrogates, which cannot be encoded
+)
+"""Characters that a terminal acts on or cannot print."""
 _FORMULA = re.compile(r"'*[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 
 def escape_formula(cell: Any) -> Any:
     """Put an apostrophe before a text that a spreadsheet may take for a formula."""
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+    if isinstance(cell, str) and _FORMULA.match(cell):
+        return f"'{cell}"
+    return cell
 
 
 def unescape_formula(text: str) -> str:
     """Undo `escape_formula`."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    if text.startswith("'") and _FORMULA.match(text):
+        return text[1:]
+    return text
 
 
 def printable(text: str) -> str:
     r"""Return the text on one line, with control characters escaped (`\n`, `\x1b`, `\u202e`)."""
-    return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape", "surrogatepass").decode(), text)
+    return _UNSAFE.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match.group().encode("unicode_escape", "surrogatepass").decode()
 
 
 def printable_lines(text: str) -> str:
@@ -129,7 +170,8 @@ def printable_lines(text: str) -> str:
 
 def numbered(count: int, noun: str) -> str:
     """Format a count: `1 sample`, `2,318 samples`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    ending = "" if count == 1 else "s"
+    return f"{count:,} {noun}{ending}"
 
 
 def about(count: int) -> str:
@@ -137,29 +179,72 @@ def about(count: int) -> str:
     return f"about {int(float(f'{count:.2g}')):,}"
 
 
-_MINUTE, _HOUR = 60, 3_600
+_MINUTE = 60
+_HOUR = 3_600
+_LEAST_MINUTES = 0.9
+_LEAST_HOURS = 2
 
 
 def roughly(seconds: float, ends: tuple[float, float] | None = None) -> str:
-    """Format an estimated duration, with the ends of its interval: `about 14 minutes (11 to 18)`."""
-    unit, noun, step = 1, "second", 5
-    if seconds >= 0.9 * _MINUTE:
-        unit, noun, step = (_HOUR, "hour", 1) if seconds >= 2 * _HOUR else (_MINUTE, "minute", 1)
-    count, *limits = (max(step, step * round(value / unit / step)) for value in (seconds, *(ends or ())))
-    return f"about {numbered(count, noun)}{f' ({limits[0]:,} to {limits[1]:,})' if len(set(limits)) > 1 else ''}"
+    """Format an estimated duration, with the ends of its interval: `about 14 minutes (11 to 18)`.
+
+    Seconds are rounded to 5, minutes and hours to 1.
+    """
+    if seconds >= _LEAST_HOURS * _HOUR:
+        return _rounded(seconds, ends, _HOUR, "hour")
+    if seconds >= _LEAST_MINUTES * _MINUTE:
+        return _rounded(seconds, ends, _MINUTE, "minute")
+    return _rounded(seconds, ends, 1, "second", step=5)
 
 
-_ALIKE = 0.75  # "answer_relevancy" is not a typing error for "context_relevancy" (0.73), "contxt_recall" is one (0.96)
-_MOST_NAMES = 20
-_MOST_NEAR = 3
+def _rounded(
+    seconds: float,
+    ends: tuple[float, float] | None,
+    unit: int,
+    noun: str,
+    *,
+    step: int = 1,
+) -> str:
+    def count(value: float) -> int:
+        return max(step, step * round(value / unit / step))
+
+    words = f"about {numbered(count(seconds), noun)}"
+    if ends is None:
+        return words
+    low = count(ends[0])
+    high = count(ends[1])
+    if low == high:
+        return words
+    return f"{words} ({low:,} to {high:,})"
 
 
-def suggestion(name: str, names: Collection[str], what: str, *, show: Callable[[str], str] = str) -> str:
+_MIN_SIMILARITY = 0.75
+"""Between "answer_relevancy" and "context_relevancy" (0.73), which are two names, and
+"contxt_recall" and "context_recall" (0.96), a typing error.
+"""
+_MAX_NAMES = 20
+_MAX_NEAR = 3
+
+
+def suggestion(
+    name: str,
+    names: Collection[str],
+    what: str,
+    *,
+    show: Callable[[str], str] = str,
+) -> str:
     """Return a hint with similar names, else with the first names."""
-    near = difflib.get_close_matches(name, names, cutoff=_ALIKE)
-    longer = [other for other in names if name in other and other not in near]
-    if alike := [*near, *longer][: _MOST_NEAR if near else _MOST_NAMES]:
-        return f"did you mean {', '.join(map(show, alike))}?"
-    more = len(names) - _MOST_NAMES
-    listed = ", ".join(map(show, list(names)[:_MOST_NAMES]))
-    return f"{what} are {listed}{f' and {more:,} more' if more > 0 else ''}"
+    similar = difflib.get_close_matches(name, names, cutoff=_MIN_SIMILARITY)
+    longer = [other for other in names if name in other and other not in similar]
+    if similar:
+        return _did_you_mean([*similar, *longer][:_MAX_NEAR], show)
+    if longer:
+        return _did_you_mean(longer[:_MAX_NAMES], show)
+    listed = ", ".join(map(show, list(names)[:_MAX_NAMES]))
+    hidden = len(names) - _MAX_NAMES
+    more = f" and {hidden:,} more" if hidden > 0 else ""
+    return f"{what} are {listed}{more}"
+
+
+def _did_you_mean(names: Sequence[str], show: Callable[[str], str]) -> str:
+    return f"did you mean {', '.join(map(show, names))}?"

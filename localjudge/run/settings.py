@@ -26,7 +26,7 @@ from localjudge.resources import criterion_files
 from localjudge.text import Segmenter
 from localjudge.text.languages import abbreviations_of
 from localjudge.types import Record, VerdictRule
-from localjudge.words import Setting, declare, option, option_name, suggestion
+from localjudge.words import Setting, option, option_name, suggestion
 
 ONE_HALF = 0.5
 
@@ -39,14 +39,14 @@ class RunSettings(EngineSettings):
 
     criteria: Annotated[
         tuple[Criterion, ...],
-        Setting("Scoring", "--criterion", "FILE", "read", criterion_files, criteria_of),
+        Setting("Scoring", "FILE", "read", criterion_files, criteria_of),
     ] = ()
     """Your own question as a metric: a file, or formal_register, names_its_source, refuses (may be repeated)."""
     threshold: Annotated[float, Setting("Scoring", metavar="P")] = Field(default=ONE_HALF, ge=0, le=1)
     """Decision threshold: a verdict is 1 at this probability or above."""
     calibration: Annotated[
         tuple[Calibration, ...],
-        Setting("Scoring", "", "NAME|FILE", "read", saved_calibrations, calibrations_of),
+        Setting("Scoring", "NAME|FILE", "read", saved_calibrations, calibrations_of),
     ] = ()
     """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
     min_legal_mass: Annotated[float, Setting(calibration=True)] = Field(default=0.01, ge=0, le=1)
@@ -71,7 +71,7 @@ class RunSettings(EngineSettings):
     the one made for the model."""
     reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
     """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
-    mapping: Annotated[Mapping[str, str], Setting("Data", "--map", "FIELD=COLUMN", data=True, everyday=True)] = Field(
+    mapping: Annotated[Mapping[str, str], Setting("Data", "FIELD=COLUMN", data=True, everyday=True)] = Field(
         default_factory=dict
     )
     """Column to use for user_input, retrieved_contexts, reference, response, reference_contexts or id (may be
@@ -82,7 +82,7 @@ class RunSettings(EngineSettings):
     """Where the rows are inside the objects of a JSON file: experiment.items."""
     skip_bad_rows: Annotated[bool, Setting(data=True)] = False
     """Skip and count rows that cannot be used, instead of stopping."""
-    cluster_by: Annotated[str | None, Setting("Data", "", "COLUMN", data=True, calibration=True)] = Field(
+    cluster_by: Annotated[str | None, Setting("Data", "COLUMN", data=True, calibration=True)] = Field(
         default=None, min_length=1
     )
     """Column that groups samples, such as a document: intervals are then over the groups."""
@@ -121,7 +121,10 @@ class RunSettings(EngineSettings):
         paths = (runs,) if isinstance(runs, RunLike) else runs
         if not isinstance(paths, Sequence) or not all(isinstance(path, RunLike) for path in paths):
             hint = "such as 'runs/before'"
-            raise InputError(f"{option_name('reuse')} takes runs or their directories, got {runs!r:.80}", hint=hint)
+            raise InputError(
+                f"{option_name('reuse')} takes runs or their directories, got {runs!r:.80}",
+                hint=hint,
+            )
         return tuple(str(path.directory) if isinstance(path, Run) else os.path.expanduser(path) for path in paths)
 
     @field_validator("shard", mode="before")
@@ -211,7 +214,10 @@ def seconds_of(time: str) -> float:
     match = _TIME.fullmatch(time)
     seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
     if not seconds:
-        raise InputError(f"{option_name('budget')} must be a time, got {time!r:.80}", hint="such as 90s, 30m or 2h")
+        raise InputError(
+            f"{option_name('budget')} must be a time, got {time!r:.80}",
+            hint="such as 90s, 30m or 2h",
+        )
     return seconds
 
 
@@ -222,7 +228,6 @@ def declared(fields: type[Record]) -> dict[str, Setting]:
 
 SETTINGS: Mapping[str, Setting] = declared(RunSettings)
 """All settings of a run by name."""
-declare(SETTINGS)
 Trait = Literal["part", "data", "place", "calibration", "doctor", "stops"]
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from localjudge.run.options import CalibrateOptions, JudgeOptions, RunOptions, VerifyOptions
-from localjudge.run.settings import RunSettings, settings_with
-from localjudge.words import Setting
+from localjudge.run.settings import SETTINGS, RunSettings, settings_with
+from localjudge.words import FILE_ONLY, Setting
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,7 @@ def test_every_field_declares_what_it_is() -> None:
     for name, field in RunSettings.model_fields.items():
         assert [type(about) for about in field.metadata].count(Setting) == 1, name
         assert field.description, name
+
+
+def test_hints_name_an_option_of_each_setting_that_has_one() -> None:
+    assert {name for name, setting in SETTINGS.items() if not setting.group} == FILE_ONLY
