@@ -18,7 +18,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from reader_recipe.edits import split_sentences
-from reader_recipe.measure import Floats, Labels, auc, standardised, windows
+from reader_recipe.measure import (
+    Floats,
+    Labels,
+    auc,
+    balanced_accuracy,
+    calibration_error,
+    fit_calibration,
+    standardised,
+    windows,
+)
 from reader_recipe.network import Reader, read_gguf
 from reader_recipe.tokens import ATTRIBUTION, MAX_TOKENS, RELEVANCE, Ids, Tokenizer, piece_weights, prompt
 from train import Example, micro_batches, pad
@@ -28,6 +37,7 @@ from lexical_judge import labelled
 
 SHORT_CONTEXT = 1000  # characters
 REPLICATES = 2000
+EVEN = 0.5
 
 
 class Rows(NamedTuple):
@@ -136,6 +146,17 @@ def table(rows: Rows, judges: dict[str, Floats], task: str) -> str:
     return "\n".join(lines)
 
 
+def calibration_line(labels: Labels, logits: Floats) -> str:
+    calibration = fit_calibration(labels, logits)
+    probabilities = calibration.probabilities(logits)
+    accuracy = balanced_accuracy(labels, probabilities >= EVEN)
+    error = calibration_error(labels, probabilities)
+    return (
+        f"scale {calibration.scale:.3f}, bias {calibration.bias:.3f}: balanced accuracy "
+        f"{accuracy:.3f} at .5, calibration error {error:.3f} (fitted on these rows)"
+    )
+
+
 def read_lexical(path: Path, task: str, part: int) -> Floats:
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return np.array([row["log_odds"] for row in rows if row["task"] == task])[::part]
@@ -175,6 +196,7 @@ def main() -> None:
             lexical = read_lexical(arguments.lexical, task, arguments.part)
             judges |= {"lexical": lexical, "sum": standardised(logits) + standardised(lexical)}
         print(f"\n{task}\n\n{table(rows, judges, task)}")
+        print(calibration_line(rows.labels, logits))
         if arguments.lexical:
             for name in ("reader", "sum"):
                 own, gain = intervals(rows, judges[name], lexical)
