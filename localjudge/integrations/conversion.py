@@ -1,10 +1,10 @@
 """Convert questions of other programs to yes-or-no questions, and their answers back.
 
-    which of these options?             one question per option; each P(yes) is divided by their sum
-    which of these levels, from 0 on?   one question per level but 0: is it this one or a higher one?
+    which of these options?     one question per option; each P(yes) is divided by their sum
+    which of the levels 0 ...?  one question per level but 0: is it this one or a higher one?
 
-The second follows Frank and Hall (2001, A Simple Approach to Ordinal Classification). P(level >= k) cannot increase
-with k, so each is capped at the lowest before it:
+The second follows Frank and Hall (2001, A Simple Approach to Ordinal Classification). P(level >= k)
+cannot increase with k, so each is capped at the lowest before it:
 
     P(yes)             0.9   0.6   0.7        of "at least 1", "at least 2", "at least 3"
     level        0     1     2     3
@@ -16,7 +16,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from inspect import signature
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from localjudge.errors import ArgumentTypeError, ArgumentValueError
 from localjudge.open_judge import Judge
@@ -28,40 +28,56 @@ JudgeLike = JudgeName | Judge
 
 
 def check_options(judge: JudgeLike, options: Mapping[str, Any]) -> None:
-    """Raise ArgumentTypeError for an unknown option, ArgumentValueError for any option if the judge is open."""
+    """Check the options for opening a judge.
+
+    Raises ArgumentTypeError for an unknown option, ArgumentValueError for any with an open judge.
+    """
     names = signature(Judge.open).parameters
     for name in options:
         if name not in names:
-            raise ArgumentTypeError(f"a judge has no option {name!r}", hint=suggestion(name, names, "its options"))
+            hint = suggestion(name, names, "its options")
+            raise ArgumentTypeError(f"a judge has no option {name!r}", hint=hint)
         if isinstance(judge, Judge):
-            raise ArgumentValueError(f"{name} cannot be set for a judge that is open", hint="use it in Judge.open")
+            problem = f"{name} cannot be set for a judge that is open"
+            raise ArgumentValueError(problem, hint="use it in Judge.open")
 
 
-def whether(words: str, *, yes: Any = None, no: Any = None) -> str:
-    question = words if "?" in words else f"Is this true? {words}"
-    meanings = {name: meaning for name, meaning in (("yes", yes), ("no", no)) if meaning is not None}
-    return question + "".join(f"\nThe answer is {name} if: {as_text(about)}" for name, about in meanings.items())
+def ask_whether(words: str, *, yes: Any = None, no: Any = None) -> str:
+    """Return one yes-or-no question, with the meanings of yes and no."""
+    lines = [words if "?" in words else f"Is this true? {words}"]
+    if yes is not None:
+        lines.append(f"The answer is yes if: {as_text(yes)}")
+    if no is not None:
+        lines.append(f"The answer is no if: {as_text(no)}")
+    return "\n".join(lines)
 
 
-def of_each_option(words: str, options: Mapping[str, Any]) -> list[str]:
-    lines = "".join(
-        f"\n- {name}" + (f": {as_text(about)}" if about is not None else "") for name, about in options.items()
-    )
-    return [f"{words}\nThe possible answers:{lines}\nIs {name!r} the right one?" for name in options]
+def ask_each_option(words: str, options: Mapping[str, Any]) -> list[str]:
+    """Return for each option, with its meaning: is it the right one?"""
+    lines = [words, "The possible answers:"]
+    for name, meaning in options.items():
+        lines.append(f"- {name}" if meaning is None else f"- {name}: {as_text(meaning)}")
+    shared = "\n".join(lines)
+    return [f"{shared}\nIs {name!r} the right one?" for name in options]
 
 
-def of_each_level(words: str, levels: Sequence[Any]) -> list[str]:
-    lines = "".join(f"\n{number}. {as_text(level)}" for number, level in enumerate(levels))
-    return [
-        f"{words}\nThe levels, from the lowest:{lines}\nIs it level {number} ({as_text(level)}) or a higher one?"
-        for number, level in enumerate(levels)
-        if number
-    ]
+def ask_each_level(words: str, levels: Sequence[Any]) -> list[str]:
+    """Return for each level but the lowest: is this level or a higher one right?"""
+    lines = [words, "The levels, from the lowest:"]
+    for number, level in enumerate(levels):
+        lines.append(f"{number}. {as_text(level)}")
+    shared = "\n".join(lines)
+    questions: list[str] = []
+    for number, level in enumerate(levels):
+        if number > 0:
+            questions.append(f"{shared}\nIs it level {number} ({as_text(level)}) or a higher one?")
+    return questions
 
 
 def option_probabilities(names: Sequence[str], p_yes: Sequence[float]) -> dict[str, float]:
     """Return the probability of each option from P(yes) of its question. One must be positive."""
-    return {name: p / sum(p_yes) for name, p in zip(names, p_yes, strict=True)}
+    total = sum(p_yes)
+    return {name: p / total for name, p in zip(names, p_yes, strict=True)}
 
 
 def level_probabilities(p_yes: Sequence[float]) -> dict[int, float]:
@@ -73,47 +89,71 @@ def level_probabilities(p_yes: Sequence[float]) -> dict[int, float]:
 def decisiveness(probabilities: Collection[float]) -> float:
     """Return the distance from equal probabilities: 0 if all are equal, 1 if one is certain."""
     count = len(probabilities)
-    return (count * max(probabilities) - 1) / (count - 1) if count > 1 else 1.0
+    if count == 1:
+        return 1.0
+    return (count * max(probabilities) - 1) / (count - 1)
 
 
-def words_and_item(instructions: Any) -> tuple[str, dict[str, Any]]:
+def split_instructions(instructions: Any) -> tuple[str, dict[str, Any]]:
     """Return the question in the instructions, and the fields of the item that it is about."""
     if isinstance(instructions, Mapping) and "question" in instructions:
         item = dict(instructions)
-        return as_text(item.pop("question")), item
+        question = item.pop("question")
+        return as_text(question), item
     return as_text(instructions), {}
 
 
 def as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    """Return a text as it is, and any other value as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def record(fields: Mapping[str, Any]) -> str:
+def describe_fields(fields: Mapping[str, Any]) -> str:
+    """Return one text with all fields, each below its name."""
     return "\n\n".join(f"{name}:\n{as_text(value)}" for name, value in fields.items())
 
 
-_NAMES = {
-    "input": ("user_input", "the question"),
-    "retrieval_context": ("retrieved_contexts", "the contexts"),
-    "expected_output": ("reference", "the reference"),
-    "actual_output": ("response", "the response"),
+class _Field(NamedTuple):
+    """The field of a sample for a field of a test case, and its name in questions."""
+
+    name: str
+    words: str
+
+
+_FIELDS = {
+    "input": _Field("user_input", "the question"),
+    "retrieval_context": _Field("retrieved_contexts", "the contexts"),
+    "expected_output": _Field("reference", "the reference"),
+    "actual_output": _Field("response", "the response"),
 }
+_ANSWERS = {"actual_output", "expected_output"}
 _FIELD_NAME = re.compile(r"`(\w+)`")
 
 
 def as_sample(words: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """Return the question and its row, or None unless it names an answer and only text fields.
 
-    Judges understand tagged fields far better than one text with all fields. Without the actual answer, the
-    expected one is judged.
+    Judges understand tagged fields far better than one text with all fields. Without the actual
+    answer, the expected one is judged.
     """
-    field_names = set(_FIELD_NAME.findall(words))
-    if not field_names <= _NAMES.keys() & fields.keys() or not field_names & {"actual_output", "expected_output"}:
+    names = set(_FIELD_NAME.findall(words))
+    is_known = names <= _FIELDS.keys() & fields.keys()
+    if not is_known or not names & _ANSWERS:
         return None
-    for name in field_names:
-        texts = fields[name] if name == "retrieval_context" else [fields[name]]
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            return None
-    names = _NAMES if "actual_output" in field_names else _NAMES | {"expected_output": _NAMES["actual_output"]}
-    row = {names[name][0]: fields[name] for name in sorted(field_names)}
-    return _FIELD_NAME.sub(lambda match: names[match[1]][1], words), row
+    if not all(_has_texts(name, fields[name]) for name in names):
+        return None
+    known = dict(_FIELDS)
+    if "actual_output" not in names:
+        known["expected_output"] = _FIELDS["actual_output"]
+    row = {known[name].name: fields[name] for name in sorted(names)}
+    question = _FIELD_NAME.sub(lambda match: known[match[1]].words, words)
+    return question, row
+
+
+def _has_texts(name: str, value: Any) -> bool:
+    """Return whether a field has a text, or the contexts a list of texts."""
+    if name != "retrieval_context":
+        return isinstance(value, str)
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)

@@ -1,17 +1,18 @@
-"""DeepEval: a decision model, so that its metrics run without a language model and without a network.
+"""DeepEval: a decision model, with which its metrics need no language model and no network.
 
     from localjudge.integrations.deepeval import LocaljudgeModel
 
-    metric = FaithfulnessMetric(eval_mode="system_one", system_one_model=LocaljudgeModel("model.gguf"))
+    model = LocaljudgeModel("model.gguf")
+    metric = FaithfulnessMetric(eval_mode="system_one", system_one_model=model)
     metric.measure(test_case)
 
-(deepeval 4.3.) DeepEval asks a *System One* model typed questions about a test case and computes scores from the
-probabilities. Each becomes yes-or-no questions (`conversion`) in DeepEval's words. They are criteria, so the
-judge must follow instructions.
+(deepeval 4.3.) DeepEval asks a *System One* model typed questions about a test case and computes
+scores from the probabilities. Each becomes yes-or-no questions (`conversion`) in DeepEval's words.
+They are criteria, so the judge must follow instructions.
 
-In the mode "hybrid", which also needs a language model, any judge can answer two kinds of questions: is a `sentence` or
-`claim` supported by a `retrieval_context` (by its weakest sentence), and is a `node` useful for an `input` and its
-`expected_output`?
+In the mode "hybrid", which also needs a language model, any judge can answer two kinds of
+questions: is a `sentence` or `claim` supported by a `retrieval_context` (by its weakest sentence),
+and is a `node` useful for an `input` and its `expected_output`?
 """
 
 import asyncio
@@ -21,7 +22,13 @@ from typing import Any
 
 from deepeval.errors import DeepEvalError
 from deepeval.models import DeepEvalBaseSystemOneModel
-from deepeval.models.system_one import ChoiceAnswer, ChoiceQuestion, NoulAnswer, NoulQuestion, ScoreAnswer
+from deepeval.models.system_one import (
+    ChoiceAnswer,
+    ChoiceQuestion,
+    NoulAnswer,
+    NoulQuestion,
+    ScoreAnswer,
+)
 from deepeval.models.system_one.schema import SystemOneAnswers, SystemOneQuestion
 
 from localjudge.integrations import conversion
@@ -57,70 +64,133 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
     def get_model_name(self) -> str:
         return str(self.name)
 
-    def decide(self, state: Any, questions: Mapping[str, SystemOneQuestion]) -> tuple[SystemOneAnswers, float]:
+    def decide(
+        self,
+        state: Any,
+        questions: Mapping[str, SystemOneQuestion],
+    ) -> tuple[SystemOneAnswers, float]:
         """Return the answer to each question about the state, and the cost, which is 0."""
-        needed = {key: _questions(question, state) for key, question in questions.items()}
-        p_yes_of = self._probabilities([question for several in needed.values() for question in several])
+        asked_by_key = {key: _questions(question, state) for key, question in questions.items()}
+        all_asked: list[_Question] = []
+        for asked in asked_by_key.values():
+            all_asked += asked
+        probabilities = self._probabilities(all_asked)
         answers = SystemOneAnswers()
         for key, question in questions.items():
-            p_yes = [p_yes_of[needs] for needs in needed[key]]
+            p_yes = [probabilities[asked] for asked in asked_by_key[key]]
             if isinstance(question, NoulQuestion):
                 answers.nouls[key] = NoulAnswer(probability=p_yes[0])
             elif isinstance(question, ChoiceQuestion):
-                if not any(p_yes):
-                    raise DeepEvalError("localjudge has no answer: no option has any probability")
-                shares = conversion.option_probabilities(list(question.options), p_yes)
-                best, sure = max(shares, key=shares.__getitem__), conversion.decisiveness(shares.values())
-                answers.choices[key] = ChoiceAnswer(choice=best, probabilities=shares, confidence=sure)
+                answers.choices[key] = _choose(question, p_yes)
             else:
-                levels = conversion.level_probabilities(p_yes)
-                expected = sum(level * share for level, share in levels.items())
-                sure = conversion.decisiveness(levels.values())
-                answers.scores[key] = ScoreAnswer(score=expected, probabilities=levels, confidence=sure)
+                answers.scores[key] = _score(p_yes)
         return answers, 0.0
 
-    async def a_decide(self, state: Any, questions: Mapping[str, SystemOneQuestion]) -> tuple[SystemOneAnswers, float]:
+    async def a_decide(
+        self,
+        state: Any,
+        questions: Mapping[str, SystemOneQuestion],
+    ) -> tuple[SystemOneAnswers, float]:
         """Run `decide` in a thread."""
         return await asyncio.to_thread(self.decide, state, questions)
 
     def _probabilities(self, questions: Sequence[_Question]) -> dict[_Question, float]:
         """Return P(yes) of each question. Rows with the same question share prompts."""
+        rows_by_words: dict[str, list[str]] = {}
+        for row, words in dict.fromkeys(questions):
+            rows_by_words.setdefault(words, []).append(row)
         p_yes: dict[_Question, float] = {}
-        for asks in dict.fromkeys(asks for _, asks in questions):
-            rows = list(dict.fromkeys(row for row, other in questions if other == asks))
+        for words, rows in rows_by_words.items():
             samples = [{**json.loads(row), "id": str(place)} for place, row in enumerate(rows)]
-            shows = tuple(samples[0].keys() - {"response", "id"})
-            metric = asks if asks in _METRICS else Criterion(name="question", question=asks, shows=shows)
-            for row, evaluation in zip(rows, self._judge.evaluations(samples, metric), strict=True):
-                p_yes[row, asks] = _p_yes(evaluation)
+            evaluations = self._judge.evaluations(samples, _metric(words, samples[0]))
+            for row, evaluation in zip(rows, evaluations, strict=True):
+                p_yes[row, words] = _p_yes(evaluation)
         return p_yes
 
 
+def _metric(words: str, sample: Mapping[str, Any]) -> str | Criterion:
+    """Return the metric with this name, or a criterion that shows all fields of the sample."""
+    if words in _METRICS:
+        return words
+    shown: Any = tuple(sample.keys() - {"response", "id"})
+    return Criterion(name="question", question=words, shows=shown)
+
+
+def _choose(question: ChoiceQuestion, p_yes: Sequence[float]) -> ChoiceAnswer:
+    """Return the most probable option. Raises DeepEvalError if none has any probability."""
+    if not any(p_yes):
+        raise DeepEvalError("localjudge has no answer: no option has any probability")
+    probabilities = conversion.option_probabilities(list(question.options), p_yes)
+    best = max(probabilities, key=probabilities.__getitem__)
+    confidence = conversion.decisiveness(probabilities.values())
+    return ChoiceAnswer(choice=best, probabilities=probabilities, confidence=confidence)
+
+
+def _score(p_yes: Sequence[float]) -> ScoreAnswer:
+    """Return the expected level."""
+    probabilities = conversion.level_probabilities(p_yes)
+    expected = sum(level * probability for level, probability in probabilities.items())
+    confidence = conversion.decisiveness(probabilities.values())
+    return ScoreAnswer(score=expected, probabilities=probabilities, confidence=confidence)
+
+
 def _questions(question: SystemOneQuestion, state: Any) -> list[_Question]:
-    """Return the yes-or-no questions for a DeepEval question, without the list that contains its item."""
-    fields = dict(state) if isinstance(state, Mapping) else {"state": state}
-    fields |= fields.pop("test_case", {})
-    words, item = conversion.words_and_item(question.instructions)
-    fields = {name: value for name, value in fields.items() if name.removesuffix("s") not in item} | item
-    words, row = conversion.as_sample(words, fields) or (words, {"response": conversion.record(fields)})
+    """Return the yes-or-no questions for a DeepEval question."""
+    words, item = conversion.split_instructions(question.instructions)
+    fields = _fields(state, item)
     if isinstance(question, NoulQuestion):
-        match item, fields:
-            case (({"sentence": str(text)} | {"claim": str(text)}), {"retrieval_context": [*contexts]}):
-                return [(json.dumps({"response": text, "retrieved_contexts": contexts}), "faithfulness")]
-            case {"node": str(text)}, {"input": str(asked), "expected_output": str(reference)}:
-                row = {"retrieved_contexts": [text], "user_input": asked, "reference": reference}
-                return [(json.dumps(row), "context_precision")]
-        asks = [conversion.whether(words, yes=question.true, no=question.false)]
-    elif isinstance(question, ChoiceQuestion):
-        asks = conversion.of_each_option(words, question.options)
+        asked = _known_question(item, fields)
+        if asked is not None:
+            return [asked]
+    sample = conversion.as_sample(words, fields)
+    if sample is None:
+        row: Mapping[str, Any] = {"response": conversion.describe_fields(fields)}
     else:
-        asks = conversion.of_each_level(words, question.levels)
-    return [(json.dumps(row), ask) for ask in asks]
+        words, row = sample
+    written = json.dumps(row)
+    return [(written, asks) for asks in _word(question, words)]
+
+
+def _fields(state: Any, item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the test case and the item, without the list that contains the item."""
+    fields: dict[str, Any] = {"state": state}
+    if isinstance(state, Mapping):
+        fields = dict(state)
+        fields |= fields.pop("test_case", {})
+    others = {name: value for name, value in fields.items() if name.removesuffix("s") not in item}
+    return {**others, **item}
+
+
+def _known_question(item: Mapping[str, Any], fields: Mapping[str, Any]) -> _Question | None:
+    """Return the question of one of our metrics, if DeepEval asks the same."""
+    match item, fields:
+        case (
+            ({"sentence": str(text)} | {"claim": str(text)}),
+            {"retrieval_context": [*contexts]},
+        ):
+            row: dict[str, Any] = {"response": text, "retrieved_contexts": contexts}
+            return json.dumps(row), "faithfulness"
+        case {"node": str(text)}, {"input": str(asked), "expected_output": str(reference)}:
+            row = {"retrieved_contexts": [text], "user_input": asked, "reference": reference}
+            return json.dumps(row), "context_precision"
+    return None
+
+
+def _word(question: SystemOneQuestion, words: str) -> list[str]:
+    if isinstance(question, NoulQuestion):
+        return [conversion.ask_whether(words, yes=question.true, no=question.false)]
+    if isinstance(question, ChoiceQuestion):
+        return conversion.ask_each_option(words, question.options)
+    return conversion.ask_each_level(words, question.levels)
 
 
 def _p_yes(evaluation: Evaluation) -> float:
     """Return the probability of the weakest unit. Raises DeepEvalError without a score."""
     if not isinstance(evaluation.outcome, Scored):
         raise DeepEvalError(f"localjudge has no answer: {evaluation.outcome.reason}")
-    verdicts = [verdict for _, verdict in evaluation.units if not isinstance(verdict, NoAnswer)]
-    return min(verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts)
+    probabilities: list[float] = []
+    for _, verdict in evaluation.units:
+        if isinstance(verdict, NoAnswer):
+            continue
+        probabilities.append(verdict.label if verdict.p_yes is None else verdict.p_yes)
+    return min(probabilities)

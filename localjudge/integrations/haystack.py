@@ -3,21 +3,21 @@
     from localjudge.integrations.haystack import LocaljudgeEvaluator
 
     evaluation = Pipeline()
-    evaluation.add_component("localjudge", LocaljudgeEvaluator(["faithfulness"], judge="model.gguf"))
+    evaluator = LocaljudgeEvaluator(["faithfulness"], judge="model.gguf")
+    evaluation.add_component("localjudge", evaluator)
     result = evaluation.run({"localjudge": {"contexts": [[...]], "predicted_answers": ["..."]}})
     EvaluationRunResult("today", inputs, result["localjudge"]).aggregated_report()
     Pipeline.loads(evaluation.dumps(), allowed_modules=["localjudge.integrations.haystack"])
 
 Each metric is an output in the form of Haystack's reports:
 
-    score               mean of the scored samples; NaN without any, or with more failures than allowed
+    score               mean of the scored samples; NaN without any, or with too many failures
     individual_scores   one for each sample, NaN if missing
-    results             the row of scores.jsonl of each sample, with its rows of verdicts.jsonl as "verdicts"
+    results             row of scores.jsonl of each sample, with its rows of verdicts.jsonl
     ci95, scored, undefined, failed
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from math import nan
 from typing import Any
 
@@ -48,8 +48,8 @@ class LocaljudgeEvaluator:
     """Score questions on localjudge's metrics and criteria with a local judge.
 
     metrics: names such as "faithfulness", metric objects and criteria. Their inputs are mandatory.
-    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`. A pipeline with an open judge or a metric
-        object cannot be written to YAML.
+    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`. A pipeline with an open
+        judge or a metric object cannot be written to YAML.
     options: as in `localjudge.Judge.open`.
 
     Raises InputError for unknown metrics and options.
@@ -62,22 +62,37 @@ class LocaljudgeEvaluator:
         **options: Any,
     ) -> None:
         check_options(judge, options)
-        listed = [metrics] if isinstance(metrics, str) else metrics
-        self.metrics = [Criterion(**item) if isinstance(item, Mapping) else item for item in listed]
+        self.metrics: list[str | Metric] = []
+        for metric in [metrics] if isinstance(metrics, str) else metrics:
+            self.metrics.append(Criterion(**metric) if isinstance(metric, Mapping) else metric)
         self.judge = judge
         self.options = options
         self._open: Judge | None = None
         wanted = wanted_metrics(self.metrics)
         self._computed = [wanted.get(name) for name in wanted.names or ()]
-        needed = frozenset[str]().union(*(metric.required_fields for metric in self._computed))
+        self._declare_inputs()
+        outputs = {metric.name: dict[str, Any] for metric in self._computed}
+        component.set_output_types(self, **outputs)
+
+    def _declare_inputs(self) -> None:
+        """Declare the inputs: mandatory ones of the metrics, and all others as optional."""
+        needed: set[str] = set()
+        for metric in self._computed:
+            needed |= metric.required_fields
         for field, (name, kind) in _INPUTS.items():
-            component.set_input_type(self, name, *([kind] if field in needed else [kind | None, None]))
-        component.set_output_types(self, **{metric.name: dict[str, Any] for metric in self._computed})
+            if field in needed:
+                component.set_input_type(self, name, kind)
+            else:
+                component.set_input_type(self, name, kind | None, None)
 
     def warm_up(self) -> None:
         """Load the model once. Raises the errors of `localjudge.Judge.open`."""
-        if self._open is None:
-            self._open = self.judge if isinstance(self.judge, Judge) else Judge.open(self.judge, **self.options)
+        if self._open is not None:
+            return
+        if isinstance(self.judge, Judge):
+            self._open = self.judge
+        else:
+            self._open = Judge.open(self.judge, **self.options)
 
     def close(self) -> None:
         if self._open is not None and self._open is not self.judge:
@@ -86,13 +101,15 @@ class LocaljudgeEvaluator:
 
     def to_dict(self) -> dict[str, Any]:
         """Serialise the component. Raises InputError for an open judge or a metric object."""
-        if isinstance(self.judge, Judge) or not all(isinstance(metric, str | Criterion) for metric in self.metrics):
-            raise ArgumentValueError("an open judge or a metric object cannot be serialised", hint="use their names")
+        are_plain = all(isinstance(metric, str | Criterion) for metric in self.metrics)
+        if isinstance(self.judge, Judge) or not are_plain:
+            problem = "an open judge or a metric object cannot be serialised"
+            raise ArgumentValueError(problem, hint="use their names")
         init = {"metrics": self.metrics, "judge": self.judge, **self.options}
         return default_to_dict(self, **_PLAIN.dump_python(init, mode="json", exclude_defaults=True))
 
     def run(self, **inputs: Any) -> dict[str, Any]:
-        """Score the samples. Each input is a list with one value per sample, and each metric an output.
+        """Score the samples. An input is a list with one value per sample, an output a metric.
 
         Raises InputError for lists of different lengths, and the errors of `Judge.evaluate`.
         """
@@ -103,23 +120,44 @@ class LocaljudgeEvaluator:
 
 
 def _rows(inputs: Mapping[str, Sequence[Any] | None]) -> list[dict[str, Any]]:
-    columns = {field: values for field, (name, _) in _INPUTS.items() if (values := inputs.get(name)) is not None}
-    if len(set(map(len, columns.values()))) > 1:
-        lengths = ", ".join(f"{_INPUTS[field][0]} {len(values)}" for field, values in columns.items())
-        raise ArgumentValueError(f"the inputs have different lengths: {lengths}", hint="use one value for each")
-    rows = zip(*columns.values(), strict=True)
-    return [{"id": str(number), **dict(zip(columns, row, strict=True))} for number, row in enumerate(rows, 1)]
+    columns: dict[str, Sequence[Any]] = {}
+    for field, (name, _) in _INPUTS.items():
+        values = inputs.get(name)
+        if values is not None:
+            columns[field] = values
+    _check_lengths(columns)
+    rows: list[dict[str, Any]] = []
+    for number, values in enumerate(zip(*columns.values(), strict=True), start=1):
+        rows.append({"id": str(number), **dict(zip(columns, values, strict=True))})
+    return rows
+
+
+def _check_lengths(columns: Mapping[str, Sequence[Any]]) -> None:
+    lengths = {_INPUTS[field][0]: len(values) for field, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        problem = f"the inputs have different lengths: {listed}"
+        raise ArgumentValueError(problem, hint="use one value for each")
 
 
 def _output(run: Run, metric: Metric) -> dict[str, Any]:
-    name = metric.name if metric.name in run else catalog.by_id_without_texts(metric).name
-    summary, scores = run[name], [row for row in run.scores if row.metric == name]
-    judged = groupby((row for row in run.verdicts if row.metric == name), key=lambda row: row.sample_id)
-    verdicts = {sample_id: [vars(row) for row in rows] for sample_id, rows in judged}
-    mean = summary.mean
+    name = metric.name
+    if name not in run:
+        name = catalog.by_id_without_texts(metric).name
+    verdicts: dict[str, list[dict[str, Any]]] = {}
+    for verdict in run.verdicts:
+        if verdict.metric == name:
+            verdicts.setdefault(verdict.sample_id, []).append(vars(verdict))
+    scores: list[float] = []
+    results: list[dict[str, Any]] = []
+    for row in run.scores:
+        if row.metric == name:
+            scores.append(nan if row.score is None else row.score)
+            results.append({**vars(row), "verdicts": verdicts.get(row.sample_id, [])})
+    summary = run[name]
     return {
-        "score": nan if mean is None else mean,
-        "individual_scores": [nan if row.score is None else row.score for row in scores],
-        "results": [{**vars(row), "verdicts": verdicts.get(row.sample_id, [])} for row in scores],
+        "score": nan if summary.mean is None else summary.mean,
+        "individual_scores": scores,
+        "results": results,
         **summary.model_dump(include={"ci95", "scored", "undefined", "failed"}),
     }

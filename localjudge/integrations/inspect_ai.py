@@ -1,13 +1,17 @@
-"""inspect: a scorer that judges the samples of a task while they run, or the samples of a log with `inspect score`.
+"""inspect: a scorer that judges the samples of a task while they run.
+
+`inspect score` judges the samples of a log with it.
 
     from localjudge.integrations.inspect_ai import localjudge_scorer
 
     Task(dataset=..., solver=..., scorer=localjudge_scorer(["faithfulness"], judge="model.gguf"))
 
-(inspect_ai 0.3.) A sample's input is the question, its target the reference, its completion the response, and its
-metadata contain the retrieved texts or documents. Only the last turn of a conversation is judged, and several different
-targets count as no reference. A score has one value per metric, or NaN if it is missing. Its explanation has the
-reasons and the sentences that lowered it, its metadata all verdicts. The model is loaded with the first sample and
+(inspect_ai 0.3.) A sample's input is the question, its target the reference, its completion the
+response, and its metadata contain the retrieved texts or documents. Only the last turn of a
+conversation is judged, and several different targets count as no reference.
+
+A score has one value per metric, or NaN if it is missing. Its explanation has the reasons and the
+sentences that lowered it, its metadata all verdicts. The model is loaded with the first sample and
 closed with the scorer.
 """
 
@@ -33,12 +37,17 @@ from localjudge.run.judges import DEFAULT_JUDGE
 
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]
 def localjudge_scorer(
-    metrics: Sequence[str | Metric], judge: JudgeLike = DEFAULT_JUDGE, contexts: str = "contexts", **options: Any
+    metrics: Sequence[str | Metric],
+    judge: JudgeLike = DEFAULT_JUDGE,
+    contexts: str = "contexts",
+    **options: Any,
 ) -> Scorer:
     """Score samples on localjudge's metrics, and on criteria.
 
-    metrics: names such as "faithfulness", or metric objects and criteria, which the log cannot record.
-    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`, which the log cannot record either.
+    metrics: names such as "faithfulness", or metric objects and criteria, which the log cannot
+        record.
+    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`, which the log cannot
+        record either.
     contexts: name of the retrieved texts in a sample's metadata.
     options: as in `localjudge.Judge.open`, such as `threshold`.
 
@@ -48,44 +57,57 @@ def localjudge_scorer(
     opened: list[Judge] = []
     opening = Lock()
 
-    def evaluations(row: dict[str, Any]) -> list[Evaluation]:
+    def open_judge() -> Judge:
         with opening:
-            if not opened:
-                opened.append(judge if isinstance(judge, Judge) else Judge.open(judge, **options))
-                if opened[0] is not judge:
-                    weakref.finalize(score, opened[0].close)
-        return opened[0].evaluations([row], metrics)
+            if opened:
+                return opened[0]
+            if isinstance(judge, Judge):
+                opened.append(judge)
+            else:
+                opened.append(Judge.open(judge, **options))
+                weakref.finalize(score, opened[0].close)
+            return opened[0]
 
-    def scored(row: dict[str, Any], problems: list[str]) -> Score:
+    def judge_row(row: dict[str, Any], problems: list[str]) -> Score:
+        asked = open_judge()
         try:
-            return _score(evaluations(row), problems)
+            evaluations = asked.evaluations([row], metrics)
         except DataError as error:
-            return _score(evaluations(dict.fromkeys(row) | {"id": row["id"]}), [*problems, error.in_one_line])
+            problems = [*problems, error.in_one_line]
+            without_texts = dict.fromkeys(row) | {"id": row["id"]}
+            evaluations = asked.evaluations([without_texts], metrics)
+        return _score(evaluations, problems)
 
     async def score(state: TaskState, target: Target) -> Score:
-        targets, problems = set(target), []
+        problems: list[str] = []
+        targets = set(target)
+        reference: list[str] | None = list(target)
         if len(targets) > 1:
             problems.append(f"no reference: the sample has {len(targets)} different targets")
+            reference = None
         if contexts not in state.metadata:
             problems.append(f"no contexts: the metadata of the sample has no {contexts!r}")
         row = {
             "id": str(state.sample_id),
             "user_input": state.input,
-            "reference": None if len(targets) > 1 else list(target),
+            "reference": reference,
             "response": state.output.completion,
             "retrieved_contexts": state.metadata.get(contexts),
         }
-        return await to_thread.run_sync(scored, row, problems)
+        return await to_thread.run_sync(judge_row, row, problems)
 
     return score
 
 
 def _score(evaluations: Sequence[Evaluation], problems: Sequence[str]) -> Score:
-    values, lines = {}, list(problems)
+    values: dict[str, float] = {}
+    lines = list(problems)
     for row, evaluation in zip(score_rows(evaluations), evaluations, strict=True):
         values[row.metric] = math.nan if row.score is None else row.score
         lines.append(f"{row.metric}: {outcome_of(row)}")
-        bad = 1 if lower_is_better(row.metric) else 0
-        lines += [line_of(verdict) for verdict in verdict_rows([evaluation]) if verdict.label in (bad, None)]
+        lowering_label = int(lower_is_better(row.metric))
+        for verdict in verdict_rows([evaluation]):
+            if verdict.label in (lowering_label, None):
+                lines.append(line_of(verdict))
     verdicts = [vars(verdict) for verdict in verdict_rows(evaluations)]
     return Score(value=values, explanation="\n".join(lines), metadata={"verdicts": verdicts})

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from localjudge.integrations.conversion import (
     as_sample,
+    ask_each_level,
+    ask_each_option,
+    ask_whether,
     decisiveness,
+    describe_fields,
     level_probabilities,
-    of_each_level,
-    of_each_option,
     option_probabilities,
-    record,
-    whether,
-    words_and_item,
+    split_instructions,
 )
 
 
@@ -55,18 +55,18 @@ def test_certainty_of_an_answer_by_hand(probabilities: list[float], decided: flo
 
 
 def test_words_of_questions() -> None:
-    assert of_each_level("How much?", ["none", "some", "all"]) == [
+    assert ask_each_level("How much?", ["none", "some", "all"]) == [
         f"How much?\nThe levels, from the lowest:\n0. none\n1. some\n2. all\nIs it level {level} or a higher one?"
         for level in ("1 (some)", "2 (all)")
     ]
-    assert of_each_option("Which?", {"red": None, "blue": {"like": "the sky"}})[1] == (
+    assert ask_each_option("Which?", {"red": None, "blue": {"like": "the sky"}})[1] == (
         'Which?\nThe possible answers:\n- red\n- blue: {"like": "the sky"}\nIs \'blue\' the right one?'
     )
-    assert whether("It rains.") == "Is this true? It rains."
-    assert whether("Does it rain?", no="snow") == "Does it rain?\nThe answer is no if: snow"
-    assert words_and_item({"claim": "A.", "question": "Is `claim` so?"}) == ("Is `claim` so?", {"claim": "A."})
-    assert words_and_item(["a", "é"]) == ('["a", "é"]', {})
-    assert record({"input": "Why?", "contexts": ["a"]}) == 'input:\nWhy?\n\ncontexts:\n["a"]'
+    assert ask_whether("It rains.") == "Is this true? It rains."
+    assert ask_whether("Does it rain?", no="snow") == "Does it rain?\nThe answer is no if: snow"
+    assert split_instructions({"claim": "A.", "question": "Is `claim` so?"}) == ("Is `claim` so?", {"claim": "A."})
+    assert split_instructions(["a", "é"]) == ('["a", "é"]', {})
+    assert describe_fields({"input": "Why?", "contexts": ["a"]}) == 'input:\nWhy?\n\ncontexts:\n["a"]'
 
 
 FIELDS: dict[str, Any] = {
