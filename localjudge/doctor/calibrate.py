@@ -19,6 +19,7 @@ import numpy as np
 
 from localjudge.analysis.drawing import labels_in
 from localjudge.analysis.judge_figures import judge_figures
+from localjudge.analysis.jury_weights import FittedJury, fit_juries
 from localjudge.analysis.labelled_texts import LabelledText, read_labelled_texts
 from localjudge.analysis.labels import Decisions, check_labels_allowed, labels_of, sampling_weights
 from localjudge.analysis.units import UnitFrame, UnitPlace, unit_frames, verdicts_at
@@ -37,6 +38,7 @@ from localjudge.record.calibration import (
     read_calibration,
     save_calibration,
 )
+from localjudge.record.jury import jury_card, log_odds
 from localjudge.record.label_rows import LABELS
 from localjudge.record.result_rows import VerdictRow
 from localjudge.record.run import Run, as_run, seconds_per_verdict
@@ -129,7 +131,8 @@ def measure_judges(
 def _saved(questions: Sequence[_Question], name: str | None, progress: Progress) -> list[Calibration]:
     calibrations: list[Calibration] = []
     for question in questions:
-        for calibration in sorted((_calibrate(question, judge) for judge in question.judges), key=_rank):
+        measured = [_calibrate(question, judge) for judge in question.judges]
+        for calibration in sorted([*measured, *_juries(question, measured, progress)], key=_rank):
             chosen = name or _free_name(calibration, {other.name for other in calibrations}, progress)
             if _is_of_another(chosen, calibration):
                 progress.note(f"replacing the calibration {chosen}, which has other labels or answers")
@@ -287,6 +290,52 @@ def _calibrate(question: _Question, judge: _Answers) -> Calibration:
         ),
         seconds_per_verdict=seconds_per_verdict(judge.run),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    return calibration.model_copy(update={"fit_for": admission_by_labels(calibration).uses})
+
+
+def _juries(question: _Question, measured: Sequence[Calibration], progress: Progress) -> list[Calibration]:
+    """Return the calibration of the jury of all judges, and of the smallest one that is not worse."""
+    cards = [calibration.card.name for calibration in measured]
+    if len(question.judges) == 1:
+        return []
+    if len(set(cards)) < len(cards):
+        progress.note("no jury is fitted, because two judges have the same name")
+        return []
+    rows = _rows(question, question.judges[0])[0]
+    columns = [_rows(question, judge)[0].scores for judge in question.judges]
+    odds = np.array([[log_odds(float(score)) for score in np.asarray(column)] for column in columns]).T
+    try:
+        juries = fit_juries(cards, odds, rows)
+    except DataError as error:
+        progress.note(f"no jury is fitted: {error.message}")
+        return []
+    return [_calibration_of_jury(question, measured, jury, rows) for jury in juries]
+
+
+def _calibration_of_jury(
+    question: _Question, measured: Sequence[Calibration], jury: FittedJury, rows: LabelledScores
+) -> Calibration:
+    members = {calibration.card.name: calibration for calibration in measured if calibration.card.name in jury.weights}
+    names = sorted(members)
+    first = members[names[0]]
+    answering = {name: {part: members[name].judge[part] for part in ("engine", "judge")} for name in names}
+    definition = {part: first.judge[part] for part in ("metrics",) if part in first.judge}
+    figures = judge_figures(rows._replace(scores=jury.held_out))
+    figures["remarks"] = (*figures["remarks"], *jury.remarks)
+    if not all(each.worth for each in question.judges):
+        figures["worth"] = None
+    calibration = Calibration(
+        **figures,
+        name=" + ".join(names),
+        question=question.name,
+        weights=dict(jury.weights),
+        bias=jury.bias,
+        judge={"jury": answering, **definition},
+        card=jury_card([members[name].card for name in names], None, None),
+        run="; ".join(members[name].run for name in names),
+        labels=first.labels,
+        created=first.created,
     )
     return calibration.model_copy(update={"fit_for": admission_by_labels(calibration).uses})
 

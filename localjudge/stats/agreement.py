@@ -241,6 +241,20 @@ def best_threshold(rows: LabelledScores) -> float:
     return float(best[np.argmin(np.abs(best - 0.5))])
 
 
+def cluster_folds(columns: Sequence[Floats], clusters: ArrayLike | None) -> list[Indices]:
+    """Return the rows of each fold: random sets of clusters that do not depend on the order of rows.
+
+    Raises DataError for a single cluster.
+    """
+    groups = canonical_groups(columns, clusters)
+    if len(groups) == 1:
+        problem = "all labels are in one cluster, so nothing can be tested on another"
+        raise DataError(problem, hint="label rows of other documents, or name a column with several values")
+    shuffled = np.random.Generator(np.random.PCG64(SEED)).permutation(len(groups))
+    numbers = range(min(THRESHOLD_FOLDS, len(groups)))
+    return [np.concatenate([groups[group] for group in shuffled[number::THRESHOLD_FOLDS]]) for number in numbers]
+
+
 def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]:
     """Return the decision on each row (n,) by the threshold of the other folds, and the threshold of each fold.
 
@@ -248,16 +262,11 @@ def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]
     Stone (1974), JRSS B 36, 111-147.
     """
     labels, scores, weights = rows.arrays()
-    groups = canonical_groups([labels, scores, weights], rows.clusters)
-    if len(groups) == 1:
-        problem = "all labels are in one cluster, so no threshold can be tested on another"
-        raise DataError(problem, hint="label rows of other documents, or name a column with several values")
     decisions = np.zeros(len(labels))
     thresholds = []
-    shuffled = np.random.Generator(np.random.PCG64(SEED)).permutation(len(groups))
-    for number in range(min(THRESHOLD_FOLDS, len(groups))):
+    for fold in cluster_folds([labels, scores, weights], rows.clusters):
         inside = np.ones(len(labels), dtype=bool)
-        inside[np.concatenate([groups[group] for group in shuffled[number::THRESHOLD_FOLDS]])] = False
+        inside[fold] = False
         threshold = best_threshold(LabelledScores(labels[inside], scores[inside], weights[inside]))
         decisions[~inside] = scores[~inside] >= threshold
         thresholds.append(threshold)

@@ -1,0 +1,112 @@
+"""Combine the probabilities of several judges by logistic regression on human labels.
+
+    p = sigmoid(b + sum of w_j x logit(p_j))          minimise log loss + ridge/2 x sum of (w_j x sd_j)^2
+
+sd_j is the standard deviation of a judge's log odds, so that the penalty does not depend on how extreme its
+probabilities are. Weights are at least 0: a judge that would get a negative weight gets none. Held-out probabilities are
+from fits without the row's fold, a random set of clusters. Sources: D. H. Wolpert (1992), Neural Networks 5, 241-259;
+L. Breiman (1996), Machine Learning 24, 49-64 (weights of at least 0); A. E. Hoerl and R. W. Kennard (1970),
+Technometrics 12, 55-67.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from localjudge.errors import DataError
+from localjudge.stats.agreement import cluster_folds
+from localjudge.stats.interval import Floats, Interval, LabelledScores, statistic_intervals
+
+RIDGE = 1.0
+_MOST_STEPS = 50
+_CLOSE = 1e-10
+_SMALLEST_SPREAD = 1e-6
+_SMALLEST_PROBABILITY = 1e-6
+
+
+class Stacking(NamedTuple):
+    """Weight of each judge's log odds (k,), and the bias."""
+
+    weights: Floats
+    bias: float
+
+    def probabilities(self, log_odds: Floats) -> Floats:
+        """Return the probabilities (n,) of log odds (n, k)."""
+        values: Floats = 1 / (1 + np.exp(-(self.bias + log_odds @ self.weights)))
+        return values
+
+
+def fit(log_odds: Floats, labels: ArrayLike, weights: ArrayLike, ridge: float = RIDGE) -> Stacking:
+    """Fit weights of at least 0 to log odds (n, k), labels (n,) and row weights (n,).
+
+    Raises DataError if all labels are equal.
+    """
+    human = np.asarray(labels, dtype=np.float64)
+    row_weights = np.asarray(weights, dtype=np.float64)
+    row_weights = row_weights / row_weights.mean()
+    if len(np.unique(human)) == 1:
+        raise DataError("weights cannot be fitted if all labels are equal", hint="label more statements")
+    spread = np.maximum(log_odds.std(axis=0), _SMALLEST_SPREAD)
+    scaled = log_odds / spread
+    used = list(range(log_odds.shape[1]))
+    while True:
+        solution = _newton(scaled[:, used], human, row_weights, ridge)
+        negative = solution[1:] < 0
+        if not negative.any():
+            break
+        del used[int(np.argmin(solution[1:]))]
+    found = np.zeros(log_odds.shape[1])
+    found[used] = solution[1:] / spread[used]
+    return Stacking(found, float(solution[0]))
+
+
+def _newton(columns: Floats, labels: Floats, weights: Floats, ridge: float) -> Floats:
+    """Return the bias and the coefficients that minimise the penalised log loss."""
+    design = np.column_stack([np.ones(len(labels)), columns])
+    penalty = np.full(design.shape[1], ridge)
+    penalty[0] = _CLOSE
+    solution = np.zeros(design.shape[1])
+    for _ in range(_MOST_STEPS):
+        probabilities = 1 / (1 + np.exp(-np.clip(design @ solution, -30, 30)))
+        gradient = design.T @ (weights * (probabilities - labels)) + penalty * solution
+        curvature = design.T * (weights * probabilities * (1 - probabilities)) @ design + np.diag(penalty)
+        step = np.linalg.solve(curvature, gradient)
+        solution = solution - step
+        if np.abs(step).max() < _CLOSE:
+            break
+    return solution
+
+
+def held_out(log_odds: Floats, rows: LabelledScores, ridge: float = RIDGE) -> Floats:
+    """Return the probability of each row (n,) by the weights that were fitted to the other folds.
+
+    `rows` has the labels, weights and clusters; its scores are not used. Raises DataError for a single cluster, or if
+    the labels of some folds are equal.
+    """
+    labels, _, weights = rows.arrays()
+    probabilities = np.zeros(len(labels))
+    for fold in cluster_folds([labels, *log_odds.T, weights], rows.clusters):
+        inside = np.ones(len(labels), dtype=bool)
+        inside[fold] = False
+        stacking = fit(log_odds[inside], labels[inside], weights[inside], ridge)
+        probabilities[fold] = stacking.probabilities(log_odds[fold])
+    return probabilities
+
+
+def log_loss(labels: Floats, probabilities: Floats, weights: Floats) -> Floats:
+    """Return the weighted mean log losses (m,) of probabilities (n,) for row weights (m, n)."""
+    clipped = np.clip(probabilities, _SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
+    losses = -np.where(labels > 0, np.log(clipped), np.log1p(-clipped))
+    means: Floats = weights @ losses / weights.sum(axis=1)
+    return means
+
+
+def loss_difference(rows: LabelledScores, one: Floats, other: Floats) -> Interval:
+    """Return the log loss of `one` minus that of `other` with its interval, paired by row, over clusters."""
+
+    def difference(labels: Floats, scores: Floats, weights: Floats) -> Floats:
+        values: Floats = log_loss(labels, scores[:, 0], weights) - log_loss(labels, scores[:, 1], weights)
+        return values
+
+    return statistic_intervals({"": difference}, rows._replace(scores=np.column_stack([one, other])))[""]

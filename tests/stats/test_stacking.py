@@ -1,0 +1,98 @@
+"""Weights of several judges by logistic regression."""
+
+import math
+
+import numpy as np
+import pytest
+
+from localjudge.errors import DataError
+from localjudge.stats import stacking
+from localjudge.stats.interval import LabelledScores
+
+DRAWINGS = 200
+_SIGNALS = ((1.0, 1.0), (1.0, 0.3), (1.5, 0.0))
+
+
+def drawn(count: int, signals: tuple[float, float], generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return log odds (n, 2) and labels: normal noise, shifted by the signal for a label of 1."""
+    labels = (generator.random(count) < 0.5).astype(np.float64)
+    odds = generator.standard_normal((count, 2)) + np.outer(2 * labels - 1, signals) / 2
+    return odds, labels
+
+
+def test_weights_minimise_the_penalised_log_loss() -> None:
+    """At the minimum the gradient is 0: sum of (p - y) x + ridge x sd^2 w = 0 for each judge, sum of (p - y) = 0."""
+    odds, labels = drawn(80, (1.0, 0.8), np.random.default_rng(3))
+    solution = stacking.fit(odds, labels, np.ones(80), ridge=2.0)
+    errors = solution.probabilities(odds) - labels
+    assert errors.sum() == pytest.approx(0, abs=1e-6)
+    assert odds.T @ errors + 2.0 * odds.var(axis=0) * solution.weights == pytest.approx(np.zeros(2), abs=1e-6)
+
+
+def test_equal_labels_of_equal_odds_give_the_share() -> None:
+    """Odds without spread: only the bias is fitted, log(3 / 1)."""
+    solution = stacking.fit(np.zeros((4, 1)), [1, 1, 1, 0], np.ones(4))
+    assert solution.bias == pytest.approx(math.log(3), abs=1e-6)
+
+
+def test_a_judge_that_contradicts_the_labels_gets_no_weight() -> None:
+    odds, labels = drawn(100, (2.0, -2.0), np.random.default_rng(1))
+    solution = stacking.fit(odds, labels, np.ones(100))
+    assert solution.weights[1] == 0
+    assert solution.weights[0] > 0
+
+
+def test_row_weights_count_rows() -> None:
+    odds, labels = drawn(50, (1.0, 1.0), np.random.default_rng(2))
+    counts = np.arange(50) % 3 + 1
+    repeated = np.repeat(np.arange(50), counts)
+    ridge = 1.0
+    # The mean weight is 1, so the penalty of 100 rows is spread over 50.
+    weighted = stacking.fit(odds, labels, counts, ridge)
+    unweighted = stacking.fit(odds[repeated], labels[repeated], np.ones(len(repeated)), ridge * counts.mean())
+    spread = odds.std(axis=0) / odds[repeated].std(axis=0)
+    assert weighted.weights == pytest.approx(unweighted.weights, rel=0.02)
+    assert spread == pytest.approx(np.ones(2), rel=0.2)
+
+
+def test_held_out_probabilities_do_not_depend_on_the_order_of_rows() -> None:
+    odds, labels = drawn(40, (1.0, 1.0), np.random.default_rng(4))
+    clusters = np.arange(40) // 2
+    held_out = stacking.held_out(odds, LabelledScores(labels, labels, None, clusters))
+    order = np.random.default_rng(5).permutation(40)
+    shuffled = stacking.held_out(odds[order], LabelledScores(labels[order], labels[order], None, clusters[order]))
+    assert shuffled == pytest.approx(held_out[order], abs=1e-12)
+
+
+def test_labels_of_one_kind_and_one_cluster_are_refused() -> None:
+    odds = np.ones((4, 1))
+    with pytest.raises(DataError):
+        stacking.fit(odds, [1, 1, 1, 1], np.ones(4))
+    with pytest.raises(DataError):
+        stacking.held_out(odds, LabelledScores([1, 0, 1, 0], [1, 0, 1, 0], None, [0, 0, 0, 0]))
+
+
+def test_log_loss_by_hand() -> None:
+    """-(log .8 + 3 log .75) / 4."""
+    losses = stacking.log_loss(np.array([1.0, 0.0]), np.array([0.8, 0.25]), np.array([[1.0, 3.0]]))
+    assert losses == pytest.approx([-(math.log(0.8) + 3 * math.log(0.75)) / 4])
+
+
+@pytest.mark.parametrize("count", [60, 200])
+@pytest.mark.parametrize("signals", _SIGNALS)
+def test_fitted_weights_are_not_worse_than_the_best_judge(count: int, signals: tuple[float, float]) -> None:
+    """Over 200 drawings of labels, the held-out log loss of the jury against the best judge, calibrated alike."""
+    differences = []
+    for seed in range(DRAWINGS):
+        odds, labels = drawn(count, signals, np.random.default_rng(seed))
+        rows = LabelledScores(labels, labels, None, np.arange(count))
+        ones = np.ones((1, count))
+        jury = stacking.log_loss(labels, stacking.held_out(odds, rows), ones)[0]
+        alone = [stacking.log_loss(labels, stacking.held_out(odds[:, [k]], rows), ones)[0] for k in (0, 1)]
+        differences.append(jury - alone[0 if signals[0] >= signals[1] else 1])
+    mean = np.mean(differences)
+    noise = 2 * np.std(differences) / math.sqrt(DRAWINGS)
+    print(f"{count} labels, signals {signals}: {mean:+.4f} +- {noise:.4f}")
+    assert mean <= max(noise, 0.01)
+    if min(signals) == max(signals):
+        assert mean < 0
