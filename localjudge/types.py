@@ -222,8 +222,6 @@ class Grammar(Record):
     name: str
     pattern: str
     labels: dict[str, int | float]
-    verdicts: Literal[1] = 1
-    """Number per answer. Part of every key."""
     reason_tokens: int = Field(default=0, ge=0)
     """Maximum length of a reason."""
     reason_end: Literal['"'] = '"'

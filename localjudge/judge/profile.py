@@ -55,8 +55,6 @@ TASKS = frozenset(
         *("sufficiency", "refusal", "criterion", "rubric"),
     ]
 )
-_FORMER_TASK = "attribution_joint"
-"""No longer asked. Its file is still hashed, because it is in the signatures of profile `instruct`."""
 DEFAULT_PROFILE = "instruct"
 
 _BUNDLED = Path(__file__).parent / "prompts"
@@ -343,8 +341,7 @@ def load_profile(profile: str | ProfileFolder) -> PromptProfile:
             special[task] = hashlib.sha256(content).hexdigest()
         else:
             digest.update(f"{name}\0{len(content)}\0".encode() + content)
-        if task != _FORMER_TASK:
-            tables[task] = parse_toml(content, f"{profile.path}/{name}")
+        tables[task] = parse_toml(content, f"{profile.path}/{name}")
     fields = {"name": PurePath(profile.path).name, "sha256": digest.hexdigest(), "special": special}
     try:
         return PromptProfile.model_validate(tables.pop("profile", {}) | fields | {"tasks": tables})

@@ -88,7 +88,6 @@ class PromptWriter:
             "chat_ends_sha256": hashlib.sha256("\0".join(ends).encode()).hexdigest(),
             "grammars_sha256": {name: _digest(shape) for name, shape in answers.items()},
             "reasons": self._reasons,
-            "protocol": "independent",  # each task has its own request
         }
 
     def identity_for(self, special_tasks: Iterable[str]) -> dict[str, Any]:

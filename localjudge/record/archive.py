@@ -121,8 +121,8 @@ def altered_requests(path: Path, engines: Sequence[Mapping[str, Any]], shapes: S
         return sum(
             shape not in shapes
             or not altered.isdisjoint(nodes := checked_json(list[str], path_keys, path))
-            or key not in [keys.key_of(nodes, shape, entry) for keys in keys_of_engines]
-            for key, shape, entry, path_keys in reader.rows(tuple[str, str, int, str], ALL_REQUESTS)
+            or key not in [keys.key_of(nodes, shape) for keys in keys_of_engines]
+            for key, shape, path_keys in reader.rows(tuple[str, str, str], ALL_REQUESTS)
         )
 
 

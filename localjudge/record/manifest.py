@@ -125,7 +125,6 @@ class PromptsIdentity(AsWritten):
     profile: str | None = None
     profile_sha256: str | None = None
     reasons: str | None = None
-    protocol: str | None = None
     special_tasks: dict[str, dict[str, str]] = Field(default_factory=dict)
 
     @property

@@ -358,11 +358,7 @@ def read_manifest(directory: Path) -> Manifest | None:
     file = directory / MANIFEST
     if not os.path.lexists(file):
         return None
-    manifest = _read_object(file, Manifest, MANIFEST_VERSION)
-    if manifest.judge.engine.engine == "combined":
-        hint = "export its runs and average their p_yes, or read it with the version that wrote it"
-        raise RunDirectoryError(f"{directory} combines several judges, which is no longer supported", hint=hint)
-    return manifest
+    return _read_object(file, Manifest, MANIFEST_VERSION)
 
 
 def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Object:

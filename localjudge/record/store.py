@@ -4,7 +4,7 @@
                           └──> answer                         committed separately as soon as it arrives
 
     node key     sha256 of its pieces: text, and whether it is trusted
-    request key  sha256 of (engine identity, keys of the nodes root first, shape of the answer, entry in it)
+    request key  sha256 of (engine identity, keys of the nodes root first, shape of the answer)
 
 A foreign file cannot run code (SQLite's documentation, "Defense Against The Dark Arts"), and a rollback journal is
 refused, because a crafted one deletes a file of its choice.
@@ -69,8 +69,8 @@ class RequestKeys:
         key = self.key_of(node_keys, shape)
         return KeyedRequest(key, node_keys, shape, request._replace(path=nodes))
 
-    def key_of(self, node_keys: Iterable[str], shape: str, entry: int = 0) -> str:
-        return _sha256("|".join((self._engine, *node_keys, _sha256(shape), str(entry))))
+    def key_of(self, node_keys: Iterable[str], shape: str) -> str:
+        return _sha256("|".join((self._engine, *node_keys, _sha256(shape))))
 
 
 def _sha256(text: str) -> str:
@@ -233,9 +233,9 @@ CREATE INDEX sample_in_order ON sample (position);
 CREATE TABLE node (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, text TEXT NOT NULL, pieces TEXT NOT NULL);
 -- Which answers are legal: grammars (regular expressions) and the label of each value, as JSON.
 CREATE TABLE shape (id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);
--- One question: ids of its nodes, root first, as a JSON list; `entry` is 0.
+-- One question: ids of its nodes, root first, as a JSON list.
 CREATE TABLE request (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, shape INTEGER NOT NULL REFERENCES shape,
-                      entry INTEGER NOT NULL, path TEXT NOT NULL);
+                      path TEXT NOT NULL);
 -- What the model said: `p_yes`, or `error`.
 CREATE TABLE answer (request INTEGER PRIMARY KEY REFERENCES request, p_yes REAL, legal_mass REAL, raw TEXT, reason TEXT,
                      error TEXT);
@@ -261,19 +261,19 @@ WHERE (position, content, extras, cluster)
 _PUT_NODE = "INSERT OR IGNORE INTO node (sha256, text, pieces) VALUES (?, ?, ?)"
 _PUT_SHAPE = "INSERT OR IGNORE INTO shape (content) VALUES (?)"
 _PUT_REQUEST = """
-INSERT OR IGNORE INTO request (key, shape, entry, path)
-SELECT ?, (SELECT id FROM shape WHERE content = ?), ?, json_group_array(id)
+INSERT OR IGNORE INTO request (key, shape, path)
+SELECT ?, (SELECT id FROM shape WHERE content = ?), json_group_array(id)
 FROM (SELECT node.id AS id FROM json_each(?) AS step JOIN node ON sha256 = step.value ORDER BY step.key)
 """
 _PUT_UNIT = "INSERT OR IGNORE INTO unit SELECT ?, ?, ?, ?, ?, id FROM request WHERE key = ?"
 _PUT_ANSWER = "INSERT INTO answer SELECT id, ?, ?, ?, ?, ? FROM request WHERE key = ?"
 _PUT_REUSED = "INSERT INTO reused SELECT id, ? FROM request WHERE key = ?"
 ALL_REQUESTS = """
-SELECT key, content, entry, (SELECT json_group_array(sha256) FROM (SELECT sha256 FROM json_each(request.path) AS step
+SELECT key, content, (SELECT json_group_array(sha256) FROM (SELECT sha256 FROM json_each(request.path) AS step
                                                                    JOIN node ON node.id = step.value ORDER BY step.key))
 FROM request JOIN shape ON shape.id = shape ORDER BY request.id
 """
-"""Key, answer shape, entry, and node keys (as JSON) of each request."""
+"""Key, answer shape, and node keys (as JSON) of each request."""
 _LIST = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -362,7 +362,7 @@ class Store:
             put(_PUT_SHAPE, dict.fromkeys((keyed.shape,) for keyed in missing))
             put(
                 _PUT_REQUEST,
-                ((keyed.key, keyed.shape, 0, _LIST.encode(keyed.node_keys)) for keyed in missing),
+                ((keyed.key, keyed.shape, _LIST.encode(keyed.node_keys)) for keyed in missing),
             )
             put(_PUT_UNIT, ((storable(link.sample_id), *link[1:]) for link in askings))
 

@@ -11,7 +11,7 @@ from pydantic import Field, FiniteFloat, ValidationError, field_validator, model
 from localjudge import model_registry
 from localjudge.dataset.samples import Shard
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import InputError, ModelError, RunDirectoryError
+from localjudge.errors import InputError, ModelError
 from localjudge.judge.profile import ChosenProfile, ProfileFolder, choose, no_profile, read_profile
 from localjudge.judge.profile import bundled as bundled_profiles
 from localjudge.judge.wording import Reasons, require
@@ -265,10 +265,6 @@ def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
     calibrated = changed.get("calibration")
     changes = checked({name: value for name, value in changed.items() if name != "threshold" or not calibrated})
     stored = dict(manifest.environment.settings)
-    former = "prompts" if stored.get("prompts") else 'protocol = "joint"' if stored.get("protocol") == "joint" else None
-    if former:
-        problem = f"this run was judged with {former}, which this version does not support"
-        raise RunDirectoryError(problem, hint="its results can be read; judge its data again without this setting")
     values = {name: stored[name] for name in SETTINGS if name in stored}
     if not manifest.judge.jury:
         values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")

@@ -63,7 +63,7 @@ def test_criterion_grammars_allow_yes_no_or_a_level(
 def test_a_grammar_has_the_same_text_in_every_key_and_file() -> None:
     grammar = grammars.load_grammar("attributed")
     pattern = r"(\\{\"attributed\":(0|1)\\})"
-    dumped = f'{{"name":"attributed","pattern":"{pattern}","labels":{{"0":0,"1":1}},"verdicts":1,"reason_tokens":0,'
+    dumped = f'{{"name":"attributed","pattern":"{pattern}","labels":{{"0":0,"1":1}},"reason_tokens":0,'
     dumped += '"reason_end":"\\""}'
     assert grammar.model_dump_json() == dumped
     request = VerdictRequest(((Piece("Is it so?", trusted=True),),), grammar)

@@ -185,11 +185,6 @@ def test_only_a_reason_before_the_verdict_changes_the_prompt(task: Task) -> None
     assert before.explanation is None
 
 
-def test_the_file_of_a_former_task_is_hashed_but_not_asked(folder: Path) -> None:
-    assert (folder / "attribution_joint.toml").exists()
-    assert "attribution_joint" not in prompts.load_profile(str(folder)).tasks
-
-
 def test_reasons_are_part_of_the_identity() -> None:
     """Order affects a verdict: three settings make three judges."""
     identities = [judge(reasons=reasons).identity for reasons in ("none", "before", "after")]

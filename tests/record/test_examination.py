@@ -15,7 +15,7 @@ from localjudge.cli.gates import Checks
 from localjudge.record.examination import NOT_EXAMINED, Examination, remember_examination
 from localjudge.report.ci import run_markdown
 from localjudge.report.html_page import page
-from localjudge.report.tables import comparison_lines, remarks, summary_values
+from localjudge.report.tables import comparison_lines, judge_lines, remarks, summary_values
 
 ROWS = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red.", "response": "It rains."}]
 UNFIT = Examination(uses={"attribution": (), "relevance": ()}, items=384)
@@ -53,7 +53,7 @@ def everywhere(run: Run, folder: Path) -> dict[str, str]:
     checks = Checks({"gates": ["context_recall>=0.1"], "undecided": "pass", "junit": folder / "gates.xml"})
     decisions = checks.check(run)
     shown = {
-        "table": "\n".join(remarks(run)),
+        "table": "\n".join([*judge_lines(run), *remarks(run)]),
         "JSON": json.dumps(summary_values(run)),
         "report": "".join(page(run, decisions)),
         "Markdown": run_markdown(run, decisions),

@@ -203,7 +203,7 @@ def test_each_refusal_is_one_line(directory: Path, name: str) -> None:
 ALTERED = {
     "a request of nothing": "UPDATE request SET path = '[99]'",
     "a request of texts": "UPDATE request SET path = '[\"a\"]'",
-    "the 9th verdict": "UPDATE request SET entry = 9",
+    "another path": "UPDATE request SET path = '[1]'",
     "a shape of another shape": "UPDATE shape SET content = id || content",
     "a slow grammar": "UPDATE shape SET content = replace(content, '(0|1)', '(.*a.*b.*c.*){500}')",
     "pieces of negative length": "UPDATE node SET pieces = '[[-1, 0]]'",

@@ -1,19 +1,15 @@
 import shutil
-from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import localjudge
-from localjudge import Run, ScriptedEngine, evaluate
+from localjudge import Run, ScriptedEngine
 from localjudge.engine.tokens import ChatTemplate
-from localjudge.errors import InputError, RunDirectoryError
+from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
-from localjudge.record.directory import RunDirectory
-from localjudge.record.files import write_manifest
 from localjudge.run.judges import wrap_engine
 from localjudge.run.settings import checked
 from localjudge.run.verify import verify_run as verify
@@ -88,23 +84,6 @@ def test_a_run_stores_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     manifest = judged.manifest.with_environment(settings=settings.changed(profile=words))
     again = verify(replace(judged, manifest=manifest), engine=ScriptedEngine(script))
     assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
-
-
-@pytest.mark.parametrize("setting", [{"prompts": [{"file": "own.toml", "text": ""}]}, {"protocol": "joint"}])
-def test_a_run_with_a_setting_of_earlier_versions_is_read_but_not_judged_again(
-    tmp_path: Path, setting: dict[str, Any]
-) -> None:
-    engine = ScriptedEngine({}, default=0.9)
-    judged = run(tmp_path / "run", engine, ["faithfulness"])
-    environment = judged.manifest.environment
-    with closing(RunDirectory(judged.directory)) as directory:
-        settings = environment.settings.changed(**setting)
-        write_manifest(directory, judged.manifest.with_environment(settings=settings))
-    earlier = Run.open(judged.directory)
-    assert earlier["faithfulness"].mean == 1.0
-    for repeat in (earlier.verify, partial(evaluate, reuse=earlier, out=tmp_path / "again")):
-        with pytest.raises(RunDirectoryError, match="which this version does not support"):
-            repeat(engine=engine)
 
 
 def test_a_profile_has_a_fixed_answer_form() -> None:

@@ -111,7 +111,7 @@ def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, original
     ("name", "old", "new", "problem"),
     [
         ("engine", '"script_sha256": "', '"script_sha256": "\\u001b[31m', r"  engine\.script_sha256: \\x1b\[31m"),
-        ("judge", '"protocol": "independent"', '"protocol": "joint"', r"  judge\.protocol: joint there"),
+        ("judge", '"reasons": "none"', '"reasons": "before"', r"  judge\.reasons: before there"),
         ("none", "", "", "contains no run"),
     ],
 )

@@ -95,7 +95,7 @@ def stored(run: Run) -> dict[str, set[tuple[Any, ...]]]:
         "sample": "SELECT * FROM sample",
         "verdict": "SELECT * FROM verdict",
         "node": "SELECT sha256, text, pieces FROM node",
-        "request": "SELECT key, entry, content FROM request JOIN shape ON shape.id = shape",
+        "request": "SELECT key, content FROM request JOIN shape ON shape.id = shape",
         "unit": "SELECT sample_id, metric, position, judge, window, key FROM unit JOIN request ON id = request",
     }
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as connection:
