@@ -29,7 +29,7 @@ from localjudge.record.sampling import Sampling
 from localjudge.record.store import canonical_sha256
 from localjudge.resources import criterion_files
 from localjudge.run.settings import RunSettings
-from localjudge.text.languages import misfit
+from localjudge.text.languages import language_warning
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import context_texts
 from localjudge.words import numbered, option, option_name, printable
@@ -345,7 +345,7 @@ def report_data(planned: Plan, progress: NotedProgress) -> None:
         separator = option_name("context_separator")
         progress.warn(f"every sample has exactly 1 context: to split texts with several contexts, use {separator}")
     if not planned.settings.segmenter:
-        warning = misfit(language_sample(dataset), planned.settings.language)
+        warning = language_warning(language_sample(dataset), planned.settings.language)
         if warning:
             progress.warn(warning)
 

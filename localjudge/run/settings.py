@@ -24,7 +24,7 @@ from localjudge.record.manifest import Manifest
 from localjudge.record.run import Run, RunLike
 from localjudge.resources import criterion_files
 from localjudge.text import Segmenter
-from localjudge.text.languages import abbreviations_of
+from localjudge.text.languages import read_abbreviations
 from localjudge.types import Record, VerdictRule
 from localjudge.words import Setting, option, option_name, suggestion
 
@@ -59,7 +59,7 @@ class RunSettings(EngineSettings):
     """Language of the sentence rules (a spaCy language code)."""
     segmenter: Annotated[str | None, Setting()] = None
     """Installed spaCy pipeline that cuts sentences instead of the built-in rules."""
-    abbreviations: Annotated[tuple[str, ...], Setting(names="words", read=abbreviations_of)] = ()
+    abbreviations: Annotated[tuple[str, ...], Setting(names="words", read=read_abbreviations)] = ()
     """Abbreviations that do not end a sentence, or a file with one per line."""
     keep_thinking: Annotated[bool, Setting()] = False
     """Judge also the thinking in responses, such as <think> ... </think>. By default it is left out."""

@@ -1,4 +1,7 @@
-"""The sentence rules of a language, also as a spaCy component. In a document, a start inside a token is ignored."""
+"""The sentence rules of a language, also as a spaCy component.
+
+In a document, a start inside a token is ignored.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +11,7 @@ from spacy.language import BaseDefaults, Language
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from localjudge.text.languages import conventions_of
+from localjudge.text.languages import load_conventions
 from localjudge.text.stops import sentence_starts, stop_pattern
 
 COMPONENT = "localjudge_sentences"
@@ -17,11 +20,21 @@ _STOPS = "".join(Sentencizer.default_punct_chars)
 
 
 class SentenceRules:
-    """Find the sentence starts of a text, or set those of a document, by the rules for a language."""
+    """Find the sentence starts of a text, or set those of a document, by a language's rules."""
 
-    def __init__(self, language: str, defaults: type[BaseDefaults], abbreviations: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        language: str,
+        defaults: type[BaseDefaults],
+        abbreviations: Sequence[str] = (),
+    ) -> None:
         exceptions = defaults.tokenizer_exceptions
-        self._conventions = conventions_of(language, defaults.stop_words, exceptions, abbreviations)
+        self._conventions = load_conventions(
+            language,
+            defaults.stop_words,
+            exceptions,
+            abbreviations,
+        )
         self._pattern = stop_pattern(_STOPS + self._conventions.stops)
 
     def starts(self, text: str) -> list[int]:
@@ -31,11 +44,16 @@ class SentenceRules:
         text = doc.text
         is_start = np.zeros(len(text) + 1, dtype=bool)
         is_start[[0, *self.starts(text)]] = True
-        column: Any = np.where(is_start[doc.to_array(["IDX"])], 1, -1).astype(np.uint64).reshape(-1, 1)
-        doc.from_array(["SENT_START"], column)
+        offsets = doc.to_array(["IDX"])
+        sentence_start: Any = np.where(is_start[offsets], 1, -1).astype(np.uint64)
+        doc.from_array(["SENT_START"], sentence_start.reshape(-1, 1))
         return doc
 
 
-@Language.factory(COMPONENT, assigns=["token.is_sent_start", "doc.sents"], default_config={"abbreviations": []})
+@Language.factory(
+    COMPONENT,
+    assigns=["token.is_sent_start", "doc.sents"],
+    default_config={"abbreviations": []},
+)
 def create_component(nlp: Language, name: str, abbreviations: list[str]) -> SentenceRules:
     return SentenceRules(str(nlp.meta["lang"]), nlp.Defaults, abbreviations)

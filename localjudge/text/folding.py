@@ -1,10 +1,11 @@
 r"""Compare names as a reader sees them: annotators, and the values of a column.
 
-    clean("Ann\u200b ")                 "Ann"               no invisible characters, one space between words (NFKC)
+    clean("Ann\u200b ")                 "Ann"               no invisible characters (NFKC)
     fold("ANN") == fold("ann")          True                one name
-    look_alikes(["Ann", "\u0410nn"])    [("Ann", "\u0410nn")]   two names, the second with a Cyrillic letter
+    look_alikes(["Ann", "\u0410nn"])    [("Ann", "\u0410nn")]   one has a Cyrillic letter
 
-Source of the letters that look alike: Unicode Technical Standard 39, Unicode Security Mechanisms, section 4.
+Source of the letters that look alike: Unicode Technical Standard 39, Unicode Security Mechanisms,
+section 4.
 """
 
 import re
@@ -23,10 +24,12 @@ _LATIN = {
 
 
 def clean(text: str) -> str:
-    """Return the text in the form NFKC, trimmed, without invisible characters, and with single spaces."""
+    """Return the text in the form NFKC, trimmed, without invisible characters, and with single
+    spaces.
+    """
     spaced = _SPACES.sub(" ", unicodedata.normalize("NFKC", text))
-    visible = (letter for letter in spaced if unicodedata.category(letter) not in _INVISIBLE)
-    return _SPACES.sub(" ", "".join(visible)).strip()
+    visible = "".join(sign for sign in spaced if unicodedata.category(sign) not in _INVISIBLE)
+    return _SPACES.sub(" ", visible).strip()
 
 
 def fold(text: str) -> str:
@@ -35,7 +38,9 @@ def fold(text: str) -> str:
 
 
 def common_spellings(texts: Iterable[str]) -> dict[str, str]:
-    """Return the clean spelling of each folded text: the most frequent one, else the first in the alphabet."""
+    """Return the clean spelling of each folded text: the most frequent one, else the first in the
+    alphabet.
+    """
     spellings: dict[str, Counter[str]] = defaultdict(Counter)
     for text in texts:
         spellings[fold(text)][clean(text)] += 1

@@ -1,4 +1,6 @@
-"""The sentences of a text that are judged: without fences, headers of tables and unpaired tags, and with a word."""
+"""The sentences of a text that are judged: without fences, headers of tables and unpaired tags, and
+with a word.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +17,9 @@ Cut = Callable[[str], Sequence[Span]]
 
 
 class JudgedSentences:
-    """Cut texts into the sentences that are judged. Several metrics cut the same text, so cuts are cached.
+    """Cut texts into the sentences that are judged.
+
+    Several metrics cut the same text, so cuts are cached.
 
     `keep_thinking`: whether metrics judge the thinking in responses.
     """
@@ -37,7 +41,10 @@ def keeps_thinking(sentences: object) -> bool:
 
 
 def judged_spans(text: str, spans: Iterable[Span], left_out: Sequence[Range]) -> list[Span]:
-    """Return the spans without what is left out at their edges. A span without a word, or of marks only, is dropped."""
+    """Return the spans without what is left out at their edges.
+
+    A span without a word, or of marks only, is dropped.
+    """
     marks: list[Range] = []
     if _MARK_SIGNS.search(text):
         marks = removal_ranges(text, find_marks(text))

@@ -1,17 +1,18 @@
-"""Conventions of each language for abbreviations, units, ordinals and sentence starts, and language detection.
+"""Abbreviations, units, ordinals and sentence starts of each language, and language detection.
 
-A full stop after an abbreviation ends the sentence only if a capitalised *function word* follows ("The", "She", "Ich"):
-any other capitalised word may be a name. The word lists are in `abbreviations/`, one file per language and `xx.toml`
-for all. Words are listed without their final full stop, in groups:
+A full stop after an abbreviation ends the sentence only if a capitalised *function word* follows
+("The", "She", "Ich"): any other capitalised word may be a name. The word lists are in
+`abbreviations/`, one file per language and `xx.toml` for all. Words are listed without their final
+full stop, in groups:
 
     never_ends     the sentence always continues                      "Dr. Watson", "z.B. Kupfer"
     before_number  an abbreviation only before a number or a letter   "Fig. 3", "lit. b"
-    may_end        ends a sentence before a function word             "Acme Ltd. They", "die Pat. klagt"
+    may_end        ends a sentence before a function word             "Acme Ltd. They"
     often_ends     ends a sentence before any capitalised word        "etc. Toyota", "b.i.d. Stop"
     units          after a number, ends one before any capital        "4 g. Take", "12 mmHg. Chest"
     after_unit     never starts a sentence after a unit               "5 mg. IV"
-    lettered       a following letter or number belongs to it         "Vitamin K. Vitamin C.", "Anlage C."
-    before_initial never take a letter as a label                     "by J. Smith", "novelist J. Smith"
+    lettered       a following letter or number belongs to it         "Vitamin K. Vitamin C."
+    before_initial never take a letter as a label                     "by J. Smith"
     before_label   function words that do                             "written in C. Next"
     verb_endings   of words that never take a letter as a label       "invited J. Smith"
     valued         a following number is a value, not an ordinal      "Puls 72. Lunge frei."
@@ -19,12 +20,14 @@ for all. Words are listed without their final full stop, in groups:
     particles      may begin a surname after an initial               "J. De Vries"
     openers        begin sentences, although they are not stop words
     not_openers    stop words that occur in names                     "U.S. First Lady"
-    frequent       function words that identify the language in `misfit`
+    frequent       function words that identify the language of texts
 
-Function words are spaCy's stop words for the language. spaCy's tokenizer exceptions with a final stop count as
-`may_end`. A user-defined abbreviation never ends a sentence: "Pat.", "PAT.", "n. Chr.", "n.Chr.".
+Function words are spaCy's stop words for the language. spaCy's tokenizer exceptions with a final
+stop count as `may_end`. A user-defined abbreviation never ends a sentence: "Pat.", "PAT.", "n.
+Chr.", "n.Chr.".
 """
 
+import math
 import re
 import tomllib
 import unicodedata
@@ -40,15 +43,19 @@ from localjudge.errors import InputError
 from localjudge.words import option, option_name
 
 
-def written(words: Iterable[str], *, capitals: bool = False) -> frozenset[str]:
-    """Return the words as written, capitalised ("Etc") and, with `capitals`, in upper case ("ETC")."""
-    words = list(words)
-    capitalised = (word[0].upper() + word[1:] for word in words if len(word) > 1)
-    upper = (word.upper() for word in words if capitals and len(word) > 1 and "." not in word)
-    return frozenset([*words, *capitalised, *upper])
+def add_capitals(words: Iterable[str], *, capitals: bool = False) -> frozenset[str]:
+    """Return the words, also capitalised ("Etc") and, with `capitals`, in upper case ("ETC")."""
+    forms = set()
+    for word in words:
+        forms.add(word)
+        if len(word) > 1:
+            forms.add(word[0].upper() + word[1:])
+            if capitals and "." not in word:
+                forms.add(word.upper())
+    return frozenset(forms)
 
 
-MOST_CHARACTERS = 40  # of an abbreviation
+MAX_CHARACTERS = 40  # of an abbreviation
 
 _PART = r"[\w'’&/°-]+"
 _ABBREVIATION = re.compile(rf"(?=.*[^\W\d_])(?:{_PART}\.\s?)*{_PART}")
@@ -61,47 +68,64 @@ class UserAbbreviations:
     """User-defined abbreviations, looked up at each full stop inside or after them."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        self._words = written((_compact(word) for word in words), capitals=True)
-        self._rests: dict[str, tuple[str, ...]] = {}
+        self._words = add_capitals((_compact(word) for word in words), capitals=True)
+        self._rests: dict[str, tuple[str, ...]] = {}  # what follows a stop inside a word
         for word in self._words:
             for stop in re.finditer(r"\.", word):
                 start = word[: stop.start()]
-                self._rests[start] = (*self._rests.get(start, ()), word[stop.end() :] + ".")
+                rest = word[stop.end() :] + "."
+                self._rests[start] = (*self._rests.get(start, ()), rest)
 
     def covers(self, before: str, ahead: str) -> bool:
         """Return whether the stop between `before` and `ahead` belongs to an abbreviation."""
-        before, ahead = _compact(before), _compact(ahead)
-        words = (before[edge.end() :] for edge in _EDGE.finditer(before))
-        return any(word in self._words or ahead.startswith(self._rests.get(word, ())) for word in words)
+        before = _compact(before)
+        ahead = _compact(ahead)
+        for edge in _EDGE.finditer(before):
+            word = before[edge.end() :]
+            if word in self._words or ahead.startswith(self._rests.get(word, ())):
+                return True
+        return False
 
 
 def checked_abbreviations(words: Iterable[str], source: str = "abbreviations") -> tuple[str, ...]:
-    """Return sorted abbreviations without their final stop. Raises InputError for an invalid one."""
+    """Return sorted abbreviations without their final stop.
+
+    Raises InputError for an invalid one.
+    """
     checked = set()
     for word in words:
         bare = " ".join(str(word).split()).removesuffix(".")
-        if len(bare) > MOST_CHARACTERS or not _ABBREVIATION.fullmatch(bare):
+        if len(bare) > MAX_CHARACTERS or not _ABBREVIATION.fullmatch(bare):
             raise InputError(f"{source}: {word!r:.80} is not an abbreviation", hint=_HINT)
         checked.add(bare)
     return tuple(sorted(checked))
 
 
-def abbreviations_of(value: object) -> tuple[str, ...]:
-    if not isinstance(value, str | PathLike):
-        if value is None or isinstance(value, Iterable):
-            return checked_abbreviations(value or ())
-        name = option_name("abbreviations")
-        raise InputError(f"{name} must be a list of words or the name of a file, got {value!r:.80}")
+def read_abbreviations(value: object) -> tuple[str, ...]:
+    """Return the abbreviations in a list or in a file of one a line. Raises InputError."""
+    if value is None:
+        return ()
+    if isinstance(value, str | PathLike):
+        return _read_abbreviation_file(Path(value))
+    if isinstance(value, Iterable):
+        return checked_abbreviations(value)
+    name = option_name("abbreviations")
+    raise InputError(f"{name} must be a list of words or the name of a file, got {value!r:.80}")
+
+
+def _read_abbreviation_file(file: Path) -> tuple[str, ...]:
     try:
-        text = Path(value).read_text(encoding="utf-8-sig")
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{value} cannot be read: {error}", hint="name a UTF-8 file of abbreviations") from error
+        hint = "name a UTF-8 file of abbreviations"
+        raise InputError(f"{file} cannot be read: {error}", hint=hint) from error
     words: set[str] = set()
     for number, line in enumerate(text.splitlines(), start=1):
-        if word := line.partition("#")[0].strip():
-            words.update(checked_abbreviations([word], f"{value}:{number}"))
+        word = line.partition("#")[0].strip()
+        if word:
+            words.update(checked_abbreviations([word], f"{file}:{number}"))
     if not words:
-        raise InputError(f"{value} contains no abbreviation", hint=_HINT)
+        raise InputError(f"{file} contains no abbreviation", hint=_HINT)
     return tuple(sorted(words))
 
 
@@ -114,7 +138,8 @@ ANY_LANGUAGE = "xx"
 _FALLBACK = "en"
 _STOPS = {"el": ";", "grc": ";"}
 _ORDINALS = "cs da de et eu fi fo fr hr hu is lb lt lv nb nn sk sl sr tr"
-_CAPITAL_NOUNS = ("de", "lb")  # "Art." is a noun and "art." an abbreviation, except at the start of a sentence
+# "Art." is a noun and "art." an abbreviation, except at the start of a sentence.
+_CAPITAL_NOUNS = ("de", "lb")
 _DOTTED_ENDS = "en es fr it nl pt"
 _ELIDES = "ca fr it lij oc pt"
 _UNKNOWN_LETTERS = {"en": 3}
@@ -133,12 +158,14 @@ class Conventions:
     after_unit: frozenset[str] = frozenset()
     lettered: frozenset[str] = frozenset()
     valued: frozenset[str] = frozenset()
-    before_initial: frozenset[str] = frozenset()  # with the function words; empty: every capital may be an initial
+    # With the function words. If it is empty, every capital may be an initial.
+    before_initial: frozenset[str] = frozenset()
     verb_endings: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
     particles: frozenset[str] = frozenset()
     ordinals: bool = False  # a number with a full stop is an ordinal: "am 3. Oktober"
-    dotted_ends: bool = False  # unlisted lower-case letters with stops ("p.a.") end a sentence before any capital
+    # Unlisted lower-case letters with stops ("p.a.") end a sentence before any capital.
+    dotted_ends: bool = False
     elides: bool = False  # an apostrophe joins articles to nouns: "l'art. 8"
     unknown_letters: int = 0  # longest unlisted abbreviation before a lower-case word
     stops: str = ""  # in addition to the stops of all languages
@@ -146,7 +173,8 @@ class Conventions:
 
 
 def languages() -> tuple[str, ...]:
-    return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml") if file.stem != ANY_LANGUAGE))
+    codes = {file.stem for file in _FOLDER.glob("*.toml")}
+    return tuple(sorted(codes - {ANY_LANGUAGE}))
 
 
 @cache
@@ -154,32 +182,50 @@ def _groups(language: str) -> dict[str, Any]:
     return tomllib.loads((_FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
 
 
-def words_of(language: str, group: str) -> frozenset[str]:
-    return frozenset(word for entry in _groups(language).get(group, ()) for word in entry["words"].split())
+def load_words(language: str, group: str) -> frozenset[str]:
+    """Return the words of a group in the file of a language."""
+    words: set[str] = set()
+    for entry in _groups(language).get(group, ()):
+        words.update(entry["words"].split())
+    return frozenset(words)
 
 
-def conventions_of(
-    language: str, stop_words: Iterable[str], exceptions: Iterable[str], abbreviations: Sequence[str] = ()
+def load_conventions(
+    language: str,
+    stop_words: Iterable[str],
+    exceptions: Iterable[str],
+    abbreviations: Sequence[str] = (),
 ) -> Conventions:
-    table = language if language in languages() else _FALLBACK
+    """Return the tables for a language.
+
+    `stop_words` and `exceptions` are those of spaCy's tokenizer, `abbreviations` the user's own.
+    """
+    has_table = language in languages()
+    table = language if has_table else _FALLBACK
 
     def group(name: str) -> frozenset[str]:
-        return words_of(table, name) | words_of(ANY_LANGUAGE, name)
+        return load_words(table, name) | load_words(ANY_LANGUAGE, name)
 
-    stopped = (word[:-1] for word in exceptions if word.endswith(".") and len(word.rstrip(".")) > 1)
-    may_end = {*group("may_end"), *stopped}
-    starters = {word.lower() for word in stop_words if word.isalpha()}
-    before_initial = group("before_initial") if table == language else frozenset[str]()
+    function_words = frozenset(word.lower() for word in stop_words if word.isalpha())
+    may_end = group("may_end") | _words_before_stop(exceptions)
+    if language not in _CAPITAL_NOUNS:
+        may_end = add_capitals(may_end)
+    before_initial: frozenset[str] = frozenset()
+    if has_table:
+        before_initial = group("before_initial")
     if before_initial:
-        before_initial |= starters - group("before_label")
-    plain = ("units", "after_unit", "lettered", "valued", "particles")
+        before_initial |= function_words - group("before_label")
     return Conventions(
-        **{name: group(name) for name in plain},
-        starters=frozenset(starters) - group("not_openers") | group("openers"),
-        never_ends=written(group("never_ends")),
-        before_number=written(group("before_number"), capitals=True),
-        may_end=frozenset(may_end) if language in _CAPITAL_NOUNS else written(may_end),
-        often_ends=written(group("often_ends"), capitals=True),
+        starters=function_words - group("not_openers") | group("openers"),
+        never_ends=add_capitals(group("never_ends")),
+        before_number=add_capitals(group("before_number"), capitals=True),
+        may_end=may_end,
+        often_ends=add_capitals(group("often_ends"), capitals=True),
+        units=group("units"),
+        after_unit=group("after_unit"),
+        lettered=group("lettered"),
+        valued=group("valued"),
+        particles=group("particles"),
         endings=tuple(sorted(group("endings"))),
         before_initial=before_initial,
         verb_endings=tuple(sorted(group("verb_endings"))),
@@ -192,79 +238,125 @@ def conventions_of(
     )
 
 
-_MOST_TEXTS = 200
-_MOST_CHARACTERS = 50_000
+def _words_before_stop(exceptions: Iterable[str]) -> frozenset[str]:
+    """Return the tokens with a final stop, without it.
+
+    Single letters are initials, and left out.
+    """
+    words = set()
+    for token in exceptions:
+        if token.endswith(".") and len(token.rstrip(".")) > 1:
+            words.add(token[:-1])
+    return frozenset(words)
+
+
+_MAX_TEXTS = 200
+_MAX_SAMPLE = 50_000  # characters
 _MIN_LETTERS = 100
 _MIN_WORDS = 30
 _MIN_HITS = 8
-_MIN_SHARE = 0.15  # least share of words that only the other language has as function words
-_TIMES = 4  # least ratio to function words that only this language has
+_MIN_SHARE = 0.15  # of words that only the other language has as function words
+_MIN_RATIO = 4  # to function words that only this language has
 _MAJORITY = 0.6
 _KANA = 0.05  # share of kana that makes Chinese characters Japanese
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
-_LATIN = ("cs", "da", "de", "en", "es", "fr", "it", "nb", "nl", "pl", "pt", "sv")  # with `frequent` words
+# With `frequent` words.
+_LATIN = ("cs", "da", "de", "en", "es", "fr", "it", "nb", "nl", "pl", "pt", "sv")
 _SCRIPTS = {
-    script: codes.split(",")
-    for script, codes in re.findall(
-        r"(\w+)=(\S+)",
-        """
-        ARABIC=ar,fa,ug,ur ARMENIAN=hy BENGALI=bn CJK=zh,ja CYRILLIC=ru,bg,ky,mk,sr,tt,uk DEVANAGARI=hi,mr,ne,sa
-        ETHIOPIC=am,ti GEORGIAN=ka GREEK=el,grc GUJARATI=gu HANGUL=ko HEBREW=he KANA=ja KANNADA=kn MALAYALAM=ml
-        SINHALA=si TAMIL=ta TELUGU=te THAI=th TIBETAN=bo
-        """,
-    )
+    "ARABIC": ["ar", "fa", "ug", "ur"],
+    "ARMENIAN": ["hy"],
+    "BENGALI": ["bn"],
+    "CJK": ["zh", "ja"],
+    "CYRILLIC": ["ru", "bg", "ky", "mk", "sr", "tt", "uk"],
+    "DEVANAGARI": ["hi", "mr", "ne", "sa"],
+    "ETHIOPIC": ["am", "ti"],
+    "GEORGIAN": ["ka"],
+    "GREEK": ["el", "grc"],
+    "GUJARATI": ["gu"],
+    "HANGUL": ["ko"],
+    "HEBREW": ["he"],
+    "KANA": ["ja"],
+    "KANNADA": ["kn"],
+    "MALAYALAM": ["ml"],
+    "SINHALA": ["si"],
+    "TAMIL": ["ta"],
+    "TELUGU": ["te"],
+    "THAI": ["th"],
+    "TIBETAN": ["bo"],
 }
 """Unicode script names with spaCy's language codes, the most spoken first."""
+_WITHOUT_LATIN = {code for codes in _SCRIPTS.values() for code in codes} - {"sr"}
+"""Languages that are not written in Latin letters. Serbian is written in both."""
 
 
-def misfit(texts: Sequence[str], language: str) -> str | None:
-    """Return a warning that the texts are in another language, or None if `language` is plausible."""
+def language_warning(texts: Sequence[str], language: str) -> str | None:
+    """Return a warning that the texts are in another language, or None if `language` is likely."""
     codes = likely_languages(texts, language)
     if not codes:
         return None
-    likely, *others = codes
-    or_other = f" (or {', '.join(others)})" if others else ""
+    likely = codes[0]
+    looks_like = likely
+    if len(codes) > 1:
+        looks_like = f"{likely} (or {', '.join(codes[1:])})"
     return (
-        f"the texts look like language {likely}{or_other}, and {option_name('language')} is {language}: "
+        f"the texts look like language {looks_like}, and {option_name('language')} is {language}: "
         f"sentences may be cut wrongly; use {option('language', likely)}"
     )
 
 
 def likely_languages(texts: Sequence[str], language: str) -> list[str]:
-    """Return other likely languages of the texts, the most spoken first, or [] if `language` is plausible.
+    """Return other likely languages of the texts, the most spoken first, or [] if it is `language`.
 
     Compares scripts and function words in 50,000 characters, spread over all texts.
     """
     if language == ANY_LANGUAGE:
         return []
-    chosen = texts[:: -(-len(texts) // _MOST_TEXTS) or 1]
-    sample = "\n".join(text[: _MOST_CHARACTERS // len(chosen)] for text in chosen)
-    return _by_script(sample, language) or _by_words(sample, language)
+    step = math.ceil(len(texts) / _MAX_TEXTS) or 1
+    chosen = texts[::step]
+    sample = "\n".join(text[: _MAX_SAMPLE // len(chosen)] for text in chosen)
+    return _languages_by_script(sample, language) or _languages_by_words(sample, language)
 
 
-def _by_script(sample: str, language: str) -> list[str]:
-    letters = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in sample if letter.isalpha())
+def _languages_by_script(sample: str, language: str) -> list[str]:
+    """Return the languages of the script of most letters, or [] if `language` is one of them."""
+    letters: Counter[str] = Counter()
+    for sign in sample:
+        if sign.isalpha():
+            script = unicodedata.name(sign, "").partition(" ")[0]
+            letters[script] += 1
     total = letters.total()
+    if total < _MIN_LETTERS:
+        return []
     letters["KANA"] = letters.pop("HIRAGANA", 0) + letters.pop("KATAKANA", 0)
     if letters["KANA"] >= _KANA * total:
         letters["KANA"] += letters.pop("CJK", 0)
-    script, count = max(letters.items(), key=lambda item: item[1])
+    script, count = letters.most_common(1)[0]
     codes = _SCRIPTS.get(script, [])
-    return [] if total < _MIN_LETTERS or count < _MAJORITY * total or language in codes else codes
-
-
-def _by_words(sample: str, language: str) -> list[str]:
-    words = Counter(word.lower() for word in _WORD.findall(sample))
-    is_latin = language == "sr" or not any(language in codes for codes in _SCRIPTS.values())
-    if words.total() < _MIN_WORDS or (is_latin and language not in _LATIN):
+    if count < _MAJORITY * total or language in codes:
         return []
-    frequent = words_of(language, "frequent") if is_latin else frozenset()
+    return codes
+
+
+def _languages_by_words(sample: str, language: str) -> list[str]:
+    """Return the language in Latin letters with the most function words in the sample, or []."""
+    words = Counter(word.lower() for word in _WORD.findall(sample))
+    if words.total() < _MIN_WORDS:
+        return []
+    frequent: frozenset[str] = frozenset()
+    if language not in _WITHOUT_LATIN:
+        if language not in _LATIN:  # its function words are not known
+            return []
+        frequent = load_words(language, "frequent")
 
     def count(group: frozenset[str]) -> int:
         return sum(words[word] for word in group)
 
-    others = {code: words_of(code, "frequent") for code in _LATIN if code != language}
-    code = max(others, key=lambda code: count(others[code]))
-    least = max(_MIN_HITS, _MIN_SHARE * words.total(), _TIMES * count(frequent - others[code]))
-    return [code] if count(others[code] - frequent) >= least else []
+    others = [code for code in _LATIN if code != language]
+    likely = max(others, key=lambda code: count(load_words(code, "frequent")))
+    likely_frequent = load_words(likely, "frequent")
+    hits = count(likely_frequent - frequent)
+    counter_hits = count(frequent - likely_frequent)
+    if hits < max(_MIN_HITS, _MIN_SHARE * words.total(), _MIN_RATIO * counter_hits):
+        return []
+    return [likely]

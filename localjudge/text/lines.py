@@ -1,19 +1,19 @@
 r"""Split a text into paragraphs, headings and list items.
 
-    Results\n                          a heading: the next word would have fitted on it    cut
-    We measured the speed of the\n     a wrapped line: the next word did not fit           no cut
+    Results\n                          a heading: the next word would have fitted     cut
+    We measured the speed of the\n     a wrapped line: the next word did not fit      no cut
     United States economy.\n
-    - two eggs\n- one loaf             a marker at the start of each line                  cut before each
-    Do this: 1. Open it 2. Close it    numbers that increase from the first                cut before each
+    - two eggs\n- one loaf             a marker at the start of each line            cut before each
+    Do this: 1. Open it 2. Close it    numbers that increase from the first          cut before each
 
-A line is *full* if the first word of the next line would have made it longer than the widest line of its block
-(adjacent non-blank lines). A list inside a line begins at the start of its piece, with a number or dash after a colon,
-or with a bullet after a stop. Numbers after a comma or "and" are part of a sentence: "1) eggs, 2) milk and 3) flour".
+A line is *full* if the first word of the next line would have made it longer than the widest line
+of its block (adjacent non-blank lines). A list inside a line begins at the start of its piece, with
+a number or dash after a colon, or with a bullet after a stop. Numbers after a comma or "and" are
+part of a sentence: "1) eggs, 2) milk and 3) flour".
 """
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -28,60 +28,97 @@ _BULLET = "•◦▪▸►‣⁃●○■□➢➤✓✔"
 _NUMBER = r"\(?(?P<number>\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})(?P<delimiter>[.)]\)?|\.\))"
 
 # The start of a list item (bullet, number, letter), a heading or a table row.
-MARKER = re.compile(rf"\s*(?:(?:[{_BULLET}]\s*)?(?:{_NUMBER})(?=\s|$)|[{_BULLET}]|[-*+·–—](?=\s)|#{{1,6}}(?=\s)|\|)")
+MARKER = re.compile(
+    rf"\s*(?:(?:[{_BULLET}]\s*)?(?:{_NUMBER})(?=\s|$)"
+    rf"|[{_BULLET}]|[-*+·–—](?=\s)|#{{1,6}}(?=\s)|\|)"
+)
 
 _FIRST_BULLET = re.compile(rf"(?:(?<=[.:!?]\s)|(?<=[.:!?]\s\s))[{_BULLET}]")
 _FIRST_DASH = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))(?P<dash>[-*])\s(?=[A-Z*])")
-_FIRST_NUMBER = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))\(?(?P<number>[1aA])(?P<delimiter>[.)]\)?|\.\))(?=\s)")
+_FIRST_NUMBER = re.compile(
+    r"(?:(?<=:\s)|(?<=:\s\s))\(?(?P<number>[1aA])"
+    r"(?P<delimiter>[.)]\)?|\.\))(?=\s)"
+)
 _ENUMERATION = re.compile(r"(?:[,;]|\b(?:and|or))\s+$")
 _BEFORE = 8  # characters before a number that may contain a comma or "and"
 
 
-def items(text: str, piece: TextPiece) -> Iterator[int]:
-    yield from _bullets(text, piece)
-    if dash := _FIRST_DASH.search(text, piece.start, piece.end):
-        dashes = re.compile(rf"(?<=\s){re.escape(dash['dash'])}\s(?=[A-Z*])")
-        yield from (match.start() for match in dashes.finditer(text, dash.start(), piece.end))
-    yield from _numbers(text, piece)
+def find_items(text: str, piece: TextPiece) -> Iterator[int]:
+    """Yield the starts of the list items inside a piece: bullets, then dashes, then numbers."""
+    yield from _find_bullets(text, piece)
+    yield from _find_dashes(text, piece)
+    yield from _find_numbers(text, piece)
 
 
-def _bullets(text: str, piece: TextPiece) -> Iterator[int]:
-    bullet, start = text[piece.start], piece.start
+def _find_bullets(text: str, piece: TextPiece) -> Iterator[int]:
+    bullet = text[piece.start]
+    start = piece.start
     if bullet not in _BULLET:
         first_bullet = _FIRST_BULLET.search(text, piece.start, piece.end)
         if not first_bullet:
             return
-        bullet, start = first_bullet[0], first_bullet.start()
-    for match in re.compile(rf"(?<=\s){bullet}").finditer(text, start, piece.end):
+        bullet = first_bullet[0]
+        start = first_bullet.start()
+    same_bullet = re.compile(rf"(?<=\s){bullet}")
+    for match in same_bullet.finditer(text, start, piece.end):
         yield match.start()
 
 
-def _numbers(text: str, piece: TextPiece) -> Iterator[int]:
+def _find_dashes(text: str, piece: TextPiece) -> Iterator[int]:
+    first_dash = _FIRST_DASH.search(text, piece.start, piece.end)
+    if not first_dash:
+        return
+    same_dash = re.compile(rf"(?<=\s){re.escape(first_dash['dash'])}\s(?=[A-Z*])")
+    for match in same_dash.finditer(text, first_dash.start(), piece.end):
+        yield match.start()
+
+
+def _find_numbers(text: str, piece: TextPiece) -> Iterator[int]:
     marker = MARKER.match(text, piece.start, piece.end)
     if marker and marker["number"]:
-        yield from _following(text, piece, marker)
-    elif first_number := _FIRST_NUMBER.search(text, piece.start, piece.end):
-        following = list(_following(text, piece, first_number))
-        yield from [first_number.start(), *following] if following else []
+        yield from _find_following_numbers(text, piece, marker)
+        return
+    first = _FIRST_NUMBER.search(text, piece.start, piece.end)
+    if not first:
+        return
+    following = list(_find_following_numbers(text, piece, first))
+    if following:  # one number alone is no list
+        yield first.start()
+        yield from following
 
 
-def _following(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[int]:
+def _find_following_numbers(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[int]:
+    """Yield the starts of the items that count on from a marker: "2." after "1."."""
     delimiter = marker["delimiter"]
-    while (last := marker["number"]).isdecimal() or (len(last) == 1 and last not in "zZ"):
-        number = str(int(last) + 1) if last.isdecimal() else chr(ord(last) + 1)
-        if number.isupper() and delimiter == ".":  # "A. B. Yehoshua" is a name
+    while True:
+        number = _next_number(marker["number"])
+        is_initial = number.isupper() and delimiter == "."  # "A. B. Yehoshua" is a name
+        if not number or is_initial:
             return
         pattern = rf"(?<=\s)(?:[{_BULLET}]\s*)?\(?(?P<number>{number}){re.escape(delimiter)}(?=\s)"
         following = re.compile(pattern).search(text, marker.end(), piece.end)
-        if not following or _ENUMERATION.search(text, max(piece.start, following.start() - _BEFORE), following.start()):
+        if not following:
             return
-        yield following.start()
+        start = following.start()
+        if _ENUMERATION.search(text, max(piece.start, start - _BEFORE), start):
+            return
+        yield start
         marker = following
+
+
+def _next_number(number: str) -> str:
+    """Return the number or letter of the next item, or "" after "z" and for Roman numbers."""
+    if number.isdecimal():
+        return str(int(number) + 1)
+    if len(number) == 1 and number not in "zZ":
+        return chr(ord(number) + 1)
+    return ""
 
 
 LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"[^\s{LINE_ENDS}](?:[^{LINE_ENDS}]*[^\s{LINE_ENDS}])?")
-BLANK_LINE = re.compile(r"(?:\r\n|[\n\r\v\x85\u2028])\s*?(?:\r\n|[\n\r\v\x85\u2028])|[\f\x1c-\x1e\u2029]")
+_LINE_END = r"(?:\r\n|[\n\r\v\x85\u2028])"
+BLANK_LINE = re.compile(rf"{_LINE_END}\s*?{_LINE_END}|[\f\x1c-\x1e\u2029]")
 _INITIAL = re.compile(r"[A-Z]\.(?=\s)")
 _HEADING = re.compile(r"#{1,6}\s")
 _FORMULA = re.compile(r"(?:^|[\s(\d])(?:[A-Z][a-z]?){1,3}\)?[+-]?$")
@@ -90,12 +127,15 @@ _ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
 _BEFORE_FIRST_LETTER = " \t\xa0>\"'“‘«(["
 
 _NARROW = 40  # least width of wrapped text, in characters
-_MOST = 0.75  # two lines of wrapped text have at least this share of the width
+_MIN_SHARE_OF_WIDTH = 0.75  # that two lines of wrapped text have
 _LONG = 60  # a full line of this many characters is wrapped in any block
 
 
 class _Line(NamedTuple):
-    """Non-blank line without surrounding white space, the width of its block, and whether the block looks wrapped."""
+    """A line that is not blank, without white space around it.
+
+    `width`: characters of the widest line of its block. `wrapped`: whether the block looks wrapped.
+    """
 
     start: int
     end: int
@@ -103,11 +143,19 @@ class _Line(NamedTuple):
     wrapped: bool
 
 
-def pieces(text: str) -> Iterator[TextPiece]:
-    lines = list(_lines(text))
-    cuts = [number for number, (above, line) in enumerate(pairwise(lines), 1) if _cuts(text, above, line)]
-    for start, end in pairwise([0, *cuts, len(lines)] if lines else []):
-        yield TextPiece(lines[start].start, lines[end - 1].end)
+def split_pieces(text: str) -> Iterator[TextPiece]:
+    """Yield the paragraphs, headings and list items of a text."""
+    start: int | None = None
+    above: _Line | None = None
+    for line in _lines(text):
+        if start is None or above is None:
+            start = line.start
+        elif _separates(text, above, line):
+            yield TextPiece(start, above.end)
+            start = line.start
+        above = line
+    if start is not None and above is not None:
+        yield TextPiece(start, above.end)
 
 
 def _lines(text: str) -> Iterator[_Line]:
@@ -122,23 +170,36 @@ def _lines(text: str) -> Iterator[_Line]:
 
 def _block_lines(block: list[tuple[int, int]]) -> Iterator[_Line]:
     width = max((end - start for start, end in block), default=0)
-    wrapped = sum(end - start >= _MOST * width for start, end in block) > 1
+    wide_lines = [start for start, end in block if end - start >= _MIN_SHARE_OF_WIDTH * width]
+    wrapped = len(wide_lines) > 1
     for start, end in block:
         yield _Line(start, end, width, wrapped)
 
 
-def _cuts(text: str, above: _Line, line: _Line) -> bool:
-    if BLANK_LINE.search(text, above.end, line.start) or _HEADING.match(text, above.start, above.end):
+def _separates(text: str, above: _Line, line: _Line) -> bool:
+    """Return whether the end of the line `above` is a boundary, or only wraps the text."""
+    is_apart = BLANK_LINE.search(text, above.end, line.start) is not None
+    if is_apart or _HEADING.match(text, above.start, above.end):
         return True
-    content, content_above = text[line.start : line.end], text[above.start : above.end]
+    content = text[line.start : line.end]
+    content_above = text[above.start : above.end]
+    first_word = content.split(maxsplit=1)[0]
     length = above.end - above.start
-    full = above.width >= _NARROW and length + 1 + len(content.split(maxsplit=1)[0]) > above.width
-    if MARKER.match(content) and not (full and _INITIAL.match(content)):
+    is_full = above.width >= _NARROW and length + 1 + len(first_word) > above.width
+    is_wrapped_initial = is_full and _INITIAL.match(content) is not None
+    if MARKER.match(content) and not is_wrapped_initial:
         return True
     if _SUBSCRIPT.match(content) and _FORMULA.search(content_above):
         return False
-    if not (any(map(str.isalnum, content_above)) and any(map(str.isalnum, content))):
+    if not _has_alphanumeric(content_above) or not _has_alphanumeric(content):
         return True
-    if content.lstrip(_BEFORE_FIRST_LETTER)[:1].islower() and not content_above.endswith(":"):
-        return 2 * length < max(above.width, _NARROW) and not _ENDED.search(content)
-    return not (full and (above.wrapped or length >= _LONG))
+    continues = content.lstrip(_BEFORE_FIRST_LETTER)[:1].islower()
+    if continues and not content_above.endswith(":"):
+        is_short = 2 * length < max(above.width, _NARROW)
+        return is_short and not _ENDED.search(content)
+    is_wrapped = above.wrapped or length >= _LONG
+    return not (is_full and is_wrapped)
+
+
+def _has_alphanumeric(text: str) -> bool:
+    return any(map(str.isalnum, text))

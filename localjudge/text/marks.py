@@ -4,10 +4,11 @@
     [1](url) [[1]](url) <a href="#1">[1]</a>                                    links
     【1†source】 【1】 ［1］                                                      other brackets
     <sup>1</sup> ¹ ^1^                                                          raised numbers
-    (1)                                                                         directly after a stop
+    (1)                                                                         right after a stop
 
-Other brackets are text: [sic], [REDACTED], [2019], [the page](url), (1) in a sentence, array[1], and code.
-The segmenter, the citation metrics and every metric that judges a response use this definition.
+Other brackets are text: [sic], [REDACTED], [2019], [the page](url), (1) in a sentence, array[1],
+and code. The segmenter, the citation metrics and every metric that judges a response use this
+definition.
 """
 
 import re
@@ -16,8 +17,8 @@ from typing import NamedTuple
 
 from localjudge.text.markup import Range, code_ranges, overlaps
 
-_LONGEST_RANGE = 100
-_MOST_CHARACTERS = 200  # in a pair of brackets
+_MAX_RANGE = 100
+_MAX_CHARACTERS = 200  # in a pair of brackets
 _BEFORE = 60  # characters before a mark that may contain closing signs and a stop
 
 _RANK_WORD = (
@@ -26,24 +27,32 @@ _RANK_WORD = (
 )
 RANK = re.compile(rf"(?:\^|{_RANK_WORD}\s?:?\s?)?(?P<number>[0-9]{{1,3}})\^?", re.IGNORECASE)
 RANK_RANGE = re.compile(
-    rf"(?:{_RANK_WORD}s?\s?:?\s?)?(?P<first>[0-9]{{1,3}})\s?[-\u2013]\s?(?P<last>[0-9]{{1,3}})", re.IGNORECASE
+    rf"(?:{_RANK_WORD}s?\s?:?\s?)?(?P<first>[0-9]{{1,3}})\s?[-\u2013]\s?(?P<last>[0-9]{{1,3}})",
+    re.IGNORECASE,
 )
 ID_WITH_DIGIT = re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w.:/#-]+")
-_FILE = re.compile(r"[\w][\w ./()-]*\.(?:pdf|html?|docx?|txt|md|csv|json|xlsx?|pptx?|xml|rtf|epub)", re.IGNORECASE)
-_SOURCE_TEXT = re.compile(rf"{_RANK_WORD}\s?[:：]\s?\S.*", re.IGNORECASE)  # [Source: policy handbook]
+_FILE = re.compile(
+    r"[\w][\w ./()-]*\.(?:pdf|html?|docx?|txt|md|csv|json|xlsx?|pptx?|xml|rtf|epub)",
+    re.IGNORECASE,
+)
+# [Source: policy handbook]
+_SOURCE_TEXT = re.compile(rf"{_RANK_WORD}\s?[:：]\s?\S.*", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"\^[\w.-]+\^?")
-_LOCATOR = re.compile(r"(?:pp?\.?|page|pages|S\.|Seite|sec\.|section|§)\s?\d+(?:\s?[-\u2013]\s?\d+)?", re.IGNORECASE)
+_LOCATOR = re.compile(
+    r"(?:pp?\.?|page|pages|S\.|Seite|sec\.|section|§)\s?\d+(?:\s?[-\u2013]\s?\d+)?",
+    re.IGNORECASE,
+)
 _NUMBERS = r"[0-9]{1,3}(?:\s?[,;\u2013-]\s?[0-9]{1,3})*"
 _SEPARATOR = re.compile(r"\s*[,;、，；]\s*")
 
 _URL = r"\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)"
 _CANDIDATE = re.compile(
-    rf"\[\[(?P<inner>[^\[\]\n]{{1,{_MOST_CHARACTERS}}})\]\](?P<link>{_URL})?"
-    rf"|\[(?P<square>[^\[\]\n]{{1,{_MOST_CHARACTERS}}})\](?P<url>{_URL})?"
-    rf"|【(?P<lens>[^【】\n]{{1,{_MOST_CHARACTERS}}})】"
-    rf"|［(?P<wide>[^［］\n]{{1,{_MOST_CHARACTERS}}})］"
+    rf"\[\[(?P<inner>[^\[\]\n]{{1,{_MAX_CHARACTERS}}})\]\](?P<link>{_URL})?"
+    rf"|\[(?P<square>[^\[\]\n]{{1,{_MAX_CHARACTERS}}})\](?P<url>{_URL})?"
+    rf"|【(?P<lens>[^【】\n]{{1,{_MAX_CHARACTERS}}})】"
+    rf"|［(?P<wide>[^［］\n]{{1,{_MAX_CHARACTERS}}})］"
     rf"|<sup(?:\s[^<>]*)?>\s*(?:<a(?:\s[^<>]*)?>)?\[?(?P<raised>{_NUMBERS})\]?(?:</a>)?\s*</sup>"
-    rf"|<a(?:\s[^<>]*)?>\s*\[(?P<anchor>[^\[\]<>\n]{{1,{_MOST_CHARACTERS}}})\]\s*</a>"
+    rf"|<a(?:\s[^<>]*)?>\s*\[(?P<anchor>[^\[\]<>\n]{{1,{_MAX_CHARACTERS}}})\]\s*</a>"
     rf"|\^(?P<caret>{_NUMBERS})\^|\\\[(?P<escaped>{_NUMBERS})\\\]"
     r"|(?P<digits>[¹²³⁰⁴-⁹]+(?:[⁻,˒·⸴][¹²³⁰⁴-⁹]+)*)"
     rf"|[(（](?P<round>{_NUMBERS})[)）]",
@@ -64,21 +73,23 @@ _BETWEEN_MARKS = re.compile(r"[ \t\u00a0,;]{0,2}")
 _INDEXED = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)\Z")
 _CODE_NAME = re.compile(
     r"[A-Za-z]|\w*_\w*|\$\w+|[a-z]+[A-Z]\w*|(?:\w+\.)+[a-z_]\w*|"
-    r"arr|array|argv?|args|buf|buffer|cols?|columns|dict|elements|idx|items|kwargs|keys|lines|list|lst|map|matrix|nums|"
-    r"params|"
-    r"ptr|result|rows|self|stack|str|string|tuple|tokens|values|vec|vector",
+    r"arr|array|argv?|args|buf|buffer|cols?|columns|dict|elements|idx|items|kwargs|keys|"
+    r"lines|list|lst|map|matrix|nums|params|ptr|"
+    r"result|rows|self|stack|str|string|tuple|tokens|values|vec|vector",
 )
 _CODE_AFTER = re.compile(r"\s?(?:[-+*/%]?=|\+\+|--)|\.[a-z_]|\(")
 _LINE_START = re.compile(r"(?:^|\n)[ \t>*-]*\Z")
-_SHORT_WORD = re.compile(r"(?:^|[\W\d_])[^\W\d_]{1,2}\Z|\d\Z")  # before an exponent: "m²", "10<sup>6</sup>"
+# Before an exponent: "m²", "10<sup>6</sup>".
+_SHORT_WORD = re.compile(r"(?:^|[\W\d_])[^\W\d_]{1,2}\Z|\d\Z")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻˒·⸴", "0123456789-,,,")
 _NAMING = re.compile(
-    r"\b(?:according to|as|as in|by|from|in|of|on|per|see|to|with|than|and|or|both|laut|nach|siehe|vgl\.|in|aus|selon|"
-    r"dans|voir|par|según|en|por|véase|de) \Z",
+    r"\b(?:according to|as|as in|by|from|in|of|on|per|see|to|with|than|and|or|both|"
+    r"laut|nach|siehe|vgl\.|in|aus|selon|dans|voir|par|según|en|por|véase|de) \Z",
     re.IGNORECASE,
 )
 _PREDICATE = re.compile(
-    r" (?:and \[|say|state|show|claim|describe|mention|explain|report|suggest|is |are |also |sagt|dit )"
+    r" (?:and \[|say|state|show|claim|describe|mention|explain|report|suggest|"
+    r"is |are |also |sagt|dit )"
 )
 _WRAPPED = re.compile(r"[(（](?:(?:see|cf|vgl|siehe|voir|véase|ver)\b\.?\s?)?\s*\Z", re.IGNORECASE)
 
@@ -97,9 +108,10 @@ def find_marks(text: str, ids: Collection[str] = ()) -> list[Mark]:
     marks: list[Mark] = []
     code: Sequence[Range] | None = None
     for match in _CANDIDATE.finditer(text):
-        joined = bool(marks and _BETWEEN_MARKS.fullmatch(text, marks[-1].end, match.start()))
-        after_stop = (joined and marks[-1].after_stop) or _follows_stop(text, match.start(), _AFTER_STOP)
-        names = _names(text, match, ids, after_stop=after_stop, joined=joined)
+        joined = bool(marks) and _are_joined(text, marks[-1].end, match.start())
+        after_stop = joined and marks[-1].after_stop
+        after_stop = after_stop or _follows_stop(text, match.start(), _AFTER_STOP)
+        names = _read_names(text, match, ids, after_stop=after_stop, joined=joined)
         if not names:
             continue
         if code is None:
@@ -110,21 +122,27 @@ def find_marks(text: str, ids: Collection[str] = ()) -> list[Mark]:
 
 
 def after_stop_ranges(text: str) -> Iterator[Range]:
-    """Yield the marks and editorial notes after a stop on its line. They belong to the sentence before."""
+    """Yield the marks and editorial notes after a stop on its line.
+
+    They belong to the sentence before.
+    """
     marks = {mark.start: mark.end for mark in find_marks(text) if mark.after_stop}
     for match in _CANDIDATE.finditer(text):
         is_note = match["square"] and not match["url"] and _EDITORIAL.fullmatch(match["square"])
         if is_note and _follows_stop(text, match.start(), _AFTER_STOP):
             marks.setdefault(match.start(), match.end())
-    for start, end in _joined(text, sorted(marks.items())):
+    for start, end in _join(text, sorted(marks.items())):
         pages = _PAGES.match(text, end)
-        yield Range(start, pages.end() if pages else end)
+        if pages:
+            yield Range(start, pages.end())
+        else:
+            yield Range(start, end)
 
 
 def removal_ranges(text: str, marks: Iterable[Mark]) -> list[Range]:
-    """Return what to leave out with the marks: separators between them, and brackets around them."""
+    """Return what is left out of a text: the marks, separators between and brackets around them."""
     ranges = []
-    for inner in _joined(text, ((mark.start, mark.end) for mark in marks)):
+    for inner in _join(text, ((mark.start, mark.end) for mark in marks)):
         outer = _with_brackets(text, inner)
         if outer != inner or not _is_named(text, inner):
             ranges.append(outer)
@@ -132,18 +150,25 @@ def removal_ranges(text: str, marks: Iterable[Mark]) -> list[Range]:
 
 
 def _is_named(text: str, mark: Range) -> bool:
-    """Return whether a sentence needs its mark: "According to [1], it is safe", "[1] says that it is safe"."""
+    """Return whether a sentence needs its mark: "According to [1], it is safe", "[1] says that it
+    is safe".
+    """
     before = text[max(0, mark.start - _BEFORE) : mark.start]
     if _NAMING.search(before):
         return True
     return _LINE_START.search(before) is not None and _PREDICATE.match(text, mark.end) is not None
 
 
-def _joined(text: str, marks: Iterable[tuple[int, int]]) -> list[Range]:
+def _are_joined(text: str, end: int, start: int) -> bool:
+    """Return whether only separators are between the end of a mark and the start of the next."""
+    return _BETWEEN_MARKS.fullmatch(text, end, start) is not None
+
+
+def _join(text: str, marks: Iterable[tuple[int, int]]) -> list[Range]:
     """Join marks with only separators between them: "[1], [2]"."""
     ranges: list[Range] = []
     for start, end in marks:
-        if ranges and _BETWEEN_MARKS.fullmatch(text, ranges[-1].end, start):
+        if ranges and _are_joined(text, ranges[-1].end, start):
             ranges[-1] = Range(ranges[-1].start, end)
         else:
             ranges.append(Range(start, end))
@@ -161,46 +186,102 @@ def _follows_stop(text: str, start: int, pattern: re.Pattern[str]) -> bool:
     return pattern.search(text[max(0, start - _BEFORE) : start]) is not None
 
 
-def _names(text: str, match: re.Match[str], ids: Collection[str], *, after_stop: bool, joined: bool) -> tuple[str, ...]:
-    """Return the names in a pair of brackets, or () if it is text."""
+def _read_names(
+    text: str,
+    match: re.Match[str],
+    ids: Collection[str],
+    *,
+    after_stop: bool,
+    joined: bool,
+) -> tuple[str, ...]:
+    """Return the names in a pair of brackets or a raised number, or () if it is text."""
     if match["round"]:
-        directly = _follows_stop(text, match.start(), _DIRECTLY_AFTER_STOP)
-        is_mark = directly and _BEFORE_NEXT_SENTENCE.match(text, match.end())
-        return _checked(match["round"], ids, is_link=False, loose=False) if is_mark else ()
-    if match["raised"] or match["digits"]:
-        exponent = _SHORT_WORD.search(text[max(0, match.start() - 3) : match.start()])
-        is_word = match.start() > 0 and text[match.start() - 1].isalpha() and not exponent
-        is_bracketed = "[" in match[0] or "<a" in match[0].lower()
-        begins_line = _LINE_START.search(text[max(0, match.start() - _BEFORE) : match.start()])
-        if not (after_stop or joined or is_word or is_bracketed or begins_line):
-            return ()
+        is_mark = _is_round_mark(text, match)
+        numbers = match["round"]
+    elif match["raised"] or match["digits"]:
+        is_mark = after_stop or joined or _is_raised_mark(text, match)
         numbers = match["raised"] or match["digits"].translate(_SUPERSCRIPTS)
-        return _checked(numbers, ids, is_link=False, loose=False)
+    else:
+        return _read_bracketed(text, match, ids, after_stop=after_stop, joined=joined)
+    if not is_mark:
+        return ()
+    return _split_names(numbers, ids, is_link=False, loose=False)
+
+
+def _read_bracketed(
+    text: str,
+    match: re.Match[str],
+    ids: Collection[str],
+    *,
+    after_stop: bool,
+    joined: bool,
+) -> tuple[str, ...]:
     content = next(filter(None, (match[group] for group in _WITH_NAMES)))
-    if "†" in content and (dagger := _DAGGER.fullmatch(content)):
-        return (dagger["number"],) if ":" not in content.partition("†")[0] else (content,)
+    dagger = _DAGGER.fullmatch(content)
+    if dagger:
+        return _name_before_dagger(dagger)
     if match["square"] and not joined and _is_index(text, match):
         return ()
-    loose = after_stop or bool(ids)
-    return _checked(content, ids, is_link=bool(match["url"] or match["link"]), loose=loose)
+    is_link = bool(match["url"] or match["link"])
+    return _split_names(content, ids, is_link=is_link, loose=after_stop or bool(ids))
 
 
-def _checked(content: str, ids: Collection[str], *, is_link: bool, loose: bool) -> tuple[str, ...]:
+def _name_before_dagger(dagger: re.Match[str]) -> tuple[str, ...]:
+    """Return the number of "1†source", and the whole of "3:1†source", which has a position."""
+    has_position = ":" in dagger[0].partition("†")[0]
+    return (dagger[0],) if has_position else (dagger["number"],)
+
+
+def _is_round_mark(text: str, match: re.Match[str]) -> bool:
+    """Return whether (1) is between a stop and the next sentence."""
+    if not _follows_stop(text, match.start(), _DIRECTLY_AFTER_STOP):
+        return False
+    return _BEFORE_NEXT_SENTENCE.match(text, match.end()) is not None
+
+
+def _is_raised_mark(text: str, match: re.Match[str]) -> bool:
+    """Return whether a raised number is a mark, and not an exponent: "safe¹", but not "m²"."""
+    if "[" in match[0] or "<a" in match[0].lower():
+        return True
+    start = match.start()
+    if _LINE_START.search(text[max(0, start - _BEFORE) : start]):
+        return True
+    is_exponent = _SHORT_WORD.search(text[max(0, start - 3) : start]) is not None
+    return start > 0 and text[start - 1].isalpha() and not is_exponent
+
+
+def _split_names(
+    content: str,
+    ids: Collection[str],
+    *,
+    is_link: bool,
+    loose: bool,
+) -> tuple[str, ...]:
+    """Return the names in brackets without page numbers, or () unless all of them are names."""
     names = _SEPARATOR.split(content.strip())
-    cited = [name for name in names if not _LOCATOR.fullmatch(name) or name in ids]
-    if cited and all(_is_name(name, ids, is_link=is_link, loose=loose) for name in cited):
+    cited = [name for name in names if name in ids or not _LOCATOR.fullmatch(name)]
+    if all(_is_name(name, ids, is_link=is_link, loose=loose) for name in cited):
         return tuple(cited)
     return ()
 
 
 def _is_name(name: str, ids: Collection[str], *, is_link: bool, loose: bool) -> bool:
-    if any((name in ids, RANK.fullmatch(name), _FOOTNOTE.fullmatch(name), _SOURCE_TEXT.fullmatch(name))):
+    """Return whether a text in brackets names a source.
+
+    `is_link`: it is the text of a link. `loose`: any word with a letter and a digit is a name.
+    """
+    if name in ids:
         return True
-    if ranks := RANK_RANGE.fullmatch(name):
-        return 0 <= int(ranks["last"]) - int(ranks["first"]) < _LONGEST_RANGE
+    if any(pattern.fullmatch(name) for pattern in (RANK, _FOOTNOTE, _SOURCE_TEXT)):
+        return True
+    ranks = RANK_RANGE.fullmatch(name)
+    if ranks:
+        return 0 <= int(ranks["last"]) - int(ranks["first"]) < _MAX_RANGE
     if is_link:
         return False
-    return bool(_FILE.fullmatch(name) or (loose and ID_WITH_DIGIT.fullmatch(name)))
+    if _FILE.fullmatch(name):
+        return True
+    return loose and ID_WITH_DIGIT.fullmatch(name) is not None
 
 
 def _is_index(text: str, match: re.Match[str]) -> bool:
@@ -209,4 +290,6 @@ def _is_index(text: str, match: re.Match[str]) -> bool:
     if not path or match["url"]:
         return False
     name = path["path"]
-    return bool(name.isascii() and (_CODE_NAME.fullmatch(name) or _CODE_AFTER.match(text, match.end())))
+    if not name.isascii():
+        return False
+    return bool(_CODE_NAME.fullmatch(name) or _CODE_AFTER.match(text, match.end()))

@@ -3,20 +3,27 @@ r"""Prepare a response for judging. Every metric that judges a response asks abo
     <think>Ulm or Bern?</think>It is in Ulm [1]. Sources: [1] a.pdf
                                ^^^^^^^^^^^^ the only statement, with its mark [1]
 
-Thinking and the list of sources are left out, and marks are no part of a statement. A span is a verbatim part of the
-response: marks at its ends are cut off. The text shown to the judge also lacks the marks inside it. A response that is
-a JSON text is one statement.
+Thinking and the list of sources are left out, and marks are no part of a statement. A span is a
+verbatim part of the response: marks at its ends are cut off. The text shown to the judge also lacks
+the marks inside it. A response that is a JSON text is one statement.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 from localjudge.text.marks import Mark, find_marks, removal_ranges
-from localjudge.text.markup import Range, blanked, has_words, left_out_ranges, merged, overlaps, trimmed
+from localjudge.text.markup import (
+    Range,
+    blanked,
+    has_words,
+    left_out_ranges,
+    merged,
+    overlaps,
+    trimmed,
+)
 from localjudge.text.source_list import source_ranges
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import Span
@@ -66,45 +73,50 @@ _BETWEEN_PARTS = "\n\n"
 
 
 @lru_cache(maxsize=_PREPARED_KEPT)
-def prepare(text: str, ids: frozenset[str] = frozenset(), *, keep_thinking: bool = False) -> PreparedResponse:
+def prepare(
+    text: str,
+    ids: frozenset[str] = frozenset(),
+    *,
+    keep_thinking: bool = False,
+) -> PreparedResponse:
     """Prepare a response. `ids` are those of the retrieved contexts."""
-    thinking = [] if keep_thinking else thinking_ranges(text)
+    thinking: list[Range] = []
+    if not keep_thinking:
+        thinking = thinking_ranges(text)
     rest = blanked(text, thinking, "\n")
     marks = find_marks(rest, ids)
     sources = source_ranges(rest, marks)
-    stated = tuple(mark for mark in marks if not overlaps(sources, mark.start, mark.end))
-    return PreparedResponse(text, tuple(thinking), tuple(merged([*thinking, *sources])), stated)
+    outside = tuple(mark for mark in marks if not overlaps(sources, mark.start, mark.end))
+    left_out = tuple(merged([*thinking, *sources]))
+    return PreparedResponse(text, tuple(thinking), left_out, outside)
 
 
-def statements(response: PreparedResponse, sentences: Callable[[str], Sequence[Span]]) -> list[Statement]:
+def statements(
+    response: PreparedResponse,
+    sentences: Callable[[str], Sequence[Span]],
+) -> list[Statement]:
     """Cut a response into statements. A mark without a statement belongs to the one before it."""
-    marks = removal_ranges(response.text, response.marks)
-    edges = merged([*left_out_ranges(response.text), *response.left_out, *marks])
-    ends_of_marks = {mark.end for mark in marks}
-    parts = []
-    for span in _spans(response, sentences):
-        start, end = trimmed(response.text, span.start, span.end, edges)
-        if _end_of_text_before(response.text, start) in ends_of_marks:
-            start += len(response.text[start:end]) - len(response.text[start:end].lstrip(_AFTER_FIRST_MARK))
-        part = _without_last_marks(response.text, start, end, marks)
-        shown = _shown(response.text, part, marks)
+    text = response.text
+    marks = removal_ranges(text, response.marks)
+    edges = merged([*left_out_ranges(text), *response.left_out, *marks])
+    parts: list[tuple[Range, str]] = []
+    for span in _cut(response, sentences):
+        part = _without_marks_at_edges(text, trimmed(text, span.start, span.end, edges), marks)
+        shown = _without_marks_inside(text, part, marks)
         if has_words(shown):
             parts.append((part, shown))
-    if not parts:
-        return []
-    starts = [part.start for part, _ in parts]
-    return [
-        Statement(
-            Span(start=part.start, end=part.end, text=response.text[slice(*part)]),
-            shown,
-            _marks_between(response.marks, first, last),
-        )
-        for (part, shown), (first, last) in zip(parts, pairwise([0, *starts[1:], len(response.text) + 1]), strict=True)
-    ]
+    result = []
+    for number, (part, shown) in enumerate(parts):
+        # Marks before the first statement belong to it, and all others to the one before them.
+        first = part.start if number > 0 else 0
+        last = parts[number + 1][0].start if number + 1 < len(parts) else len(text) + 1
+        span = Span(start=part.start, end=part.end, text=text[part.start : part.end])
+        result.append(Statement(span, shown, _marks_between(response.marks, first, last)))
+    return result
 
 
-def _spans(response: PreparedResponse, sentences: Callable[[str], Sequence[Span]]) -> Sequence[Span]:
-    """Return the sentences, cut as if there were no thinking, no sources and no marks after stops."""
+def _cut(response: PreparedResponse, sentences: Callable[[str], Sequence[Span]]) -> Sequence[Span]:
+    """Cut a response as if it had no thinking, no list of sources and no marks after stops."""
     plain = blanked(response.text, response.left_out, "\n")
     if is_json(plain):
         return [Span.whole(plain)]
@@ -121,7 +133,20 @@ def is_json(text: str) -> bool:
         value = json.loads(bare)
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, dict) or any(not isinstance(entry, int) for entry in value)
+    if isinstance(value, dict):
+        return True
+    is_mark = all(isinstance(entry, int) for entry in value)  # [1, 2]
+    return not is_mark
+
+
+def _without_marks_at_edges(text: str, part: Range, marks: Sequence[Range]) -> Range:
+    """Cut off the marks at the end of a sentence, and the comma or stop after marks before it."""
+    start = part.start
+    end_before = _end_of_text_before(text, start)
+    if any(mark.end == end_before for mark in marks):
+        content = text[start : part.end]
+        start += len(content) - len(content.lstrip(_AFTER_FIRST_MARK))
+    return _without_last_marks(text, start, part.end, marks)
 
 
 def _end_of_text_before(text: str, start: int) -> int:
@@ -142,9 +167,10 @@ def _without_last_marks(text: str, start: int, end: int, marks: Sequence[Range])
     return Range(start, end)
 
 
-def _shown(text: str, part: Range, marks: Sequence[Range]) -> str:
-    """Return a statement without the marks inside it: "Ulm [1] is old" is shown as "Ulm is old"."""
-    shown, position = "", part.start
+def _without_marks_inside(text: str, part: Range, marks: Sequence[Range]) -> str:
+    """Return a statement as it is shown: "Ulm [1] is old" becomes "Ulm is old"."""
+    shown = ""
+    position = part.start
     for mark in marks:
         if part.start <= mark.start and mark.end <= part.end:
             shown += text[position : mark.start]
@@ -159,16 +185,19 @@ def _marks_between(marks: Iterable[Mark], first: int, last: int) -> tuple[Mark, 
 
 
 def _parts(text: str, left_out: Sequence[Range]) -> list[Range]:
-    """Return the parts that are not left out and not blank, without white space at edges next to what is left out."""
+    """Return the parts that are not left out and not blank, without white space at edges next to
+    what is left out.
+    """
     if not left_out:
         return [Range(0, len(text))]
-    edges = [0, *(offset for each in left_out for offset in each), len(text)]
     parts = []
-    for start, end in zip(edges[::2], edges[1::2], strict=True):
-        content = text[start:end]
+    position = 0
+    for start, end in [*left_out, (len(text), len(text))]:
+        content = text[position:start]
         if content.strip():
-            first = start + len(content) - len(content.lstrip())
-            parts.append(Range(first, start + len(content.rstrip())))
+            first = position + len(content) - len(content.lstrip())
+            parts.append(Range(first, position + len(content.rstrip())))
+        position = end
     return parts
 
 

@@ -2,8 +2,9 @@ r"""Split a text into verbatim sentence spans, by the built-in rules or an insta
 
     " One. Two.\n"  ->  Span(1, 5, "One."), Span(6, 10, "Two.")
 
-Invariant: `span.text == text[span.start:span.end]`. Spans are ordered, do not overlap, and together cover every
-character except white space (`str.isspace`). A span has 1 to 100,000 characters and no white space at its edges.
+Invariant: `span.text == text[span.start:span.end]`. Spans are ordered, do not overlap, and together
+cover every character except white space (`str.isspace`). A span has 1 to 100,000 characters and no
+white space at its edges.
 """
 
 import re
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 @cache
 def import_spacy() -> None:
     """Import spaCy, and keep its HTTP client from opening a socket to test for IPv6."""
-    has_ipv6, socket.has_ipv6 = socket.has_ipv6, False
+    has_ipv6 = socket.has_ipv6
+    socket.has_ipv6 = False
     try:
         import_module("spacy")
     finally:
@@ -44,7 +46,7 @@ _LANGUAGE = re.compile("[a-z]{2,3}")
 
 @cache
 def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> "SentenceRules":
-    """Return the built-in rules. They need spaCy's words of the language, and none of its optional packages.
+    """Return the built-in rules, which need spaCy's words of the language but no other package.
 
     Raises InputError for a language that spaCy does not know.
     """
@@ -53,8 +55,9 @@ def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> "SentenceRu
 
     from localjudge.text.component import SentenceRules
 
+    code = language if _LANGUAGE.fullmatch(language) else ""
     try:
-        defaults = get_lang_class(language if _LANGUAGE.fullmatch(language) else "").Defaults
+        defaults = get_lang_class(code).Defaults
     except ImportError as error:
         hint = "use a code such as 'en' or 'de', or 'xx' for any language"
         raise InputError(f"spaCy does not support the language {language!r}", hint=hint) from error
@@ -65,15 +68,17 @@ def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> "SentenceRu
 def named_pipeline(name: str) -> "Language":
     """Load an installed pipeline by name. Raises InputError if it is missing.
 
-    Loading runs code, and the name may come from an untrusted file, so only an installed package is accepted.
+    Loading runs code, and the name may come from an untrusted file, so only an installed package is
+    accepted.
     """
     import_spacy()
     pipelines = entry_points(group="spacy_models")
     if name not in pipelines.names:
         installed = ", ".join(sorted(pipelines.names)) or "none"
+        advice = "install its package, or omit the pipeline to use the built-in rules"
         raise InputError(
             f"no spaCy pipeline called {name!r:.80} is installed",
-            hint=f"install its package, or omit the pipeline to use the built-in rules; installed: {installed}",
+            hint=f"{advice}; installed: {installed}",
         )
     try:
         return cast("Language", pipelines[name].load().load())
@@ -85,16 +90,23 @@ def named_pipeline(name: str) -> "Language":
 MAX_PART = 100_000  # characters read at once: spaCy refuses more than a million
 
 # Where a long text is split: at the last match of the first pattern that matches.
-_PARTINGS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?。！？][\"'”’)\]」』]*\s", r"[。！？]", r"\s")))
+_PARTINGS = (
+    re.compile(r"\n\s*\n"),
+    re.compile(r"\n"),
+    re.compile(r"[.!?。！？][\"'”’)\]」』]*\s"),
+    re.compile(r"[。！？]"),
+    re.compile(r"\s"),
+)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class Segmenter:
-    """Split texts into sentences by the built-in rules for `language`, or with an installed spaCy `pipeline`.
+    """Split texts into sentences by the rules for `language`, or with a spaCy `pipeline`.
 
-    The stop of a word in `abbreviations` never ends a sentence. Raises InputError for an invalid abbreviation, or if
-    `abbreviations` and `pipeline` are combined. Metrics leave the thinking in responses out, unless `keep_thinking`.
+    The stop of a word in `abbreviations` never ends a sentence. Raises InputError for an invalid
+    abbreviation, or if `abbreviations` and `pipeline` are combined. Metrics leave the thinking in
+    responses out, unless `keep_thinking`.
     """
 
     language: str = "en"
@@ -134,36 +146,53 @@ class Segmenter:
     @property
     def identity(self) -> dict[str, str]:
         """Everything that affects the sentences. `version` is spaCy's."""
-        spacy = {"version": version("spacy")}
+        identity = {"name": self.pipeline or "localjudge", "version": version("spacy")}
         if self.keep_thinking:
-            spacy["thinking"] = "kept"
+            identity["thinking"] = "kept"
         if self.pipeline:
             meta = named_pipeline(self.pipeline).meta
-            return {"name": self.pipeline, **spacy, "rules": str(meta["version"]), "language": str(meta["lang"])}
-        identity = {"name": "localjudge", **spacy, "rules": RULES_VERSION, "language": self.language}
-        rules_for(self.language)
+            identity["rules"] = str(meta["version"])
+            identity["language"] = str(meta["lang"])
+            return identity
+        rules_for(self.language)  # raises InputError for an unknown language
+        identity["rules"] = RULES_VERSION
+        identity["language"] = self.language
         if self.abbreviations:
-            identity["abbreviations_sha256"] = sha256("\n".join(self.abbreviations).encode()).hexdigest()
+            words = "\n".join(self.abbreviations)
+            identity["abbreviations_sha256"] = sha256(words.encode()).hexdigest()
         return identity
 
 
-def sentences(text: str, language: str = "en", segmenter: Callable[[str], list[Span]] | None = None) -> list[Span]:
+def sentences(
+    text: str,
+    language: str = "en",
+    segmenter: Callable[[str], list[Span]] | None = None,
+) -> list[Span]:
     """Return the sentences of a text, cut by `segmenter` or by the rules for `language`.
 
     Offsets count Unicode code points. Raises InputError for a language that spaCy does not know.
     """
-    return (segmenter or Segmenter(language))(text)
+    cut = segmenter or Segmenter(language)
+    return cut(text)
 
 
 def _parts(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a text that are read at once: start and end."""
     start = 0
     while len(text) - start > MAX_PART:
-        end = start + MAX_PART
-        lasts = (max((match.end() for match in parting.finditer(text, start, end)), default=0) for parting in _PARTINGS)
-        end = next(filter(None, lasts), end)
+        end = _end_of_part(text, start)
         yield start, end
         start = end
     yield start, len(text)
+
+
+def _end_of_part(text: str, start: int) -> int:
+    limit = start + MAX_PART
+    for parting in _PARTINGS:
+        ends = [match.end() for match in parting.finditer(text, start, limit)]
+        if ends:
+            return ends[-1]
+    return limit
 
 
 def _pipeline_starts(nlp: "Language", text: str) -> list[int]:
@@ -171,6 +200,6 @@ def _pipeline_starts(nlp: "Language", text: str) -> list[int]:
     if len(doc) and not doc.has_annotation("SENT_START"):
         raise InputError(
             f"the spaCy pipeline {nlp.meta['name']!r} sets no sentence boundaries",
-            hint="use one with a parser, a 'senter' or a 'sentencizer', or omit it to use the built-in rules",
+            hint="use one with a parser or a 'senter', or omit it to use the built-in rules",
         )
     return [sentence.start_char for sentence in doc.sents]

@@ -1,4 +1,4 @@
-"""Find the thinking that a model wrote into its response: <think>, <thinking>, <thought> and <reasoning> blocks.
+"""Find the thinking in a response: blocks of <think>, <thinking>, <thought> and <reasoning>.
 
     <think>Perhaps Ulm?</think>It is in Ulm.    from the opening to the closing tag, also nested
     Perhaps Ulm?</think>It is in Ulm.           a lone closing tag: everything up to it
@@ -31,53 +31,66 @@ class _Tag(NamedTuple):
 
 def thinking_ranges(text: str) -> list[Range]:
     """Return the thinking in a response, with its tags."""
-    tags = [_tag(match) for match in _TAG.finditer(text)]
-    if not tags:
-        return []
+    tags = [_read_tag(match) for match in _TAG.finditer(text)]
     ranges: list[Range] = []
-    position = 0
-    while (opening := _next_tag(text, tags, position)) is not None:
-        if opening.closes:
-            start = opening.start if ranges else 0
-            ranges.append(Range(start, opening.end))
-            position = opening.end
-        else:
-            position = _end_of_block(tags, opening, len(text))
-            ranges.append(Range(opening.start, position))
+    tag = _next_tag(text, tags, 0)
+    while tag is not None:
+        block = _block_at(tag, tags, len(text), is_first=not ranges)
+        ranges.append(block)
+        tag = _next_tag(text, tags, block.end)
     return merged(ranges)
 
 
-def _tag(match: re.Match[str]) -> _Tag:
+def _block_at(tag: _Tag, tags: list[_Tag], end_of_text: int, *, is_first: bool) -> Range:
+    """Return the thinking that begins with a tag. A lone closing tag ends what is before it."""
+    if not tag.closes:
+        return Range(tag.start, _end_of_block(tags, tag, end_of_text))
+    if is_first:
+        return Range(0, tag.end)
+    return Range(tag.start, tag.end)
+
+
+def _read_tag(match: re.Match[str]) -> _Tag:
     closes = bool(match["slash"] or match["bracket"] or match["triangle"])
     return _Tag(match.start(), match.end(), closes)
 
 
 def _next_tag(text: str, tags: list[_Tag], position: int) -> _Tag | None:
-    """Return the next tag that is no text, in the text from a position on."""
+    """Return the next tag from a position on that is markup, and not mentioned in a sentence."""
     following = [tag for tag in tags if tag.start >= position]
-    code = code_ranges(text[position:]) if following else []
+    if not following:
+        return None
+    code = code_ranges(text[position:])
     mention: _Tag | None = None
     for tag in following:
         if overlaps(code, tag.start - position, tag.end - position):
             continue
-        begins = _ENDED.search(text[max(0, tag.start - _BEFORE) : tag.start]) is not None
-        if not tag.closes and (begins or tag.start == 0):
+        follows_end = _ENDED.search(text[max(0, tag.start - _BEFORE) : tag.start]) is not None
+        if not tag.closes and (follows_end or tag.start == 0):
             return tag
-        in_mention = mention is not None and "\n" not in text[mention.end : tag.start]
-        if tag.closes and not in_mention and (begins or _LINE_ENDS.match(text, tag.end)):
+        at_edge = follows_end or _LINE_ENDS.match(text, tag.end) is not None
+        closes_mention = mention is not None and "\n" not in text[mention.end : tag.start]
+        if tag.closes and at_edge and not closes_mention:
             return tag
         mention = tag
     return None
 
 
 def _end_of_block(tags: list[_Tag], opening: _Tag, end_of_text: int) -> int:
-    """Return the end of the block: its closing tag, else the last closing tag, else the end of the text."""
-    depth, last = 0, end_of_text
+    """Return the end of a block that a tag opens.
+
+    It ends at its closing tag, else at the last closing tag, else at the end of the text.
+    """
+    depth = 0
+    last_closing = end_of_text
     for tag in tags:
         if tag.start < opening.start:
             continue
-        depth += -1 if tag.closes else 1
-        last = tag.end if tag.closes else last
+        if not tag.closes:
+            depth += 1
+            continue
+        depth -= 1
+        last_closing = tag.end
         if depth == 0:
             return tag.end
-    return last
+    return last_closing

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.text.languages import misfit
+from localjudge.text.languages import language_warning
 from tests.text.test_sentence_cases import EXPERT
 
 NAMES = ("de", "en", "es", "fr", "it", "nl", "pt")
@@ -28,7 +28,7 @@ SCRIPTS = {
 @pytest.mark.parametrize("language", NAMES)
 @pytest.mark.parametrize("configured", NAMES)
 def test_each_of_the_seven_languages_is_recognised_among_the_others(language: str, configured: str) -> None:
-    line = misfit(TEXTS[language], configured)
+    line = language_warning(TEXTS[language], configured)
     if language == configured:
         assert line is None
     else:
@@ -38,14 +38,14 @@ def test_each_of_the_seven_languages_is_recognised_among_the_others(language: st
 
 @pytest.mark.parametrize("code", SCRIPTS)
 def test_another_script_is_recognised_for_any_words(code: str) -> None:
-    assert str(misfit([SCRIPTS[code]] * 5, "en")).endswith(f"use language={code!r}")
-    assert misfit([SCRIPTS[code]] * 5, code) is None
-    assert str(misfit(TEXTS["en"], "ru")).startswith("the texts look like language en, and language is ru")
+    assert str(language_warning([SCRIPTS[code]] * 5, "en")).endswith(f"use language={code!r}")
+    assert language_warning([SCRIPTS[code]] * 5, code) is None
+    assert str(language_warning(TEXTS["en"], "ru")).startswith("the texts look like language en, and language is ru")
 
 
 def test_languages_with_the_same_script_are_not_reported() -> None:
-    assert misfit([SCRIPTS["ru"]] * 5, "bg") is None
-    assert misfit([SCRIPTS["ar"]] * 5, "fa") is None
+    assert language_warning([SCRIPTS["ru"]] * 5, "bg") is None
+    assert language_warning([SCRIPTS["ar"]] * 5, "fa") is None
 
 
 @pytest.mark.parametrize(
@@ -63,30 +63,30 @@ def test_languages_with_the_same_script_are_not_reported() -> None:
     ],
 )
 def test_short_mixed_and_wordless_texts_are_not_reported(texts: list[str]) -> None:
-    assert misfit(texts, "en") is None
+    assert language_warning(texts, "en") is None
 
 
 @pytest.mark.parametrize("configured", ["xx", "fi", "ca"])
 def test_languages_without_a_word_list_are_not_checked(configured: str) -> None:
-    assert misfit(TEXTS["de"], configured) is None
+    assert language_warning(TEXTS["de"], configured) is None
 
 
 def test_language_check_reads_a_bounded_sample_of_all_data() -> None:
     """50,000 characters are read from 200 texts across the data, so 200 MB take a moment and the end counts too."""
     text = " ".join(TEXTS["de"])
     start = time.process_time()
-    assert misfit([text * 300] * 500, "en") == misfit([text], "en")
+    assert language_warning([text * 300] * 500, "en") == language_warning([text], "en")
     assert time.process_time() - start < 2
     half = [" ".join(TEXTS["en"])] * 1_000
-    assert misfit([*half, *[text] * 1_000], "en") is None
+    assert language_warning([*half, *[text] * 1_000], "en") is None
 
 
 def test_english_data_sets_are_not_reported(labelled_data: Path) -> None:
     for file in sorted(labelled_data.glob("*.dev.jsonl")):
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         texts = [" ".join(value for value in row.values() if isinstance(value, str)) for row in rows]
-        assert misfit(texts, "en") is None
-        assert [text for text in texts if misfit([text], "en")] == []
+        assert language_warning(texts, "en") is None
+        assert [text for text in texts if language_warning([text], "en")] == []
     with gzip.open(labelled_data / "train_prose.jsonl.gz", "rt", encoding="utf-8") as lines:
         prose = [json.loads(line)["text"] for line, _ in zip(lines, range(2_000), strict=False)]
-    assert [text for text in prose if misfit([text], "en")] == []
+    assert [text for text in prose if language_warning([text], "en")] == []

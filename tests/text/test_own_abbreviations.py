@@ -4,7 +4,7 @@ import pytest
 
 from localjudge.errors import InputError
 from localjudge.text import Segmenter
-from localjudge.text.languages import MOST_CHARACTERS, abbreviations_of
+from localjudge.text.languages import MAX_CHARACTERS, read_abbreviations
 
 
 def cut(text: str, *abbreviations: str, language: str = "de") -> list[str]:
@@ -50,7 +50,7 @@ def test_long_abbreviation_lists_are_as_fast_as_short_ones() -> None:
 def test_abbreviation_file_format(tmp_path: Path) -> None:
     file = tmp_path / "own.txt"
     file.write_text("\ufeff# ours\nPat.\n\n  n.  Chr.   # era\nPat\nAss'n\n", encoding="utf-8")
-    assert abbreviations_of(file) == ("Ass'n", "Pat", "n. Chr")
+    assert read_abbreviations(file) == ("Ass'n", "Pat", "n. Chr")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_abbreviation_file_format(tmp_path: Path) -> None:
         (b"Pat.\nthe patient\n", "own.txt:2: 'the patient' is not an abbreviation"),
         (b"Pat.,\n", "own.txt:1: 'Pat.,' is not an abbreviation"),
         (b"...\n", "own.txt:1: '...' is not an abbreviation"),
-        (b"x" * (MOST_CHARACTERS + 1), "is not an abbreviation"),
+        (b"x" * (MAX_CHARACTERS + 1), "is not an abbreviation"),
         (b"Pr\xfcf.", "cannot be read: 'utf-8' codec"),
     ],
 )
@@ -68,7 +68,7 @@ def test_an_invalid_abbreviation_file_is_refused_with_its_line(tmp_path: Path, c
     file = tmp_path / "own.txt"
     file.write_bytes(content)
     with pytest.raises(InputError, match=message):
-        abbreviations_of(file)
+        read_abbreviations(file)
 
 
 def test_abbreviations_identify_the_segmenter_in_any_order() -> None:
