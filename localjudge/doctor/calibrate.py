@@ -93,10 +93,11 @@ def measure_judges(
 ) -> list[Calibration]:
     """Measure judges on each labelled question and save the results, by question, the best judge first.
 
-    `sources` are runs, which share the labels of equal statements, or a file of labelled texts, about which each of
-    `judges` (or `engine`) is asked in the run directory `out`. Judges significantly better than guessing come first, by
-    labels saved. Raises DataError for unusable labels, or labels of several questions with a `name`; InputError for
-    incompatible arguments, and the errors of a run.
+    `sources` are runs, which share the labels of equal statements, or a file of labelled texts,
+    about which each of `judges` (or `engine`) is asked in the run directory `out`. Judges
+    significantly better than guessing come first, by labels saved. Raises DataError for unusable
+    labels, or labels of several questions with a `name`; InputError for incompatible arguments, and
+    the errors of a run.
     """
     if name is not None:
         calibration_file(name)

@@ -52,9 +52,10 @@ def examine(
 ) -> Diagnosis:
     """Examine a judge and the machine that it runs on.
 
-    `injections` and `probes` (labelled items, in passages of twelve) are numbers; None chooses as many as take about
-    two and five minutes, but 0 if the judge fails the plain cases. Admission fails below `required`. `on_check`
-    receives each finding at once. Raises InputError for invalid options.
+    `injections` and `probes` (labelled items, in passages of twelve) are numbers; None chooses as
+    many as take about two and five minutes, but 0 if the judge fails the plain cases. Admission
+    fails below `required`. `on_check` receives each finding at once. Raises InputError for invalid
+    options.
     """
     progress = progress or Silence()
     examiner = _Examiner(judge, checked(options), injections, probes, required, progress)

@@ -5,13 +5,14 @@
     thresholds   balanced accuracy, lower limit >= .85; calibration slope .5 to 2, error <= .15;
                  probability falls in minimal pairs, lower limit >= .75 (attribution)
 
-Each level requires all levels above it. A judge has no recommended use if it fails the plain cases, or if valid answers
-get less than half of its probability. Limits of intervals clustered by passage decide. Order and minimal pairs are
-measured for attribution only.
+Each level requires all levels above it. A judge has no recommended use if it fails the plain cases,
+or if valid answers get less than half of its probability. Limits of intervals clustered by passage
+decide. Order and minimal pairs are measured for attribution only.
 
-A judge with balanced accuracy b shows a difference between two systems at 2b - 1 of its size: half at .75, .7 at .85.
-If it is unbiased, its mean is wrong by up to 1 - b where all labels are equal. If the log odds of both labels are
-normal with equal variances, an AUC of .65 equals a balanced accuracy of .61, which leaves a fifth of each difference.
+A judge with balanced accuracy b shows a difference between two systems at 2b - 1 of its size: half
+at .75, .7 at .85. If it is unbiased, its mean is wrong by up to 1 - b where all labels are equal.
+If the log odds of both labels are normal with equal variances, an AUC of .65 equals a balanced
+accuracy of .61, which leaves a fifth of each difference.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +67,8 @@ def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
 class Skill(NamedTuple):
     """Figures for one task.
 
-    `lean` is the share judged 1 minus the true share. `slope` is the calibration slope, None if undefined.
+    `lean` is the share judged 1 minus the true share. `slope` is the calibration slope, None if
+    undefined.
     """
 
     auc: Interval
@@ -79,8 +81,8 @@ class Skill(NamedTuple):
 class ProbeFigures(NamedTuple):
     """Figures behind the admission. Unknown ones are None or missing.
 
-    `falls` is the share of minimal pairs with a lower probability for the changed statement, `flipped` the share of
-    rearrangements that change a verdict.
+    `falls` is the share of minimal pairs with a lower probability for the changed statement,
+    `flipped` the share of rearrangements that change a verdict.
     """
 
     passages: int = 0

@@ -79,7 +79,8 @@ Place = Literal["context", "passage", "statement", "question"]
 class Case(Record):
     """A question with an obvious answer.
 
-    Attribution of the statement to the context, or relevance of the passage, or its sentence, to the question.
+    Attribution of the statement to the context, or relevance of the passage, or its sentence, to
+    the question.
     """
 
     context: str | None = None
@@ -137,7 +138,8 @@ def forms() -> list[dict[str, str]]:
 def attempts() -> tuple[Attempt, ...]:
     """Return every injection in every place of every case, ordered so that the first ones differ most.
 
-    Each round uses every injection at the next place and case. The numbers of places and cases are coprime.
+    Each round uses every injection at the next place and case. The numbers of places and cases are
+    coprime.
     """
     numbered = list(enumerate(attacked_cases()))
     targets: list[tuple[tuple[Place, ...], list[tuple[int, Case]]]] = [
@@ -169,8 +171,8 @@ def check_again(judge: Examinee) -> HealthCheck:
 def fewest_beyond_chance(cases: int) -> int:
     """Return the number of right answers that guessing reaches with probability at most .05: 12 of 16 cases.
 
-    One-sided exact binomial test against 1/2. With balanced labels, a constant judge passes no more often than a coin.
-    Source: W. Hoeffding (1956), Annals of Mathem. Statistics 27.
+    One-sided exact binomial test against 1/2. With balanced labels, a constant judge passes no more
+    often than a coin. Source: W. Hoeffding (1956), Annals of Mathem. Statistics 27.
     """
     enough = (right for right in range(cases + 1) if binomial_cdf(cases - right, cases)(0.5) <= _CHANCE)
     return next(enough, cases + 1)

@@ -6,7 +6,8 @@
     needed       sentence that answers, chunk that answers
     not needed   sentence on the same topic, chunk on the same topic | unrelated chunk
 
-A changed number, name or negation in a supported statement gives a minimal pair. See `probes/README.md`.
+A changed number, name or negation in a supported statement gives a minimal pair. See
+`probes/README.md`.
 """
 
 import tomllib
@@ -36,8 +37,8 @@ _REARRANGED_EVERY = 4
 class Passage(Record):
     """A short text with its questions. Sentences are numbered from 0.
 
-    `other` is the title of the passage that supplies an unsupported paraphrase. `near` is an unanswered question on the
-    topic; without one, another passage's question is used.
+    `other` is the title of the passage that supplies an unsupported paraphrase. `near` is an
+    unanswered question on the topic; without one, another passage's question is used.
     """
 
     title: str

@@ -1,21 +1,21 @@
 r"""Prompt profiles: how a kind of model is asked, and which answers are valid.
 
-A profile is a folder: `profile.toml`, and one file per task with the prompt's nodes, root first. Prompts are always
-evaluated node by node, because the steps affect the logits.
+A profile is a folder: `profile.toml`, and one file per task with the prompt's nodes, root first.
+Prompts are always evaluated node by node, because the steps affect the logits.
 
     instructions | context ... | question | statement                attribution
     instructions | chunk | question                                  relevance of a chunk
 
-Answers follow a JSON schema in `grammars/`, which Outlines converts to a regular expression without white space, or the
-format that the model was trained for:
+Answers follow a JSON schema in `grammars/`, which Outlines converts to a regular expression without
+white space, or the format that the model was trained for:
 
     {"properties": {"attributed": {"enum": [0, 1]}}}                    ->   \{"attributed":(0|1)\}
     form = "<score> {verdict} </score>",  labels = { yes = 0, no = 1 }   ->   <score> (yes|no) </score>
 
 All files are hashed together, but a task in `special/` separately, and only if it is asked.
 
-A profile with a `head` is for models with a classification head, which write nothing. It names their outputs in order,
-and each task says which of them mean yes:
+A profile with a `head` is for models with a classification head, which write nothing. It names
+their outputs in order, and each task says which of them mean yes:
 
     [head]                                                               <s>{share}{unit}</s>{context}</s>
     outputs = ["contradiction", "neutral", "entailment"]                 answer = { yes = ["entailment"], scale = 1.2 }
@@ -150,8 +150,8 @@ class NodeTemplate(Record):
 class Head(Record):
     """Outputs of a classification head, in the model's order, and how long texts are cut for it.
 
-    `share` has the ids of the tokens for `{share}` (see `ClassifierReading`). A window has at most `window_tokens`
-    tokens, and begins with the last `overlap` sentences of the previous one.
+    `share` has the ids of the tokens for `{share}` (see `ClassifierReading`). A window has at most
+    `window_tokens` tokens, and begins with the last `overlap` sentences of the previous one.
     """
 
     outputs: tuple[str, ...] = Field(min_length=1)
@@ -214,9 +214,9 @@ class TaskPrompt(Record):
 class PromptProfile(Record):
     """Prompts for a kind of model, chosen if the model's metadata match a row of `made_for`.
 
-    `head` is for models with a classification head. `special` has the sha256 of each special task's file, `sha256`
-    covers the others. Without `instructions`, the model understands only fixed markers, so its prompts cannot be
-    reworded.
+    `head` is for models with a classification head. `special` has the sha256 of each special task's
+    file, `sha256` covers the others. Without `instructions`, the model understands only fixed
+    markers, so its prompts cannot be reworded.
     """
 
     name: str
@@ -361,7 +361,8 @@ class ChosenProfile(NamedTuple):
 def choose(requested: str | ProfileFolder | None, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
     """Choose a model's profile: named by the user, registered, or made for its metadata.
 
-    `metadata` is empty for an engine without a model. Raises InputError if the profile cannot ask this model.
+    `metadata` is empty for an engine without a model. Raises InputError if the profile cannot ask
+    this model.
     """
     if requested is not None:
         chosen = ChosenProfile(load_profile(requested), f"as {option_name('profile')} says")

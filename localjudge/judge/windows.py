@@ -3,12 +3,13 @@
     chunks      A  B  C  D  E             statement s
     windows    [A  B] [C] [D  E]          s is supported if any window supports it
 
-A window contains whole chunks, or consecutive sentences of a longer chunk. The engine refuses a longer sentence. A
-judged chunk is relevant if any part is. Support spread over two windows is missed. Custom questions are not split. The
-space for the unit is rounded up, so that statements of similar length share windows.
+A window contains whole chunks, or consecutive sentences of a longer chunk. The engine refuses a
+longer sentence. A judged chunk is relevant if any part is. Support spread over two windows is
+missed. Custom questions are not split. The space for the unit is rounded up, so that statements of
+similar length share windows.
 
-With an `overlap`, a window is the longest run of sentences that fits, over all chunks, and repeats that many sentences
-of the previous window:
+With an `overlap`, a window is the longest run of sentences that fits, over all chunks, and repeats
+that many sentences of the previous window:
 
     sentences   1 2 3 4 5 6 7 8                 overlap 1
     windows    [1 2 3][3 4 5 6][6 7 8]          sentence 3 with its successor, 6 with its predecessor
@@ -168,8 +169,9 @@ def sliding_runs(
 ) -> list[tuple[int, int]]:
     """Return the first and last index of each run of sentences that fits the room, or of a longer single sentence.
 
-    `sizes` are the tokens of each sentence, `exact_size(first, last)` those of a run. A run begins with up to
-    `overlap` sentences of the previous one, fewer if the next sentence would not fit beside them.
+    `sizes` are the tokens of each sentence, `exact_size(first, last)` those of a run. A run begins
+    with up to `overlap` sentences of the previous one, fewer if the next sentence would not fit
+    beside them.
     """
     ends = [0, *accumulate(sizes)]
 

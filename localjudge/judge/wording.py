@@ -4,9 +4,9 @@
                before    a reason, then the verdict, which may depend on it
                after     the verdict of `none`, bit for bit, then a reason
 
-User text never passes through a chat template: it is placed between the parts of the rendered template. It cannot close
-the tag around it: `{fence}` becomes the first of "", "-2", "-3" ... so that no tag of the node occurs in its texts, in
-any spelling.
+User text never passes through a chat template: it is placed between the parts of the rendered
+template. It cannot close the tag around it: `{fence}` becomes the first of "", "-2", "-3" ... so
+that no tag of the node occurs in its texts, in any spelling.
 """
 
 import hashlib
@@ -53,7 +53,8 @@ _UNLIKE_JSON = '"\n'  # JSON escapes these
 class PromptWriter:
     """Write prompts by a profile, inside the model's chat template if it has one.
 
-    Raises InputError for unsupported options or a missing chat template, ModelError for an unusable one.
+    Raises InputError for unsupported options or a missing chat template, ModelError for an unusable
+    one.
     """
 
     def __init__(
@@ -114,7 +115,8 @@ class PromptWriter:
     def request(self, task: Task) -> VerdictRequest:
         """Return the request for a task.
 
-        Raises SampleError if the profile has no prompt for the task, or no place for some of its texts.
+        Raises SampleError if the profile has no prompt for the task, or no place for some of its
+        texts.
         """
         name = task_name(task)
         if not self.has_words_for(task):
@@ -295,7 +297,8 @@ class Skeleton(NamedTuple):
 def skeleton(profile: PromptProfile, chat: ChatEnds | None, name: str, roles: Sequence[str]) -> Skeleton:
     """Return the template's text around messages with these roles, for the task `name`.
 
-    Raises InputError without a template; ModelError if a message does not appear exactly once and in order.
+    Raises InputError without a template; ModelError if a message does not appear exactly once and
+    in order.
     """
     if chat is None or chat.render is None:
         raise InputError(

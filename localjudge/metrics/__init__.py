@@ -36,21 +36,22 @@ Register it with an entry point of the same name:
     [project.entry-points."localjudge.metrics"]
     correctness = "own_metrics:correctness"
 
-`sentences` cuts any text verbatim. `response_statements(sample, sentences)` returns the sentences of the response as
-the built-in metrics judge them: each has a `span` and its text `shown` to the judge, without thinking, lists of sources
-and citation marks. Give both to the unit.
+`sentences` cuts any text verbatim. `response_statements(sample, sentences)` returns the sentences
+of the response as the built-in metrics judge them: each has a `span` and its text `shown` to the
+judge, without thinking, lists of sources and citation marks. Give both to the unit.
 
-`steps` may yield several times, or never (`yield from ()`). A task is one question about one unit of text:
+`steps` may yield several times, or never (`yield from ()`). A task is one question about one unit
+of text:
 
     Attribution       can it be attributed to these contexts?
     Relevance         is it needed for the question?
     Usefulness        does it help to reach the reference?
     CustomQuestion    your own question; needs a judge that follows instructions
 
-A judge that cannot do a metric's declared tasks is refused before the run: `common_tasks = frozenset({"attribution"})`,
-or `special_tasks = frozenset({"criterion"})` for custom questions. Optionally, `about = About(question=..., unit=...,
-source=...)` describes the metric to users and annotators. An exception makes the sample `Failed`; raise SampleError to
-give the reason.
+A judge that cannot do a metric's declared tasks is refused before the run: `common_tasks =
+frozenset({"attribution"})`, or `special_tasks = frozenset({"criterion"})` for custom questions.
+Optionally, `about = About(question=..., unit=..., source=...)` describes the metric to users and
+annotators. An exception makes the sample `Failed`; raise SampleError to give the reason.
 '''
 
 from localjudge.errors import SampleError

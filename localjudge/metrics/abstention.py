@@ -9,14 +9,15 @@
     abstention(mode=over_refused)   over-refused / samples with sufficient contexts; lower is better
     abstention(mode=made_up)        made up / samples with insufficient contexts; lower is better
 
-A response refuses if it says that it cannot, may not or will not answer, or does not know, and gives no answer. The
-judge decides this, not a list of phrases. A "made up" answer cannot come from the contexts, but may be true. A mode is
-`Undefined` for samples of the other row.
+A response refuses if it says that it cannot, may not or will not answer, or does not know, and
+gives no answer. The judge decides this, not a list of phrases. A "made up" answer cannot come from
+the contexts, but may be true. A mode is `Undefined` for samples of the other row.
 
 Source: the table of Joren et al., "Sufficient Context" (ICLR 2025).
 
-Needs a judge that follows instructions. Empty cases: a response without a sentence is `Undefined`, and for `abstention`
-also a missing question. Without context text, the contexts do not suffice, and the model is not asked.
+Needs a judge that follows instructions. Empty cases: a response without a sentence is `Undefined`,
+and for `abstention` also a missing question. Without context text, the contexts do not suffice, and
+the model is not asked.
 """
 
 from dataclasses import dataclass

@@ -4,14 +4,15 @@
     recall      sentences of the reference attributed to the response / sentences of the reference
     f1          2 * precision * recall / (precision + recall), 0 if both are 0
 
-`answer_correctness` is f1; `(mode=precision)` and `(mode=recall)` ask half of the questions. A true sentence that the
-reference lacks lowers precision. Thinking, lists of sources and citation marks are not part of a sentence.
+`answer_correctness` is f1; `(mode=precision)` and `(mode=recall)` ask half of the questions. A true
+sentence that the reference lacks lowers precision. Thinking, lists of sources and citation marks
+are not part of a sentence.
 
-Source: RAGChecker (Ru et al., 2024), overall precision, recall and F1, with sentences as claims. ragas's
-`FactualCorrectness` computes recall from the claims of the *response* instead.
+Source: RAGChecker (Ru et al., 2024), overall precision, recall and F1, with sentences as claims.
+ragas's `FactualCorrectness` computes recall from the claims of the *response* instead.
 
-Empty cases: no sentence in the reference is `Undefined`. For a response without a sentence, recall and f1 are 0 without
-asking the model, and precision is `Undefined`.
+Empty cases: no sentence in the reference is `Undefined`. For a response without a sentence, recall
+and f1 are 0 without asking the model, and precision is `Undefined`.
 """
 
 from dataclasses import dataclass

@@ -2,11 +2,11 @@
 
     answer_relevancy = sentences of the response that are needed to answer the question / sentences of the response
 
-Each sentence is shown with the whole response, which resolves its pronouns. A refusal scores 0. Thinking and lists of
-sources are left out, and citation marks are not part of a sentence.
+Each sentence is shown with the whole response, which resolves its pronouns. A refusal scores 0.
+Thinking and lists of sources are left out, and citation marks are not part of a sentence.
 
-Source: the formula of DeepEval's `AnswerRelevancyMetric`, with sentences as statements. (ragas's `ResponseRelevancy` is
-another metric.)
+Source: the formula of DeepEval's `AnswerRelevancyMetric`, with sentences as statements. (ragas's
+`ResponseRelevancy` is another metric.)
 
 Empty cases: no sentence in the response, or no question, is `Undefined`.
 """

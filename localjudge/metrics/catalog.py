@@ -1,7 +1,7 @@
 """Table of all metrics. A metric has one file, one row here and one golden example.
 
-An installed package can add metrics by entry points (see `localjudge.metrics`), but not replace ours. By default, a run
-computes one metric for each question, if the data has its columns:
+An installed package can add metrics by entry points (see `localjudge.metrics`), but not replace
+ours. By default, a run computes one metric for each question, if the data has its columns:
 
     was the needed text retrieved?     context_recall       or, without a reference: context_relevancy_chunk
     is the response grounded in it?    faithfulness
@@ -298,7 +298,8 @@ def _installed_metric(name: str) -> Metric:
 class MetricDescription(NamedTuple):
     """A metric's name (`@k` for any k) and its options with values, the default first (empty: free text).
 
-    `default_metrics`: a run may compute it by default. `instructions`: needs a judge that follows instructions.
+    `default_metrics`: a run may compute it by default. `instructions`: needs a judge that follows
+    instructions.
     """
 
     name: str

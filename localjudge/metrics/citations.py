@@ -10,18 +10,19 @@
     a range         [2-4]: each of them, at most 100
     an id           of a retrieved context; where contexts have ids, also any other word with a letter and a digit in it
 
-If the id of any retrieved context looks like a number, such numbers are ids, not ranks. A number or id without a
-context cites one that was not retrieved. Where contexts have no ids, a name such as [a.pdf] cannot be checked and does
-not count. Marks in thinking and in the list of sources do not count either.
+If the id of any retrieved context looks like a number, such numbers are ids, not ranks. A number or
+id without a context cites one that was not retrieved. Where contexts have no ids, a name such as
+[a.pdf] cannot be checked and does not count. Marks in thinking and in the list of sources do not
+count either.
 
-A sentence is judged with exactly the contexts that it cites, without its marks. If all are missing, it is unsupported
-without asking the model. Validity counts every citation, including repeated ones.
+A sentence is judged with exactly the contexts that it cites, without its marks. If all are missing,
+it is unsupported without asking the model. Validity counts every citation, including repeated ones.
 
-Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023). Support with `of=all`
-is its citation recall, but ALCE drops citations out of range.
+Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023).
+Support with `of=all` is its citation recall, but ALCE drops citations out of range.
 
-Empty cases: a response without a sentence or without citations is `Undefined`. Without retrieved contexts, every
-citation is invalid.
+Empty cases: a response without a sentence or without citations is `Undefined`. Without retrieved
+contexts, every citation is invalid.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -2,11 +2,11 @@
 
     context_precision = sum over useful chunks i of (useful among the first i / i)  /  useful chunks
 
-This is average precision. `context_precision(against=response)` needs no reference: a chunk is useful if the *response*
-can be taken from it.
+This is average precision. `context_precision(against=response)` needs no reference: a chunk is
+useful if the *response* can be taken from it.
 
-Source: RAGAS `LLMContextPrecisionWithReference` and `LLMContextPrecisionWithoutReference`, which add 1e-10 to the
-denominator; here the division is exact.
+Source: RAGAS `LLMContextPrecisionWithReference` and `LLMContextPrecisionWithoutReference`, which
+add 1e-10 to the denominator; here the division is exact.
 
 Empty cases: 0 without useful chunks; `Undefined` without chunks, question or reference (response).
 """

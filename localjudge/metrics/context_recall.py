@@ -2,10 +2,11 @@
 
     context_recall = sentences of the reference attributed to the retrieved contexts / sentences of the reference
 
-Source: RAGAS `context_recall` (Es et al., 2023). There the judge re-splits the reference; here the sentences are split
-first and counted by index.
+Source: RAGAS `context_recall` (Es et al., 2023). There the judge re-splits the reference; here the
+sentences are split first and counted by index.
 
-Empty cases: no sentence in the reference is `Undefined`; no context text is 0 of N without asking the model.
+Empty cases: no sentence in the reference is `Undefined`; no context text is 0 of N without asking
+the model.
 """
 
 from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, attributions, nothing_retrieved, share_of

@@ -5,10 +5,11 @@
 
 Each sentence is shown with all contexts, which resolves its pronouns.
 
-Source: the formula of RAGAS v0.0 to v0.1.10 (`ContextRelevancy`), where the judge copied the relevant sentences. (The
-`ContextRelevance` of ragas 0.2 is another metric.)
+Source: the formula of RAGAS v0.0 to v0.1.10 (`ContextRelevancy`), where the judge copied the
+relevant sentences. (The `ContextRelevance` of ragas 0.2 is another metric.)
 
-Empty cases: no sentence (chunk) in the contexts, or no question, is `Undefined`. (RAGAS v0.1 gave 0.)
+Empty cases: no sentence (chunk) in the contexts, or no question, is `Undefined`. (RAGAS v0.1 gave
+0.)
 """
 
 from collections.abc import Iterable

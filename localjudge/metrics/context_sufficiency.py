@@ -2,11 +2,12 @@
 
     context_sufficiency = 1 if the contexts contain everything that an answer needs, otherwise 0
 
-Source: Joren et al., "Sufficient Context: A New Lens on Retrieval Augmented Generation Systems" (ICLR 2025). Contexts
-too long for the model are judged in windows, and one sufficient window is enough.
+Source: Joren et al., "Sufficient Context: A New Lens on Retrieval Augmented Generation Systems"
+(ICLR 2025). Contexts too long for the model are judged in windows, and one sufficient window is
+enough.
 
-Needs a judge that follows instructions. Empty cases: no question is `Undefined`; no context text is 0 without asking
-the model.
+Needs a judge that follows instructions. Empty cases: no question is `Undefined`; no context text is
+0 without asking the model.
 """
 
 from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, nothing_retrieved, share_of

@@ -3,7 +3,8 @@
     criterion    units with the good answer / units                    a yes/no question
     rubric       mean over units of (expected level - 1) / 4           levels 1 to 5, each described
 
-A criterion's text is part of the prompts and the manifest, and its checksum is part of the signature. A file:
+A criterion's text is part of the prompts and the manifest, and its checksum is part of the
+signature. A file:
 
     name = "names_its_source"
     question = "Does the response name the source of what it says?"
@@ -16,13 +17,14 @@ A criterion's text is part of the prompts and the manifest, and its checksum is 
     user_input = "How often?"         # an example has the fields in `shows`
     answer = "yes"
 
-A rubric has `levels = {1 = "...", 2 = "...", 3 = "...", 4 = "...", 5 = "..."}` and no `good`; the answer of an example
-is a level. The expected level follows from the probabilities of the five digits, as in G-Eval (Liu et al. 2023). A
-unit's value is that level scaled to [0, 1]; its label is 1 at or above the threshold.
+A rubric has `levels = {1 = "...", 2 = "...", 3 = "...", 4 = "...", 5 = "..."}` and no `good`; the
+answer of an example is a level. The expected level follows from the probabilities of the five
+digits, as in G-Eval (Liu et al. 2023). A unit's value is that level scaled to [0, 1]; its label is
+1 at or above the threshold.
 
-Higher is always better: with `good = "no"`, the score counts "no". Inputs too long for the model fail. Needs a judge
-that follows instructions. Empty cases: a blank shown field, a response without a sentence, and no context text are
-`Undefined`.
+Higher is always better: with `good = "no"`, the score counts "no". Inputs too long for the model
+fail. Needs a judge that follows instructions. Empty cases: a blank shown field, a response without
+a sentence, and no context text are `Undefined`.
 """
 
 import hashlib

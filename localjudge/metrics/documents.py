@@ -9,17 +9,20 @@
     precision@k   = ground-truth documents among the first k / k
     recall@k      = ground-truth documents among the first k / ground-truth documents
 
-A hit is the first retrieval of a ground-truth document, so no score exceeds 1. Documents match if they have the same
-*comparison value*: text (`content`), `id`, or a value of the meta (`meta.a.b` reaches into objects). A document without
-the value keeps its rank but never matches; for recall and the metrics at k, neither does an empty text. The relevance
-of a ground-truth document is its `score` (the highest if it is repeated), or 1 if none has a score.
+A hit is the first retrieval of a ground-truth document, so no score exceeds 1. Documents match if
+they have the same *comparison value*: text (`content`), `id`, or a value of the meta (`meta.a.b`
+reaches into objects). A document without the value keeps its rank but never matches; for recall and
+the metrics at k, neither does an empty text. The relevance of a ground-truth document is its
+`score` (the highest if it is repeated), or 1 if none has a score.
 
-Source: Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), with equal scores to the last bit: a test
-runs both. Two differences: a comparison value may be a list for every metric, and a negative relevance is an error.
-Precision divides by k even if fewer were retrieved, as in trec_eval.
+Source: Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), with equal scores to
+the last bit: a test runs both. Two differences: a comparison value may be a list for every metric,
+and a negative relevance is an error. Precision divides by k even if fewer were retrieved, as in
+trec_eval.
 
-Empty cases: 0 without ground truth or retrieved documents; `Undefined` if documents cannot be compared, because some
-have only an id, or because no ground-truth document, or no retrieved document, has one.
+Empty cases: 0 without ground truth or retrieved documents; `Undefined` if documents cannot be
+compared, because some have only an id, or because no ground-truth document, or no retrieved
+document, has one.
 """
 
 from collections.abc import Callable, Iterable, Sequence

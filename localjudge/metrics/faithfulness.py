@@ -2,11 +2,13 @@
 
     faithfulness = sentences of the response attributed to the retrieved contexts / sentences of the response
 
-Thinking, lists of sources and citation marks are not part of a sentence (`localjudge.text.responses`).
+Thinking, lists of sources and citation marks are not part of a sentence
+(`localjudge.text.responses`).
 
 Source: RAGAS `faithfulness` (Es et al., 2023), with the response's sentences as statements.
 
-Empty cases: no sentence in the response is `Undefined`; no context text is 0 of N without asking the model.
+Empty cases: no sentence in the response is `Undefined`; no context text is 0 of N without asking
+the model.
 """
 
 from localjudge.metrics.metric import (

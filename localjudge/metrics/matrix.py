@@ -9,8 +9,9 @@
     matrix_recall@k    sentences supported by any of the first k chunks / sentences            @1: 1/3
     matrix_precision   chunks that support any sentence / chunks                               2/3
 
-`matrix_recall` also reports each chunk's marginal value: the share of sentences that only this chunk supports. Unlike
-in `context_recall`, a sentence that needs two chunks together is unsupported.
+`matrix_recall` also reports each chunk's marginal value: the share of sentences that only this
+chunk supports. Unlike in `context_recall`, a sentence that needs two chunks together is
+unsupported.
 
 Source: RAGChecker's table of claims by chunks (Ru et al., 2024), with sentences as claims.
 

@@ -2,8 +2,9 @@
 
     steps    yields tasks  ──>  receives one verdict for each, in order  ──>  ...  ──>  returns the outcome
 
-A metric is immutable. Its name, with its non-default options, and its version determine the meaning of its scores:
-`document_map`, `hit_rate@3(compare_by=meta.doc)`. An option is a keyword-only text field of the metric's dataclass.
+A metric is immutable. Its name, with its non-default options, and its version determine the meaning
+of its scores: `document_map`, `hit_rate@3(compare_by=meta.doc)`. An option is a keyword-only text
+field of the metric's dataclass.
 """
 
 import re
@@ -25,9 +26,9 @@ from localjudge.types import Attribution, Outcome, Sample, Scored, Span, Task, U
 class About(NamedTuple):
     """Description of a metric for users. All fields are optional.
 
-    `question` is asked about each `unit` ("none" without a judge). `headline` states the mean, with `{}` for its value:
-    "in an average answer, {} of the sentences ..." (a mean of shares is not the share of all sentences). `counted`
-    follows the fraction: "2 of 3 attributed".
+    `question` is asked about each `unit` ("none" without a judge). `headline` states the mean, with
+    `{}` for its value: "in an average answer, {} of the sentences ..." (a mean of shares is not the
+    share of all sentences). `counted` follows the fraction: "2 of 3 attributed".
     """
 
     question: str = ""

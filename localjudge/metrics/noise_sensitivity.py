@@ -2,12 +2,12 @@
 
     noise_sensitivity = sentences of the response that are wrong and that a relevant chunk supports / all its sentences
 
-A sentence is *wrong* if it cannot be attributed to the reference, even if it is true. A chunk is *relevant* if any
-sentence of the reference can be attributed to it. Thinking, lists of sources and citation marks are not part of a
-sentence.
+A sentence is *wrong* if it cannot be attributed to the reference, even if it is true. A chunk is
+*relevant* if any sentence of the reference can be attributed to it. Thinking, lists of sources and
+citation marks are not part of a sentence.
 
-Source: RAGChecker (Ru et al., 2024), as computed by ragas (`NoiseSensitivity`, `mode` relevant), with sentences as
-claims.
+Source: RAGChecker (Ru et al., 2024), as computed by ragas (`NoiseSensitivity`, `mode` relevant),
+with sentences as claims.
 
 Empty cases: no sentence in the response or in the reference, or no chunk, is `Undefined`.
 """
