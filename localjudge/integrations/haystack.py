@@ -147,7 +147,7 @@ def _output(run: Run, metric: Metric) -> dict[str, Any]:
     verdicts: dict[str, list[dict[str, Any]]] = {}
     for verdict in run.verdicts:
         if verdict.metric == name:
-            verdicts.setdefault(verdict.sample_id, []).append(vars(verdict))
+            verdicts.setdefault(verdict.sample_id, []).append(verdict.values)
     scores: list[float] = []
     results: list[dict[str, Any]] = []
     for row in run.scores:

@@ -12,9 +12,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, NonNegativeInt
+from pydantic import Field, NonNegativeInt, SerializerFunctionWrapHandler, model_serializer
 
 from localjudge.record.directory import MANIFEST, PartFile, RunDirectory, read_object, validated
+from localjudge.record.jury import is_divided
 from localjudge.record.manifest import Manifest
 from localjudge.record.result_rows import Evaluation, VerdictRow, json_line, score_rows, verdict_rows
 from localjudge.record.sampling import Sampling
@@ -73,13 +74,22 @@ class MetricSummary(Record, extra="ignore"):
 class VerdictSummary(Record, extra="ignore"):
     """How clear the verdicts are: the share within `NEAR` of the threshold, and the lower median of the valid mass.
 
-    `count` excludes rubric levels; `windowed` verdicts are about one of several windows.
+    `count` excludes rubric levels; `windowed` verdicts are about one of several windows. `divided` is the share of a
+    jury's verdicts on which the labels of its judges, at one half, differ; other judges lack the key.
     """
 
     count: int
     near_threshold: float | None
     median_legal_mass: float | None
     windowed: int = 0
+    divided: float | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_division_of_a_single_judge(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = serialize(self)
+        if self.divided is None:
+            del values["divided"]
+        return values
 
 
 class Summary(Record, extra="ignore"):
@@ -136,6 +146,8 @@ class Totals:
             for _, verdict in evaluation.units:
                 p_yes, window = (verdict.p_yes, verdict.window) if isinstance(verdict, Verdict) else (None, None)
                 self._verdicts.add(p_yes, verdict.legal_mass, window, threshold)
+                if isinstance(verdict, Verdict) and verdict.judges and threshold is not None:
+                    self._verdicts.add_judges(verdict.judges)
         self.samples += len(ids)
 
     @property
@@ -199,6 +211,7 @@ class _MetricTotals:
 class _VerdictTotals:
     def __init__(self) -> None:
         self._count = self._near = self._windowed = 0
+        self._of_juries = self._divided = 0
         self._masses: Counter[float] = Counter()
 
     def add(self, p_yes: float | None, legal_mass: float | None, window: int | None, threshold: float | None) -> None:
@@ -209,6 +222,10 @@ class _VerdictTotals:
         if legal_mass is not None:
             self._masses[round(legal_mass, 4)] += 1
 
+    def add_judges(self, probabilities: Mapping[str, float]) -> None:
+        self._of_juries += 1
+        self._divided += is_divided(probabilities)
+
     def summary(self) -> VerdictSummary:
         masses, total = sorted(self._masses), self._masses.total()
         counts = zip(masses, accumulate(self._masses[mass] for mass in masses), strict=True)
@@ -217,6 +234,7 @@ class _VerdictTotals:
             near_threshold=self._near / self._count if self._count else None,
             median_legal_mass=next((mass for mass, count in counts if 2 * count >= total), None),
             windowed=self._windowed,
+            divided=self._divided / self._of_juries if self._of_juries else None,
         )
 
 
@@ -225,6 +243,8 @@ def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> Verd
     totals = _VerdictTotals()
     for row in rows:
         totals.add(row.p_yes, row.legal_mass, row.window, threshold)
+        if row.judges and threshold is not None:
+            totals.add_judges(row.judges)
     return totals.summary()
 
 

@@ -21,6 +21,7 @@ NO_DECISIONS = "not for decisions"
 """Ends the strictest caution about a judge."""
 ScaleKind = Literal["attribution", "relevance"]
 """Kind of question for which a judge has a scale."""
+ONE_HALF = 0.5
 KINDS: tuple[ScaleKind, ...] = get_args(ScaleKind)
 _LARGEST_EXPONENT = 700.0
 
@@ -52,6 +53,11 @@ def scale_of(probabilities: Sequence[float]) -> float:
     mean = math.fsum(values) / len(values)
     variance = math.fsum((value - mean) ** 2 for value in values) / len(values)
     return max(SMALLEST_SCALE, float(f"{math.sqrt(variance):.3g}"))
+
+
+def is_divided(probabilities: Mapping[str, float]) -> bool:
+    """Return whether some judges say 1 and others 0, each at one half."""
+    return len({probability >= ONE_HALF for probability in probabilities.values()}) > 1
 
 
 def jury_card(cards: Sequence[JudgeCard], name: str | None, caution: str | None) -> JudgeCard:

@@ -24,6 +24,7 @@ from localjudge.analysis.labelled_statements import LabelledVerdict, labelled_st
 from localjudge.analysis.slices import slices
 from localjudge.metrics import catalog
 from localjudge.record.files import NEAR
+from localjudge.record.jury import is_divided
 from localjudge.record.label_rows import label_file
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run
@@ -41,6 +42,7 @@ _SCRIPTS = ("elements.js", "blocks.js", "details.js", "selection.js", "samples.j
 _SAMPLES_OF_A_LIST = 2_000
 _WORST_ON_PAPER = 10
 _LETTERS_OF_DETAILS = 256 << 10
+_PLACE_OF_DIVISION = 6  # in the row of a sample
 _LETTERS_OF_A_QUESTION = 200
 _SCORE_DIGITS = 6
 _PROBABILITY_DIGITS = 4
@@ -127,6 +129,7 @@ def page(run: Run, checked: Check, baseline: Run | None = None, inputs: ReportIn
         "hasGroups": run.cluster_of is not None,
         "compared": baseline is not None,
         "labelled": bool(labelled_statements(run)),
+        "jury": bool(run.manifest.judge.jury),
         "samples": run.summary.samples,
         "worst": [
             [row - 1, score.metric]
@@ -196,6 +199,9 @@ def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values
         if statements:
             row += [None] * (not partners)
             row.append([_largest_certainty(labelled.get(metric, ())) for metric in metrics])
+        if run.manifest.judge.jury:
+            row += [None] * (_PLACE_OF_DIVISION - len(row))
+            row.append([any(map(_is_divided, verdicts.get(metric, ()))) for metric in metrics])
         yield row, values
 
 
@@ -237,6 +243,10 @@ def _largest_certainty(verdicts: Iterable[LabelledVerdict]) -> float | None:
 def place_in_browser(text: str, place: int) -> int:
     """Convert a code point offset to UTF-16 code units."""
     return place if text.isascii() else place + sum(character > _LAST_OF_ONE_UNIT for character in text[:place])
+
+
+def _is_divided(verdict: VerdictRow) -> bool:
+    return verdict.judges is not None and is_divided(verdict.judges)
 
 
 def _rounded(p_yes: float | None) -> float | None:

@@ -16,6 +16,7 @@ from localjudge.analysis.labelled_statements import LabelledVerdict, with_labels
 from localjudge.errors import InputError
 from localjudge.record.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.record.directory import STORE, excerpt
+from localjudge.record.jury import is_divided
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.run import Run
 from localjudge.report.terminal import Table, View, number, safe_text
@@ -99,7 +100,15 @@ def remark_on(verdict: VerdictRow) -> str | None:
 
 def _remark(verdict: VerdictRow) -> str | None:
     window = "" if verdict.window is None else f"window {verdict.window}"
-    return verdict.error or ", ".join(filter(None, (window, verdict.reason))) or None
+    return verdict.error or ", ".join(filter(None, (window, _judges(verdict), verdict.reason))) or None
+
+
+def _judges(verdict: VerdictRow) -> str:
+    """Return `lexical 0.810, reader 0.780`, and whether they disagree."""
+    if not verdict.judges:
+        return ""
+    parts = ", ".join(f"{name} {number(p_yes)}" for name, p_yes in verdict.judges.items())
+    return f"the judges disagree: {parts}" if is_divided(verdict.judges) else parts
 
 
 def line_of(verdict: VerdictRow) -> str:

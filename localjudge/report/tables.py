@@ -288,7 +288,8 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
         yield f"part of the data: {run.part}"
     yield from (str(origin) for origin in run.origins if origin.is_notable)
     verdicts = _verdicts(run, metric)
-    if verdicts.near_threshold is not None and verdicts.near_threshold >= _MOST_NEAR:
+    is_jury = verdicts.divided is not None  # its probabilities are near one half by construction
+    if verdicts.near_threshold is not None and verdicts.near_threshold >= _MOST_NEAR and not is_jury:
         advice = "test it with `localjudge doctor`"
         yield f"warning: most verdicts are close to the threshold; the judge may be guessing: {advice}"
     if verdicts.windowed:
@@ -387,7 +388,8 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
         share = f"{100 * verdicts.near_threshold:.0f} %"
         near = f"{numbered(verdicts.count, 'verdict')}: {share} within {NEAR:g} of the threshold"
     mass = "" if verdicts.median_legal_mass is None else f"; median valid mass {number(verdicts.median_legal_mass)}"
-    return near + mass
+    divided = "" if verdicts.divided is None else f"; the judges disagree on {100 * verdicts.divided:.0f} %"
+    return near + divided + mass
 
 
 def estimate_view(estimate: Estimate) -> Table:

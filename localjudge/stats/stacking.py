@@ -3,9 +3,9 @@
     p = sigmoid(b + sum of w_j x logit(p_j))          minimise log loss + ridge/2 x sum of (w_j x sd_j)^2
 
 sd_j is the standard deviation of a judge's log odds, so that the penalty does not depend on how extreme its
-probabilities are. Weights are at least 0: a judge that would get a negative weight gets none. Held-out probabilities are
-from fits without the row's fold, a random set of clusters. Sources: D. H. Wolpert (1992), Neural Networks 5, 241-259;
-L. Breiman (1996), Machine Learning 24, 49-64 (weights of at least 0); A. E. Hoerl and R. W. Kennard (1970),
+probabilities are. Weights are at least 0: a judge that would get a negative weight gets none. Held-out probabilities
+are from fits without the row's fold, a random set of clusters. Sources: D. H. Wolpert (1992), Neural Networks 5,
+241-259; L. Breiman (1996), Machine Learning 24, 49-64 (weights of at least 0); A. E. Hoerl and R. W. Kennard (1970),
 Technometrics 12, 55-67.
 """
 

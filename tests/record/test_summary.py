@@ -132,7 +132,7 @@ def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
         JudgedUnit(unit_of("Two.", 7, index=1), NoAnswer(error="too long")),
     )
     evaluation = Evaluation("a", "context_relevancy", Failed(reason="no verdict"), units)
-    assert "".join(json_line(vars(row)) for row in verdict_rows([evaluation])) == (
+    assert "".join(json_line(row.values) for row in verdict_rows([evaluation])) == (
         '{"sample_id": "a", "metric": "context_relevancy", "unit": "sentence", "index": 0,'
         ' "source": "retrieved_contexts", "source_index": 3, "start": 0, "end": 6, "text": "Größe.",'
         ' "p_yes": 0.75, "label": 1, "reason": "so", "window": 2, "error": null, "against": null,'

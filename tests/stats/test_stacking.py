@@ -92,7 +92,6 @@ def test_fitted_weights_are_not_worse_than_the_best_judge(count: int, signals: t
         differences.append(jury - alone[0 if signals[0] >= signals[1] else 1])
     mean = np.mean(differences)
     noise = 2 * np.std(differences) / math.sqrt(DRAWINGS)
-    print(f"{count} labels, signals {signals}: {mean:+.4f} +- {noise:.4f}")
     assert mean <= max(noise, 0.01)
     if min(signals) == max(signals):
         assert mean < 0

@@ -20,7 +20,7 @@ async function unpacked({ node }) {
 /** All rows of the list, in the order of the data. */
 async function listedSamples() {
   const parts = await Promise.all(blocksOf("list").map(unpacked));
-  return parts.flat().map(([id, question, group, outcomes, before, disagreements], number) => ({
+  return parts.flat().map(([id, question, group, outcomes, before, disagreements, divided], number) => ({
     number,
     id,
     question,
@@ -28,6 +28,7 @@ async function listedSamples() {
     outcomes,
     before,
     disagreements,
+    divided,
   }));
 }
 

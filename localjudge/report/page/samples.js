@@ -25,6 +25,11 @@ const LABELS = [
   ["any", "any"],
   ["disagree", "judge and annotator disagree"],
 ];
+const JUDGES_OF_A_JURY = [
+  ["any", "any"],
+  ["divided", "disagree on a verdict"],
+  ["agreed", "agree on all verdicts"],
+];
 const MOVES = [
   ["moved", "moved most"],
   ["worsened", "worsened most"],
@@ -59,6 +64,7 @@ class SampleList {
       high: 1,
       change: "any",
       labels: "any",
+      judges: "any",
       group: "",
       query: "",
       found: new Set(),
@@ -71,7 +77,7 @@ class SampleList {
 
   /** The controls, without those for missing parts of the run. */
   #form() {
-    const { metrics, compared, labelled, hasGroups } = this.#config;
+    const { metrics, compared, labelled, jury, hasGroups } = this.#config;
     const names = metrics.map(({ name }, at) => [at, visibleText(name)]);
     const orders = [...(compared ? MOVES : []), ...ORDER_NAMES, ...(labelled ? [SUREST] : [])];
     const range = { type: "number", min: 0, max: 1, step: "any" };
@@ -86,6 +92,7 @@ class SampleList {
     ];
     if (compared) controls.push(this.#control("change", "Change", options(CHANGE_NAMES)));
     if (labelled) controls.push(this.#control("labels", "Human labels", options(LABELS)));
+    if (jury) controls.push(this.#control("judges", "Judges", options(JUDGES_OF_A_JURY)));
     if (hasGroups)
       controls.push(this.#control("group", "Group", element("input", { ...text, list: "groups" }), folded));
     const reset = element("button", { type: "reset" }, "Reset");

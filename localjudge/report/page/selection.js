@@ -60,13 +60,20 @@ function isDisagreed(row, at) {
   return typeof row.disagreements?.[at] === "number";
 }
 
+const JUDGES = {
+  any: () => true,
+  divided: (row, at) => row.divided?.[at] === true,
+  agreed: (row, at) => row.divided?.[at] === false,
+};
+
 /** Whether a row is listed. `found` has the numbers of samples with the searched text. */
-function isListed(row, { metric, status, low, high, change, labels, group, query, found }, config) {
+function isListed(row, { metric, status, low, high, change, labels, judges, group, query, found }, config) {
   const outcome = row.outcomes[metric];
   if (status !== "any" && statusOf(outcome) !== status) return false;
   if ((low > 0 || high < 1) && !(typeof outcome === "number" && outcome >= low && outcome <= high)) return false;
   if (!CHANGES[change](improvement(row, metric, config.metrics[metric]))) return false;
   if (labels === "disagree" && !isDisagreed(row, metric)) return false;
+  if (!JUDGES[judges](row, metric)) return false;
   if (group && !folded(row.group ?? "").includes(group)) return false;
   return !query || found.has(row.number) || folded(row.id).includes(query) || folded(row.question).includes(query);
 }
