@@ -106,6 +106,9 @@ def find(name_or_path: str) -> ModelFile:
     models = registered()
     if name_or_path in models:
         return _verified(models[name_or_path])
+    if jury := registered_juries().get(name_or_path):
+        names = " and ".join(jury.judges)
+        raise ModelError(f"{name_or_path} is a jury of {names}", hint="name one of its judges")
     path = Path(name_or_path).expanduser()
     if os.path.exists(path):
         if not path.is_file():

@@ -313,6 +313,7 @@ Obstacle = Literal["judges", "questions"]
 
 
 _STATEMENTS = ("segmenter.", "metrics.")
+_OF_JUDGES = ("engine.", "judge.", "jury.")
 """Parts of a judge's identity that decide what is judged."""
 
 
@@ -393,7 +394,7 @@ def compare(
     metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     both = _BothRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))
     unshared = tuple(f"metrics.{name}." for name in baseline.summary.metrics.keys() ^ run.summary.metrics.keys())
-    changes = differences(baseline.manifest.judge, run.manifest.judge)
+    changes = _judge_changes(baseline, run)
     judges = tuple(change for change in changes if not change.ingredient.startswith(unshared))
     return RunComparison(
         baseline=str(baseline.directory),
@@ -408,6 +409,23 @@ def compare(
         metrics={metric: both.metric_change(metric, moved) for metric in metrics},
         by=None if by is None else SlicedChanges(column=by, slices=tuple(both.slices(metrics, by))),
     )
+
+
+def _judge_changes(baseline: Run, run: Run) -> list[Difference]:
+    """Return what differs in the judges. Of a jury and one of its judges, these are the names, not every value."""
+    before, after = baseline.manifest.judge, run.manifest.judge
+    changes = differences(before, after)
+    if not (before.jury or after.jury):
+        return changes
+    shared = [part for part in before.answering_judges if part in after.answering_judges]
+    fewest = min(len(before.answering_judges), len(after.answering_judges))
+    if len(shared) < fewest:
+        return changes
+    kept = [change for change in changes if not change.ingredient.startswith(_OF_JUDGES)]
+    names = [summary.judge.name for summary in (baseline.summary, run.summary)]
+    if names[0] != names[1]:
+        kept.insert(0, Difference(ingredient="judges", before=names[0], after=names[1]))
+    return kept
 
 
 class _BothRuns:

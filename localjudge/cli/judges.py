@@ -13,10 +13,10 @@ from localjudge.doctor.calibrate import measure_judges
 from localjudge.doctor.examine import examine
 from localjudge.doctor.fitness import admission_by_labels
 from localjudge.doctor.machine import inventory
+from localjudge.errors import InputError
 from localjudge.record.calibration import Calibration, calibration_file
 from localjudge.report.checks import calibrations_view, check_view, conclusion_view, model_list
 from localjudge.report.terminal import put, show
-from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.settings import SETTINGS, settings_with
 
 
@@ -98,7 +98,9 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     """
     arguments, _ = cli.with_suite(options["suite"], "judge", *settings_with("doctor"))
     extent = {name: options[name] for name in ("injections", "probes", "required")} | cli.settings_in(arguments)
-    judge = arguments.get("judge") or DEFAULT_JUDGE
+    judge = arguments.get("judge")
+    if isinstance(judge, tuple | list):
+        raise InputError("doctor examines one judge at a time", hint=f"name one: --judge {judge[0]}")
     on_check = None if as_json else lambda check: show(check_view(check))
     with cli.progress_shown(quiet=quiet) as progress:
         diagnosis = examine(judge, progress=progress, on_check=on_check, **extent)

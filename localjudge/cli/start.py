@@ -175,7 +175,8 @@ def _ask_judge() -> str:
     def read(text: str) -> str:
         is_number = text.isdecimal() and 1 <= int(text) <= len(names)
         name = names[int(text) - 1] if is_number else text
-        find_model(name)
+        if name not in model_registry.registered_juries():
+            find_model(name)
         return name
 
     return ask("Which judge? A number, or a name for --judge", read, default)

@@ -300,6 +300,9 @@ def _juries(question: _Question, measured: Sequence[Calibration], progress: Prog
     cards = [calibration.card.name for calibration in measured]
     if len(question.judges) == 1:
         return []
+    if any("jury" in calibration.judge for calibration in measured):
+        progress.note("no jury is fitted, because one of the judges is a jury itself: name its judges")
+        return []
     if len(set(cards)) < len(cards):
         progress.note("no jury is fitted, because two judges have the same name")
         return []

@@ -41,7 +41,7 @@ _Checks = Iterator[HealthCheck]
 
 
 def examine(
-    judge: str = judges.DEFAULT_JUDGE,
+    judge: str | None = None,
     *,
     injections: int | None = None,
     probes: int | None = None,
@@ -50,7 +50,7 @@ def examine(
     on_check: Callable[[HealthCheck], object] | None = None,
     **options: Any,
 ) -> Diagnosis:
-    """Examine a judge and the machine that it runs on.
+    """Examine a judge and the machine that it runs on, by default the (first) bundled judge.
 
     `injections` and `probes` (labelled items, in passages of twelve) are numbers; None chooses as
     many as take about two and five minutes, but 0 if the judge fails the plain cases. Admission
@@ -58,6 +58,7 @@ def examine(
     options.
     """
     progress = progress or Silence()
+    judge = judge or judges.default_single_judge()
     examiner = _Examiner(judge, checked(options), injections, probes, required, progress)
     checks: list[HealthCheck] = []
     steps = {"probes": (probes, fitness.PROBE_SECONDS), "injections": (injections, judgement.INJECTION_SECONDS)}

@@ -43,6 +43,12 @@ class OpenJudge(NamedTuple):
         return self.engine.memory_bytes
 
 
+def default_single_judge() -> str:
+    """Return the default judge, or the first judge of the default jury."""
+    jury = model_registry.registered_juries().get(DEFAULT_JUDGE)
+    return jury.judges[0] if jury else DEFAULT_JUDGE
+
+
 @contextmanager
 def use_judge(
     judge: JudgeName | OpenJudge | None, engine: Engine | None, settings: RunSettings, progress: Progress | None = None
@@ -59,7 +65,7 @@ def use_judge(
             if not isinstance(judge, str | Path | None):
                 hint = f"use {option('judge', 'model.gguf')}; only localjudge.evaluate accepts an open judge"
                 raise InputError(f"a judge must be a name or a path, got {judge!r:.80}", hint=hint)
-            file = find_model(str(judge or DEFAULT_JUDGE))
+            file = find_model(str(judge or default_single_judge()))
             source = file.source
             # An unusable profile is refused before gigabytes are loaded.
             chosen = settings.profile_for(file.profile, who_it_is(file))

@@ -10,12 +10,14 @@ import pytest
 import random_model
 
 import localjudge
+from localjudge import model_registry
 from localjudge.engine import opening
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, ModelError
 from localjudge.model_registry import ModelFile
 from localjudge.record.jury import combine, equal_shares
 from localjudge.record.store import Store
+from localjudge.run import bench as benches
 from localjudge.run import judges
 from localjudge.types import Answer, NoAnswer
 from tests.cli.conftest import Call, call
@@ -390,3 +392,33 @@ def test_a_missing_judge_is_named_before_anything_is_asked(small: str, tmp_path:
     with pytest.raises(InputError):
         evaluate([], tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_jury_is_compared_with_one_of_its_judges_by_name(small: str, tmp_path: Path) -> None:
+    alone = evaluate("lexical", tmp_path / "alone", metrics="faithfulness")
+    run = jury(small, tmp_path / "jury", metrics="faithfulness")
+    [change] = [each for each in run.compare(alone).judge_changes if each.ingredient == "judges"]
+    assert (change.before, change.after) == ("lexical", "lexical + small")
+    others = {each.ingredient for each in run.compare(alone).judge_changes}
+    assert not any(name.startswith(("engine.", "jury.")) for name in others)
+
+
+def test_a_jury_by_name_is_no_model(home: Path, small: str) -> None:
+    write_registry(home, small)
+    with pytest.raises(ModelError) as caught:
+        model_registry.find("both")
+    assert "lexical and tiny" in caught.value.message
+
+
+def test_a_jury_can_be_the_default(
+    home: Path, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
+) -> None:
+    write_registry(home, small, scale="scales = { attribution = 2.0 }")
+    monkeypatch.setattr(judges, "DEFAULT_JUDGE", "both")
+    monkeypatch.setattr(benches, "DEFAULT_JUDGE", "both")
+    run = evaluate(None, tmp_path / "run", metrics="faithfulness")
+    assert list(run.manifest.judge.jury) == ["lexical", "tiny"]
+    assert run.manifest.environment.judge == "both"
+    code, printed, _ = call("doctor", "--probes", 0, "--injections", 0, "--json", "--quiet")
+    assert json.loads(printed)["judge"] == "lexical"
+    assert code in (0, 1)
