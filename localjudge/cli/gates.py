@@ -27,40 +27,51 @@ class Checks:
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         until = arguments.get("until", ())
-        texts = [*arguments.get("gates", ()), *([until] if isinstance(until, str) else until)]
-        self._gates = [parse_gate(gate) for gate in dict.fromkeys(texts)]
-        self.baseline = Run.open(arguments["baseline"]) if arguments.get("baseline") else None
+        if isinstance(until, str):
+            until = [until]
+        gates = dict.fromkeys([*arguments.get("gates", ()), *until])
+        self._gates = [parse_gate(gate) for gate in gates]
+        self.baseline: Run | None = None
+        if arguments.get("baseline"):
+            self.baseline = Run.open(arguments["baseline"])
         checked_obstacles(arguments.get("allow_different", ()))
-        self._rules = {name: arguments[name] for name in ("undecided", "allow_different") if arguments.get(name)}
-        self._files = {name: Path(arguments[name]) for name in ("junit", "markdown") if arguments.get(name)}
+        self._rules = _choose(arguments, "undecided", "allow_different")
+        files = _choose(arguments, "junit", "markdown")
+        self._files = {name: Path(file) for name, file in files.items()}
         check_baseline(self._gates, self.baseline)
         if "junit" in self._files and not self._gates:
-            raise InputError("--junit writes the outcome of gates", hint="add --gate or --until, or omit --junit")
+            hint = "add --gate or --until, or omit --junit"
+            raise InputError("--junit writes the outcome of gates", hint=hint)
 
     def refuse_unknown(self, metrics: Collection[str]) -> None:
         """Raise InputError for a gate on a metric that is not computed."""
         check_metrics(self._gates, metrics)
         if self.baseline is not None and not set(self.baseline) & set(metrics):
+            baseline = self.baseline.directory
+            names = ", ".join(self.baseline)
             raise InputError(
-                f"the baseline {self.baseline.directory} has no metric in common with this run",
-                hint=f"it has {', '.join(self.baseline)}; name one of them with --metrics, or another baseline",
+                f"the baseline {baseline} has no metric in common with this run",
+                hint=f"it has {names}; name one of them with --metrics, or another baseline",
             )
 
     def begin(self) -> None:
         self._write(junit=unfinished(self._gates), markdown=UNFINISHED_MARKDOWN)
 
     def check(self, run: Run) -> Check:
-        result = check(run, gates=list(map(str, self._gates)), baseline=self.baseline, **self._rules)
+        gates = [str(gate) for gate in self._gates]
+        result = check(run, gates=gates, baseline=self.baseline, **self._rules)
+        corrected = [decision.gate for decision in result.decisions if decision.corrected]
         properties = {
             "run": str(run.directory),
             "judge": str(run.judge),
             "signature": run.summary.signature,
             "stopped": run.summary.stopped,
             "origin": "; ".join(map(str, run.origins)),
-            "corrected by labels": ", ".join(decision.gate for decision in result.decisions if decision.corrected),
+            "corrected by labels": ", ".join(corrected),
         }
-        described = {name: value for name, value in properties.items() if value}
-        self._write(junit=finished(result.decisions, described), markdown=run_markdown(run, result))
+        known = {name: value for name, value in properties.items() if value}
+        junit = finished(result.decisions, known)
+        self._write(junit=junit, markdown=run_markdown(run, result))
         return result
 
     def _write(self, **contents: str) -> None:
@@ -68,14 +79,29 @@ class Checks:
             write_output(file, [contents[name].encode()])
 
 
-def values(result: Check) -> dict[str, Any]:
+def _choose(arguments: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return the arguments with these names that are not empty."""
+    return {name: arguments[name] for name in names if arguments.get(name)}
+
+
+def gate_values(result: Check) -> dict[str, Any]:
     """Return `comparison` and `gates` for JSON, without empty ones."""
     parts = result.model_dump(mode="json")
-    by_name = {"comparison": parts["comparison"], "gates": parts["decisions"]}
-    return {name: part for name, part in by_name.items() if part}
+    values: dict[str, Any] = {}
+    if parts["comparison"]:
+        values["comparison"] = parts["comparison"]
+    if parts["decisions"]:
+        values["gates"] = parts["decisions"]
+    return values
 
 
-def views(result: Check, report: Path | None = None) -> list[RenderableType]:
-    parts: list[RenderableType] = [comparison_view(result.comparison)] if result.comparison else []
-    parts += [gates_view(result.decisions)] if result.decisions else []
-    return [*parts, Table(notes=[f"report {report}"])] if report else parts
+def gate_views(result: Check, report: Path | None = None) -> list[RenderableType]:
+    """Return the comparison, the gates and the path of the report, if there are any."""
+    views: list[RenderableType] = []
+    if result.comparison:
+        views.append(comparison_view(result.comparison))
+    if result.decisions:
+        views.append(gates_view(result.decisions))
+    if report:
+        views.append(Table(notes=[f"report {report}"]))
+    return views

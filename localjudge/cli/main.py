@@ -21,16 +21,16 @@ EVERYDAY = {
     "start": ("start", "Go from data to a mean corrected by your labels, step by step."),
     "run": ("run", "Score data with a local judge."),
     "label": ("label", "Label statements of a run, to correct its means."),
-    "show": ("look", "Show a run, or one of its samples."),
-    "report": ("look", "Write a run as one HTML page, or a certificate."),
+    "show": ("view", "Show a run, or one of its samples."),
+    "report": ("view", "Write a run as one HTML page, or a certificate."),
     "verify": ("run", "Re-run the judge and check that a run can be reproduced."),
-    "compare": ("look", "Compare two runs."),
+    "compare": ("view", "Compare two runs."),
     "models": ("judges", "List the models on this machine."),
     "doctor": ("judges", "Check a judge and this machine before a run."),
 }
 ADVANCED = {
     "calibrate": ("judges", "Measure a judge on human labels and choose a threshold."),
-    "export": ("look", "Write the results of a run in another format."),
+    "export": ("view", "Write the results of a run in another format."),
 }
 COMMANDS = {**EVERYDAY, **ADVANCED}
 """Module in `localjudge.cli` and summary of each command."""
@@ -66,8 +66,15 @@ class _LazyGroup(click.Group):
                 formatter.write_dl([(name, summary) for name, (_, summary) in commands.items()])
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="localjudge", message="localjudge %(version)s", help="Show the version.")
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=_LazyGroup, context_settings=_CONTEXT)
+@click.version_option(
+    package_name="localjudge",
+    message="localjudge %(version)s",
+    help="Show the version.",
+)
 def command_line() -> None:
     """Evaluate retrieval-augmented generation offline, with a local GGUF model as the judge.
 
@@ -79,11 +86,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    if completion := os.environ.get(_COMPLETION):
+    completion = os.environ.get(_COMPLETION)
+    if completion:
         sys.exit(shell_complete(command_line, {}, "localjudge", _COMPLETION, completion))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _log_to_stderr():
-        code = _exit_code(list(sys.argv[1:] if arguments is None else arguments))
+        if arguments is None:
+            arguments = sys.argv[1:]
+        code = _exit_code(list(arguments))
     sys.exit(code)
 
 
@@ -124,8 +134,13 @@ def _exit_code(arguments: list[str]) -> int:
 
 
 def _is_defect(error: BaseException) -> bool:
-    """Return whether the system refused a file unexpectedly. Files that users name are checked with our own errors."""
-    return isinstance(error, OSError) and not isinstance(error, LocaljudgeError) and error.errno not in NO_ROOM
+    """Return whether the system refused a file unexpectedly.
+
+    Files that users name are checked with our own errors.
+    """
+    if isinstance(error, LocaljudgeError) or not isinstance(error, OSError):
+        return False
+    return error.errno not in NO_ROOM
 
 
 def _leave_stdout() -> None:
@@ -140,7 +155,10 @@ def _message_and_code(error: BaseException, advice: str) -> tuple[str, ExitCode]
         case LocaljudgeError():
             return str(error), ExitCode.NOTHING_JUDGED
         case OSError() if error.errno not in NO_ROOM:
-            return f"{error.filename or 'a file'}: {error.strerror or error}", ExitCode.NOTHING_JUDGED
+            return (
+                f"{error.filename or 'a file'}: {error.strerror or error}",
+                ExitCode.NOTHING_JUDGED,
+            )
         case OSError(filename=None):  # standard output
             _leave_stdout()
             problem = f"the output cannot be written: {error.strerror}\n  hint: free disk space"

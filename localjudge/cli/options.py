@@ -22,7 +22,7 @@ from localjudge.errors import InputError
 from localjudge.progress import Progress
 from localjudge.report.terminal import progress_on, put, show
 from localjudge.run.settings import SETTINGS, RunSettings
-from localjudge.suite import SUITE, read_suite
+from localjudge.suite import SUITE, Suite, read_suite
 from localjudge.types import USES, Language
 from localjudge.words import flag
 
@@ -36,9 +36,15 @@ _Decorator = Callable[[Any], Any]
 
 
 class GroupedOption(click.Option):
-    """An option in a section of its command's help, or among the everyday options before all sections."""
+    """An option in a section of its command's help, or among the everyday options before them."""
 
-    def __init__(self, *arguments: Any, group: str, everyday: bool = False, **attributes: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        group: str,
+        everyday: bool = False,
+        **attributes: Any,
+    ) -> None:
         super().__init__(*arguments, **attributes)
         self.group = group
         self.everyday = everyday
@@ -82,9 +88,9 @@ class _Decimal(click.types.FloatParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if "," in str(value):
-            self.fail(
-                f"{value!r} is not a number: use a decimal point, as in {str(value).replace(',', '.')}", param, ctx
-            )
+            corrected = str(value).replace(",", ".")
+            problem = f"{value!r} is not a number: use a decimal point, as in {corrected}"
+            self.fail(problem, param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -118,13 +124,20 @@ def count_option(
 
 
 def settings(*names: str) -> _Decorator:
+    """Add the options of these settings, or of all; settings without a section have none."""
 
     def decorate(command: Any) -> Any:
         for name in reversed(names or tuple(SETTINGS)):
             setting = SETTINGS[name]
             if setting.group:
                 attributes = _attributes(name, RunSettings.model_fields[name])
-                add = option(setting.group, flag(name), name, everyday=setting.everyday, **attributes)
+                add = option(
+                    setting.group,
+                    flag(name),
+                    name,
+                    everyday=setting.everyday,
+                    **attributes,
+                )
                 command = add(command)
         return command
 
@@ -132,39 +145,69 @@ def settings(*names: str) -> _Decorator:
 
 
 def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
-    low, high = (
-        next((getattr(bound, side) for bound in field.metadata if hasattr(bound, side)), None) for side in ("ge", "le")
-    )
-    bounds = "" if low is None else f" At least {low:g}." if high is None else f" From {low:g} to {high:g}."
-    kind, origin, default = field.annotation, get_origin(field.annotation), field.default
-    attributes: dict[str, Any] = {"help": f"{field.description}{bounds}", "metavar": SETTINGS[name].metavar}
+    """Return the attributes of a setting's option, by the type of its field."""
+    kind = field.annotation
+    origin = get_origin(kind)
+    attributes: dict[str, Any] = {
+        "help": f"{field.description}{_describe_bounds(field)}",
+        "metavar": SETTINGS[name].metavar,
+    }
     if kind is bool:
-        return attributes | {"is_flag": True}
+        return {**attributes, "is_flag": True}
+    if origin is Mapping:
+        return {**attributes, "multiple": True, "callback": _read_mapping}
+    if origin is tuple:
+        return {**attributes, "multiple": True}
     if origin is Literal:
-        return attributes | {"type": click.Choice(get_args(kind)), "default": default, "show_default": True}
-    if origin in (Mapping, tuple):
-        return attributes | {"multiple": True, "callback": _read_mapping if origin is Mapping else None}
-    simple = next(type_ for type_ in (int, float, str) if type_ in {kind, *get_args(kind)})
-    if simple is int:
+        attributes["type"] = click.Choice(get_args(kind))
+    elif int in (kind, *get_args(kind)):
+        attributes["type"] = int
         attributes["metavar"] = "N"
-    has_default = isinstance(default, int | float | str)
-    attributes |= {"default": default if has_default else None, "show_default": has_default}
-    return attributes | {"type": _Decimal() if simple is float else simple}
+    elif float in (kind, *get_args(kind)):
+        attributes["type"] = _Decimal()
+    else:
+        attributes["type"] = str
+    has_default = isinstance(field.default, int | float | str)
+    if has_default:
+        attributes["default"] = field.default
+    attributes["show_default"] = has_default
+    return attributes
 
 
-def _read_mapping(_context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]) -> Mapping[str, str]:
-    return mapping_of(pairs)
+def _describe_bounds(field: FieldInfo) -> str:
+    """Return the range of a number as a sentence, or nothing."""
+    bounds: dict[str, float] = {}
+    for constraint in field.metadata:
+        for side in ("ge", "le"):
+            if hasattr(constraint, side):
+                bounds[side] = getattr(constraint, side)
+    if "ge" not in bounds:
+        return ""
+    if "le" not in bounds:
+        return f" At least {bounds['ge']:g}."
+    return f" From {bounds['ge']:g} to {bounds['le']:g}."
 
 
-def mapping_of(pairs: Sequence[str]) -> dict[str, str]:
+def _read_mapping(
+    _context: click.Context,
+    _parameter: click.Parameter,
+    pairs: tuple[str, ...],
+) -> Mapping[str, str]:
+    return parse_mapping(pairs)
+
+
+def parse_mapping(pairs: Sequence[str]) -> dict[str, str]:
+    """Parse texts such as `reference=gold_answer`. Raises BadParameter for others."""
+    mapping: dict[str, str] = {}
     for pair in pairs:
-        if not all(pair.partition("=")):
-            raise click.BadParameter(f"{pair!r} is not FIELD=COLUMN, such as reference=gold_answer")
-    mapping = dict(pair.split("=", 1) for pair in pairs)
-    if len(mapping) < len(pairs):
-        raise click.BadParameter(
-            "a field is mapped twice; for contexts in several columns, write retrieved_contexts=a,b"
-        )
+        field, equals, column = pair.partition("=")
+        if not (field and equals and column):
+            problem = f"{pair!r} is not FIELD=COLUMN, such as reference=gold_answer"
+            raise click.BadParameter(problem)
+        if field in mapping:
+            hint = "for contexts in several columns, write retrieved_contexts=a,b"
+            raise click.BadParameter(f"a field is mapped twice; {hint}")
+        mapping[field] = column
     return mapping
 
 
@@ -173,20 +216,39 @@ def metrics(words: str) -> _Decorator:
     return option("Scoring", "--metrics", everyday=True, **how)
 
 
-def _read_metrics(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[str] | None:
-    return metric_names(",".join(texts)) if texts else None
+def _read_metrics(
+    _context: click.Context,
+    _parameter: click.Parameter,
+    texts: tuple[str, ...],
+) -> list[str] | None:
+    return parse_metrics(",".join(texts)) if texts else None
 
 
-def metric_names(text: str) -> list[str]:
-    return [name for name in dict.fromkeys(map(str.strip, _BETWEEN_METRICS.split(text))) if name]
+def parse_metrics(text: str) -> list[str]:
+    """Return the different names of metrics in a text, which commas separate."""
+    names = [name.strip() for name in _BETWEEN_METRICS.split(text)]
+    return list(dict.fromkeys(filter(None, names)))
 
 
-def _read_names(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[str]:
-    return [name.strip() for name in ",".join(texts).split(",") if name.strip()]
+def _read_names(
+    _context: click.Context,
+    _parameter: click.Parameter,
+    texts: tuple[str, ...],
+) -> list[str]:
+    names = [name.strip() for name in ",".join(texts).split(",")]
+    return list(filter(None, names))
 
 
-def judge_option(default: str = "lexical", *, together: bool = False, several: bool = False) -> _Decorator:
-    """Add the option `--judge`: a name; `together` or `several`, a tuple of one verdict or of several."""
+def judge_option(
+    default: str = "lexical",
+    *,
+    together: bool = False,
+    several: bool = False,
+) -> _Decorator:
+    """Add the option `--judge`: one name, or several.
+
+    Several judges make one verdict `together`; otherwise `several` make one verdict each.
+    """
     words = "Registered name, GGUF file, or a name from localjudge models"
     if together:
         words += "; several make one verdict together (may be repeated)"
@@ -198,7 +260,11 @@ def judge_option(default: str = "lexical", *, together: bool = False, several: b
     return option("Judge", "--judge", everyday=True, **how)
 
 
-def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tuple[str, ...]) -> str | None:
+def _one_judge(
+    _context: click.Context,
+    _parameter: click.Parameter,
+    judges: tuple[str, ...],
+) -> str | None:
     if len(judges) > 1:
         raise InputError("--judge was given twice", hint="give one judge to this command")
     return judges[0] if judges else None
@@ -213,17 +279,38 @@ _quiet = "Print only warnings and the result."
 quiet_option = option("Output", "--quiet", is_flag=True, everyday=True, help=_quiet)
 json_option = option("Output", "--json", "as_json", is_flag=True, everyday=True, help="Print JSON.")
 _language = "Language of a page, sheet or certificate."
-language_option = option("Output", "--language", type=click.Choice(get_args(Language)), default="en", help=_language)
+language_option = option(
+    "Output",
+    "--language",
+    type=click.Choice(get_args(Language)),
+    default="en",
+    help=_language,
+)
 run_argument = click.argument("directory", metavar="RUN", type=PATH)
 _use = "Fail unless the judge is recommended for this use, by the limits of localjudge doctor."
 require_option = option("Judge", "--require", "required", type=click.Choice(USES), help=_use)
 _gate = (
-    "A condition that must hold for the whole 95 % interval: 'context_recall>=0.8', or with --baseline "
-    "'context_recall.delta>=-0.02' (may be repeated). Exit code 3 if one fails."
+    "A condition that must hold for the whole 95 % interval: 'context_recall>=0.8', or with "
+    "--baseline 'context_recall.delta>=-0.02' (may be repeated). Exit code 3 if one fails."
 )
 _baseline = "Compare with this earlier run."
-baseline_option = option("Evidence", "--baseline", type=PATH, metavar="RUN", everyday=True, help=_baseline)
-gate_option = option("Evidence", "--gate", "gates", multiple=True, metavar="GATE", everyday=True, help=_gate)
+baseline_option = option(
+    "Evidence",
+    "--baseline",
+    type=PATH,
+    metavar="RUN",
+    everyday=True,
+    help=_baseline,
+)
+gate_option = option(
+    "Evidence",
+    "--gate",
+    "gates",
+    multiple=True,
+    metavar="GATE",
+    everyday=True,
+    help=_gate,
+)
 _allow = "Decide gates on a difference although the judges, or the questions of paired samples, differ."
 allow_different_option = option(
     "Evidence",
@@ -246,26 +333,36 @@ def names_next_step() -> bool:
 
 
 def typed_arguments() -> dict[str, Any]:
+    """Return the arguments of the current command that the user typed."""
     context = click.get_current_context()
     typed = click.core.ParameterSource.COMMANDLINE
-    return {name: value for name, value in context.params.items() if context.get_parameter_source(name) is typed}
+    arguments: dict[str, Any] = {}
+    for name, value in context.params.items():
+        if context.get_parameter_source(name) is typed:
+            arguments[name] = value
+    return arguments
 
 
-def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Any]:
-    """Return the suite's arguments (only `keys`, if given) with the typed ones, and the suite or None.
+def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Suite | None]:
+    """Return the suite's arguments (only `keys`, if given) with the typed ones, and the suite.
 
-    The suite is `file`, or the one in this folder unless `none` was typed. A typed threshold replaces the suite's
-    calibration, and a typed calibration its threshold.
+    The suite is `file`, or the one in this folder unless `none` was typed. A typed threshold
+    replaces the suite's calibration, and a typed calibration its threshold.
     """
     typed = typed_arguments()
-    path = None if file == _NO_SUITE else file or (SUITE if Path(SUITE).is_file() else None)
-    if path is None:
+    path = file
+    if file is None and Path(SUITE).is_file():
+        path = SUITE
+    if path is None or path == _NO_SUITE:
         return typed, None
     suite = read_suite(path, named=file is not None)
-    arguments = {key: value for key, value in suite.arguments.items() if not keys or key in keys}
-    for name, other in (("threshold", "calibration"), ("calibration", "threshold")):
-        if name in typed:
-            arguments.pop(other, None)
+    arguments = dict(suite.arguments)
+    if keys:
+        arguments = {key: value for key, value in arguments.items() if key in keys}
+    if "threshold" in typed:
+        arguments.pop("calibration", None)
+    if "calibration" in typed:
+        arguments.pop("threshold", None)
     return {**arguments, **typed}, suite
 
 
@@ -281,12 +378,20 @@ def progress_shown(*, quiet: bool) -> Iterator[Progress]:
         yield progress
 
 
+def print_json(values: object) -> None:
+    """Print a record or plain values as JSON."""
+    if isinstance(values, BaseModel):
+        values = values.model_dump(mode="json")
+    put(f"{json.dumps(values, indent=2)}\n")
+
+
 def print_result(
-    as_json: bool, values: BaseModel | Callable[[], Any], view: Callable[[], list[RenderableType] | RenderableType]
+    as_json: bool,
+    values: BaseModel | Callable[[], Any],
+    view: Callable[[], list[RenderableType] | RenderableType],
 ) -> None:
     if as_json:
-        text = values.model_dump_json(indent=2) if isinstance(values, BaseModel) else json.dumps(values(), indent=2)
-        put(f"{text}\n")
-    else:
-        views = view()
-        show(*views if isinstance(views, list) else [views])
+        print_json(values if isinstance(values, BaseModel) else values())
+        return
+    views = view()
+    show(*views if isinstance(views, list) else [views])

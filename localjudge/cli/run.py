@@ -8,8 +8,9 @@ import click
 from rich.console import RenderableType
 
 from localjudge import resources
+from localjudge.analysis.check import Check
 from localjudge.cli import options as cli
-from localjudge.cli.gates import Checks, values, views
+from localjudge.cli.gates import Checks, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.metrics.catalog import described
@@ -20,6 +21,7 @@ from localjudge.report.html_page import write_report
 from localjudge.report.made_again import check_report
 from localjudge.report.sample import verdicts_view
 from localjudge.report.tables import estimate_view, summary_values, summary_view
+from localjudge.report.terminal import show
 from localjudge.run.estimate import estimate_plan
 from localjudge.run.job import run_plan
 from localjudge.run.plan import Plan
@@ -28,7 +30,16 @@ from localjudge.run.stored_data import plan_run
 from localjudge.run.verify import verify_run
 
 _DEMO_METRIC = "context_recall"
-_SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same verdicts"}}
+_ACCEPTED = {
+    "identical": {"bit-identical"},
+    "verdicts": {"bit-identical", "same verdicts"},
+}
+"""Accepted results of `verify` by the value of --accept."""
+_metrics = "Default: all that the data allows. Options in parentheses: 'document_map(compare_by=id)'."
+_list = "List the metrics: what each asks, needs and costs."
+_markdown = "Write table, gates and changes (no texts)."
+_dry_run = "Only estimate verdicts, tokens, time and memory (30 seconds)."
+_demo = "Score the bundled example and show its verdicts."
 _accept = "Accept only identical bits, or also identical verdicts."
 
 
@@ -40,7 +51,10 @@ class _RunCommand(cli.GroupedCommand):
 
 
 def _repeat_reuse(arguments: Sequence[str]) -> list[str]:
-    """Write `--reuse a b` as `--reuse a --reuse b`. The first name may be anything, the others are directories."""
+    """Write `--reuse a b` as `--reuse a --reuse b`.
+
+    The first name may be anything, the others are directories.
+    """
     repeated: list[str] = []
     is_reused = False
     for place, argument in enumerate(arguments):
@@ -54,42 +68,46 @@ def _repeat_reuse(arguments: Sequence[str]) -> list[str]:
     return repeated
 
 
-@cli.command("run", "localjudge run data.jsonl --judge model.gguf --metrics faithfulness", _RunCommand)
+@cli.command(
+    "run",
+    "localjudge run data.jsonl --judge model.gguf --metrics faithfulness",
+    _RunCommand,
+)
 @click.argument("data", nargs=-1, type=click.Path())
-@cli.option("Data", "--demo", is_flag=True, everyday=True, help="Score the bundled example and show its verdicts.")
+@cli.option("Data", "--demo", is_flag=True, everyday=True, help=_demo)
 @cli.suite_option
 @cli.judge_option(together=True)
-@cli.metrics("Default: all that the data allows. Options in parentheses: 'document_map(compare_by=id)'.")
-@cli.option(
-    "Scoring", "--list-metrics", is_flag=True, everyday=True, help="List the metrics: what each asks, needs and costs."
-)
+@cli.metrics(_metrics)
+@cli.option("Scoring", "--list-metrics", is_flag=True, everyday=True, help=_list)
 @cli.settings()
 @cli.baseline_option
 @cli.gate_option
 @cli.allow_different_option
-@cli.option("Evidence", "--junit", type=cli.PATH, metavar="FILE", help="Write the gates as JUnit XML.")
-@cli.option("Evidence", "--markdown", type=cli.PATH, metavar="FILE", help="Write table, gates and changes (no texts).")
-@cli.out_option("Run directory.  [default: runs/<data>-<hash>]")
 @cli.option(
-    "Output",
-    "--dry-run",
-    is_flag=True,
-    everyday=True,
-    help="Only estimate verdicts, tokens, time and memory (30 seconds).",
+    "Evidence",
+    "--junit",
+    type=cli.PATH,
+    metavar="FILE",
+    help="Write the gates as JUnit XML.",
 )
+@cli.option("Evidence", "--markdown", type=cli.PATH, metavar="FILE", help=_markdown)
+@cli.out_option("Run directory.  [default: runs/<data>-<hash>]")
+@cli.option("Output", "--dry-run", is_flag=True, everyday=True, help=_dry_run)
 @cli.quiet_option
 @cli.json_option
 def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
     """Score DATA (JSONL, JSON, CSV, Parquet, Arrow; - for standard input) with a local judge.
 
-    After an interruption, the same command resumes. Options that are not given come from localjudge.toml, which
-    has more settings (docs/runs.md). Without DATA, --reuse RUN scores the samples of RUN, or of all shards of a run,
-    with their judge, metrics and settings unless others are given, and asks only new questions.
+    After an interruption, the same command resumes. Options that are not given come from
+    localjudge.toml, which has more settings (docs/runs.md). Without DATA, --reuse RUN scores the
+    samples of RUN, or of all shards of a run, with their judge, metrics and settings unless others
+    are given, and asks only new questions.
     """
     if options["list_metrics"]:
         return _list_metrics(as_json)
     arguments, suite = _arguments(data, options)
-    checks, run_settings = Checks(arguments), checked(cli.settings_in(arguments))
+    checks = Checks(arguments)
+    run_settings = checked(cli.settings_in(arguments))
     if not options["dry_run"]:
         checks.begin()
     with cli.progress_shown(quiet=quiet) as progress:
@@ -104,83 +122,135 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
             return _estimate(planned, as_json, progress, **how)
         run = run_plan(planned, **how, progress=progress)
     result = checks.check(run)
-    report = write_report(run, result, checks.baseline) if arguments.get("report") else None
-    written = {"report": str(report)} if report else {}
-    demo = [verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC)] if options["demo"] else []
-    shown = [*demo, summary_view(run, labels=result.labels, advice=cli.names_next_step()), *views(result, report)]
-    code = _print_run(run, as_json, {**written, **values(result)}, shown)
-    width, intervals = run_settings.width, [metric.ci95 for metric in run.values()]
-    is_too_wide = width is not None and any(ci95 is None or ci95[1] - ci95[0] > width for ci95 in intervals)
-    return code if result.passed and not is_too_wide else ExitCode.GATE_MISSED
+    report: Path | None = None
+    if arguments.get("report"):
+        report = write_report(run, result, checks.baseline)
+    if as_json:
+        cli.print_json(_values(run, result, report))
+    else:
+        show(*_views(run, result, report, is_demo=options["demo"]))
+    if not result.passed or _is_too_wide(run, run_settings.width):
+        return ExitCode.GATE_MISSED
+    # Only failures that the user allowed explicitly count as done.
+    allowed = run.manifest.environment.settings.max_failed or 0
+    return ExitCode.SOME_FAILED if run.summary.failed_beyond(allowed) else ExitCode.DONE
+
+
+def _values(run: Run, result: Check, report: Path | None) -> dict[str, Any]:
+    values = {"run": str(run.directory), **summary_values(run)}
+    if report:
+        values["report"] = str(report)
+    return {**values, **gate_values(result)}
+
+
+def _views(run: Run, result: Check, report: Path | None, *, is_demo: bool) -> list[RenderableType]:
+    views: list[RenderableType] = []
+    if is_demo:
+        views.append(verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC))
+    views.append(summary_view(run, labels=result.labels, advice=cli.names_next_step()))
+    return [*views, *gate_views(result, report)]
+
+
+def _is_too_wide(run: Run, width: float | None) -> bool:
+    """Return whether an interval is wider than --width, or missing."""
+    if width is None:
+        return False
+    for metric in run.values():
+        if metric.ci95 is None:
+            return True
+        low, high = metric.ci95
+        if high - low > width:
+            return True
+    return False
 
 
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """Return the arguments and the suite. The demo uses a suite only if named."""
     if options["demo"] and data:
         raise InputError("--demo brings its own data", hint="omit --demo, or omit the files")
-    arguments, suite = cli.with_suite(options["suite"] or ("none" if options["demo"] else None))
+    suite_file = options["suite"]
+    if options["demo"]:
+        suite_file = suite_file or "none"
+    arguments, suite = cli.with_suite(suite_file)
     if options["demo"]:
         arguments["data"] = [str(resources.demo_file())]
     return arguments, suite
 
 
-def _plan(arguments: Mapping[str, Any], run_settings: RunSettings, suite: Any, progress: Progress) -> Plan:
+def _plan(
+    arguments: Mapping[str, Any],
+    run_settings: RunSettings,
+    suite: Any,
+    progress: Progress,
+) -> Plan:
     data = list(arguments.get("data", ()))
     if not data and not run_settings.reuse:
         where = f" on the command line or in {suite.file}" if suite else ""
-        raise InputError(f"no data file was named{where}", hint="name a file, or try: localjudge run --demo")
+        hint = "name a file, or try: localjudge run --demo"
+        raise InputError(f"no data file was named{where}", hint=hint)
     if suite:
         progress.note(f"using default settings from {suite.file}")
-    return plan_run(data or None, arguments.get("metrics"), cli.settings_in(arguments), run_settings, progress)
+    options = cli.settings_in(arguments)
+    return plan_run(data or None, arguments.get("metrics"), options, run_settings, progress)
 
 
 def _estimate(planned: Plan, as_json: bool, progress: Progress, **how: Any) -> int:
     estimate = estimate_plan(planned, **how, progress=progress)
     progress.close()
-    cli.print_result(as_json, estimate, lambda: estimate_view(estimate))
+    if as_json:
+        cli.print_json(estimate)
+    else:
+        show(estimate_view(estimate))
     return ExitCode.DONE
 
 
 def _list_metrics(as_json: bool) -> int:
-    listed = described()
-    items = [{**metric._asdict(), "about": metric.about._asdict()} for metric in listed]
-    cli.print_result(as_json, lambda: items, lambda: metric_list(listed))
+    metrics = described()
+    if as_json:
+        about = [{**metric._asdict(), "about": metric.about._asdict()} for metric in metrics]
+        cli.print_json(about)
+    else:
+        show(metric_list(metrics))
     return ExitCode.DONE
-
-
-def _print_run(
-    run: Run, as_json: bool, more: Mapping[str, Any] | None = None, shown: list[RenderableType] | None = None
-) -> ExitCode:
-    parts = {"run": str(run.directory), **summary_values(run), **(more or {})}
-    cli.print_result(as_json, lambda: parts, lambda: shown or summary_view(run))
-    # Only failures that the user allowed explicitly count as done.
-    expected = run.manifest.environment.settings.max_failed or 0
-    return ExitCode.SOME_FAILED if run.summary.failed_beyond(expected) else ExitCode.DONE
 
 
 @cli.command("verify", "localjudge verify runs/data-3f9a1c2e --sample 200")
 @cli.run_argument
 @cli.count_option("Data", "--sample", "Repeat N random answers.", least=1)
 @cli.judge_option("the judge of RUN", together=True)
-@cli.option("Scoring", "--accept", type=click.Choice(list(_SAME)), default="identical", show_default=True, help=_accept)
+@cli.option(
+    "Scoring",
+    "--accept",
+    type=click.Choice(list(_ACCEPTED)),
+    default="identical",
+    show_default=True,
+    help=_accept,
+)
 @cli.settings(*settings_with("place"))
 @cli.quiet_option
 @cli.json_option
 def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
     """Re-run the judge of RUN and report the result: bit-identical, same verdicts, or different.
 
-    Asks the judge for the stored answers again, recomputes sentences, scores and intervals, and compares the result
-    files and report.html byte for byte, and labels with their checksums, drawings and the last verification. Adds only
-    the result to RUN. Bits are equal on the same kind of processor; on another one, use --accept verdicts.
+    Asks the judge for the stored answers again, recomputes sentences, scores and intervals, and
+    compares the result files and report.html byte for byte, and labels with their checksums,
+    drawings and the last verification. Adds only the result to RUN. Bits are equal on the same kind
+    of processor; on another one, use --accept verdicts.
 
-    Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted, or verified but the
-    result could not be stored.
+    Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted,
+    or verified but the result could not be stored.
     """
-    place = {name: value for name, value in cli.typed_arguments().items() if name in settings_with("place")}
+    typed = cli.typed_arguments()
+    how = {name: typed[name] for name in settings_with("place") if name in typed}
+    how["judge"] = options["judge"]
+    how["sample"] = options["sample"]
     with cli.progress_shown(quiet=quiet) as progress:
-        place |= {"judge": options["judge"], "sample": options["sample"]}
-        result = verify_run(directory, progress=progress, check_report=check_report, **place)
-    cli.print_result(as_json, result, lambda: verification_view(result))
+        result = verify_run(directory, progress=progress, check_report=check_report, **how)
+    if as_json:
+        cli.print_json(result)
+    else:
+        show(verification_view(result))
     if result.not_stored and result.result != "different":
         return ExitCode.GO_ON_LATER
-    return ExitCode.DONE if result.result in _SAME[options["accept"]] else ExitCode.GATE_MISSED
+    is_accepted = result.result in _ACCEPTED[options["accept"]]
+    return ExitCode.DONE if is_accepted else ExitCode.GATE_MISSED

@@ -1,0 +1,354 @@
+"""Commands that only read runs: `show`, `report`, `export`, `compare`."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from localjudge.analysis.compare import compare
+from localjudge.analysis.labelled_statements import disagreements, disputed_statements, with_labels
+from localjudge.analysis.slices import slices
+from localjudge.cli import options as cli
+from localjudge.cli.gates import Checks, gate_values, gate_views
+from localjudge.cli.main import ExitCode
+from localjudge.errors import InputError
+from localjudge.record.run import Run
+from localjudge.report import tables
+from localjudge.report.certificate import Certificate, write_certificate
+from localjudge.report.export import Format, Rows, exported_parts
+from localjudge.report.html_page import write_report
+from localjudge.report.label_views import disagreements_view, disputes_view
+from localjudge.report.sample import find_sample, prompts_view, sample_view
+from localjudge.report.sentences import two_means_view
+from localjudge.report.terminal import Table, View, show
+from localjudge.resources import write_output
+from localjudge.types import Sample
+from localjudge.words import call, option_name
+
+_by = "Show each metric by the values of a column."
+_labels = "Show disputed statements with each annotator's answer."
+_disagree = "Show verdicts that differ from human labels, most certain first."
+_details = "Also show labels, calibrations, origins and the signature."
+_prompts = "With SAMPLE: also show the prompts as sent to the judge."
+
+
+@cli.command("show", "localjudge show runs/data-3f9a1c2e 2 --metrics context_recall")
+@cli.run_argument
+@click.argument("sample", required=False)
+@cli.metrics("Only these metrics.")
+@cli.count_option("Output", "--worst", "Number of worst samples to show.", default=10)
+@cli.option("Data", "--by", "column", metavar="COLUMN", help=_by)
+@cli.option("Data", "--labels", is_flag=True, help=_labels)
+@cli.option("Data", "--disagree", is_flag=True, help=_disagree)
+@cli.option("Output", "--details", is_flag=True, help=_details)
+@cli.option("Output", "--prompts", is_flag=True, help=_prompts)
+@cli.json_option
+def show_command(
+    directory: Path,
+    sample: str | None,
+    column: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Show a run (its table and its worst samples), or one SAMPLE with its texts and verdicts.
+
+    Human labels (localjudge label) correct the means; the judge's means are shown below. An
+    unfinished run is shown up to its current state. SAMPLE is an id, the beginning of one, or a row
+    of the data, counted from 1.
+    """
+    run = Run.open(directory, unfinished=True)
+    chosen_metrics: Sequence[str] | None = options["metrics"]
+    _check_metrics(run, chosen_metrics or ())
+    _check_one_view(sample, column, options)
+    metrics = chosen_metrics or list(run)
+    tables_of: Sequence[str | None] = chosen_metrics or [None]
+    if options["labels"]:
+        _show_disputes(run, metrics, as_json)
+    elif options["disagree"]:
+        _show_disagreements(run, metrics, as_json)
+    elif column is not None:
+        _show_slices(run, column, tables_of, as_json)
+    elif sample is not None:
+        _show_sample(run, sample, chosen_metrics, options["prompts"], as_json)
+    elif as_json:
+        cli.print_json(_values(run, metrics, options["worst"]))
+    else:
+        show(*_run_tables(run, tables_of, options["worst"], details=options["details"]))
+
+
+def _check_metrics(run: Run, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in run:
+            raise InputError(f"the run has no metric {name!r}", hint=f"it has {', '.join(run)}")
+
+
+def _check_one_view(sample: str | None, column: str | None, options: Mapping[str, Any]) -> None:
+    """Raise InputError for arguments that each name another view."""
+    chosen = [f"--{name}" for name in ("labels", "disagree", "details") if options[name]]
+    if column is not None:
+        chosen.insert(0, "--by")
+    if sample is not None:
+        chosen.insert(0, "SAMPLE")
+    if len(chosen) > 1:
+        raise InputError(f"{' and '.join(chosen)} exclude each other", hint="name one of them")
+
+
+def _show_disputes(run: Run, metrics: Sequence[str], as_json: bool) -> None:
+    disputes = disputed_statements(run, metrics)
+    if as_json:
+        cli.print_json([dispute.model_dump() for dispute in disputes])
+    else:
+        show(disputes_view(run, disputes))
+
+
+def _show_disagreements(run: Run, metrics: Sequence[str], as_json: bool) -> None:
+    verdicts = disagreements(run, metrics)
+    if as_json:
+        cli.print_json([verdict.values for verdict in verdicts])
+    else:
+        show(disagreements_view(verdicts))
+
+
+def _show_slices(run: Run, column: str, metrics: Sequence[str | None], as_json: bool) -> None:
+    parts = slices(run, column)
+    if as_json:
+        cli.print_json(parts)
+    else:
+        show(*[tables.slices_view(run, parts, metric=metric) for metric in metrics])
+
+
+def _run_tables(
+    run: Run,
+    metrics: Sequence[str | None],
+    worst: int,
+    *,
+    details: bool,
+) -> list[Table]:
+    """Return for each metric, or for all together (None), the summary and the worst samples."""
+    shown: list[Table] = []
+    for metric in metrics:
+        shown.append(tables.summary_view(run, metric=metric, details=details))
+        shown.append(two_means_view(run, metric=metric))
+        if worst:
+            shown.append(tables.worst_view(run, metric=metric, count=worst))
+    return [table for table in shown if table.notes or table.rows]
+
+
+def _values(run: Run, names: Sequence[str], worst: int) -> dict[str, Any]:
+    summary = tables.summary_values(run)
+    missing_scores = [group for group in summary["missing_scores"] if group["metric"] in names]
+    worst_rows: list[dict[str, Any]] = []
+    for row, question, score in tables.worst_samples(run, names, worst):
+        worst_rows.append({"row": row, "user_input": question, **vars(score)})
+    return {
+        **summary,
+        "metrics": {name: summary["metrics"][name] for name in names},
+        "missing_scores": missing_scores,
+        "run": str(run.directory),
+        "finished": run.so_far is None,
+        "worst": worst_rows,
+    }
+
+
+def _show_sample(
+    run: Run,
+    name: str,
+    metrics: Sequence[str] | None,
+    prompts: bool,
+    as_json: bool,
+) -> None:
+    sample = find_sample(run, name)
+    if as_json:
+        cli.print_json(_sample_values(run, sample, metrics or list(run)))
+        return
+    views: list[View] = []
+    if metrics is None:
+        views.append(sample_view(run, sample.id))
+    for metric in metrics or ():
+        views.append(sample_view(run, sample.id, metric=metric))
+    if prompts:
+        for metric in metrics or run:
+            views.append(prompts_view(run, sample.id, metric))
+    show(*views)
+
+
+def _sample_values(run: Run, sample: Sample, metrics: Sequence[str]) -> dict[str, Any]:
+    scores = [vars(row) for row in run.scores_of(sample.id) if row.metric in metrics]
+    verdicts: list[Mapping[str, Any]] = []
+    for verdict in with_labels(run, run.verdicts_of(sample.id)):
+        if verdict.row.metric in metrics:
+            verdicts.append(verdict.values)
+    return {
+        "schema_version": run.summary.schema_version,
+        "judge": run.judge.model_dump(mode="json"),
+        "sample": sample.model_dump(mode="json"),
+        "scores": scores,
+        "verdicts": verdicts,
+    }
+
+
+_title = "Heading of the page.  [default: the names of the data files]"
+_also_by = "Also show each metric by the values of a column."
+_certificate = "Write a certificate of one page instead."
+
+
+@cli.command("report", "localjudge report runs/new --baseline runs/old")
+@cli.run_argument
+@cli.baseline_option
+@cli.gate_option
+@cli.allow_different_option
+@cli.option("Output", "--title", metavar="TEXT", help=_title)
+@cli.option("Data", "--by", metavar="COLUMN", help=_also_by)
+@cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")
+@cli.option("Output", "--certificate", type=cli.PATH, metavar="FILE", help=_certificate)
+@cli.language_option
+@cli.json_option
+def report_command(
+    directory: Path,
+    out: Path | None,
+    certificate: Path | None,
+    as_json: bool,
+    title: str | None,
+    **options: Any,
+) -> int:
+    """Write RUN as one HTML page: findings, means, gates, all samples, changes since a baseline.
+
+    The page is one file that loads no other files and sends no data. It contains the texts of the
+    run, and only you can read it. Replaces an earlier report, but no other file.
+
+    A certificate states the result, what was checked, and how others can repeat the check, without
+    texts. It checks all files of RUN, but does not ask the judge: run localjudge verify first.
+
+    Exit code: 0 written; 3 written, but a gate failed or the run was altered; 1 the run cannot be
+    opened or the page cannot be written.
+    """
+    if certificate is not None:
+        how = {"title": title, "language": options["language"], "by": options["by"]}
+        return _certify(directory, certificate, as_json, **how)
+    if "language" in cli.typed_arguments():
+        raise InputError(
+            "--language is the language of a certificate",
+            hint="add --certificate, or omit it",
+        )
+    checks = Checks(cli.typed_arguments())
+    run = Run.open(directory)
+    checks.refuse_unknown(run.summary.metrics)
+    result = checks.check(run)
+    page = write_report(run, result, checks.baseline, out, title=title, by=options["by"])
+    if as_json:
+        cli.print_json({"file": str(page), "bytes": page.stat().st_size, **gate_values(result)})
+    else:
+        show(*gate_views(result, page))
+    return ExitCode.DONE if result.passed else ExitCode.GATE_MISSED
+
+
+def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
+    typed = cli.typed_arguments()
+    others = typed.keys() & {"baseline", "out"}
+    if others:
+        hint = f"omit {option_name(min(others))}, or write the report by another command"
+        raise InputError("--certificate writes no report", hint=hint)
+    run = Run.open(directory, check=False)
+    certificate = write_certificate(run, file, gates=typed.get("gates", ()), **how)
+    if as_json:
+        cli.print_json(_certificate_values(certificate))
+    else:
+        show(_certificate_view(certificate))
+    return ExitCode.DONE if certificate.passed else ExitCode.GATE_MISSED
+
+
+def _certificate_values(certificate: Certificate) -> dict[str, Any]:
+    shown: dict[str, Any] = {"file": str(certificate.file), "problems": certificate.problems}
+    if certificate.decisions:
+        shown["gates"] = [decision.model_dump(mode="json") for decision in certificate.decisions]
+    return shown
+
+
+def _certificate_view(certificate: Certificate) -> View:
+    lines = [f"certificate {certificate.file}"]
+    lines += [f"do not quote its results: {problem}" for problem in certificate.problems]
+    parts = [Table(notes=lines)]
+    if certificate.decisions:
+        parts.append(tables.gates_view(certificate.decisions))
+    return View(parts)
+
+
+_rows = "One row per sample and metric, per judged unit, or per sample."
+_texts = "Add the texts of the sample to each row."
+_columns = "Add the other columns of your data to each row."
+
+
+@cli.command("export", "localjudge export runs/data-3f9a1c2e --format csv --out scores.csv")
+@cli.run_argument
+@cli.option(
+    "Output",
+    "--format",
+    "as_format",
+    required=True,
+    type=click.Choice(get_args(Format)),
+    help="The format.",
+)
+@cli.option(
+    "Data",
+    "--rows",
+    type=click.Choice(get_args(Rows)),
+    default="scores",
+    show_default=True,
+    help=_rows,
+)
+@cli.option("Data", "--with-texts", "texts", is_flag=True, help=_texts)
+@cli.option("Data", "--with-columns", "columns", is_flag=True, help=_columns)
+@cli.out_option("Default: standard output.", metavar="FILE")
+@cli.json_option
+def export_command(
+    directory: Path,
+    as_format: Format,
+    rows: Rows,
+    out: Path | None,
+    as_json: bool,
+    **added: bool,
+) -> None:
+    """Write the results of a run for another program.
+
+    FILE is written atomically, and only you can read it. The CSV is safe in spreadsheets.
+    """
+    if as_format == "parquet" and out is None and sys.stdout.isatty():
+        problem = "Parquet is binary and cannot be shown on a terminal"
+        raise InputError(problem, hint="name a file with --out")
+    parts = exported_parts(Run.open(directory), as_format, rows, **added)
+    if out is None:
+        for part in parts:
+            sys.stdout.buffer.write(part)
+        return
+    size = write_output(out, parts)
+    if as_json:
+        cli.print_json({"file": str(out), "format": as_format, "bytes": size})
+
+
+_moved = "Number of samples to show, largest changes first."
+_compare_by = "Also compare each metric by the values of a column of B's data."
+
+
+@cli.command("compare", "localjudge compare runs/before runs/after --moved 3")
+@click.argument("baseline", metavar="A", type=cli.PATH)
+@click.argument("run", metavar="B", type=cli.PATH)
+@cli.count_option("Output", "--moved", _moved, default=5)
+@cli.option("Data", "--by", metavar="COLUMN", help=_compare_by)
+@cli.json_option
+def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_json: bool) -> None:
+    """Compare run B, the new one, with run A, the baseline, sample by sample.
+
+    Pairs samples by id, then by content, then by question. Every difference is B - A. Enough labels
+    of both runs (localjudge label) correct it; the judge's difference is shown below.
+    """
+    comparison = compare(baseline, run, moved=moved, by=by)
+    if not comparison.metrics or not comparison.samples.paired:
+        problem = comparison.warnings[0]
+        raise InputError(f"{baseline} and {run} cannot be compared: {problem}")
+    if as_json:
+        cli.print_json(comparison)
+        return
+    page = call("report", str(run), "baseline", str(baseline))
+    show(tables.comparison_view(comparison), Table(notes=[f"next: {page}"]))
