@@ -311,7 +311,7 @@ gate_option = option(
     everyday=True,
     help=_gate,
 )
-_allow = "Decide gates on a difference although the judges, or the questions of paired samples, differ."
+_allow = "Decide gates on a difference although judges, or questions of paired samples, differ."
 allow_different_option = option(
     "Evidence",
     "--allow-different",

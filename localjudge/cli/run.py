@@ -35,7 +35,7 @@ _ACCEPTED = {
     "verdicts": {"bit-identical", "same verdicts"},
 }
 """Accepted results of `verify` by the value of --accept."""
-_metrics = "Default: all that the data allows. Options in parentheses: 'document_map(compare_by=id)'."
+_metrics = "Default: all that the data allows. With options: 'document_map(compare_by=id)'."
 _list = "List the metrics: what each asks, needs and costs."
 _markdown = "Write table, gates and changes (no texts)."
 _dry_run = "Only estimate verdicts, tokens, time and memory (30 seconds)."
