@@ -6,30 +6,31 @@
 The methods of a run are in `localjudge.result`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Unpack
 
-from localjudge.arguments import check_arguments
+from localjudge.arguments import check_arguments_except
 from localjudge.doctor.calibrate import measure_judges
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
+from localjudge.judge.profile import ProfileFolder
+from localjudge.judge.wording import Reasons
 from localjudge.metrics import Metric
 from localjudge.open_judge import Judge, make_run
 from localjudge.progress import Progress
-from localjudge.record.calibration import Calibration
+from localjudge.record.calibration import Calibration, CalibrationLike
 from localjudge.record.run import RunLike, as_run
 from localjudge.result import Output, Run, progress_for, runs_in
 from localjudge.run.bench import JudgeNames
 from localjudge.run.judges import JudgeName
-from localjudge.run.options import CalibrateOptions, RunOptions, drop_unset
 from localjudge.run.plan import Data
+from localjudge.run.settings import SETTINGS, settings_among
 from localjudge.words import option_name
 
 
-@check_arguments
-def evaluate(
+@check_arguments_except(SETTINGS)
+def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     data: Data | None = None,
     *,
     judge: JudgeNames | Judge | None = None,
@@ -38,68 +39,113 @@ def evaluate(
     engine: Engine | None = None,
     progress: Progress | bool | None = None,
     baseline: RunLike | None = None,
-    **options: Unpack[RunOptions],
+    threads: int | None = None,
+    min_legal_mass: float | None = None,
+    threshold: float | None = None,
+    calibration: CalibrationLike | Sequence[CalibrationLike] | None = None,
+    weights: Mapping[str, float] | None = None,
+    max_failed: int | None = None,
+    profile: str | Path | ProfileFolder | None = None,
+    reasons: Reasons | None = None,
+    n_ctx: int | None = None,
+    gpu_layers: int | None = None,
+    language: str | None = None,
+    segmenter: str | None = None,
+    abbreviations: str | Path | Sequence[str] | None = None,
+    keep_thinking: bool | None = None,
+    cluster_by: str | None = None,
+    reuse: RunLike | Sequence[RunLike] | None = None,
+    mapping: Mapping[str, str] | None = None,
+    context_separator: str | None = None,
+    rows: str | None = None,
+    skip_bad_rows: bool | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int | None = None,
+    shard: str | None = None,
+    until: str | Sequence[str] | None = None,
+    width: float | None = None,
+    budget: str | None = None,
 ) -> Run:
     """Score data with a local judge. Scores are in [0, 1]; no data leaves this machine.
 
-    data: one or more files (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
-        dataclasses, a mapping of columns, or another package's frame, table or data set. None for the samples of the
-        run in `reuse` (or of all shards of one), with its judge, metrics and settings unless others are given.
-    judge: a registered name, the path of a GGUF file, or a name from `localjudge models`; several of them make one
-        verdict together: the weighted mean of their log odds. Or an open
-        `localjudge.Judge`, which stays open and provides the default settings; other threads that use it wait. None
-        for the lexical judge, which compares words only: mind `run.judge.caution`.
-    metrics: names, metric objects and `Criterion` objects, or one; None for the default metrics that the columns allow.
-        A mean is a share from 0 to 1. Higher is better, except for refusal and noise_sensitivity.
-        Names, by the columns that they need (docs/metrics.md says what each asks):
-        retrieved_contexts and reference: context_recall, matrix_recall, matrix_recall@k, matrix_precision; with the
-            user_input (the question) context_precision; with the response noise_sensitivity
-        retrieved_contexts and user_input: context_relevancy, context_relevancy_chunk, context_sufficiency
-        retrieved_contexts and response: faithfulness, citation_support, citation_validity; with the user_input
-            abstention
-        response: refusal; with the user_input answer_relevancy; with the reference answer_correctness
+    data: one or more files (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings,
+        models or dataclasses, a mapping of columns, or another package's frame, table or data set.
+        None for the samples of the run in `reuse` (or of all shards of one), with its judge,
+        metrics and settings unless others are given.
+    judge: a registered name, the path of a GGUF file, or a name from `localjudge models`; several
+        of them make one verdict together: the weighted mean of their log odds. Or an open
+        `localjudge.Judge`, which stays open and provides the default settings; other threads that
+        use it wait. None for the lexical judge, which compares words only: mind
+        `run.judge.caution`.
+    metrics: names, metric objects and `Criterion` objects, or one; None for the default metrics
+        that the columns allow. A mean is a share from 0 to 1. Higher is better, except for refusal
+        and noise_sensitivity. Names, by the columns that they need (docs/metrics.md says what each
+        asks):
+        retrieved_contexts and reference: context_recall, matrix_recall, matrix_recall@k,
+            matrix_precision; with the user_input (the question) context_precision; with the
+            response noise_sensitivity
+        retrieved_contexts and user_input: context_relevancy, context_relevancy_chunk,
+            context_sufficiency
+        retrieved_contexts and response: faithfulness, citation_support, citation_validity; with the
+            user_input abstention
+        response: refusal; with the user_input answer_relevancy; with the reference
+            answer_correctness
         retrieved_contexts and reference_contexts, without a judge: document_recall_single_hit,
-            document_recall_multi_hit, document_mrr, document_map, document_ndcg, hit_rate@k, precision@k, recall@k
-    out: the run directory; None for one under `runs/`, named after the data and everything that affects the numbers;
-        False for a private temporary folder that is deleted with the result.
+            document_recall_multi_hit, document_mrr, document_map, document_ndcg, hit_rate@k,
+            precision@k, recall@k
+    out: the run directory; None for one under `runs/`, named after the data and everything that
+        affects the numbers; False for a private temporary folder that is deleted with the result.
     engine: replaces the judge's model (a `ScriptedEngine` in tests) and is not closed.
-    progress: True shows a bar, False none; None shows one in notebooks and on terminals. An object with the methods of
-        `localjudge.progress.Progress` receives the progress.
+    progress: True shows a bar, False none; None shows one in notebooks and on terminals. An object
+        with the methods of `localjudge.progress.Progress` receives the progress.
 
     Verdicts and counting:
 
     threshold: probability in [0, 1] from which a verdict is 1 (0.5).
-    calibration: name or file of a calibration, or a result of `calibrate`, or several; their thresholds apply to the
-        metrics that ask their questions.
-    min_legal_mass: minimum probability in [0, 1] of valid answers; below it there is no verdict (0.01).
-    max_failed: failed samples tolerated per metric before its mean is withheld (None: 1 % of the samples).
-    cluster_by: column that groups samples, such as a document; intervals are then over these groups.
+    calibration: name or file of a calibration, or a result of `calibrate`, or several; their
+        thresholds apply to the metrics that ask their questions.
+    weights: weight of each of several judges, such as {"lexical": 0.3}; None for equal influence.
+    min_legal_mass: minimum probability in [0, 1] of valid answers; below it there is no verdict
+        (0.01).
+    max_failed: failed samples tolerated per metric before its mean is withheld (None: 1 % of the
+        samples).
+    cluster_by: column that groups samples, such as a document; intervals are then over these
+        groups.
 
     Data:
 
-    mapping: field to column, such as {"reference": "gold"}. "a.b" reaches into objects, "a[].b" into each of a list;
-        "a,b" joins several columns of contexts.
+    mapping: field to column, such as {"reference": "gold"}. "a.b" reaches into objects, "a[].b"
+        into each of a list; "a,b" joins several columns of contexts.
     context_separator: separator between contexts in one text ("|" for files of DeepEval).
     rows: path of the rows inside the objects of a JSON file, such as "experiment.items".
     skip_bad_rows: skip and count unusable rows instead of raising DataError (False).
     limit: use only the first N samples.
-    sample, seed: use N samples drawn at random by id; a larger N includes the samples of a smaller N.
-    shard: one of n parts by id, such as "1/4", for separate processes; `reuse` with all parts gives the whole run.
-    until, baseline: one or more gates such as "context_recall>=0.8": samples are judged in random order, by `seed`,
-        until all are decided. "context_recall.delta>=-0.02" compares with the baseline, an earlier run. The intervals
-        of such a run are confidence sequences. `Run.check` with the same gates gives the results.
-    width: judge samples in random order until the interval of every metric is at most this wide, from 0.001 to 1.
+    sample, seed: use N samples drawn at random by id; a larger N includes the samples of a smaller
+        N.
+    shard: one of n parts by id, such as "1/4", for separate processes; `reuse` with all parts gives
+        the whole run.
+    until, baseline: one or more gates such as "context_recall>=0.8": samples are judged in random
+        order, by `seed`, until all are decided. "context_recall.delta>=-0.02" compares with the
+        baseline, an earlier run. The intervals of such a run are confidence sequences. `Run.check`
+        with the same gates gives the results.
+    width: judge samples in random order until the interval of every metric is at most this wide,
+        from 0.001 to 1.
     budget: judge as many samples in random order as fit into a time: "90s", "30m", "2h".
-    reuse: one or more runs of the same judge with answers to reuse, such as all shards; only new questions are asked.
+    reuse: one or more runs of the same judge with answers to reuse, such as all shards; only new
+        questions are asked.
 
     Prompts and sentences:
 
     language: language of the rules that split sentences, as a spaCy code ("en").
     segmenter: installed spaCy pipeline that splits sentences instead.
     abbreviations: words whose full stop does not end a sentence, or a file with one per line.
-    keep_thinking: judge also the thinking in responses, such as <think> ... </think> (False: it is left out).
-    profile: prompt profile ("instruct", "minicheck" ...), or a folder; None for the one made for the model.
-    reasons: "before" lets the model write a reason before the verdict (which may change it), "after" after it ("none").
+    keep_thinking: judge also the thinking in responses, such as <think> ... </think> (False: it is
+        left out).
+    profile: prompt profile ("instruct", "minicheck" ...), or a folder; None for the one made for
+        the model.
+    reasons: "before" lets the model write a reason before the verdict (which may change it),
+        "after" after it ("none").
 
     Engine; of these, only n_ctx and gpu_layers affect numbers:
 
@@ -107,17 +153,28 @@ def evaluate(
     gpu_layers: layers of the model on the GPU; None for all, if the build has a GPU backend.
     threads: processor threads; None for all available to this process.
 
-    Raises InputError (DataError, ModelError, RunDirectoryError) if no sample was judged, OutOfResource if the same call
-    can resume later. A sample that cannot be scored is part of the result instead of an error.
+    Raises InputError (DataError, ModelError, RunDirectoryError) if no sample was judged,
+    OutOfResource if the same call can resume later. A sample that cannot be scored is part of the
+    result instead of an error.
     """
+    options = settings_among(locals())
     if isinstance(judge, Judge) and engine is not None:
-        raise InputError("an open judge already has an engine", hint=f"omit {option_name('engine')} or the judge")
-    how = {"engine": engine, "baseline": None if baseline is None else as_run(baseline)}
-    return make_run(judge, data, metrics, drop_unset(options), out=out, progress=progress, **how)
+        hint = f"omit {option_name('engine')} or the judge"
+        raise InputError("an open judge already has an engine", hint=hint)
+    return make_run(
+        judge,
+        data,
+        metrics,
+        options,
+        out=out,
+        progress=progress,
+        engine=engine,
+        baseline=None if baseline is None else as_run(baseline),
+    )
 
 
-@check_arguments
-def calibrate(
+@check_arguments_except(SETTINGS)
+def calibrate(  # noqa: PLR0913
     labels: RunLike | Sequence[RunLike],
     *,
     judge: JudgeName | Sequence[JudgeName] | None = None,
@@ -126,14 +183,22 @@ def calibrate(
     out: str | Path | None = None,
     engine: Engine | None = None,
     progress: Progress | bool | None = None,
-    **options: Unpack[CalibrateOptions],
+    threads: int | None = None,
+    min_legal_mass: float | None = None,
+    weights: Mapping[str, float] | None = None,
+    profile: str | Path | ProfileFolder | None = None,
+    reasons: Reasons | None = None,
+    n_ctx: int | None = None,
+    gpu_layers: int | None = None,
+    cluster_by: str | None = None,
+    reuse: RunLike | Sequence[RunLike] | None = None,
 ) -> list[Calibration]:
     """Measure a judge on human labels and choose a threshold.
 
     Returns a calibration per question and judge, the best judge of a question first.
 
-    labels: a labelled run, or a list of runs that share labels; or a file with the columns context, statement
-        and label, or question, sentences and relevant.
+    labels: a labelled run, or a list of runs that share labels; or a file with the columns context,
+        statement and label, or question, sentences and relevant.
     judge: the judge to ask about a file (the lexical judge if None), or a list of judges.
     name: name for `evaluate(calibration=name)`; None for judge and question.
     metrics: metrics with labels that count; None for all.
@@ -141,8 +206,9 @@ def calibrate(
 
     Other arguments and errors as in `evaluate`, and DataError for unusable labels.
     """
-    how = {**drop_unset(options), "metrics": metrics, "out": out, "engine": engine}
+    options = settings_among(locals())
+    how = {**options, "metrics": metrics, "out": out, "engine": engine}
     sources = [labels] if isinstance(labels, RunLike) else runs_in(labels)
-    judges = [judge] if isinstance(judge, JudgeName) else [*(judge or ())]
+    judges = [judge] if isinstance(judge, JudgeName) else list(judge or ())
     with closing(progress_for(progress)) as shown:
         return measure_judges(sources, how, judges=judges, name=name, progress=shown)

@@ -1,12 +1,12 @@
-"""Check arguments of public functions by their names and annotations."""
+"""Check arguments of public functions by their annotations, before any work begins."""
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import signature
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from localjudge.errors import ArgumentTypeError, ArgumentValueError, InputError
 from localjudge.words import suggestion
@@ -14,7 +14,7 @@ from localjudge.words import suggestion
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _NUMBERS: dict[Any, type] = {int: Integral, float: Real}
-_WORDS: dict[Any, str] = {
+_TYPE_NAMES: dict[Any, str] = {
     str: "a text",
     Path: "a path",
     int: "a whole number",
@@ -25,47 +25,61 @@ _WORDS: dict[Any, str] = {
 
 
 def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Return the function with checks: an unknown name or a value of another type raises ArgumentTypeError.
+    """Return the function with checks of the names and types of its arguments.
 
-    Settings of a run and elements of lists are checked inside; an InputError becomes an ArgumentValueError.
+    An unknown name or a value of another type raises ArgumentTypeError. Elements of lists are left
+    to the function, whose InputError becomes an ArgumentValueError.
     """
-    form = _stated(signature(function))
-    kinds = {name: parameter.annotation for name, parameter in form.parameters.items() if name not in ("self", "cls")}
-    checked_names = kinds.keys() & signature(function).parameters
-
-    @wraps(function)
-    def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
-        for name in options:
-            if name not in kinds:
-                raise ArgumentTypeError(f"there is no option {name!r}", hint=suggestion(name, kinds, "the options"))
-        for name, value in form.bind_partial(*arguments, **options).arguments.items():
-            if name in checked_names and not _takes(kinds[name], value):
-                raise ArgumentTypeError(f"{name} cannot be {value!r:.80}", hint=f"it takes {_in_words(kinds[name])}")
-        try:
-            return function(*arguments, **options)
-        except InputError as error:
-            if type(error) is not InputError:
-                raise
-            value_error = ArgumentValueError(error.message, hint=error.hint)
-            raise value_error.with_traceback(error.__traceback__) from error.__cause__
-
-    call.__signature__ = form  # type: ignore[attr-defined] # for help and editors
-    return call
+    return check_arguments_except()(function)
 
 
-def _stated(form: Signature) -> Signature:
-    parameters: list[Parameter] = []
-    for parameter in form.parameters.values():
-        keys = get_args(parameter.annotation) if get_origin(parameter.annotation) is Unpack else ()
-        options = [(name, kind) for key in keys for name, kind in get_type_hints(key).items()]
-        parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in options]
-        parameters += [] if keys else [parameter]
-    return form.replace(parameters=parameters)
+def check_arguments_except(
+    checked_inside: Collection[str] = (),
+) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
+    """Return a decorator like `check_arguments` that leaves the values of some arguments alone."""
+
+    def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+        form = signature(function)
+        kinds = {name: parameter.annotation for name, parameter in form.parameters.items()}
+        kinds.pop("self", None)
+        kinds.pop("cls", None)
+
+        @wraps(function)
+        def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
+            _check_names(options, kinds)
+            for name, value in form.bind_partial(*arguments, **options).arguments.items():
+                if name in kinds and name not in checked_inside:
+                    _check_type(name, value, kinds[name])
+            try:
+                return function(*arguments, **options)
+            except InputError as error:
+                if type(error) is not InputError:
+                    raise
+                value_error = ArgumentValueError(error.message, hint=error.hint)
+                raise value_error.with_traceback(error.__traceback__) from error.__cause__
+
+        return call
+
+    return decorate
+
+
+def _check_names(options: Mapping[str, object], names: Collection[str]) -> None:
+    for name in options:
+        if name not in names:
+            hint = suggestion(name, names, "the options")
+            raise ArgumentTypeError(f"there is no option {name!r}", hint=hint)
+
+
+def _check_type(name: str, value: object, annotation: Any) -> None:
+    if not _takes(annotation, value):
+        hint = f"it takes {_describe(annotation)}"
+        raise ArgumentTypeError(f"{name} cannot be {value!r:.80}", hint=hint)
 
 
 def _takes(annotation: Any, value: object) -> bool:
     """Return whether a value is of the annotated type; true for lists."""
-    if len(kinds := _kinds(annotation)) > 1:
+    kinds = _alternatives(annotation)
+    if len(kinds) > 1:
         return any(_takes(kind, value) for kind in kinds)
     if get_origin(annotation) is Literal:
         return any(type(value) is type(word) and value == word for word in get_args(annotation))
@@ -77,13 +91,22 @@ def _takes(annotation: Any, value: object) -> bool:
         return True
 
 
-def _kinds(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the type itself."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return get_args(annotation)
+    return (annotation,)
 
 
-def _in_words(annotation: Any) -> str:
-    words: list[str] = []
-    for kind in _kinds(annotation):
-        values = get_args(kind) if get_origin(kind) is Literal else ()
-        words += map(repr, values) if values else [_WORDS.get(kind, kind.__name__)]
-    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+def _describe(annotation: Any) -> str:
+    """Return the accepted types and values: `'pass' or 'fail'`, `a text, a path or None`."""
+    names: list[str] = []
+    for kind in _alternatives(annotation):
+        if get_origin(kind) is Literal:
+            names += [repr(value) for value in get_args(kind)]
+        else:
+            names.append(_TYPE_NAMES.get(kind, kind.__name__))
+    *others, last = names
+    if not others:
+        return last
+    return f"{', '.join(others)} or {last}"

@@ -4,8 +4,9 @@
         for row in judge.evaluate(rows, ["faithfulness"], out=False).scores:
             print(row.sample_id, row.score)
 
-Every use of the model is inside `Judge.in_use`, one at a time: two threads in one llama.cpp context, or freeing a model
-in use, would corrupt logits or end the process. A forked process must open another judge.
+Every use of the model is inside `Judge.in_use`, one at a time: two threads in one llama.cpp
+context, or freeing a model in use, would corrupt logits or end the process. A forked process must
+open another judge.
 """
 
 import os
@@ -14,22 +15,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Lock, get_ident
-from typing import Any, NoReturn, Self, Unpack
+from typing import Any, NoReturn, Self
 
-from localjudge.arguments import check_arguments
+from localjudge.arguments import check_arguments, check_arguments_except
 from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
+from localjudge.judge.profile import ProfileFolder
+from localjudge.judge.wording import Reasons
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
+from localjudge.record.calibration import CalibrationLike
 from localjudge.record.result_rows import Evaluation
 from localjudge.result import Output, Run, directory_for, progress_for
 from localjudge.run import judges
-from localjudge.run.bench import Bench, JudgeNames, announce_bench, evaluations_in_memory, use_bench, with_memory
+from localjudge.run.bench import (
+    Bench,
+    JudgeNames,
+    announce_bench,
+    evaluations_in_memory,
+    use_bench,
+    with_memory,
+)
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE
-from localjudge.run.options import JudgeOptions, drop_unset
 from localjudge.run.plan import Data, plan
-from localjudge.run.settings import RunSettings, checked
+from localjudge.run.settings import SETTINGS, RunSettings, checked, settings_among
 from localjudge.run.stored_data import plan_run
 from localjudge.types import Answer, JudgeCard, NoAnswer
 from localjudge.words import option
@@ -52,24 +62,43 @@ class Judge:
         self._open = True
 
     @classmethod
-    @check_arguments
-    def open(
+    @check_arguments_except(SETTINGS)
+    def open(  # noqa: PLR0913 # each by its name, so that editors offer them
         cls,
         judge: JudgeNames = DEFAULT_JUDGE,
         *,
         engine: Engine | None = None,
-        **options: Unpack[JudgeOptions],
+        threads: int | None = None,
+        min_legal_mass: float | None = None,
+        threshold: float | None = None,
+        calibration: CalibrationLike | Sequence[CalibrationLike] | None = None,
+        weights: Mapping[str, float] | None = None,
+        max_failed: int | None = None,
+        profile: str | Path | ProfileFolder | None = None,
+        reasons: Reasons | None = None,
+        n_ctx: int | None = None,
+        gpu_layers: int | None = None,
+        language: str | None = None,
+        segmenter: str | None = None,
+        abbreviations: str | Path | Sequence[str] | None = None,
+        keep_thinking: bool | None = None,
     ) -> Self:
-        """Load a judge: a registered name, the path of a GGUF file, or a name from `localjudge models`.
+        """Load a judge: a registered name, a GGUF file, or a name from `localjudge models`.
 
         Several judges make one verdict together, and all of them stay in memory. Arguments as in
-        `localjudge.evaluate`; `engine` is not closed. Raises ModelError, InputError, and OutOfResource for too little
-        memory.
+        `localjudge.evaluate`; `engine` is not closed. Raises ModelError, InputError, and
+        OutOfResource for too little memory.
         """
-        return cls.with_settings(judge, checked(drop_unset(options)), engine)
+        options = settings_among(locals())
+        return cls.with_settings(judge, checked(options), engine)
 
     @classmethod
-    def with_settings(cls, judge: JudgeNames, settings: RunSettings, engine: Engine | None = None) -> Self:
+    def with_settings(
+        cls,
+        judge: JudgeNames,
+        settings: RunSettings,
+        engine: Engine | None = None,
+    ) -> Self:
         """Open a judge with checked settings."""
         with ExitStack() as undo:
             opened = undo.enter_context(use_bench(judge, engine, settings, keep_open=True))
@@ -83,7 +112,10 @@ class Judge:
         """
         with self._alone():
             if not self._open:
-                raise InputError("the judge is closed", hint="use it inside its `with` block, or open another one")
+                raise InputError(
+                    "the judge is closed",
+                    hint="use it inside its `with` block, or open another one",
+                )
             yield self._opened
 
     @contextmanager
@@ -111,8 +143,13 @@ class Judge:
         """Return its settings with changes. Raises InputError for one fixed by loading."""
         decisive = {"threshold", "calibration"}  # one takes the place of the other
         unchanged = self.settings.model_fields_set - (decisive if options.keys() & decisive else set())
-        settings = checked({**{name: getattr(self.settings, name) for name in unchanged}, **options})
-        for name in (*EngineSettings.model_fields, "profile"):  # the profile decides about the begin token
+        settings = checked(
+            {**{name: getattr(self.settings, name) for name in unchanged}, **options},
+        )
+        for name in (
+            *EngineSettings.model_fields,
+            "profile",
+        ):  # the profile decides about the begin token
             if getattr(settings, name) != getattr(self.settings, name):
                 hint = f"open it with {option(name)}"
                 raise InputError(f"{name} cannot be changed while the judge is open", hint=hint)
@@ -127,9 +164,9 @@ class Judge:
         out: Output = None,
         progress: Progress | bool | None = False,
     ) -> Run:
-        """Score data like `localjudge.evaluate`, into the same run directory; that function takes other settings.
+        """Score data like `localjudge.evaluate`, into the same run directory.
 
-        `out=False` leaves no directory. Answers are reused while the judge is open.
+        That function takes other settings.         `out=False` leaves no directory. Answers are reused while the judge is open.
         """
         return make_run(self, data, metrics, {}, out=out, progress=progress)
 
@@ -151,7 +188,7 @@ class Judge:
                 self._undo.close()
 
     def __reduce__(self) -> NoReturn:
-        message = "an open judge cannot be pickled or copied: its model is in the memory of this process"
+        message = "an open judge cannot be pickled or copied: its model is in this process"
         raise InputError(message, hint="pass its name or path, and open a judge in each process")
 
     def __enter__(self) -> Self:
@@ -174,7 +211,10 @@ def make_run(
     progress: Progress | bool | None,
     **how: Any,
 ) -> Run:
-    """Make a run by an open judge, or by one opened for it. Raises the errors of `localjudge.evaluate`."""
+    """Make a run by an open judge, or by one opened for it.
+
+    Raises the errors of `localjudge.evaluate`.
+    """
     settings = judge.settings_with(options) if isinstance(judge, Judge) else checked(options)
     directory, folder = directory_for(out)
     with closing(progress_for(progress)) as shown, ExitStack() as stack:

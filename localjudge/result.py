@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast, get_args
 
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, Obstacle, RunComparison, compare
@@ -44,7 +44,6 @@ from localjudge.report.terminal import Bar, as_html, progress_on
 from localjudge.report.translated_sheet import write_translated_sheet
 from localjudge.resources import write_output
 from localjudge.run.judges import JudgeName
-from localjudge.run.options import VerifyOptions, drop_unset
 from localjudge.run.verify import Verification, verify_run
 from localjudge.types import Language
 
@@ -57,14 +56,18 @@ Output = str | Path | Literal[False] | None
 
 
 class MetricResult(MetricSummary):
-    """One metric of a run; `corrected` by human labels, if any; `pooled` over all units, if scores are fractions."""
+    """One metric of a run.
+
+    `corrected` is its mean by human labels, if there are any, and `pooled` the share over all
+    units, if scores are fractions.
+    """
 
     corrected: CorrectedMean | None = None
     pooled: PooledShare | None = None
 
     @property
     def headline(self) -> Headline:
-        """The mean to quote: by labels if they suffice, None while they are too few, else by the judge."""
+        """The mean to quote: by labels if they suffice, none while too few, else by the judge."""
         return headline_of(self, self.corrected)
 
 
@@ -94,17 +97,21 @@ class _Folder:
 
     def __reduce__(self) -> NoReturn:
         message = "a run made with out=False cannot be pickled: this process deletes its files"
-        raise InputError(message, hint="make it with out='runs/NAME', or return only what you need: run.to_pandas()")
+        raise InputError(
+            message,
+            hint="make it with out='runs/NAME', or return only what you need: run.to_pandas()",
+        )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Run(record.Run):
     """A finished run: a mapping from metrics to their means, intervals and counts.
 
-    `run["faithfulness"].mean` is in [0, 1], or None if no sample was scored; `ci95` is its 95 % interval. `scores` has
-    a row for each sample and metric, `verdicts` one for each judged sentence or chunk, and `samples` contains the data;
-    `iter_scores`, `iter_verdicts` and `iter_samples` read row by row. `summary` and `manifest` describe the
-    measurement. `notes` are messages from the evaluation.
+    `run["faithfulness"].mean` is in [0, 1], or None if no sample was scored; `ci95` is its 95 %
+    interval. `scores` has a row for each sample and metric, `verdicts` one for each judged sentence
+    or chunk, and `samples` contains the data; `iter_scores`, `iter_verdicts` and `iter_samples`
+    read row by row. `summary` and `manifest` describe the measurement. `notes` are messages from
+    the evaluation.
     """
 
     folder: _Folder | None = None
@@ -112,18 +119,23 @@ class Run(record.Run):
     """Column types of the evaluated frame."""
 
     @classmethod
-    def of(cls, run: record.Run, folder: _Folder | None = None, types: Mapping[str, Any] | None = None) -> Self:
+    def of(
+        cls,
+        run: record.Run,
+        folder: _Folder | None = None,
+        types: Mapping[str, Any] | None = None,
+    ) -> Self:
         """Wrap a record."""
         values = {part.name: getattr(run, part.name) for part in fields(record.Run)}
         return cls(**values, folder=folder, types=types or {})
 
     @check_arguments
     def to_pandas(self, rows: Rows = "samples") -> "pandas.DataFrame":
-        """Return a row for each sample, in the order of the data and with its index: texts, your columns, scores.
+        """Return a row for each sample, in the order of the data: texts, your columns, scores.
 
-        `rows` is "samples", "scores" or "verdicts". Each metric has two columns: its score in [0, 1] (NaN if missing)
-        and its status (scored, undefined or failed). `attrs["caution"]` is the judge's. Raises InputError without
-        pandas.
+        The index is that of the data. `rows` is "samples", "scores" or "verdicts". Each metric has
+        two columns: its score in [0, 1] (NaN if missing) and its status (scored, undefined or
+        failed). `attrs["caution"]` is the judge's. Raises InputError without pandas.
         """
         frame = pandas_frame(self, rows, self.types)
         frame.attrs["caution"] = self.judge.caution
@@ -135,11 +147,20 @@ class Run(record.Run):
         return polars_frame(self, rows, self.types)
 
     @check_arguments
-    def compare(self, baseline: RunLike, *, by: str | None = None, moved: int = MOVED_SAMPLES) -> Comparison:
-        """Compare this run with the baseline by paired intervals, corrected by labels of both if they suffice.
+    def compare(
+        self,
+        baseline: RunLike,
+        *,
+        by: str | None = None,
+        moved: int = MOVED_SAMPLES,
+    ) -> Comparison:
+        """Compare this run with the baseline by paired intervals.
 
-        `by` names a column; each metric is also compared by its values. Lists at most `moved` samples per metric.
-        Raises RunDirectoryError without a finished run, InputError for an unsuitable column.
+        They are corrected by labels of both runs, if they suffice.
+
+        `by` names a column; each metric is also compared by its values. Lists at most `moved`
+        samples per metric. Raises RunDirectoryError without a finished run, InputError for an
+        unsuitable column.
         """
         return Comparison(**vars(compare(baseline, self, moved=moved, by=by)))
 
@@ -152,18 +173,30 @@ class Run(record.Run):
         undecided: Undecided = "fail",
         allow_different: Obstacle | Sequence[Obstacle] = (),
     ) -> CheckedGates:
-        """Decide gates such as "context_recall>=0.8" and "context_recall.delta>=-0.02", which needs a baseline.
+        """Decide gates such as "context_recall>=0.8".
 
-        Each is decided on its 95 % interval. The result is true if none failed: `assert run.check([...])`. `undecided`
-        ("fail" or "pass") is the result with too few samples. A difference of runs with other judges, or with other
-        questions or references of paired samples, is not decided unless `allow_different` has "judges" or "questions".
-        Raises InputError.
+        "context_recall.delta>=-0.02" needs a baseline.
+
+        Each is decided on its 95 % interval. The result is true if none failed: `assert
+        run.check([...])`. `undecided` ("fail" or "pass") is the result with too few samples. A
+        difference of runs with other judges, or with other questions or references of paired
+        samples, is not decided unless `allow_different` has "judges" or "questions". Raises
+        InputError.
         """
-        conditions = list(gates) if isinstance(gates, Iterable) and not isinstance(gates, str) else [gates]
+        conditions: list[Any] = [gates]
+        if isinstance(gates, Iterable) and not isinstance(gates, str):
+            conditions = list(gates)
         if not all(isinstance(condition, str) for condition in conditions):
-            raise InputError(f"gates must be a list of texts, got {gates!r:.80}", hint="such as 'context_recall>=0.8'")
-        rules: dict[str, Any] = {"undecided": undecided, "allow_different": allow_different}
-        return CheckedGates(**vars(check(self, gates=conditions, baseline=baseline, **rules)))
+            problem = f"gates must be a list of texts, got {gates!r:.80}"
+            raise InputError(problem, hint="such as 'context_recall>=0.8'")
+        result = check(
+            self,
+            gates=conditions,
+            baseline=baseline,
+            undecided=undecided,
+            allow_different=allow_different,
+        )
+        return CheckedGates(**vars(result))
 
     @check_arguments
     def verify(
@@ -175,18 +208,31 @@ class Run(record.Run):
         seed: int = 0,
         metrics: Sequence[Metric] = (),
         progress: Progress | bool | None = None,
-        **options: Unpack[VerifyOptions],
+        threads: int | None = None,
     ) -> Verification:
-        """Ask the judge again, recompute the files, and report the differences: `assert run.verify()`.
+        """Ask the judge again, recompute the files, and report the differences.
+
+        The result is true if there are none: `assert run.verify()`.
 
         judge: the current path of the run's model.
-        sample: number of stored questions to ask, drawn by `seed`; None for all. Files and data are always checked.
+        sample: number of stored questions to ask, drawn by `seed`; None for all. Files and data are
+            always checked.
         metrics: your metric objects that the run computed.
 
         Other arguments and errors as in `localjudge.evaluate`.
         """
-        how = {**drop_unset(options), "seed": seed, "metrics": metrics, "check_report": check_report}
-        return verify_run(self, judge=judge, engine=engine, sample=sample, progress=progress_for(progress), **how)
+        options = {} if threads is None else {"threads": threads}
+        return verify_run(
+            self,
+            judge=judge,
+            engine=engine,
+            sample=sample,
+            seed=seed,
+            metrics=metrics,
+            check_report=check_report,
+            progress=progress_for(progress),
+            **options,
+        )
 
     @check_arguments
     def report(  # each by its name, so that editors offer them
@@ -200,13 +246,21 @@ class Run(record.Run):
         title: str | None = None,
         by: str | None = None,
     ) -> Path:
-        """Write the run as one HTML page, by default `report.html` in its directory, and return its path.
+        """Write the run as one HTML page and return its path.
 
-        Takes baseline and gates like `check`; `title` replaces the data's name; `by` names a column for means of
-        slices. Raises InputError for an existing file that is not a report, or an unsuitable column.
+        The page is by default `report.html` in the run's directory.
+
+        Takes baseline and gates like `check`; `title` replaces the data's name; `by` names a column
+        for means of slices. Raises InputError for an existing file that is not a report, or an
+        unsuitable column.
         """
         baseline_run = None if baseline is None else record.as_run(baseline)
-        checked = self.check(gates, baseline=baseline_run, undecided=undecided, allow_different=allow_different)
+        checked = self.check(
+            gates,
+            baseline=baseline_run,
+            undecided=undecided,
+            allow_different=allow_different,
+        )
         return write_report(self, checked, baseline_run, out, title=title, by=by)
 
     @check_arguments
@@ -219,12 +273,15 @@ class Run(record.Run):
         gates: str | Sequence[str] = (),
         by: str | None = None,
     ) -> Certificate:
-        """Write one printable page, without texts: the result, what was checked, and how to repeat the check.
+        """Write one printable page: the result, what was checked, how to repeat the check.
+
+        It contains no texts.
 
         It has the results of the `gates`, and of slices `by` a column of the data.
 
-        Checks all files without asking the judge: call `verify` before. The returned `problems` list what was altered.
-        Raises InputError for an existing file that is not a page of localjudge.
+        Checks all files without asking the judge: call `verify` before. The returned `problems`
+        list what was altered. Raises InputError for an existing file that is not a page of
+        localjudge.
         """
         return write_certificate(self, file, title=title, language=language, gates=gates, by=by)
 
@@ -240,8 +297,8 @@ class Run(record.Run):
     ) -> Path:
         """Write the results for another program and return the path.
 
-        format: "jsonl", "csv" or "parquet", of `rows` "scores", "verdicts" or "samples", with `texts` and your
-        `columns` if wanted. None chooses by the file extension.
+        format: "jsonl", "csv" or "parquet", of `rows` "scores", "verdicts" or "samples", with
+        `texts` and your `columns` if wanted. None chooses by the file extension.
 
         Raises InputError for data that the run lacks.
         """
@@ -254,7 +311,8 @@ class Run(record.Run):
         return path
 
     def __getitem__(self, metric: str) -> MetricResult:
-        summary, labels = super().__getitem__(metric), labels_of(self)
+        summary = super().__getitem__(metric)
+        labels = labels_of(self)
         corrected = labels.corrected.get(metric) if labels else None
         return MetricResult(**vars(summary), corrected=corrected, pooled=self._pooled.get(metric))
 
@@ -264,7 +322,10 @@ class Run(record.Run):
 
     @property
     def labels(self) -> RunLabels | None:
-        """Counts, annotators, agreement and corrected means of human labels, or None. Raises RunDirectoryError."""
+        """Counts, annotators, agreement and corrected means of human labels, or None.
+
+        Raises RunDirectoryError.
+        """
         return labels_of(self)
 
     @check_arguments
@@ -283,28 +344,41 @@ class Run(record.Run):
         by: str | None = None,
         separator: Separator | None = None,
     ) -> Path:
-        """Draw `sample` statements (50), or as many as fit into `minutes`, and write them for annotators.
+        """Draw statements and write them for annotators.
 
-        `again` draws statements that others have labelled; `disputed` takes those on which annotators differ.
-        A .csv or .jsonl file is a sheet, .html a page for a browser, in this `language`; `read_labels` imports it.
-        `separator` is between the cells of a .csv, by default as the user's spreadsheet expects. Other arguments as in
-        `localjudge label`. Raises InputError for a metric without judged verdicts, and for an existing file.
+        There are `sample` (50) of them, or as many as fit into `minutes`.
+
+        `again` draws statements that others have labelled; `disputed` takes those on which
+        annotators differ. A .csv or .jsonl file is a sheet, .html a page for a browser, in this
+        `language`; `read_labels` imports it. `separator` is between the cells of a .csv, by default
+        as the user's spreadsheet expects. Other arguments as in `localjudge label`. Raises
+        InputError for a metric without judged verdicts, and for an existing file.
         """
         path = Path(out).expanduser()
-        names = [metrics] if isinstance(metrics, str) else metrics
-        how: dict[str, Any] = {"sample": sample, "minutes": minutes, "again": again, "disputed": disputed}
-        labelling = Labelling(self, annotator, metrics=names, seed=seed, by=by, **how)
+        labelling = Labelling(
+            self,
+            annotator,
+            sample=sample,
+            minutes=minutes,
+            metrics=[metrics] if isinstance(metrics, str) else metrics,
+            seed=seed,
+            again=again,
+            disputed=disputed,
+            by=by,
+        )
+        rows = labelling.rows_to_send()
         if path.suffix == ".html":
-            write_label_page(path, labelling.rows_to_send(), title=self.directory.name, language=language)
+            write_label_page(path, rows, title=self.directory.name, language=language)
         else:
-            write_translated_sheet(path, labelling.rows_to_send(), language=language, separator=separator)
+            write_translated_sheet(path, rows, language=language, separator=separator)
         return path
 
     @check_arguments
     def read_labels(self, file: str | Path, annotator: str | None = None) -> LabelsRead:
-        """Import the labels of a sheet, the page, or another run's directory, and return their counts.
+        """Import the labels of a sheet, the page, or another run, and return their counts.
 
-        `annotator` names the annotator of labels without a name. Raises DataError without labels of this run.
+        `annotator` names the annotator of labels without a name. Raises DataError without labels of
+        this run.
         """
         return read_labels(self, file, annotator)
 
@@ -320,7 +394,10 @@ def directory_for(out: Output) -> tuple[Path | None, _Folder | None]:
         folder = _Folder()
         return folder.path / "run", folder
     if "\0" in str(out):
-        raise InputError(f"{out!r:.80} is not the name of a directory", hint="False leaves none behind")
+        raise InputError(
+            f"{out!r:.80} is not the name of a directory",
+            hint="False leaves none behind",
+        )
     return Path(out).expanduser(), None
 
 
@@ -328,20 +405,29 @@ def progress_for(progress: Progress | bool | None) -> Progress:
     """Return the progress to show."""
     if isinstance(progress, Progress):
         return progress
-    ipython = sys.modules.get("IPython")
-    in_notebook = type(ipython and ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
-    if not (progress or (progress is None and (in_notebook or sys.stderr.isatty()))):
+    in_notebook = _is_in_notebook()
+    if progress is None:
+        progress = in_notebook or sys.stderr.isatty()
+    if not progress:
         return Silence()
+    if not in_notebook:
+        return progress_on(sys.stderr)
     # A notebook paints stderr red, and without widgets a bar cannot be drawn there.
-    if in_notebook:
-        return Bar(sys.stdout) if find_spec("ipywidgets") else progress_on(sys.stdout)
-    return progress_on(sys.stderr)
+    return Bar(sys.stdout) if find_spec("ipywidgets") else progress_on(sys.stdout)
+
+
+def _is_in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    if ipython is None:
+        return False
+    return type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
 
 
 def runs_in(runs: object) -> list[RunLike]:
     """Return the runs in a list. Raises InputError."""
     if isinstance(runs, Sequence | Iterator) and not isinstance(runs, RunLike):
-        some = list(runs)
-        if all(isinstance(run, RunLike) for run in some):
-            return some
-    raise InputError(f"runs must be a list of runs or directories, got {runs!r:.80}", hint="name two or more")
+        listed = list(runs)
+        if all(isinstance(run, RunLike) for run in listed):
+            return listed
+    problem = f"runs must be a list of runs or directories, got {runs!r:.80}"
+    raise InputError(problem, hint="name two or more")

@@ -54,9 +54,9 @@ class Whole(Half):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda _: evaluate(judge=3, engine=None), "judge cannot be 3"),
+        (lambda _: evaluate(judge=3, engine=None), "a judge must be a name or a path, or several of them, got 3"),
         (lambda _: evaluate(judge=Judge.open(engine=rain())), "an open judge already has an engine"),
-        (lambda _: Judge.open(3), "judge cannot be 3\n  hint: it takes a text or a path$"),  # type: ignore[arg-type]
+        (lambda _: Judge.open(3), "a judge must be a name or a path, or several of them, got 3"),  # type: ignore[arg-type]
         (lambda run: run.verify(judge=Judge.open(engine=rain())), "judge cannot be <Judge scripted>"),
         (lambda run: run.verify(engine=rain(), progress="yes"), "progress cannot be 'yes'\n  hint: it takes Progress"),
         (lambda run: run.verify(engine=rain(), sample=-1), "sample must be at least 1"),

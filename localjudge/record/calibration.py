@@ -116,6 +116,10 @@ class Calibration(Record):
         return [change for change in changes if not only_rounds(change)], list(filter(only_rounds, changes))
 
 
+CalibrationLike = str | Path | Calibration
+"""A name, a file, or a calibration."""
+
+
 def calibrations_of(values: object) -> tuple[Calibration, ...]:
     """Return calibrations from names, files or calibrations. Raises InputError for an invalid one, or two on one
     question.
@@ -123,7 +127,7 @@ def calibrations_of(values: object) -> tuple[Calibration, ...]:
     listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
     by_question: dict[str, Calibration] = {}
     for value in () if values is None else listed:
-        if not isinstance(value, str | Path | Calibration):
+        if not isinstance(value, CalibrationLike):
             raise InputError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
         calibration = value if isinstance(value, Calibration) else read_calibration(value)
         other = by_question.setdefault(calibration.question, calibration)

@@ -235,6 +235,15 @@ def settings_with(trait: Trait) -> tuple[str, ...]:
     return tuple(name for name, setting in SETTINGS.items() if getattr(setting, trait))
 
 
+def settings_among(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings among the arguments of a function. None keeps a default."""
+    settings: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name in SETTINGS and value is not None:
+            settings[name] = value
+    return settings
+
+
 def checked(options: Mapping[str, Any]) -> RunSettings:
     """Build settings from keywords and read their files. Raises InputError for the first invalid one."""
     for name in options:
