@@ -141,11 +141,11 @@ class Judge:
 
     def settings_with(self, options: Mapping[str, Any]) -> RunSettings:
         """Return its settings with changes. Raises InputError for one fixed by loading."""
-        decisive = {"threshold", "calibration"}  # one takes the place of the other
-        unchanged = self.settings.model_fields_set - (decisive if options.keys() & decisive else set())
-        settings = checked(
-            {**{name: getattr(self.settings, name) for name in unchanged}, **options},
-        )
+        stored = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
+        if "threshold" in options or "calibration" in options:  # one replaces the other
+            stored.pop("threshold", None)
+            stored.pop("calibration", None)
+        settings = checked({**stored, **options})
         for name in (
             *EngineSettings.model_fields,
             "profile",
@@ -166,7 +166,8 @@ class Judge:
     ) -> Run:
         """Score data like `localjudge.evaluate`, into the same run directory.
 
-        That function takes other settings.         `out=False` leaves no directory. Answers are reused while the judge is open.
+        That function takes other settings. `out=False` leaves no directory. Answers are reused
+        while the judge is open.
         """
         return make_run(self, data, metrics, {}, out=out, progress=progress)
 

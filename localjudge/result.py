@@ -189,13 +189,8 @@ class Run(record.Run):
         if not all(isinstance(condition, str) for condition in conditions):
             problem = f"gates must be a list of texts, got {gates!r:.80}"
             raise InputError(problem, hint="such as 'context_recall>=0.8'")
-        result = check(
-            self,
-            gates=conditions,
-            baseline=baseline,
-            undecided=undecided,
-            allow_different=allow_different,
-        )
+        rules: dict[str, Any] = {"undecided": undecided, "allow_different": allow_different}
+        result = check(self, gates=conditions, baseline=baseline, **rules)
         return CheckedGates(**vars(result))
 
     @check_arguments

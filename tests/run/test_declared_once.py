@@ -7,7 +7,6 @@ import pytest
 
 import localjudge
 from localjudge import Judge, Run
-
 from localjudge.run.settings import SETTINGS, RunSettings, settings_with
 from localjudge.words import FILE_ONLY, Setting
 
