@@ -320,7 +320,7 @@ _OF_JUDGES = ("engine.", "judge.", "jury.")
 def _tasks_of(metric: str) -> frozenset[str] | None:
     """Return the tasks of a built-in metric, or None if they are unknown."""
     built_in = catalog.ours(metric)
-    return None if built_in is None else catalog.tasks_of([built_in])
+    return None if built_in is None else catalog.list_tasks([built_in])
 
 
 def _concerns(change: Difference, metric: str, tasks: frozenset[str] | None) -> bool:

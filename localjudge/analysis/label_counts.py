@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from localjudge.analysis.units import UnitFrame
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import about_of
+from localjudge.metrics.metric import get_about
 from localjudge.stats.agreement import mcnemar_test
 from localjudge.types import Record
 
@@ -63,7 +63,7 @@ class LabelCounts(Record):
     @property
     def _words(self) -> tuple[str, str]:
         """Noun and predicate of the metric's headline, or general words."""
-        headline = about_of(catalog.ours(self.metric)).headline
+        headline = get_about(catalog.ours(self.metric)).headline
         _, _, rest = headline.partition("{} of the ")
         noun, _, predicate = rest.partition(" ")
         if not (self.is_share and predicate):

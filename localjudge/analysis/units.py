@@ -25,7 +25,7 @@ import numpy as np
 from localjudge.analysis.column_values import column_values
 from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
-from localjudge.metrics.metric import about_of
+from localjudge.metrics.metric import get_about
 from localjudge.record.result_rows import Evaluation, VerdictRow, verdict_rows
 from localjudge.record.run import Run, unknown_sample
 from localjudge.stats.interval import Floats, Indices
@@ -260,7 +260,7 @@ class Evidence:
             case _ if verdict.unit in {"chunk", "question", "response", "statement"}:
                 needed = {field for field in needed if field != verdict.source}
         return {
-            "asks": about_of(metric).question or None,
+            "asks": get_about(metric).question or None,
             "user_input": sample.user_input,
             "contexts": list(contexts) if set(CONTEXT_FIELDS) & set(needed) else None,
             "reference": sample.reference if "reference" in needed else None,
@@ -272,6 +272,6 @@ class Evidence:
         name.
         """
         criterion = self._criteria.get(verdict.metric)
-        asks = criterion.question if criterion else catalog.question_of(verdict.metric)
+        asks = criterion.question if criterion else catalog.get_question(verdict.metric)
         shown = {**self.shown(sample, verdict), "asks": asks}
         return hashlib.sha256(json.dumps([*shown.values(), verdict.text]).encode()).hexdigest()[:_KEY_DIGITS]

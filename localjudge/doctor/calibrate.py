@@ -28,7 +28,7 @@ from localjudge.dataset.problems import lookup
 from localjudge.doctor.fitness import admission_by_labels
 from localjudge.errors import DataError, InputError, LocaljudgeError
 from localjudge.metrics import catalog
-from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
+from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, get_question
 from localjudge.progress import Progress, Silence
 from localjudge.record.calibration import (
     Calibration,
@@ -174,8 +174,8 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
     decisions = Decisions(row for run, of_run in zip(runs, frames, strict=True) for row in labels_in(run, of_run))
     drawn = next(filter(None, map(decisions.drawings, frames)), dict[str, Any]())
     metrics = list(dict.fromkeys(name for of_run in frames for name in of_run if names is None or name in names))
-    for asked in dict.fromkeys(map(question_of, metrics)):
-        names_of = {name for name in metrics if question_of(name) == asked}
+    for asked in dict.fromkeys(map(get_question, metrics)):
+        names_of = {name for name in metrics if get_question(name) == asked}
         of_runs = [[frame for name, frame in of_run.items() if name in names_of] for of_run in frames]
         labelled = [any(frame.by_key.keys() & decisions.human.keys() for frame in of_run) for of_run in of_runs]
         if all(labelled):
@@ -253,7 +253,7 @@ def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName]
     answers = [_Answers(run, verdicts_at(run, {place: place for place in labels})) for run in runs]
     used = {field: getattr(human, field) for field in ("sha256", "shape", "unlabelled")}
     used |= {"file": human.name, "clustered_by": column or _DEFAULT_CLUSTERS[human.shape]}
-    return _Question(question_of(metric), labels, answers, used)
+    return _Question(get_question(metric), labels, answers, used)
 
 
 def _cell(row: LabelledText, column: str) -> str:

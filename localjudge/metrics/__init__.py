@@ -1,4 +1,4 @@
-'''Metrics. Each file defines one, with its questions and its arithmetic, and `catalog` lists them all.
+'''Metrics. Each file defines one: its questions and its arithmetic. `catalog` lists them all.
 
 To write a metric, you need only this module. A complete example:
 
@@ -12,7 +12,7 @@ To write a metric, you need only this module. A complete example:
 
         name = "correctness"
         version = 1  # increase it when the same verdicts could give another score
-        required_fields = frozenset({"response", "reference"})  # if one is null, the outcome is Undefined
+        required_fields = frozenset({"response", "reference"})  # if one is null: Undefined
 
         def steps(self, sample: Sample, sentences: Sentences) -> Steps:
             statements = sentences(sample.response or "")
@@ -20,7 +20,13 @@ To write a metric, you need only this module. A complete example:
                 return Undefined(reason="the response has no sentence")
             verdicts = yield [
                 Attribution(
-                    unit=Unit(kind="statement", index=index, source="response", span=span, against="reference"),
+                    unit=Unit(
+                        kind="statement",
+                        index=index,
+                        source="response",
+                        span=span,
+                        against="reference",
+                    ),
                     contexts=(sample.reference or "",),
                     user_input=sample.user_input,
                 )

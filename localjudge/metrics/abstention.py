@@ -23,7 +23,7 @@ the model is not asked.
 from dataclasses import dataclass
 from typing import Literal
 
-from localjudge.metrics.context_sufficiency import sufficiency_of
+from localjudge.metrics.context_sufficiency import ask_sufficiency
 from localjudge.metrics.metric import (
     About,
     BuiltIn,
@@ -32,7 +32,7 @@ from localjudge.metrics.metric import (
     WithOptions,
     prepared_response,
     response_statements,
-    share_of,
+    score_share,
 )
 from localjudge.types import Refusal, Sample, Scored, Span, Undefined, Unit
 
@@ -53,20 +53,34 @@ class ResponseRefusal(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        tasks = [refusal_of(sample, sentences)] if response_statements(sample, sentences) else []
-        return share_of(tasks, "the response has no sentence")
+        tasks = []
+        if response_statements(sample, sentences):
+            tasks.append(ask_refusal(sample, sentences))
+        return score_share(tasks, "the response has no sentence")
 
 
-def refusal_of(sample: Sample, sentences: Sentences) -> Refusal:
+def ask_refusal(sample: Sample, sentences: Sentences) -> Refusal:
     """Ask about the response without its thinking and its list of sources."""
     response = prepared_response(sample, sentences)
     shown = response.shown if response.left_out else None
-    unit = Unit(kind="response", index=0, source="response", span=Span.whole(response.text), shown=shown)
+    unit = Unit(
+        kind="response",
+        index=0,
+        source="response",
+        span=Span.whole(response.text),
+        shown=shown,
+    )
     return Refusal(unit=unit, user_input=sample.user_input)
 
 
-_CELLS = {(1, 0): "answered rightly", (1, 1): "over-refused", (0, 0): "made up", (0, 1): "refused rightly"}
+_CELLS = {
+    (1, 0): "answered rightly",
+    (1, 1): "over-refused",
+    (0, 0): "made up",
+    (0, 1): "refused rightly",
+}
 """By (the contexts suffice, the response refuses)."""
+_SUFFICIENT = "question: can it be answered from the contexts?"
 _HEADLINES = {
     "right": "{} of the questions are answered or declined correctly, given the documents",
     "over_refused": "{} of the questions that the documents answer are declined",
@@ -76,7 +90,10 @@ _HEADLINES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Abstention(WithOptions):
-    """Whether answering or refusing was right for the contexts. Raises InputError for an unknown mode."""
+    """Whether answering or refusing was right for the contexts.
+
+    Raises InputError for an unknown mode.
+    """
 
     mode: Literal["right", "over_refused", "made_up"] = "right"
     base = "abstention"
@@ -91,7 +108,7 @@ class Abstention(WithOptions):
     @property
     def about(self) -> About:
         return About(
-            question="question: can it be answered from the contexts? Response: does it decline to answer?",
+            question=f"{_SUFFICIENT} Response: does it decline to answer?",
             unit="2",
             headline=_HEADLINES[self.mode],
             source="Joren et al. 2025, Sufficient Context",
@@ -102,9 +119,12 @@ class Abstention(WithOptions):
             return Undefined(reason="there is no question")
         if not response_statements(sample, sentences):
             return Undefined(reason="the response has no sentence")
-        sufficient, refused = yield [sufficiency_of(sample), refusal_of(sample, sentences)]
+        sufficient, refused = yield [ask_sufficiency(sample), ask_refusal(sample, sentences)]
         cell = _CELLS[sufficient.label, refused.label]
-        if self.mode == ("made_up" if sufficient.label else "over_refused"):
-            return Undefined(reason=f"the contexts {'' if sufficient.label else 'do not '}suffice: {cell}")
-        counted = int((sufficient.label != refused.label) == (self.mode == "right"))
+        if sufficient.label and self.mode == "made_up":
+            return Undefined(reason=f"the contexts suffice: {cell}")
+        if not sufficient.label and self.mode == "over_refused":
+            return Undefined(reason=f"the contexts do not suffice: {cell}")
+        is_right = sufficient.label != refused.label
+        counted = int(is_right == (self.mode == "right"))
         return Scored(value=counted, numerator=counted, denominator=1, detail=cell)

@@ -1,4 +1,4 @@
-"""Answer correctness: how much of the response is in the reference, and how much of the reference is in the response.
+"""Answer correctness: how well the response and the reference say the same, by sentence.
 
     precision   sentences of the response attributed to the reference / sentences of the response
     recall      sentences of the reference attributed to the response / sentences of the reference
@@ -15,6 +15,7 @@ Empty cases: no sentence in the reference is `Undefined`. For a response without
 and f1 are 0 without asking the model, and precision is `Undefined`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,11 +28,12 @@ from localjudge.metrics.metric import (
     prepared_response,
     response_statements,
 )
-from localjudge.types import Sample, Scored, Undefined
+from localjudge.types import Attribution, Sample, Scored, Undefined
 
 _NO_RESPONSE = "the response has no sentence"
+_SAYING_THE_SAME = "saying exactly what the right answer says"
 _HEADLINES = {
-    "f1": "in an average answer, {} of the points for saying exactly what the right answer says are earned",
+    "f1": f"in an average answer, {{}} of the points for {_SAYING_THE_SAME} are earned",
     "precision": "in an average answer, {} of the sentences are in the right answer",
     "recall": "in an average right answer, {} of the sentences are in the answer",
 }
@@ -62,19 +64,33 @@ class AnswerCorrectness(WithOptions):
         reference = sentences(sample.reference or "")
         if not reference:
             return Undefined(reason="the reference has no sentence")
-        stated = (prepared_response(sample, sentences).shown,) if response else ()
-        precise = complete = []
+        about_response: list[Attribution] = []
         if self.mode != "recall":
-            precise = attributions(sample, "response", response, (sample.reference or "",), "reference")
+            contexts = (sample.reference or "",)
+            about_response = attributions(sample, "response", response, contexts, "reference")
+        about_reference: list[Attribution] = []
         if self.mode != "precision":
-            complete = attributions(sample, "reference", reference, stated, "response")
-        labels = [verdict.label for verdict in (yield [*precise, *complete])]
-        if self.mode == "recall" or (self.mode == "precision" and precise):
-            return Scored.fraction(labels)
-        if self.mode == "precision":
+            shown = (prepared_response(sample, sentences).shown,) if response else ()
+            about_reference = attributions(sample, "reference", reference, shown, "response")
+        verdicts = yield [*about_response, *about_reference]
+        labels = [verdict.label for verdict in verdicts]
+        if self.mode == "precision" and not response:
             return Undefined(reason=_NO_RESPONSE)
-        right, covered = sum(labels[: len(precise)]), sum(labels[len(precise) :])
-        # 2PR / (P + R) with P = right / |precise| and R = covered / |complete|, as one division.
-        value = 2 * right * covered / (right * len(complete) + covered * len(precise)) if right and covered else 0.0
-        precision = f"precision {right}/{len(precise)}" if precise else _NO_RESPONSE
-        return Scored(value=value, detail=f"{precision}, recall {covered}/{len(complete)}")
+        if self.mode != "f1":
+            return Scored.fraction(labels)
+        return _score_f1(labels[: len(response)], labels[len(response) :])
+
+
+def _score_f1(of_response: Sequence[int], of_reference: Sequence[int]) -> Scored:
+    """Return the harmonic mean of precision and recall from the labels of the two sides."""
+    right = sum(of_response)
+    covered = sum(of_reference)
+    value = 0.0
+    if right and covered:
+        # 2PR / (P + R) with P = right / sentences of the response and R = covered / sentences of
+        # the reference, as one division.
+        value = 2 * right * covered / (right * len(of_reference) + covered * len(of_response))
+    precision = _NO_RESPONSE
+    if of_response:
+        precision = f"precision {right}/{len(of_response)}"
+    return Scored(value=value, detail=f"{precision}, recall {covered}/{len(of_reference)}")

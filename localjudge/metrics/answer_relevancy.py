@@ -1,6 +1,6 @@
 """Answer relevancy: how much of the response addresses the question, true or not.
 
-    answer_relevancy = sentences of the response that are needed to answer the question / sentences of the response
+    answer_relevancy = sentences needed to answer the question / sentences of the response
 
 Each sentence is shown with the whole response, which resolves its pronouns. A refusal scores 0.
 Thinking and lists of sources are left out, and citation marks are not part of a sentence.
@@ -18,7 +18,7 @@ from localjudge.metrics.metric import (
     Steps,
     prepared_response,
     response_statements,
-    share_of,
+    score_share,
     shown_if_other,
 )
 from localjudge.types import Relevance, Sample, Undefined, Unit
@@ -47,7 +47,15 @@ class AnswerRelevancy(BuiltIn):
         tasks = []
         for index, statement in enumerate(response_statements(sample, sentences)):
             shown = shown_if_other(statement)
-            unit = Unit(kind="sentence", index=index, source="response", span=statement.span, shown=shown)
+            unit = Unit(
+                kind="sentence",
+                index=index,
+                source="response",
+                span=statement.span,
+                shown=shown,
+            )
             start = response.offset_in_shown(statement.span.start)
-            tasks.append(Relevance(unit=unit, user_input=question, contexts=(response.shown,), start=start))
-        return (yield from share_of(tasks, "the response has no sentence"))
+            tasks.append(
+                Relevance(unit=unit, user_input=question, contexts=(response.shown,), start=start),
+            )
+        return (yield from score_share(tasks, "the response has no sentence"))

@@ -3,10 +3,10 @@
 An installed package can add metrics by entry points (see `localjudge.metrics`), but not replace
 ours. By default, a run computes one metric for each question, if the data has its columns:
 
-    was the needed text retrieved?     context_recall       or, without a reference: context_relevancy_chunk
-    is the response grounded in it?    faithfulness
-    does the response answer?          answer_correctness   or, without a reference: answer_relevancy
-    which documents were retrieved?    all document metrics (no judge), instead of context_relevancy_chunk
+    was the needed text retrieved?    context_recall; without a reference, context_relevancy_chunk
+    is the response grounded in it?   faithfulness
+    does the response answer?         answer_correctness; without a reference, answer_relevancy
+    which documents were retrieved?   all document metrics, and no context_relevancy_chunk
 """
 
 import inspect
@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -30,12 +31,36 @@ from localjudge.metrics.context_precision import ContextPrecision
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
 from localjudge.metrics.context_sufficiency import ContextSufficiency
-from localjudge.metrics.documents import WHOLE_RANKING, DocumentMetric, hit_rate_at, precision_at, recall_at
+from localjudge.metrics.documents import (
+    WHOLE_RANKING,
+    DocumentMetric,
+    hit_rate_at,
+    precision_at,
+    recall_at,
+)
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall
-from localjudge.metrics.metric import About, Metric, Sentences, Steps, attributions, share_of
+from localjudge.metrics.metric import (
+    About,
+    Metric,
+    Sentences,
+    Steps,
+    attributions,
+    score_share,
+)
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
-from localjudge.types import Failed, Outcome, Relevance, Sample, Scored, Span, Task, Undefined, Unit, context_texts
+from localjudge.types import (
+    Failed,
+    Outcome,
+    Relevance,
+    Sample,
+    Scored,
+    Span,
+    Task,
+    Undefined,
+    Unit,
+    context_texts,
+)
 from localjudge.words import option, suggestion
 
 _log = logging.getLogger(__name__)
@@ -47,17 +72,22 @@ _QUESTIONS = (
 _DOCUMENTS = tuple(measure.name for measure in WHOLE_RANKING)
 FIRST_CHOICES = (*(names[0] for names in _QUESTIONS), *_DOCUMENTS)
 """Default metrics for data with every column."""
-ALL_CHOICES = (*(name for names in _QUESTIONS for name in names), *_DOCUMENTS)
+ALL_CHOICES = (*chain.from_iterable(_QUESTIONS), *_DOCUMENTS)
 
 
 def default_metrics(possible: Collection[str]) -> tuple[str, ...]:
+    """Choose the first possible metric for each question, and all possible document metrics."""
+    chosen: list[str] = []
+    for names in _QUESTIONS:
+        candidates = [name for name in names if name in possible]
+        chosen += candidates[:1]
     documents = [name for name in _DOCUMENTS if name in possible]
-    left_out = "context_relevancy_chunk" if documents else None
-    judged = [next((name for name in names if name in possible), None) for names in _QUESTIONS]
-    return tuple(name for name in (*judged, *documents) if name and name != left_out)
+    if documents and "context_relevancy_chunk" in chosen:
+        chosen.remove("context_relevancy_chunk")
+    return (*chosen, *documents)
 
 
-_LONGEST_MESSAGE = 300
+_MAX_MESSAGE = 300
 _NAME = re.compile(r"[^\s<>=(),]+(\([^()]*\))?")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # differs in every process
 
@@ -69,29 +99,47 @@ def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps
     except (LocaljudgeError, MemoryError):
         raise
     except Exception as error:  # the package's own code may raise anything
-        file = inspect.getfile(metric.steps)
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        raise SampleError(f"{_message(error)} ({Path(file).name}:{lines[-1]})" if lines else _message(error)) from error
+        raise SampleError(f"{_message(error)}{_location(metric, error)}") from error
     if not isinstance(outcome, Scored | Undefined | Failed):
-        raise SampleError(f"the metric returned {type(outcome).__name__}, not Scored, Undefined or Failed")
+        raise SampleError(
+            f"the metric returned {type(outcome).__name__}, not Scored, Undefined or Failed",
+        )
     return outcome
 
 
+def _location(metric: Metric, error: Exception) -> str:
+    """Return the last line of the metric's own file that the error passed, as " (file.py:12)"."""
+    file = inspect.getfile(metric.steps)
+    location = ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == file:
+            location = f" ({Path(file).name}:{frame.lineno})"
+    return location
+
+
 def _checked_tasks(steps: Steps) -> Steps:
+    """Run the steps. Raises SampleError for anything yielded that is no task."""
     try:
         tasks: Sequence[Task] = tuple(next(steps))  # may be a generator, and is read several times
         while True:
-            if wrong := [task for task in tasks if not isinstance(task, Task)]:
-                raise SampleError(f"the metric asked {wrong[0]!r:.80}, which is no task")
-            tasks = tuple(steps.send((yield tasks)))
+            for task in tasks:
+                if not isinstance(task, Task):
+                    raise SampleError(f"the metric asked {task!r:.80}, which is no task")
+            verdicts = yield tasks
+            tasks = tuple(steps.send(verdicts))
     except StopIteration as end:
         outcome: Outcome = end.value
         return outcome
 
 
-def flaw_of(metric: Any) -> str | None:
-    if lacks := [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]:
-        return f"it lacks {', '.join(lacks)}"
+_PARTS = ("name", "version", "required_fields", "steps")
+
+
+def metric_problem(metric: Any) -> str | None:
+    """Return why an object cannot be used as a metric, or None."""
+    missing = [part for part in _PARTS if not hasattr(metric, part)]
+    if missing:
+        return f"it lacks {', '.join(missing)}"
     if isinstance(metric, type):
         return "it is a class"
     if not isinstance(metric.required_fields, frozenset | set):
@@ -104,8 +152,11 @@ def flaw_of(metric: Any) -> str | None:
 
 
 def _message(error: Exception) -> str:
-    line = " ".join(_ADDRESS.sub("", "".join(traceback.format_exception_only(error))).split())
-    return line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE - 3]}..."
+    text = "".join(traceback.format_exception_only(error))
+    line = " ".join(_ADDRESS.sub("", text).split())
+    if len(line) > _MAX_MESSAGE:
+        return f"{line[: _MAX_MESSAGE - 3]}..."
+    return line
 
 
 ATTRIBUTION_LABELS = "labelled_statements"
@@ -119,8 +170,13 @@ class LabelledStatements(Faithfulness):
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         statement = Span.whole(sample.response or "")
-        tasks = attributions(sample, "response", [statement], context_texts(sample.retrieved_contexts))
-        return share_of(tasks, "there is no statement")
+        tasks = attributions(
+            sample,
+            "response",
+            [statement],
+            context_texts(sample.retrieved_contexts),
+        )
+        return score_share(tasks, "there is no statement")
 
 
 class LabelledPassage(ContextRelevancy):
@@ -129,11 +185,20 @@ class LabelledPassage(ContextRelevancy):
     name = RELEVANCE_LABELS
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        texts, question = context_texts(sample.retrieved_contexts), sample.user_input or ""
-        spans = enumerate(map(Span.whole, texts))
-        units = [Unit(kind="sentence", index=i, source="retrieved_contexts", source_index=i, span=s) for i, s in spans]
-        tasks = [Relevance(unit=unit, user_input=question, contexts=(" ".join(texts),)) for unit in units]
-        return share_of(tasks, "there is no sentence")
+        texts = context_texts(sample.retrieved_contexts)
+        passage = " ".join(texts)
+        tasks = []
+        for index, text in enumerate(texts):
+            unit = Unit(
+                kind="sentence",
+                index=index,
+                source="retrieved_contexts",
+                source_index=index,
+                span=Span.whole(text),
+            )
+            question = sample.user_input or ""
+            tasks.append(Relevance(unit=unit, user_input=question, contexts=(passage,)))
+        return score_share(tasks, "there is no sentence")
 
 
 _Maker = Callable[..., Metric]
@@ -164,7 +229,10 @@ _AT_K: dict[str, Callable[[int], _Maker]] = {
     "recall": lambda k: partial(DocumentMetric, recall_at(k)),
 }
 _BY_NAME: dict[str, _Maker] = {make().name: make for make in _WITHOUT_K}
-_LABEL_METRICS: dict[str, _Maker] = {ATTRIBUTION_LABELS: LabelledStatements, RELEVANCE_LABELS: LabelledPassage}
+_LABEL_METRICS: dict[str, _Maker] = {
+    ATTRIBUTION_LABELS: LabelledStatements,
+    RELEVANCE_LABELS: LabelledPassage,
+}
 
 
 def our_names() -> tuple[str, ...]:
@@ -177,41 +245,68 @@ def names() -> tuple[str, ...]:
 
 
 def place(name: str) -> tuple[int, int, str]:
+    """Return the sort key of a metric in reports: its family, then k, then its name."""
+    family = name
+    k = 0
     parsed = naming.parse(name)
-    base, k = (parsed.base, parsed.k or 0) if parsed else (name, 0)
-    family = f"{base}@k" if k else base
+    if parsed and parsed.k:
+        family = f"{parsed.base}@k"
+        k = parsed.k
+    elif parsed:
+        family = parsed.base
     order = names()
-    return order.index(family) if family in order else len(order), k, name
+    if family in order:
+        return order.index(family), k, name
+    return len(order), k, name
 
 
 def example(name: str) -> Metric:
     """Return the metric for one of `names`, with k = 1. Raises the errors of `get`."""
-    return get(f"{name.removesuffix('k')}1" if name.endswith("@k") else name)
+    if name.endswith("@k"):
+        name = f"{name.removesuffix('k')}1"
+    return get(name)
 
 
 def get(name: str) -> Metric:
     """Return the metric with this name and its options. Raises InputError if there is none."""
-    parsed, make = naming.parse(name), _maker(name)
+    parsed = naming.parse(name)
+    make = _find_maker(name)
     if parsed is None or make is None:
         return _installed_metric(name)
-    names, options = list(_options(make)), dict[str, str]()
-    for text in parsed.options.split(",") if parsed.options.strip() else ():
-        option, _, value = (part.strip() for part in text.partition("="))
-        if not (option and value) or option in options:
-            problem = f"{text.strip()!r} is not an option of the metric {parsed.base}, or is repeated"
-            raise InputError(problem, hint=f"write it like this: {parsed.base}(option=value)")
-        options[option] = value
-    for option in options:
-        if option not in names:
-            hint = suggestion(option, names, "the options") if names else "omit it: the metric has no options"
-            raise InputError(f"the metric {parsed.base} has no option {option!r}", hint=hint)
+    options = _read_options(parsed)
+    allowed = list(_options(make))
+    for requested in options:
+        if requested not in allowed:
+            hint = "omit it: the metric has no options"
+            if allowed:
+                hint = suggestion(requested, allowed, "the options")
+            raise InputError(f"the metric {parsed.base} has no option {requested!r}", hint=hint)
     return make(**options)
+
+
+def _read_options(name: naming.MetricName) -> dict[str, str]:
+    """Read "a=b,c=d" in a metric's name. Raises InputError if it is not of this form."""
+    options: dict[str, str] = {}
+    if not name.options.strip():
+        return options
+    for text in name.options.split(","):
+        option, _, value = (part.strip() for part in text.partition("="))
+        if not option or not value or option in options:
+            raise InputError(
+                f"{text.strip()!r} is not an option of the metric {name.base}, or is repeated",
+                hint=f"write it like this: {name.base}(option=value)",
+            )
+        options[option] = value
+    return options
 
 
 def _options(make: _Maker) -> dict[str, tuple[str, ...]]:
     """Return a metric's options with their values, the default first; () for free text."""
-    parameters = inspect.signature(make).parameters.values()
-    return {option.name: get_args(option.annotation) for option in parameters if option.kind is option.KEYWORD_ONLY}
+    options = {}
+    for parameter in inspect.signature(make).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            options[parameter.name] = get_args(parameter.annotation)
+    return options
 
 
 def by_id_without_texts(metric: Metric) -> Metric:
@@ -220,31 +315,44 @@ def by_id_without_texts(metric: Metric) -> Metric:
     return metric
 
 
-def reads_texts_of(metric: Metric) -> frozenset[str]:
-    return frozenset() if isinstance(metric, DocumentMetric) else metric.required_fields
+def fields_read_as_text(metric: Metric) -> frozenset[str]:
+    if isinstance(metric, DocumentMetric):
+        return frozenset()
+    return metric.required_fields
 
 
-def special_tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
+def list_special_tasks(metrics: Iterable[Metric]) -> frozenset[str]:
     """Return the `special_tasks`, which only some judges can do."""
-    return frozenset(task for metric in metrics for task in getattr(metric, "special_tasks", ()))
+    tasks: set[str] = set()
+    for metric in metrics:
+        tasks.update(getattr(metric, "special_tasks", ()))
+    return frozenset(tasks)
 
 
-def tasks_of(metrics: Sequence[Metric]) -> frozenset[str]:
-    common = frozenset(task for metric in metrics for task in getattr(metric, "common_tasks", ()))
-    return common | special_tasks_of(metrics)
+def list_tasks(metrics: Sequence[Metric]) -> frozenset[str]:
+    """Return the names of all tasks that the metrics ask."""
+    tasks = set(list_special_tasks(metrics))
+    for metric in metrics:
+        tasks.update(getattr(metric, "common_tasks", ()))
+    return frozenset(tasks)
 
 
 @cache
-def question_of(name: str) -> str:
+def get_question(name: str) -> str:
+    """Return the task that a metric asks, or the metric's name if it asks several or none."""
     metric = ours(name)
-    tasks = tasks_of([metric]) if metric else ()
-    return next(iter(tasks)) if len(tasks) == 1 else name
+    if metric is None:
+        return name
+    tasks = tuple(list_tasks([metric]))
+    if len(tasks) != 1:
+        return name
+    return tasks[0]
 
 
 def is_judged(name: str) -> bool:
     """Return whether the metric uses a judge. Unknown metrics count as judged."""
     metric = ours(name)
-    return metric is None or bool(tasks_of([metric]))
+    return metric is None or bool(list_tasks([metric]))
 
 
 def lower_is_better(name: str) -> bool:
@@ -252,21 +360,30 @@ def lower_is_better(name: str) -> bool:
 
 
 def ours(name: str) -> Metric | None:
+    """Return the built-in metric with this name, or None."""
+    if not is_ours(name):
+        return None
     try:
-        return get(name) if is_ours(name) else None
+        return get(name)
     except InputError:
         return None
 
 
 @cache
 def is_ours(name: str) -> bool:
-    return _maker(name) is not None
+    return _find_maker(name) is not None
 
 
-def _maker(name: str) -> _Maker | None:
-    if (parsed := naming.parse(name)) and parsed.k is not None:
-        return _AT_K[parsed.base](parsed.k) if parsed.base in _AT_K else None
-    return parsed and (_BY_NAME.get(parsed.base) or _LABEL_METRICS.get(parsed.base))
+def _find_maker(name: str) -> _Maker | None:
+    """Return what creates a built-in metric, without its options, or None."""
+    parsed = naming.parse(name)
+    if parsed is None:
+        return None
+    if parsed.k is None:
+        return _BY_NAME.get(parsed.base) or _LABEL_METRICS.get(parsed.base)
+    if parsed.base not in _AT_K:
+        return None
+    return _AT_K[parsed.base](parsed.k)
 
 
 def _installed() -> dict[str, EntryPoint]:
@@ -274,29 +391,37 @@ def _installed() -> dict[str, EntryPoint]:
 
 
 def _installed_metric(name: str) -> Metric:
-    installed, base = _installed(), name.partition("(")[0]
-    if name not in installed and base in installed:
-        raise InputError(f"the metric {base} belongs to another package and takes no options", hint=f"write {base}")
-    if name not in installed:
-        several = re.split(r"[\s,]+", name.strip())
-        hint = suggestion(base, names(), "the metrics") if len(several) == 1 else option("metrics", several)
-        raise InputError(f"no metric is called {name!r}", hint=hint)
-    point = installed[name]
+    installed = _installed()
+    base = name.partition("(")[0]
+    if name in installed:
+        return _load_installed(installed[name])
+    if base in installed:
+        problem = f"the metric {base} belongs to another package and takes no options"
+        raise InputError(problem, hint=f"write {base}")
+    several = re.split(r"[\s,]+", name.strip())
+    hint = suggestion(base, names(), "the metrics")
+    if len(several) > 1:
+        hint = option("metrics", several)
+    raise InputError(f"no metric is called {name!r}", hint=hint)
+
+
+def _load_installed(point: EntryPoint) -> Metric:
     try:
         metric: Metric = point.load()
     except Exception as error:  # the package's own code may raise anything
         problem = f"the metric {point.name!r} ({point.value}) cannot be loaded: {_message(error)}"
         raise InputError(problem, hint="repair or remove the package that installs it") from error
-    flaw = flaw_of(metric)
-    if flaw or metric.name != point.name:
-        problem = flaw or f"expected an object with the name {point.name!r}"
+    wrong = metric_problem(metric)
+    if wrong is None and metric.name != point.name:
+        wrong = f"expected an object with the name {point.name!r}"
+    if wrong:
         hint = "for a complete example: python -m pydoc localjudge.metrics"
-        raise InputError(f"{point.value} is not a metric: {problem}", hint=hint)
+        raise InputError(f"{point.value} is not a metric: {wrong}", hint=hint)
     return metric
 
 
 class MetricDescription(NamedTuple):
-    """A metric's name (`@k` for any k) and its options with values, the default first (empty: free text).
+    """A metric's name (`@k` for any k) and its options with their values, the default first.
 
     `default_metrics`: a run may compute it by default. `instructions`: needs a judge that follows
     instructions.
@@ -320,17 +445,20 @@ def described() -> list[MetricDescription]:
         except InputError as error:
             _log.warning("%s", error.in_one_line)
             continue
-        make = _maker(name.replace("@k", "@1"))
-        about = naming.about_of(metric)
+        make = _find_maker(name.replace("@k", "@1"))
+        options: dict[str, tuple[str, ...]] = {}
+        if make:
+            options = _options(make)
+        about = naming.get_about(metric)
         first_line = (metric.__doc__ or "").strip().partition("\n")[0]
         listed.append(
             MetricDescription(
                 name=name,
-                options=_options(make) if make else {},
+                options=options,
                 fields=tuple(sorted(metric.required_fields)),
                 about=about._replace(question=about.question or first_line),
                 default_metrics=name in ALL_CHOICES,
-                instructions=bool(special_tasks_of([metric])),
+                instructions=bool(list_special_tasks([metric])),
                 lower_is_better=lower_is_better(name),
             )
         )

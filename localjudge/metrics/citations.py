@@ -1,14 +1,14 @@
 """Citations: do the cited contexts support the sentence, and do they exist?
 
-    citation_support          sentences attributed to the contexts that they cite / sentences that cite
+    citation_support          sentences attributed to what they cite / sentences that cite
     citation_support(of=all)  the same sentences / all sentences of the response
-    citation_validity         citations that name a retrieved context / citations               no judge
+    citation_validity         citations that name a retrieved context / citations      no judge
 
 `localjudge.text.marks` defines what a mark looks like: "It is old [1]. [2, 4] [doc-7]". It names
 
-    a number        of one to three digits, also as [^1], [doc1], [Source 2]: the retrieved context of that rank, from 1
-    a range         [2-4]: each of them, at most 100
-    an id           of a retrieved context; where contexts have ids, also any other word with a letter and a digit in it
+    a number    one to three digits, also [^1], [doc1], [Source 2]: the context of this rank, from 1
+    a range     [2-4]: each of them, at most 100
+    an id       of a context; if contexts have ids, also any other word with a letter and a digit
 
 If the id of any retrieved context looks like a number, such numbers are ids, not ranks. A number or
 id without a context cites one that was not retrieved. Where contexts have no ids, a name such as
@@ -25,7 +25,7 @@ Empty cases: a response without a sentence or without citations is `Undefined`. 
 contexts, every citation is invalid.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -40,9 +40,10 @@ from localjudge.metrics.metric import (
     shown_if_other,
 )
 from localjudge.text.marks import ID_WITH_DIGIT, RANK, RANK_RANGE, Mark, find_marks
+from localjudge.text.responses import Statement
 from localjudge.types import Attribution, Context, Sample, Scored, Undefined, Unit, context_texts
 
-_LISTED = 5
+_MAX_LISTED = 5
 
 
 class Citation(NamedTuple):
@@ -55,41 +56,63 @@ class Citation(NamedTuple):
 def citations_in(text: str, contexts: Sequence[Context]) -> list[Citation]:
     """Return the citations of a text in order."""
     index = ContextIndex(contexts)
-    return index.cited_by(find_marks(text, index.ids))
+    return index.resolve(find_marks(text, index.ids))
 
 
 class ContextIndex:
     """Retrieved contexts by rank and by id."""
 
     def __init__(self, contexts: Sequence[Context]) -> None:
-        in_reverse = reversed([*enumerate(contexts)])
-        self.ids: Mapping[str, int] = {context.id: index for index, context in in_reverse if context.id is not None}
+        self.ids: dict[str, int] = {}
+        for index, context in enumerate(contexts):
+            if context.id is not None:
+                self.ids.setdefault(context.id, index)
         self._count = len(contexts)
-        # Numbers with a word (doc1) and without one (1) are separate kinds: either may be ids or ranks.
+        # Numbers with a word (doc1) and without one (1) are separate kinds: both may be ids.
         self._kinds_of_ids = {_has_letter(name) for name in self.ids if RANK.fullmatch(name)}
 
-    def cited_by(self, marks: Sequence[Mark]) -> list[Citation]:
-        return [citation for mark in marks for name in mark.names for citation in self._cited(name)]
+    def resolve(self, marks: Sequence[Mark]) -> list[Citation]:
+        """Return the citations in the marks, with the contexts that they name."""
+        citations: list[Citation] = []
+        for mark in marks:
+            for name in mark.names:
+                citations += self._resolve_name(name)
+        return citations
 
-    def _cited(self, name: str) -> Iterator[Citation]:
+    def _resolve_name(self, name: str) -> Iterator[Citation]:
         if name in self.ids:
             yield Citation(name, self.ids[name])
-        elif number := RANK.fullmatch(name):
-            yield self._numbered(number["number"], name)
-        elif ranks := RANK_RANGE.fullmatch(name):
+            return
+        number = RANK.fullmatch(name)
+        if number:
+            yield self._resolve_number(number["number"], name)
+            return
+        ranks = RANK_RANGE.fullmatch(name)
+        if ranks:
             for rank in range(int(ranks["first"]), int(ranks["last"]) + 1):
-                yield self._numbered(str(rank), name)
-        elif self.ids and ID_WITH_DIGIT.fullmatch(name):
+                yield self._resolve_number(str(rank), name)
+            return
+        if self.ids and ID_WITH_DIGIT.fullmatch(name):
             yield Citation(name, None)
 
-    def _numbered(self, number: str, name: str) -> Citation:
+    def _resolve_number(self, number: str, name: str) -> Citation:
         rank = int(number)
-        is_rank = _has_letter(name) not in self._kinds_of_ids and 1 <= rank <= self._count
-        return Citation(number, rank - 1 if is_rank else self.ids.get(number))
+        if 1 <= rank <= self._count and _has_letter(name) not in self._kinds_of_ids:
+            return Citation(number, rank - 1)
+        return Citation(number, self.ids.get(number))
 
 
 def _has_letter(name: str) -> bool:
     return any(map(str.isalpha, name))
+
+
+_CITING = "sentence of the response that cites"
+_SUPPORT_QUESTION = f"{_CITING}: can it be attributed to the contexts that it cites?"
+_ARE_SUPPORTED = "are supported by what they cite"
+_SUPPORT_HEADLINES = {
+    "cited": f"in an average answer, {{}} of the sentences with a citation {_ARE_SUPPORTED}",
+    "all": f"in an average answer, {{}} of the sentences {_ARE_SUPPORTED}",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +127,10 @@ class CitationSupport(WithOptions):
 
     @property
     def about(self) -> About:
-        which = "sentences with a citation" if self.of == "cited" else "sentences"
         return About(
-            question="sentence of the response that cites: can it be attributed to the contexts that it cites?",
+            question=_SUPPORT_QUESTION,
             unit="sentences of the response with a citation",
-            headline=f"in an average answer, {{}} of the {which} are supported by what they cite",
+            headline=_SUPPORT_HEADLINES[self.of],
             counted="supported by what they cite",
             source="ALCE citation recall",
         )
@@ -118,26 +140,36 @@ class CitationSupport(WithOptions):
         if not statements:
             return Undefined(reason="the response has no sentence")
         index = ContextIndex(sample.retrieved_contexts or ())
-        citations = [index.cited_by(statement.marks) for statement in statements]
+        citations = [index.resolve(statement.marks) for statement in statements]
         if not any(citations):
             return Undefined(reason="the response cites nothing")
-        texts = context_texts(sample.retrieved_contexts)
         tasks = []
         for number, (statement, cited) in enumerate(zip(statements, citations, strict=True)):
             if cited or self.of == "all":
-                unit = Unit(
-                    kind="statement",
-                    index=number,
-                    source="response",
-                    span=statement.span,
-                    against="cited",
-                    shown=shown_if_other(statement),
-                )
-                places = sorted({citation.context for citation in cited if citation.context is not None})
-                contexts = tuple(texts[place] for place in places)
-                tasks.append(Attribution(unit=unit, contexts=contexts, user_input=sample.user_input))
+                tasks.append(_ask_support(sample, statement, number, cited))
         verdicts = yield tasks
         return Scored.fraction(verdict.label for verdict in verdicts)
+
+
+def _ask_support(
+    sample: Sample,
+    statement: Statement,
+    number: int,
+    cited: Sequence[Citation],
+) -> Attribution:
+    """Ask whether a statement can be attributed to the contexts that it cites."""
+    unit = Unit(
+        kind="statement",
+        index=number,
+        source="response",
+        span=statement.span,
+        against="cited",
+        shown=shown_if_other(statement),
+    )
+    texts = context_texts(sample.retrieved_contexts)
+    indices = {citation.context for citation in cited if citation.context is not None}
+    contexts = tuple(texts[index] for index in sorted(indices))
+    return Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)
 
 
 class CitationValidity(BuiltIn):
@@ -157,11 +189,21 @@ class CitationValidity(BuiltIn):
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         yield from ()
         index = ContextIndex(sample.retrieved_contexts or ())
-        cited = index.cited_by(prepared_response(sample, sentences).marks)
+        cited = index.resolve(prepared_response(sample, sentences).marks)
         if not cited:
             return Undefined(reason="the response cites nothing")
-        missing = list(dict.fromkeys(citation.name for citation in cited if citation.context is None))
-        valid = sum(citation.context is not None for citation in cited)
-        more = f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else ""
-        detail = f"not retrieved: {', '.join(missing[:_LISTED])}{more}" if missing else None
-        return Scored(value=valid / len(cited), numerator=valid, denominator=len(cited), detail=detail)
+        invalid = [citation.name for citation in cited if citation.context is None]
+        total = len(cited)
+        valid = total - len(invalid)
+        detail = _describe_missing(list(dict.fromkeys(invalid)))
+        return Scored(value=valid / total, numerator=valid, denominator=total, detail=detail)
+
+
+def _describe_missing(names: Sequence[str]) -> str | None:
+    if not names:
+        return None
+    listed = ", ".join(names[:_MAX_LISTED])
+    more = len(names) - _MAX_LISTED
+    if more > 0:
+        listed += f" and {more} more"
+    return f"not retrieved: {listed}"

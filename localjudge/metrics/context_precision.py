@@ -12,12 +12,13 @@ Empty cases: 0 without useful chunks; `Undefined` without chunks, question or re
 """
 
 from dataclasses import dataclass
-from itertools import accumulate
 from math import fsum
 from typing import Literal
 
 from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, chunks
 from localjudge.types import Sample, Scored, Undefined, Usefulness
+
+_RANKING = "ranking useful documents first"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,7 @@ class ContextPrecision(WithOptions):
     about = About(
         question="context: was it useful for the reference answer (the response)?",
         unit="contexts",
-        headline="in an average sample, {} of the points for ranking useful documents first are earned",
+        headline=f"in an average sample, {{}} of the points for {_RANKING} are earned",
         counted="useful",
         source="RAGAS context_precision, with and without reference",
     )
@@ -40,7 +41,8 @@ class ContextPrecision(WithOptions):
         return frozenset({"user_input", self.against, "retrieved_contexts"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        question, answer = (sample.user_input or "").strip(), (getattr(sample, self.against) or "").strip()
+        question = (sample.user_input or "").strip()
+        answer = (getattr(sample, self.against) or "").strip()
         units = list(chunks(sample))
         if not question:
             return Undefined(reason="there is no question")
@@ -50,8 +52,15 @@ class ContextPrecision(WithOptions):
             return Undefined(reason="the contexts have no chunk")
         if self.against == "response":
             units = [unit.model_copy(update={"against": "response"}) for unit in units]
-        verdicts = yield [Usefulness(unit=unit, user_input=question, reference=answer) for unit in units]
-        labels = [verdict.label for verdict in verdicts]
-        hits = accumulate(labels)
-        precisions = (so_far / rank for rank, (so_far, label) in enumerate(zip(hits, labels, strict=True), 1) if label)
-        return Scored(value=fsum(precisions) / sum(labels) if any(labels) else 0.0)
+        tasks = []
+        for unit in units:
+            tasks.append(Usefulness(unit=unit, user_input=question, reference=answer))
+        verdicts = yield tasks
+        precisions: list[float] = []
+        for rank, verdict in enumerate(verdicts, start=1):
+            if verdict.label:
+                useful_so_far = len(precisions) + 1
+                precisions.append(useful_so_far / rank)
+        if not precisions:
+            return Scored(value=0.0)
+        return Scored(value=fsum(precisions) / len(precisions))

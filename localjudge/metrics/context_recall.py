@@ -1,6 +1,6 @@
 """Context recall: how much of the reference answer the retrieved contexts contain.
 
-    context_recall = sentences of the reference attributed to the retrieved contexts / sentences of the reference
+    context_recall = sentences attributed to the retrieved contexts / sentences of the reference
 
 Source: RAGAS `context_recall` (Es et al., 2023). There the judge re-splits the reference; here the
 sentences are split first and counted by index.
@@ -9,7 +9,15 @@ Empty cases: no sentence in the reference is `Undefined`; no context text is 0 o
 the model.
 """
 
-from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, attributions, nothing_retrieved, share_of
+from localjudge.metrics.metric import (
+    About,
+    BuiltIn,
+    Sentences,
+    Steps,
+    attributions,
+    nothing_retrieved,
+    score_share,
+)
 from localjudge.types import Sample, context_texts
 
 
@@ -28,6 +36,7 @@ class ContextRecall(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        statements, contexts = sentences(sample.reference or ""), context_texts(sample.retrieved_contexts)
+        statements = sentences(sample.reference or "")
+        contexts = context_texts(sample.retrieved_contexts)
         tasks = attributions(sample, "reference", statements, contexts)
-        return share_of(tasks, "the reference has no sentence", nothing_retrieved(sample))
+        return score_share(tasks, "the reference has no sentence", nothing_retrieved(sample))

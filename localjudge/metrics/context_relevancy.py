@@ -1,6 +1,6 @@
-"""Context relevancy, by sentence and by chunk: how much of the retrieved text is needed for the question.
+"""Context relevancy: how much of the retrieved text is needed, by sentence and by chunk.
 
-    context_relevancy       = sentences of the contexts needed for the question / sentences of the contexts
+    context_relevancy       = sentences needed for the question / sentences of the contexts
     context_relevancy_chunk = chunks needed for the question / chunks
 
 Each sentence is shown with all contexts, which resolves its pronouns.
@@ -14,8 +14,10 @@ Empty cases: no sentence (chunk) in the contexts, or no question, is `Undefined`
 
 from collections.abc import Iterable
 
-from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, chunks, share_of
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, chunks, score_share
 from localjudge.types import Relevance, Sample, Undefined, Unit, context_texts
+
+_ARE_NEEDED = "are needed to answer the question"
 
 
 class ContextRelevancy(BuiltIn):
@@ -27,18 +29,24 @@ class ContextRelevancy(BuiltIn):
     about = About(
         question="sentence of the contexts: is it needed to answer the question?",
         unit="sentences of the contexts",
-        headline="in an average sample, {} of the sentences in the documents are needed to answer the question",
+        headline=f"in an average sample, {{}} of the sentences in the documents {_ARE_NEEDED}",
         counted="needed",
         source="RAGAS v0.1 ContextRelevancy",
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         contexts = context_texts(sample.retrieved_contexts)
-        placed = [(position, span) for position, text in enumerate(contexts) for span in sentences(text)]
-        units = [
-            Unit(kind="sentence", index=index, source="retrieved_contexts", source_index=position, span=span)
-            for index, (position, span) in enumerate(placed)
-        ]
+        units: list[Unit] = []
+        for position, text in enumerate(contexts):
+            for span in sentences(text):
+                unit = Unit(
+                    kind="sentence",
+                    index=len(units),
+                    source="retrieved_contexts",
+                    source_index=position,
+                    span=span,
+                )
+                units.append(unit)
         return share_needed(sample, units, "the contexts have no sentence", beside=contexts)
 
 
@@ -60,9 +68,16 @@ class ContextRelevancyChunk(BuiltIn):
         return share_needed(sample, chunks(sample), "the contexts have no chunk")
 
 
-def share_needed(sample: Sample, units: Iterable[Unit], if_none: str, *, beside: tuple[str, ...] = ()) -> Steps:
+def share_needed(
+    sample: Sample,
+    units: Iterable[Unit],
+    if_none: str,
+    *,
+    beside: tuple[str, ...] = (),
+) -> Steps:
     """Ask which units are needed for the question, each shown with the texts `beside`."""
-    if not (question := (sample.user_input or "").strip()):
+    question = (sample.user_input or "").strip()
+    if not question:
         return Undefined(reason="there is no question")
     tasks = [Relevance(unit=unit, user_input=question, contexts=beside) for unit in units]
-    return (yield from share_of(tasks, if_none))
+    return (yield from score_share(tasks, if_none))

@@ -1,4 +1,4 @@
-"""Context sufficiency: can the question be answered from the retrieved contexts? Needs no reference.
+"""Context sufficiency: can the question be answered from the retrieved contexts?
 
     context_sufficiency = 1 if the contexts contain everything that an answer needs, otherwise 0
 
@@ -10,7 +10,14 @@ Needs a judge that follows instructions. Empty cases: no question is `Undefined`
 0 without asking the model.
 """
 
-from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, nothing_retrieved, share_of
+from localjudge.metrics.metric import (
+    About,
+    BuiltIn,
+    Sentences,
+    Steps,
+    nothing_retrieved,
+    score_share,
+)
 from localjudge.types import Sample, Span, Sufficiency, Undefined, Unit, context_texts
 
 
@@ -30,10 +37,20 @@ class ContextSufficiency(BuiltIn):
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         if not (sample.user_input or "").strip():
             return Undefined(reason="there is no question")
-        return (yield from share_of([sufficiency_of(sample)], "there is no question", nothing_retrieved(sample)))
+        return (
+            yield from score_share(
+                [ask_sufficiency(sample)],
+                "there is no question",
+                nothing_retrieved(sample),
+            )
+        )
 
 
-def sufficiency_of(sample: Sample) -> Sufficiency:
+def ask_sufficiency(sample: Sample) -> Sufficiency:
     question = sample.user_input or ""
     unit = Unit(kind="question", index=0, source="user_input", span=Span.whole(question))
-    return Sufficiency(unit=unit, contexts=context_texts(sample.retrieved_contexts), user_input=question.strip())
+    return Sufficiency(
+        unit=unit,
+        contexts=context_texts(sample.retrieved_contexts),
+        user_input=question.strip(),
+    )

@@ -8,7 +8,7 @@ signature. A file:
 
     name = "names_its_source"
     question = "Does the response name the source of what it says?"
-    of = "response"                   # or "sentence" (of the response), or "chunk" (each retrieved context)
+    of = "response"                   # or "sentence" (of the response), or "chunk"
     good = "yes"                      # or "no"
     shows = ["user_input"]            # what the judge sees in addition to the unit
 
@@ -36,17 +36,26 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator, 
 
 from localjudge import resources
 from localjudge.errors import ArgumentValueError, InputError
-from localjudge.metrics.metric import About, Sentences, Steps, chunks, prepared_response, response_statements
+from localjudge.metrics.metric import (
+    About,
+    Sentences,
+    Steps,
+    chunks,
+    prepared_response,
+    response_statements,
+)
 from localjudge.text.responses import Statement
 from localjudge.types import (
     AnsweredQuestion,
     CustomQuestion,
+    Label,
     Sample,
     Scored,
     Span,
     Undefined,
     Unit,
     UserValue,
+    Verdict,
     context_texts,
 )
 from localjudge.words import option_name, suggestion
@@ -54,8 +63,9 @@ from localjudge.words import option_name, suggestion
 ShownField = Literal["user_input", "retrieved_contexts", "reference", "response"]
 _LEVELS = (1, 2, 3, 4, 5)
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4_000)]
-_MOST_EXAMPLES = 16
+_MAX_EXAMPLES = 16
 _WRITTEN = {"yes": '{"answer":"yes"}', "no": '{"answer":"no"}'}
+_OPPOSITE: dict[Label, Label] = {0: 1, 1: 0}
 _HINT = "docs/metrics.md shows a complete one"
 
 
@@ -70,16 +80,20 @@ class CriterionExample(UserValue):
     response: str | None = None
 
 
+def _sorted_without_repeats(fields: tuple[ShownField, ...]) -> tuple[ShownField, ...]:
+    return tuple(sorted(set(fields)))
+
+
 class Criterion(UserValue):
     """A custom question as a metric. The name has lower-case letters, digits and _."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")
     question: _Text
     of: Literal["response", "sentence", "chunk"] = "response"
-    shows: Annotated[tuple[ShownField, ...], AfterValidator(lambda shows: tuple(sorted(set(shows))))] = ()
+    shows: Annotated[tuple[ShownField, ...], AfterValidator(_sorted_without_repeats)] = ()
     good: Literal["yes", "no"] = "yes"
     levels: dict[int, _Text] = Field(default_factory=dict)
-    examples: tuple[CriterionExample, ...] = Field(default=(), max_length=_MOST_EXAMPLES)
+    examples: tuple[CriterionExample, ...] = Field(default=(), max_length=_MAX_EXAMPLES)
 
     @field_validator("levels")
     @classmethod
@@ -91,14 +105,22 @@ class Criterion(UserValue):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.levels and self.good == "no":
-            raise ValueError("level 5 of a rubric is the best: reverse the order of the levels and omit good")
+            raise ValueError(
+                "level 5 of a rubric is the best: reverse the order of the levels and omit good",
+            )
         if self.of == "response" and "response" in self.shows:
             raise ValueError("the response is always shown: shows lists only other fields")
-        kind, answers = ("a level", _LEVELS) if self.levels else ("yes or no", tuple(_WRITTEN))
+        kind = "yes or no"
+        answers: Collection[object] = tuple(_WRITTEN)
+        if self.levels:
+            kind = "a level"
+            answers = _LEVELS
         for number, example in enumerate(self.examples, start=1):
             fields = example.model_dump(exclude={"text", "answer"}, exclude_none=True).keys()
             if fields != set(self.shows):
-                raise ValueError(f"example {number} has {_listed(fields)}, but shows lists {_listed(self.shows)}")
+                has = _listed(fields)
+                shows = _listed(self.shows)
+                raise ValueError(f"example {number} has {has}, but shows lists {shows}")
             if example.answer not in answers:
                 raise ValueError(f"the answer of example {number} must be {kind}")
         return self
@@ -111,7 +133,11 @@ class Criterion(UserValue):
     @property
     def required_fields(self) -> frozenset[str]:
         """The field of its units and the shown fields."""
-        return frozenset({"retrieved_contexts" if self.of == "chunk" else "response", *self.shows})
+        return frozenset({self._source, *self.shows})
+
+    @property
+    def _source(self) -> Literal["retrieved_contexts", "response"]:
+        return "retrieved_contexts" if self.of == "chunk" else "response"
 
     @property
     def special_tasks(self) -> frozenset[str]:
@@ -126,97 +152,165 @@ class Criterion(UserValue):
     @property
     def sha256(self) -> str:
         """Checksum of all values except defaults."""
-        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()
+        values = self.model_dump_json(exclude_defaults=True)
+        return hashlib.sha256(values.encode()).hexdigest()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about each unit."""
-        units = list(chunks(sample)) if self.of == "chunk" else self._response_units(sample, sentences)
+        units = self._units(sample, sentences)
+        if not units and self.of == "chunk":
+            return Undefined(reason="no context text")
         if not units:
-            return Undefined(reason="no context text" if self.of == "chunk" else "the response has no sentence")
-        sample = sample.model_copy(update={"response": prepared_response(sample, sentences).without_thinking})
-        texts = {field: getattr(sample, field) or "" for field in self.shows}
-        if "retrieved_contexts" in texts:
-            texts["retrieved_contexts"] = "".join(context_texts(sample.retrieved_contexts))
-        if blank := [field for field, text in texts.items() if not text.strip()]:
+            return Undefined(reason="the response has no sentence")
+        shown_response = prepared_response(sample, sentences).without_thinking
+        sample = sample.model_copy(update={"response": shown_response})
+        blank = [field for field in self.shows if self._is_blank(sample, field)]
+        if blank:
             return Undefined(reason=f"{_listed(blank)} is blank")
-        rest = {"levels": tuple(self.levels.values()), "examples": tuple(map(self._example, self.examples))}
-        contexts = context_texts(sample.retrieved_contexts)
-        verdicts = yield [self._question(sample, unit, contexts, **rest) for unit in units]
-        if not self.levels:
-            return Scored.fraction([1 if verdict.label == (self.good == "yes") else 0 for verdict in verdicts])
-        values = [verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
-        mean = sum(values) / len(values)
-        return Scored(value=mean, detail=f"expected level {1 + mean * (len(_LEVELS) - 1):.2f} of 1 to {len(_LEVELS)}")
+        verdicts = yield self._questions(sample, units)
+        if self.levels:
+            return _mean_level(verdicts)
+        if self.good == "yes":
+            return Scored.fraction(verdict.label for verdict in verdicts)
+        return Scored.fraction(_OPPOSITE[verdict.label] for verdict in verdicts)
 
-    def _response_units(self, sample: Sample, sentences: Sentences) -> list[Unit]:
-        """Return the response or its sentences without thinking. Marks and sources are kept: it may be about them."""
-        response, statements = prepared_response(sample, sentences), response_statements(sample, sentences)
+    def _units(self, sample: Sample, sentences: Sentences) -> list[Unit]:
+        """Return the chunks, the response or its sentences.
+
+        Thinking is left out. Marks and sources are kept, as the question may be about them.
+        """
+        if self.of == "chunk":
+            return list(chunks(sample))
+        response = prepared_response(sample, sentences)
+        statements = response_statements(sample, sentences)
         if self.of == "sentence":
-            spans = [_with_marks(statement, response.text) for statement in statements]
-            return [Unit(kind="sentence", index=at, source="response", span=span) for at, span in enumerate(spans)]
+            units = []
+            for index, statement in enumerate(statements):
+                span = _with_marks(statement, response.text)
+                units.append(Unit(kind="sentence", index=index, source="response", span=span))
+            return units
+        if not statements:
+            return []
         shown = response.without_thinking if response.thinking else None
-        whole = Unit(kind="response", index=0, source="response", span=Span.whole(response.text), shown=shown)
-        return [whole] if statements else []
+        span = Span.whole(response.text)
+        return [Unit(kind="response", index=0, source="response", span=span, shown=shown)]
+
+    def _is_blank(self, sample: Sample, field: ShownField) -> bool:
+        if field == "retrieved_contexts":
+            return not any(text.strip() for text in context_texts(sample.retrieved_contexts))
+        return not (getattr(sample, field) or "").strip()
+
+    def _questions(self, sample: Sample, units: Iterable[Unit]) -> list[CustomQuestion]:
+        contexts = context_texts(sample.retrieved_contexts)
+        levels = tuple(self.levels.values())
+        examples = tuple(self._answered(example) for example in self.examples)
+        questions = []
+        for unit in units:
+            question = self._question(sample, unit, contexts, levels=levels, examples=examples)
+            questions.append(question)
+        return questions
 
     def _question(
-        self, shown: Sample | CriterionExample, unit: Unit, contexts: tuple[str, ...] | None, **rest: Any
+        self,
+        shown: Sample | CriterionExample,
+        unit: Unit,
+        contexts: tuple[str, ...] | None,
+        **rest: Any,
     ) -> CustomQuestion:
-        texts = {field: getattr(shown, field) for field in self.shows if field != "retrieved_contexts"}
-        contexts = contexts if contexts and "retrieved_contexts" in self.shows else ()
-        return CustomQuestion(unit=unit, question=self.question, contexts=contexts, **texts, **rest)
+        texts = {}
+        shown_contexts: tuple[str, ...] = ()
+        for field in self.shows:
+            if field == "retrieved_contexts":
+                shown_contexts = contexts or ()
+            else:
+                texts[field] = getattr(shown, field)
+        return CustomQuestion(
+            unit=unit,
+            question=self.question,
+            contexts=shown_contexts,
+            **texts,
+            **rest,
+        )
 
-    def _example(self, example: CriterionExample) -> AnsweredQuestion:
-        source: Literal["retrieved_contexts", "response"] = "retrieved_contexts" if self.of == "chunk" else "response"
-        unit = Unit(kind=self.of, index=0, source=source, span=Span.whole(example.text))
+    def _answered(self, example: CriterionExample) -> AnsweredQuestion:
+        unit = Unit(kind=self.of, index=0, source=self._source, span=Span.whole(example.text))
+        asked = self._question(example, unit, example.retrieved_contexts)
         answer = _WRITTEN.get(str(example.answer), f'{{"level":{example.answer}}}')
-        return AnsweredQuestion(asked=self._question(example, unit, example.retrieved_contexts), answer=answer)
+        return AnsweredQuestion(asked=asked, answer=answer)
+
+
+def _mean_level(verdicts: Sequence[Verdict]) -> Scored:
+    """Return the mean of the expected levels, scaled to [0, 1]."""
+    values = [verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
+    mean = sum(values) / len(values)
+    highest = len(_LEVELS)
+    level = 1 + mean * (highest - 1)
+    return Scored(value=mean, detail=f"expected level {level:.2f} of 1 to {highest}")
 
 
 def _with_marks(statement: Statement, text: str) -> Span:
-    start, end = statement.span.start, statement.span.end
-    end = max([end, *(mark.end for mark in statement.marks)])
+    """Return the statement up to the end of its last mark."""
+    start = statement.span.start
+    end = statement.span.end
+    for mark in statement.marks:
+        end = max(end, mark.end)
     return Span(start=start, end=end, text=text[start:end])
 
 
 def rubrics(metrics: Iterable[object]) -> frozenset[str]:
     """Return the names of metrics with levels as verdicts."""
-    return frozenset(metric.name for metric in metrics if isinstance(metric, Criterion) and metric.levels)
+    names = set()
+    for metric in metrics:
+        if isinstance(metric, Criterion) and metric.levels:
+            names.add(metric.name)
+    return frozenset(names)
 
 
-def criteria_of(criteria: object) -> tuple[Criterion, ...]:
-    """Return criteria from one file name, bundled name, mapping or criterion, or from a list of them.
+def read_criteria(criteria: object) -> tuple[Criterion, ...]:
+    """Return criteria from a file name, bundled name, mapping or criterion, or a list of them.
 
     Raises InputError for an invalid criterion, or for two different ones with the same name.
     """
     if criteria is None:
         return ()
+    items: Sequence[object] = [criteria]
+    if isinstance(criteria, Sequence) and not isinstance(criteria, str):
+        items = criteria
     by_name: dict[str, Criterion] = {}
-    for item in criteria if isinstance(criteria, Sequence) and not isinstance(criteria, str) else [criteria]:
-        match item:
-            case Criterion():
-                criterion = item
-            case Mapping():
-                criterion = Criterion(**item)
-            case str() | Path():
-                criterion = read_criterion(item)
-            case _:
-                name = option_name("criteria")
-                raise InputError(f"{name} must be TOML files or a localjudge.Criterion, got {item!r:.80}")
+    for item in items:
+        criterion = _read_one(item)
         if by_name.setdefault(criterion.name, criterion) != criterion:
-            raise InputError(f"two different criteria are called {criterion.name!r}", hint="rename one of them")
+            problem = f"two different criteria are called {criterion.name!r}"
+            raise InputError(problem, hint="rename one of them")
     return tuple(by_name.values())
+
+
+def _read_one(item: object) -> Criterion:
+    match item:
+        case Criterion():
+            return item
+        case Mapping():
+            return Criterion(**item)
+        case str() | Path():
+            return read_criterion(item)
+        case _:
+            name = option_name("criteria")
+            problem = f"{name} must be TOML files or a localjudge.Criterion, got {item!r:.80}"
+            raise InputError(problem)
 
 
 def read_criterion(file: str | Path) -> Criterion:
     """Read a criterion from a TOML file or a bundled name. Raises InputError."""
-    bundled, what = resources.criterion_files(), f"the criterion {file}"
+    bundled = resources.criterion_files()
     path = bundled.get(str(file)) or Path(file)
     try:
         content = path.read_bytes()
     except OSError as error:
-        hint = f"name a TOML file, or a bundled criterion: {suggestion(str(file), bundled, 'those')}"
-        raise InputError(f"{what} cannot be read: {error.strerror}", hint=hint) from error
-    values = resources.parse_toml(content, what, hint=_HINT)
+        names = suggestion(str(file), bundled, "those")
+        problem = f"the criterion {file} cannot be read: {error.strerror}"
+        hint = f"name a TOML file, or a bundled criterion: {names}"
+        raise InputError(problem, hint=hint) from error
+    values = resources.parse_toml(content, f"the criterion {file}", hint=_HINT)
     try:
         return Criterion(**values)
     except ArgumentValueError as error:

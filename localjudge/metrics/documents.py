@@ -1,10 +1,12 @@
-"""Document metrics: which ground-truth documents were retrieved, and at which rank? They need no judge.
+"""Document metrics: which ground-truth documents were retrieved, and at which rank?
+
+They need no judge.
 
     document_recall_single_hit = 1 if any ground-truth document was retrieved, otherwise 0
     document_recall_multi_hit  = ground-truth documents that were retrieved / ground-truth documents
     document_map  = sum over hits of (hits so far / rank of the hit)  /  ground-truth documents
     document_mrr  = 1 / rank of the first hit, 0 if there is none
-    document_ndcg = DCG / DCG of the ideal ranking        DCG = sum over hits of relevance / log2(rank + 1)
+    document_ndcg = DCG / DCG of the ideal ranking     DCG = sum of relevance / log2(rank + 1)
     hit_rate@k    = 1 if any of the first k is a ground-truth document, otherwise 0
     precision@k   = ground-truth documents among the first k / k
     recall@k      = ground-truth documents among the first k / ground-truth documents
@@ -79,33 +81,64 @@ class DocumentMetric(BuiltIn):
         )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Score without a judge. A 0 from missing documents has a detail. Raises SampleError from the measure."""
+        """Score without a judge.
+
+        A 0 from missing documents has a detail. Raises SampleError from the measure.
+        """
         yield from ()
-        truths, retrieved = sample.reference_contexts, sample.retrieved_contexts
-        if truths is None or retrieved is None:
-            return Undefined(reason=f"{'reference' if truths is None else 'retrieved'}_contexts is null")
-        targets, values = (_unique(documents, self.compare_by, ignored=_EMPTY) for documents in (truths, retrieved))
-        reasons = {
-            "there is no ground truth": truths,
-            f"no ground-truth document has {self.compare_by}": targets,
-            "nothing was retrieved": retrieved,
-            f"no retrieved document has {self.compare_by}": values,
-        }
-        nothing = next((reason for reason, documents in reasons.items() if not documents), None)
-        if nothing and truths and retrieved and any(document.text is None for document in (*truths, *retrieved)):
-            return Undefined(reason=f"{nothing}, and of some only the id is known")
-        if self.compare_by == "id" and truths and retrieved:
-            for side, documents in (("ground-truth", truths), ("retrieved", retrieved)):
-                if all(document.id is None for document in documents):
-                    return Undefined(reason=f"no {side} document has an id")
+        truths = sample.reference_contexts
+        if truths is None:
+            return Undefined(reason="reference_contexts is null")
+        retrieved = sample.retrieved_contexts
+        if retrieved is None:
+            return Undefined(reason="retrieved_contexts is null")
+        missing = self._what_is_missing(truths, retrieved)
+        if truths and retrieved:
+            problem = self._why_not_comparable(truths, retrieved, missing)
+            if problem:
+                return Undefined(reason=problem)
         try:
             scored = self.measure.score(truths, retrieved, self.compare_by)
         except ValueError as error:
             raise SampleError(f"sample {sample.id}: {error}") from error
-        return scored if scored.value or scored.detail else scored.model_copy(update={"detail": nothing})
+        if scored.value or scored.detail:
+            return scored
+        return scored.model_copy(update={"detail": missing})
+
+    def _what_is_missing(
+        self,
+        truths: Sequence[Context],
+        retrieved: Sequence[Context],
+    ) -> str | None:
+        """Return which side has no documents or no comparison value, or None."""
+        if not truths:
+            return "there is no ground truth"
+        if not _unique(truths, self.compare_by, ignored=_EMPTY):
+            return f"no ground-truth document has {self.compare_by}"
+        if not retrieved:
+            return "nothing was retrieved"
+        if not _unique(retrieved, self.compare_by, ignored=_EMPTY):
+            return f"no retrieved document has {self.compare_by}"
+        return None
+
+    def _why_not_comparable(
+        self,
+        truths: Sequence[Context],
+        retrieved: Sequence[Context],
+        missing: str | None,
+    ) -> str | None:
+        if missing and any(document.text is None for document in (*truths, *retrieved)):
+            return f"{missing}, and of some only the id is known"
+        if self.compare_by != "id":
+            return None
+        if all(document.id is None for document in truths):
+            return "no ground-truth document has an id"
+        if all(document.id is None for document in retrieved):
+            return "no retrieved document has an id"
+        return None
 
     def field_without_values(self, samples: Iterable[Sample]) -> FieldName | None:
-        """Return the field in which no document of the data has the comparison value, although there are documents."""
+        """Return the field with documents of which none in the data has the comparison value."""
         is_empty = dict.fromkeys(CONTEXT_FIELDS, True)
         without_value = set(CONTEXT_FIELDS)
         for sample in samples:
@@ -116,23 +149,37 @@ class DocumentMetric(BuiltIn):
                     without_value.remove(field)
             if not without_value:
                 return None
-        return next((field for field in CONTEXT_FIELDS if field in without_value and not is_empty[field]), None)
+        for field in CONTEXT_FIELDS:
+            if field in without_value and not is_empty[field]:
+                return field
+        return None
 
 
 def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:
     """Return the comparison value of each document, shape (documents,), None if missing."""
-    if compare_by in {"content", "id"}:
-        return [document.text if compare_by == "content" else document.id for document in documents]
-    values = []
-    for document in documents:
-        value: Any = document.meta
-        for key in compare_by.removeprefix("meta.").split("."):
-            value = value.get(key) if isinstance(value, dict) else None
-        values.append(value)
-    return values
+    if compare_by == "content":
+        return [document.text for document in documents]
+    if compare_by == "id":
+        return [document.id for document in documents]
+    keys = compare_by.removeprefix("meta.").split(".")
+    return [_value_at(document.meta, keys) for document in documents]
 
 
-def _unique(documents: Sequence[Context], compare_by: str, *, ignored: tuple[Any, ...] = (None,)) -> list[Any]:
+def _value_at(meta: object, keys: Sequence[str]) -> Any:
+    value: Any = meta
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def _unique(
+    documents: Sequence[Context],
+    compare_by: str,
+    *,
+    ignored: tuple[Any, ...] = (None,),
+) -> list[Any]:
     """Return the distinct comparison values in order. They need not be hashable."""
     distinct: list[Any] = []
     for value in _values(documents, compare_by):
@@ -141,56 +188,88 @@ def _unique(documents: Sequence[Context], compare_by: str, *, ignored: tuple[Any
     return distinct
 
 
-def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+def average_precision(
+    truths: Sequence[Context],
+    retrieved: Sequence[Context],
+    compare_by: str,
+) -> Scored:
     missed = _unique(truths, compare_by)
-    total, precisions = len(missed), 0.0
+    total = len(missed)
+    precisions = 0.0
     for rank, value in enumerate(_values(retrieved, compare_by), 1):
         if value in missed:
             missed.remove(value)
             precisions += (total - len(missed)) / rank
-    return Scored(value=precisions / total if total else 0)
+    if total == 0:
+        return Scored(value=0)
+    return Scored(value=precisions / total)
 
 
-def reciprocal_rank(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+def reciprocal_rank(
+    truths: Sequence[Context],
+    retrieved: Sequence[Context],
+    compare_by: str,
+) -> Scored:
     relevant = _unique(truths, compare_by)
-    hits = (rank for rank, value in enumerate(_values(retrieved, compare_by), 1) if value in relevant)
-    return Scored(value=next((1 / rank for rank in hits), 0))
+    for rank, value in enumerate(_values(retrieved, compare_by), 1):
+        if value in relevant:
+            return Scored(value=1 / rank)
+    return Scored(value=0)
 
 
-def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+def normalized_gain(
+    truths: Sequence[Context],
+    retrieved: Sequence[Context],
+    compare_by: str,
+) -> Scored:
     """NDCG. Raises ValueError for relevance scores that cannot be used."""
     relevant = _unique(truths, compare_by)
-    scores = [document.score for document in truths if document.score is not None]
-    if scores and len(scores) < len(truths):
-        counts = f"{len(scores)} of {len(truths)} ground-truth documents have a score"
-        raise ValueError(f"{counts}: give one to all of them or to none")
-    if any(score < 0 for score in scores):
-        raise ValueError(f"a ground-truth document has the negative score {min(scores)}: a relevance is 0 or more")
     relevances = [0.0] * len(relevant)
-    for score, value in zip(scores or [1.0] * len(truths), _values(truths, compare_by), strict=True):
+    for score, value in zip(_scores(truths), _values(truths, compare_by), strict=True):
         if value in relevant:
             position = relevant.index(value)
             relevances[position] = max(relevances[position], score)
     ideal = _discounted(sorted(relevances, reverse=True))
     if not isfinite(ideal):
         raise ValueError("the ground truth's scores are too large to be added")
+    if not relevant:
+        return Scored(value=0)
     if ideal == 0:
-        return Scored(value=0, detail="no ground-truth document has a relevance above 0" if relevant else None)
+        return Scored(value=0, detail="no ground-truth document has a relevance above 0")
     gains = []
     for value in _values(retrieved, compare_by):
-        gains.append(0.0)
+        gain = 0.0
         if value in relevant:
             position = relevant.index(value)
             relevant.pop(position)
-            gains[-1] = relevances.pop(position)
+            gain = relevances.pop(position)
+        gains.append(gain)
     # If scores differ only in the last digit, rounding can put another order above the ideal one.
     return Scored(value=min(_discounted(gains) / ideal, 1))
+
+
+def _scores(truths: Sequence[Context]) -> list[float]:
+    """Return the relevance of each ground-truth document: its score, or 1 if none has a score.
+
+    Raises ValueError if only some have a score, or if one is negative.
+    """
+    scores = [document.score for document in truths if document.score is not None]
+    if not scores:
+        return [1.0] * len(truths)
+    if len(scores) < len(truths):
+        counts = f"{len(scores)} of {len(truths)} ground-truth documents have a score"
+        raise ValueError(f"{counts}: give one to all of them or to none")
+    if any(score < 0 for score in scores):
+        problem = f"a ground-truth document has the negative score {min(scores)}"
+        raise ValueError(f"{problem}: a relevance is 0 or more")
+    return scores
 
 
 def _discounted(gains: Sequence[float]) -> float:
     total = 0.0
     for rank, gain in enumerate(gains, 1):
-        total += gain / log2(rank + 1)  # not sum(), which rounds differently from Python 3.12 on, and from Haystack
+        # Not sum(), which rounds differently from Python 3.12 on, and from Haystack.
+        total += gain / log2(rank + 1)
     return total
 
 
@@ -221,14 +300,20 @@ WHOLE_RANKING = (
 
 
 def hit_rate_at(k: int) -> RankingMeasure:
-    return RankingMeasure(
-        f"hit_rate@{k}", lambda truths, ranked, by: single_hit(truths, ranked[:k], by), f"{_HIT}first {k}"
-    )
+
+    def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+        return single_hit(truths, retrieved[:k], compare_by)
+
+    return RankingMeasure(f"hit_rate@{k}", score, f"{_HIT}first {k}")
 
 
 def recall_at(k: int) -> RankingMeasure:
-    words = f"{_FOUND}are among the first {k}"
-    return RankingMeasure(f"recall@{k}", lambda truths, ranked, by: multi_hit(truths, ranked[:k], by), words, _SHARE)
+
+    def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+        return multi_hit(truths, retrieved[:k], compare_by)
+
+    headline = f"{_FOUND}are among the first {k}"
+    return RankingMeasure(f"recall@{k}", score, headline, _SHARE)
 
 
 def precision_at(k: int) -> RankingMeasure:
@@ -237,5 +322,6 @@ def precision_at(k: int) -> RankingMeasure:
         hits = multi_hit(truths, retrieved[:k], compare_by).numerator or 0
         return Scored(value=hits / k, numerator=hits, denominator=k)
 
-    words = f"in an average sample, {{}} of the first {k} documents are right ones"
-    return RankingMeasure(f"precision@{k}", score, words, "places held by a ground-truth document")
+    headline = f"in an average sample, {{}} of the first {k} documents are right ones"
+    counted = "places held by a ground-truth document"
+    return RankingMeasure(f"precision@{k}", score, headline, counted)

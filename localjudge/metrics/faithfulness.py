@@ -1,6 +1,6 @@
 """Faithfulness: how much of the response can be attributed to the retrieved contexts.
 
-    faithfulness = sentences of the response attributed to the retrieved contexts / sentences of the response
+    faithfulness = sentences attributed to the retrieved contexts / sentences of the response
 
 Thinking, lists of sources and citation marks are not part of a sentence
 (`localjudge.text.responses`).
@@ -19,7 +19,7 @@ from localjudge.metrics.metric import (
     attributions,
     nothing_retrieved,
     response_statements,
-    share_of,
+    score_share,
 )
 from localjudge.types import Sample, context_texts
 
@@ -43,4 +43,4 @@ class Faithfulness(BuiltIn):
         statements = response_statements(sample, sentences)
         contexts = context_texts(sample.retrieved_contexts)
         tasks = attributions(sample, "response", statements, contexts)
-        return share_of(tasks, "the response has no sentence", nothing_retrieved(sample))
+        return score_share(tasks, "the response has no sentence", nothing_retrieved(sample))

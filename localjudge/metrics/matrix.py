@@ -6,7 +6,7 @@
     sentence 3     0         0         0        not supported
 
     matrix_recall      sentences supported by any chunk / sentences                            2/3
-    matrix_recall@k    sentences supported by any of the first k chunks / sentences            @1: 1/3
+    matrix_recall@k    sentences supported by any of the first k chunks / sentences        @1: 1/3
     matrix_precision   chunks that support any sentence / chunks                               2/3
 
 `matrix_recall` also reports each chunk's marginal value: the share of sentences that only this
@@ -21,7 +21,15 @@ Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from localjudge.metrics.metric import About, Sentences, Steps, SupportTable, against_each_chunk, chunks, support_table
+from localjudge.metrics.metric import (
+    About,
+    Sentences,
+    Steps,
+    SupportTable,
+    against_each_chunk,
+    chunks,
+    support_table,
+)
 from localjudge.types import Sample, Scored, Undefined
 
 _ABOUT = About(
@@ -55,19 +63,27 @@ class MatrixMetric(ABC):
 
 @dataclass(frozen=True)
 class MatrixRecall(MatrixMetric):
-    """Share of sentences supported by any of the first k chunks. None: all chunks, and marginal values."""
+    """Share of sentences supported by any of the first k chunks.
+
+    None: all chunks, and marginal values.
+    """
 
     k: int | None = None
 
     @property
     def name(self) -> str:
-        return "matrix_recall" if self.k is None else f"matrix_recall@{self.k}"
+        if self.k is None:
+            return "matrix_recall"
+        return f"matrix_recall@{self.k}"
 
     @property
     def about(self) -> About:
-        among = "" if self.k is None else f" among the first {self.k}"
+        headline = "in an average right answer, {} of the sentences are supported by"
+        headline += " a single document"
+        if self.k is not None:
+            headline += f" among the first {self.k}"
         return _ABOUT._replace(
-            headline=f"in an average right answer, {{}} of the sentences are supported by a single document{among}",
+            headline=headline,
             counted="sentences of the reference supported by a context",
         )
 
@@ -75,8 +91,10 @@ class MatrixRecall(MatrixMetric):
         supported = Scored.fraction(table[:, : self.k].any(axis=1).astype(int).tolist())
         if self.k is not None:
             return supported
-        marginal = (table & (table.sum(axis=1, keepdims=True) == 1)).mean(axis=0)
-        detail = f"marginal value by chunk: {', '.join(f'{share:.3f}' for share in marginal)}"
+        has_one_chunk = table.sum(axis=1, keepdims=True) == 1
+        marginal = (table & has_one_chunk).mean(axis=0)
+        listed = ", ".join(f"{share:.3f}" for share in marginal)
+        detail = f"marginal value by chunk: {listed}"
         return supported.model_copy(update={"detail": detail})
 
 

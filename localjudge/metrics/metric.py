@@ -1,6 +1,6 @@
 """Definition of a metric, which yields questions and counts verdicts, but never calls a model.
 
-    steps    yields tasks  ──>  receives one verdict for each, in order  ──>  ...  ──>  returns the outcome
+    steps    yields tasks  ──>  receives one verdict for each  ──>  ...  ──>  returns the outcome
 
 A metric is immutable. Its name, with its non-default options, and its version determine the meaning
 of its scores: `document_map`, `hit_rate@3(compare_by=meta.doc)`. An option is a keyword-only text
@@ -20,7 +20,18 @@ from localjudge.errors import InputError
 from localjudge.text.judged_sentences import keeps_thinking
 from localjudge.text.responses import PreparedResponse, Statement, prepare
 from localjudge.text.responses import statements as statements_in
-from localjudge.types import Attribution, Outcome, Sample, Scored, Span, Task, Undefined, Unit, Verdict, context_texts
+from localjudge.types import (
+    Attribution,
+    Outcome,
+    Sample,
+    Scored,
+    Span,
+    Task,
+    Undefined,
+    Unit,
+    Verdict,
+    context_texts,
+)
 
 
 class About(NamedTuple):
@@ -64,10 +75,12 @@ class Metric(Protocol):
         """Ask about the sample and turn the verdicts into an outcome."""
 
 
-def about_of(metric: object) -> About:
+def get_about(metric: object) -> About:
     """Return the metric's `about`, or an empty one."""
-    words = getattr(metric, "about", None)
-    return words if isinstance(words, About) else About()
+    about = getattr(metric, "about", None)
+    if isinstance(about, About):
+        return about
+    return About()
 
 
 class _Frozen:
@@ -95,21 +108,33 @@ class MetricName(NamedTuple):
 
 
 def parse(name: str) -> MetricName | None:
+    """Return the parts of a metric's name, or None if it is not of this form."""
     parts = _FORM.fullmatch(name)
-    return parts and MetricName(parts["base"], int(parts["k"]) if parts["k"] else None, parts["options"] or "")
+    if parts is None:
+        return None
+    k = int(parts["k"]) if parts["k"] else None
+    return MetricName(parts["base"], k, parts["options"] or "")
 
 
 def with_options(base: str, metric: object) -> str:
-    options = ",".join(f"{option.name}={value}" for option, value in _options(metric) if value != option.default)
-    return f"{base}({options})" if options else base
+    """Return a metric's name with its options that are not the default."""
+    options = []
+    for option, value in _options(metric):
+        if value != option.default:
+            options.append(f"{option.name}={value}")
+    if not options:
+        return base
+    return f"{base}({','.join(options)})"
 
 
-def options_of(metric: object) -> dict[str, str]:
+def get_options(metric: object) -> dict[str, str]:
     return {option.name: value for option, value in _options(metric)}
 
 
 def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
-    for field in fields(metric) if is_dataclass(metric) and not isinstance(metric, type) else ():
+    if isinstance(metric, type) or not is_dataclass(metric):
+        return
+    for field in fields(metric):
         value = getattr(metric, field.name)
         if field.kw_only and isinstance(value, str):
             yield field, value
@@ -122,9 +147,13 @@ class WithOptions(BuiltIn):
 
     def __post_init__(self) -> None:
         for option, value in _options(self):
-            if value not in (values := get_args(option.type)):
-                hint = f"write one of: {', '.join(f'{option.name}={value}' for value in values)}"
-                raise InputError(f"{self.base} does not take {option.name}={value!r}", hint=hint)
+            values = get_args(option.type)
+            if value not in values:
+                choices = ", ".join(f"{option.name}={choice}" for choice in values)
+                raise InputError(
+                    f"{self.base} does not take {option.name}={value!r}",
+                    hint=f"write one of: {choices}",
+                )
 
     @property
     def name(self) -> str:
@@ -138,8 +167,11 @@ _Source = Literal["reference", "response"]
 
 
 def prepared_response(sample: Sample, sentences: Sentences) -> PreparedResponse:
-    """Return the response without thinking (unless `sentences` keeps it) and without its list of sources."""
-    ids = frozenset(context.id for context in sample.retrieved_contexts or () if context.id is not None)
+    """Return the response without thinking (unless `sentences` keeps it) and without its list of
+    sources.
+    """
+    contexts = sample.retrieved_contexts or ()
+    ids = frozenset(context.id for context in contexts if context.id is not None)
     return prepare(sample.response or "", ids, keep_thinking=keeps_thinking(sentences))
 
 
@@ -149,14 +181,23 @@ def response_statements(sample: Sample, sentences: Sentences) -> list[Statement]
 
 
 def shown_if_other(statement: Statement) -> str | None:
-    return None if statement.shown == statement.span.text else statement.shown
+    """Return the text shown to the judge if it is not the verbatim one, otherwise None."""
+    if statement.shown == statement.span.text:
+        return None
+    return statement.shown
 
 
 def chunks(sample: Sample) -> Iterator[Unit]:
+    """Yield the retrieved contexts that are not blank. Their index is the rank, from 0."""
     for position, text in enumerate(context_texts(sample.retrieved_contexts)):
         if text.strip():
-            span = Span.whole(text)
-            yield Unit(kind="chunk", index=position, source="retrieved_contexts", source_index=position, span=span)
+            yield Unit(
+                kind="chunk",
+                index=position,
+                source="retrieved_contexts",
+                source_index=position,
+                span=Span.whole(text),
+            )
 
 
 def attributions(
@@ -174,21 +215,33 @@ def attributions(
     return tasks
 
 
-def _statement_unit(statement: Span | Statement, index: int, source: _Source, against: _Source | int | None) -> Unit:
+def _statement_unit(
+    statement: Span | Statement,
+    index: int,
+    source: _Source,
+    against: _Source | int | None,
+) -> Unit:
     if isinstance(statement, Span):
-        return Unit(kind="statement", index=index, source=source, span=statement, against=against)
+        span = statement
+        shown = None
+    else:
+        span = statement.span
+        shown = shown_if_other(statement)
     return Unit(
         kind="statement",
         index=index,
         source=source,
-        span=statement.span,
+        span=span,
         against=against,
-        shown=shown_if_other(statement),
+        shown=shown,
     )
 
 
-def share_of(tasks: Sequence[Task], if_none: str, detail: str | None = None) -> Steps:
-    """Ask all tasks and return the share of label 1, or without tasks `Undefined` with the reason `if_none`."""
+def score_share(tasks: Sequence[Task], if_none: str, detail: str | None = None) -> Steps:
+    """Ask all tasks and return the share of label 1.
+
+    Without tasks, the outcome is `Undefined` with the reason `if_none`.
+    """
     if not tasks:
         return Undefined(reason=if_none)
     verdicts = yield tasks
@@ -197,17 +250,32 @@ def share_of(tasks: Sequence[Task], if_none: str, detail: str | None = None) -> 
 
 def nothing_retrieved(sample: Sample) -> str | None:
     """Return the detail of a score without any context text, or None."""
-    return None if any(text.strip() for text in context_texts(sample.retrieved_contexts)) else "no context text"
+    if any(text.strip() for text in context_texts(sample.retrieved_contexts)):
+        return None
+    return "no context text"
 
 
 def against_each_chunk(
-    sample: Sample, source: _Source, statements: Sequence[Span | Statement], passages: Sequence[Unit]
+    sample: Sample,
+    source: _Source,
+    statements: Sequence[Span | Statement],
+    passages: Sequence[Unit],
 ) -> list[Attribution]:
-    by_chunk = [attributions(sample, source, statements, (chunk.span.text,), chunk.index) for chunk in passages]
-    return [task for of_statement in zip(*by_chunk, strict=True) for task in of_statement]
+    """Return a task for each statement and chunk: all chunks of the first statement come first."""
+    tasks = []
+    for index, statement in enumerate(statements):
+        for chunk in passages:
+            unit = _statement_unit(statement, index, source, chunk.index)
+            contexts = (chunk.span.text,)
+            task = Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)
+            tasks.append(task)
+    return tasks
 
 
 def support_table(verdicts: Iterable[Verdict], rows: int, columns: int) -> SupportTable:
-    """Arrange the next `rows * columns` verdicts as a table, row by row. Raises ValueError if there are fewer."""
+    """Arrange the next `rows * columns` verdicts as a table, row by row.
+
+    Raises ValueError if there are fewer.
+    """
     labels = [verdict.label for verdict in islice(verdicts, rows * columns)]
     return np.array(labels, dtype=bool).reshape(rows, columns)

@@ -1,6 +1,8 @@
-"""Noise sensitivity: how much of the response is wrong because a retrieved context supports the error. Lower is better.
+"""Noise sensitivity: how much of the response is wrong because a context supports the error.
 
-    noise_sensitivity = sentences of the response that are wrong and that a relevant chunk supports / all its sentences
+Lower is better.
+
+    noise_sensitivity = wrong sentences that a relevant chunk supports / sentences of the response
 
 A sentence is *wrong* if it cannot be attributed to the reference, even if it is true. A chunk is
 *relevant* if any sentence of the reference can be attributed to it. Thinking, lists of sources and
@@ -26,6 +28,9 @@ from localjudge.metrics.metric import (
 )
 from localjudge.types import Sample, Scored, Undefined
 
+_SENTENCES = "sentences of the response"
+_UNITS = f"({_SENTENCES} + of the reference) x contexts, + {_SENTENCES}"
+
 
 @dataclass(frozen=True)
 class NoiseSensitivity:
@@ -38,7 +43,7 @@ class NoiseSensitivity:
     common_tasks = frozenset({"attribution"})
     about = About(
         question="sentence of the response: is it wrong, and does a relevant context say it?",
-        unit="(sentences of the response + of the reference) x contexts, + sentences of the response",
+        unit=_UNITS,
         headline="in an average answer, {} of the sentences are wrong because a document says so",
         counted="sentences of the response wrong, and supported by a context",
         source="RAGChecker; ragas NoiseSensitivity",

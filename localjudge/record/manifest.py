@@ -32,7 +32,7 @@ from localjudge.dataset.samples import Shard
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics
-from localjudge.metrics.metric import Metric, options_of
+from localjudge.metrics.metric import Metric, get_options
 from localjudge.record.calibration import Calibration
 from localjudge.record.differences import differences, format_differences, other_differences
 from localjudge.record.directory import excerpt
@@ -201,7 +201,7 @@ class JudgeIdentity(AsWritten):
             "metrics": {
                 metric.name: {
                     "version": metric.version,
-                    **options_of(metric),
+                    **get_options(metric),
                     **({"criterion_sha256": metric.sha256} if isinstance(metric, Criterion) else {}),
                 }
                 for metric in metrics
@@ -248,7 +248,7 @@ class JudgeIdentity(AsWritten):
 
     def measured(self, metric: Metric) -> dict[str, Any]:
         special = self.judge.special_tasks
-        words = {task: special[task] for task in sorted(catalog.special_tasks_of([metric])) if task in special}
+        words = {task: special[task] for task in sorted(catalog.list_special_tasks([metric])) if task in special}
         # A criterion of the same name may differ.
         definition = {} if catalog.is_ours(metric.name) else {metric.name: self.metrics[metric.name].as_json}
         parts = {**self.answering, "special_tasks": words, "metrics": definition}

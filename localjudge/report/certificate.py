@@ -16,7 +16,7 @@ from localjudge.analysis.label_counts import LabelCounts
 from localjudge.analysis.labels import Agreement, CorrectedMean, RunLabels
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
-from localjudge.metrics.catalog import question_of
+from localjudge.metrics.catalog import get_question
 from localjudge.record.calibration import Calibration
 from localjudge.record.directory import LOCK, MANIFEST, STORE
 from localjudge.record.files import ROW_FILES, SUMMARY
@@ -209,7 +209,7 @@ def _thresholds(run: Run, messages: Messages) -> Iterator[str]:
     yield line
     names = {calibration.question: calibration.name for calibration in _calibrations(run)}
     for metric, calibrated in run.summary.thresholds.items():
-        name = names.get(question_of(metric), "-")
+        name = names.get(get_question(metric), "-")
         yield messages.plain("certificate.calibrated", metric=metric, threshold=calibrated, name=name)
 
 

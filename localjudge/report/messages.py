@@ -20,7 +20,7 @@ from typing import Any
 from markupsafe import Markup
 
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import about_of, parse
+from localjudge.metrics.metric import get_about, parse
 from localjudge.types import Language
 from localjudge.words import printable
 
@@ -66,7 +66,7 @@ class Messages:
 
     def headline(self, metric: str) -> str | None:
         """Return the sentence about the mean of a metric, with `{share}` for its value, or None if it has none."""
-        in_english = about_of(catalog.ours(metric)).headline.replace("{}", "{share}")
+        in_english = get_about(catalog.ours(metric)).headline.replace("{}", "{share}")
         return self._for_metric("headline", metric) or in_english or None
 
     def _for_metric(self, section: str, metric: str) -> str | None:

@@ -18,7 +18,7 @@ from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label
 from localjudge.analysis.pooled import pooled_shares
 from localjudge.engine.hardware import readable
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import about_of
+from localjudge.metrics.metric import get_about
 from localjudge.record.run import Run
 from localjudge.record.verification import LastVerification
 from localjudge.report import tables
@@ -147,7 +147,7 @@ def _mean_rows(name: str, judge: MeanRow, headline: Headline, corrected: Correct
 
 
 def _meaning(name: str, run: Run) -> str:
-    if words := about_of(catalog.ours(name)).headline:
+    if words := get_about(catalog.ours(name)).headline:
         question = words.format("how many")
         lower = " Lower is better." if catalog.lower_is_better(name) else ""
         return f"{question[0].upper()}{question[1:]}?{lower}"

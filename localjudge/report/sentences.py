@@ -10,7 +10,7 @@ from localjudge.analysis.headline import Headline, headline_of, withholds_mean
 from localjudge.analysis.labels import CorrectedMean, labels_of
 from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import about_of
+from localjudge.metrics.metric import get_about
 from localjudge.record.run import Run
 from localjudge.report.terminal import Table, number
 
@@ -20,7 +20,7 @@ Words = Callable[[str, int, float, Limits], str]
 
 def in_words(name: str, mean: float, ci95: Limits) -> str:
     """Return the mean in the metric's words: `about 9 % of the answers decline to answer (2 to 22)`."""
-    words = about_of(catalog.ours(name)).headline
+    words = get_about(catalog.ours(name)).headline
     value, *ends = (f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ())))
     clause = words.format(f"about {value} %") if words else f"the mean of {name} is {value}"
     return f"{clause} ({' to '.join(ends)})" if ends else clause
@@ -41,13 +41,13 @@ def state_headline(name: str, headline: Headline, corrected: CorrectedMean | Non
 
 def pooled_in_words(name: str, units: int, share: float, ci95: Limits) -> str:
     """Return the share in the metric's words: `about 66 % of all 312 sentences are supported (57 to 74)`."""
-    _, is_share, rest = about_of(catalog.ours(name)).headline.partition("{} of the ")
+    _, is_share, rest = get_about(catalog.ours(name)).headline.partition("{} of the ")
     return _with_limits(f"about {100 * share:.0f} % of all {units:,} {rest if is_share else 'units'}", ci95)
 
 
 def pooled_for_page(name: str, units: int, share: float, ci95: Limits) -> str:
     """Return the share in words for the report, below the question of the metric."""
-    headline = about_of(catalog.ours(name)).headline
+    headline = get_about(catalog.ours(name)).headline
     noun = next((noun for noun in ("sentences", "documents", "citations") if noun in headline), "units")
     return _with_limits(f"counting each of the {units:,} {noun} once, it is about {100 * share:.0f} %", ci95)
 

@@ -25,8 +25,8 @@ from localjudge.analysis.missing_scores import missing_scores
 from localjudge.analysis.pooled import pooled_shares
 from localjudge.analysis.slices import Slices
 from localjudge.metrics import catalog
-from localjudge.metrics.catalog import question_of
-from localjudge.metrics.metric import about_of
+from localjudge.metrics.catalog import get_question
+from localjudge.metrics.metric import get_about
 from localjudge.record.archive import stored_ids, stored_sample
 from localjudge.record.directory import STORE, excerpt
 from localjudge.record.files import NEAR, MetricSummary, VerdictSummary, verdict_summary
@@ -373,7 +373,7 @@ def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
 def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
     names = run.summary.thresholds if metric is None else {metric} & run.summary.thresholds.keys()
     for calibration in run.manifest.environment.settings.calibration:
-        if decided := [name for name in names if question_of(name) == calibration.question]:
+        if decided := [name for name in names if get_question(name) == calibration.question]:
             line = f"{calibration.name}: threshold {number(calibration.threshold)} for {', '.join(decided)}"
             if accuracy := calibration.held_out.get("balanced_accuracy"):
                 low, high = map(number, accuracy.ci95)
@@ -431,7 +431,7 @@ def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
     detail = score.detail or ""
     if score.status != "scored":
         return detail
-    counted = about_of(catalog.ours(score.metric)).counted
+    counted = get_about(catalog.ours(score.metric)).counted
     if score.numerator is None or score.denominator is None:
         return _at_ranks(verdicts, counted) if counted and verdicts else detail
     line = f"{score.numerator:g} of {score.denominator:g} {counted}".rstrip()

@@ -8,7 +8,7 @@ from localjudge import model_registry
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import InputError
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import tasks_of
+from localjudge.metrics.catalog import list_tasks
 from localjudge.progress import Progress, Silence
 from localjudge.record.manifest import JudgeIdentity
 from localjudge.record.result_rows import Evaluation
@@ -94,7 +94,7 @@ def announce_bench(bench: Bench, metrics: Sequence[Metric], settings: RunSetting
     for line in bench.announcement.splitlines():
         progress.note(line)
     for judge in bench.members if isinstance(bench, OpenJury) else [bench]:
-        names = ", ".join(metric.name for metric in metrics if judge.judge.unsupported(tasks_of([metric])))
+        names = ", ".join(metric.name for metric in metrics if judge.judge.unsupported(list_tasks([metric])))
         if names:
             name = judge.card.name
             message = f"the judge {name} cannot answer the questions of {names}: {judge.judge.why_not_asked}"

@@ -13,7 +13,7 @@ from localjudge.judge.profile import ChosenProfile, PromptProfile
 from localjudge.judge.wording import PromptWriter
 from localjudge.local_models import FoundModel, models_of
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import question_of, special_tasks_of
+from localjudge.metrics.catalog import get_question, list_special_tasks
 from localjudge.progress import Progress
 from localjudge.record.differences import format_differences, format_updates
 from localjudge.record.manifest import UNPROVED, EngineIdentity, JudgeIdentity
@@ -113,7 +113,7 @@ def wrap_engine(engine: Engine, settings: RunSettings, chosen: ChosenProfile | N
 
 
 def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> JudgeIdentity:
-    rule, words = settings.rule_for(metrics), judge.judge.identity_for(special_tasks_of(metrics))
+    rule, words = settings.rule_for(metrics), judge.judge.identity_for(list_special_tasks(metrics))
     engine, sentences = judge.engine.identity, settings.sentences.identity
     calibrations = {calibration.question: calibration.sha256 for calibration in settings.calibration}
     return JudgeIdentity.of(engine, words, sentences, metrics, rule, calibrations)
@@ -124,7 +124,7 @@ def announce_calibrations(
 ) -> None:
     """Report the calibrations. Raises InputError for a calibration of another judge or question."""
     for calibration in settings.calibration:
-        decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
+        decided = [metric for metric in metrics if get_question(metric.name) == calibration.question]
         if not decided:
             of_question = f"the calibration {calibration.name} is for {calibration.question}"
             hint = f"omit {option('calibration', calibration.name)}, or calibrate for a question of this run"

@@ -16,7 +16,7 @@ from localjudge.engine.protocol import EngineStats
 from localjudge.errors import InputError, ModelError
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
+from localjudge.metrics.catalog import get_question, list_special_tasks, list_tasks
 from localjudge.progress import Progress
 from localjudge.record.jury import KINDS, ScaleKind, equal_shares, jury_card
 from localjudge.record.manifest import JuryMember
@@ -154,7 +154,7 @@ class OpenJury:
         calibrated = {calibration.question: calibration.combination for calibration in settings.calibration}
         combinations: dict[str, Combination] = {}
         for metric in metrics:
-            by_labels = calibrated.get(question_of(metric.name))
+            by_labels = calibrated.get(get_question(metric.name))
             if by_labels is not None:
                 combinations[metric.name] = self._checked(by_labels)
             elif settings.weights:
@@ -182,7 +182,7 @@ class OpenJury:
 
     def identities(self, metrics: Sequence[Metric]) -> dict[str, JuryMember]:
         """Return each judge's part of the signature by name, with the scales in use."""
-        special = special_tasks_of(metrics)
+        special = list_special_tasks(metrics)
         identities: dict[str, JuryMember] = {}
         for place, member in enumerate(self.members):
             values: dict[str, Any] = {"engine": member.engine, "judge": member.judge.identity_for(special)}
@@ -200,7 +200,7 @@ class OpenJury:
 
 def kind_of(metric: Metric) -> ScaleKind:
     """Return which scale a metric's questions have: that of relevance, or of statements."""
-    return "relevance" if set(tasks_of([metric])) <= _RELEVANCE else "attribution"
+    return "relevance" if set(list_tasks([metric])) <= _RELEVANCE else "attribution"
 
 
 @contextmanager

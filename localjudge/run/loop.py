@@ -207,7 +207,7 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
     required = [field for field in get_args(types.FieldName) if field in metric.required_fields]
     if nulls := [f"{field} is null" for field in required if getattr(sample, field) is None]:
         return types.Undefined(reason=" and ".join(nulls))
-    read = [field for field in types.CONTEXT_FIELDS if field in catalog.reads_texts_of(metric)]
+    read = [field for field in types.CONTEXT_FIELDS if field in catalog.fields_read_as_text(metric)]
     if bare := [field for field in read if any(context.text is None for context in getattr(sample, field))]:
         return types.Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
     if catalog.is_ours(metric.name) or isinstance(metric, Criterion):

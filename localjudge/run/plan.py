@@ -147,7 +147,7 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
 def _asks_for_refusals(wanted: "WantedMetrics") -> bool:
     """Whether a metric asks if a response is a refusal, which a response such as "N/A" may be."""
     metrics = [wanted.get(name) for name in wanted.names or ()]
-    return "refusal" in catalog.special_tasks_of(metrics)
+    return "refusal" in catalog.list_special_tasks(metrics)
 
 
 class WantedMetrics(NamedTuple):
@@ -186,7 +186,7 @@ def wanted_metrics(
 
 
 def _add(objects: dict[str, Metric], metric: Any) -> str:
-    if flaw := catalog.flaw_of(metric):
+    if flaw := catalog.metric_problem(metric):
         kinds = f"{option_name('metrics')} takes names such as 'faithfulness', or metric and criterion objects"
         hint = "for a complete example: python -m pydoc localjudge.metrics"
         raise InputError(f"{kinds}, got {metric!r:.80}: {flaw}", hint=hint)
@@ -301,7 +301,9 @@ def group_samples(dataset: Dataset, column: str) -> dict[str, str]:
 
 
 def _lacking_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
-    return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.table.without_text)
+    return (metric.required_fields - dataset.fields) | (
+        catalog.fields_read_as_text(metric) & dataset.table.without_text
+    )
 
 
 def _lacks(problem: str, dataset: Dataset, why: str = "") -> InputError:

@@ -15,8 +15,8 @@ from localjudge.errors import InputError, ModelError
 from localjudge.judge.profile import ChosenProfile, ProfileFolder, choose, no_profile, read_profile
 from localjudge.judge.profile import bundled as bundled_profiles
 from localjudge.judge.wording import Reasons, require
-from localjudge.metrics.catalog import question_of
-from localjudge.metrics.criterion import Criterion, criteria_of
+from localjudge.metrics.catalog import get_question
+from localjudge.metrics.criterion import Criterion, read_criteria
 from localjudge.metrics.metric import Metric
 from localjudge.record.calibration import Calibration, calibrations_of, saved_calibrations
 from localjudge.record.directory import MANIFEST, excerpt, validated
@@ -39,7 +39,7 @@ class RunSettings(EngineSettings):
 
     criteria: Annotated[
         tuple[Criterion, ...],
-        Setting("Scoring", "FILE", "read", criterion_files, criteria_of),
+        Setting("Scoring", "FILE", "read", criterion_files, read_criteria),
     ] = ()
     """Your own question as a metric: a file, or formal_register, names_its_source, refuses (may be repeated)."""
     threshold: Annotated[float, Setting("Scoring", metavar="P")] = Field(default=ONE_HALF, ge=0, le=1)
@@ -188,15 +188,15 @@ class RunSettings(EngineSettings):
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
         questions = {calibration.question for calibration in self.calibration}
-        names = [metric.name for metric in metrics if question_of(metric.name) in questions]
+        names = [metric.name for metric in metrics if get_question(metric.name) in questions]
         return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
 
     def threshold_of(self, metric: str) -> float:
         thresholds = {calibration.question: calibration.threshold for calibration in self.calibration}
-        return thresholds.get(question_of(metric) or "", self.threshold)
+        return thresholds.get(get_question(metric) or "", self.threshold)
 
     def for_metrics(self, metrics: Iterable[Metric]) -> Self:
-        questions = {question_of(metric.name) for metric in metrics}
+        questions = {get_question(metric.name) for metric in metrics}
         used = tuple(calibration for calibration in self.calibration if calibration.question in questions)
         return self.model_copy(update={"calibration": used})
 

@@ -14,7 +14,7 @@ from typing import Any
 from localjudge.dataset import Dataset, from_samples
 from localjudge.dataset.samples import Shard
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.metrics.catalog import question_of
+from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import stored_rows
 from localjudge.record.differences import format_differences, other_differences
@@ -124,7 +124,7 @@ def _thresholds(original: Run, options: Mapping[str, Any], chosen: RunSettings, 
     """Return the calibrations to use, and the threshold beside new ones."""
     if "threshold" in options and not chosen.calibration:
         return {"calibration": ()}
-    questions = set(map(question_of, names))
+    questions = set(map(get_question, names))
     by_question = {}
     for calibration in original.manifest.environment.settings.calibration:
         if calibration.question in questions:

@@ -107,7 +107,7 @@ def test_default_options_are_part_of_the_signature() -> None:
         "context_precision(against=response)": {"against": "response"},
         "recall@2(compare_by=meta.doc)": {"compare_by": "meta.doc"},
     }.items():
-        assert naming.options_of(catalog.get(name)) == options
+        assert naming.get_options(catalog.get(name)) == options
 
 
 def test_direction_of_a_metric_may_depend_on_an_option() -> None:
@@ -183,5 +183,5 @@ def test_default_metrics_follow_from_the_columns(fields: tuple[str, ...], chosen
 
 def test_default_metrics_are_listed_and_work_with_every_judge() -> None:
     assert {*FIRST_CHOICES} <= {*ALL_CHOICES} <= {*catalog.our_names()}
-    assert not catalog.special_tasks_of(map(catalog.get, ALL_CHOICES))
+    assert not catalog.list_special_tasks(map(catalog.get, ALL_CHOICES))
     assert {*DOCUMENTS} <= {*FIRST_CHOICES}

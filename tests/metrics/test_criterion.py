@@ -6,7 +6,7 @@ import pytest
 from localjudge import resources
 from localjudge.errors import InputError
 from localjudge.metrics import Context, CustomQuestion, Sample, Scored, Undefined
-from localjudge.metrics.criterion import Criterion, CriterionExample, criteria_of, read_criterion
+from localjudge.metrics.criterion import Criterion, CriterionExample, read_criteria, read_criterion
 from localjudge.text import sentences
 from localjudge.types import Outcome, Verdict
 
@@ -112,7 +112,7 @@ def test_an_invalid_criterion_is_refused(fields: dict[str, Any], complaint: str)
     with pytest.raises(InputError, match=complaint):
         own(**fields)
     with pytest.raises(InputError, match=complaint) as refused:
-        criteria_of({"name": "kind", "question": "Is it kind?", **fields})
+        read_criteria({"name": "kind", "question": "Is it kind?", **fields})
     assert "\n" not in refused.value.args[0]
 
 
@@ -146,17 +146,17 @@ def test_file_and_python_criteria_are_equal(tmp_path: Path) -> None:
     )
     same = own(levels=LEVELS, examples=[CriterionExample(text="Thanks.", answer=4)])
     assert read_criterion(file) == same
-    assert criteria_of([str(file), same, same.model_dump(mode="json")]) == (same,)
-    assert criteria_of(file) == criteria_of(same) == (same,)
-    assert criteria_of(None) == criteria_of([]) == ()
+    assert read_criteria([str(file), same, same.model_dump(mode="json")]) == (same,)
+    assert read_criteria(file) == read_criteria(same) == (same,)
+    assert read_criteria(None) == read_criteria([]) == ()
 
 
 def test_invalid_lists_of_criteria_are_refused() -> None:
     for criteria in (5, [5], [None]):
         with pytest.raises(InputError, match="must be TOML files or a localjudge"):
-            criteria_of(criteria)
+            read_criteria(criteria)
     with pytest.raises(InputError, match="two different criteria are called 'kind'"):
-        criteria_of([own(), own(good="no")])
+        read_criteria([own(), own(good="no")])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from jinja2 import Environment, nodes
 
 import localjudge
 from localjudge.metrics import catalog
-from localjudge.metrics.metric import about_of
+from localjudge.metrics.metric import get_about
 from localjudge.model_registry import registered
 from localjudge.report.certificate import state_mean
 from localjudge.report.messages import FOLDER, Message, Messages, read_messages
@@ -113,7 +113,7 @@ def test_english_states_the_mean_as_the_report_does(name: str) -> None:
 @pytest.mark.parametrize("language", OTHERS)
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_has_its_sentence_and_question_in_each_language(language: Language, name: str) -> None:
-    messages, about = Messages(language), about_of(catalog.ours(name))
+    messages, about = Messages(language), get_about(catalog.ours(name))
     headline = messages.headline(name)
     assert headline is not None
     assert values_of(headline) == ["share"]

@@ -12,7 +12,7 @@ from localjudge.analysis.check import Check, Gate, check
 from localjudge.analysis.labels import Agreement, PairAgreement
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
-from localjudge.metrics.metric import about_of
+from localjudge.metrics.metric import get_about
 from localjudge.report.html_page import ReportInputs, page
 from localjudge.report.overview import gate_in_words, overview
 from localjudge.report.sentences import in_words
@@ -137,7 +137,7 @@ def every_built_in() -> list[str]:
 @pytest.mark.parametrize("name", every_built_in())
 def test_every_built_in_metric_has_a_finding_in_words(name: str) -> None:
     """Each finding and each question is unique, such as `about 7 % of the answers decline to answer (2 to 9)`."""
-    words = about_of(catalog.get(name)).headline
+    words = get_about(catalog.get(name)).headline
     assert words.count("{}") == 1
     assert re.search(r"^(in an average (right )?(answer|sample), )?\{\} of the .*[a-z0-9]$", words)
     assert in_words(name, 0.07, (0.02, 0.09)) == f"{words.format('about 7 %')} (2 to 9)"
