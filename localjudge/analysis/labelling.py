@@ -130,6 +130,13 @@ class Labelling:
     def labelled(self) -> int:
         return self.total - len(self.rows)
 
+    @property
+    def title(self) -> str:
+        """The names of the data files, or of the run directory for other data."""
+        sources = self.run.manifest.environment.sources
+        names = [Path(source).name for source in sources]
+        return ", ".join(names) or self.run.directory.name
+
     def rows_to_send(self) -> list[SheetRow]:
         """Return the remaining rows for another annotator. Raises InputError if none is left."""
         if not self.rows:

@@ -120,7 +120,13 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         how_written = {"language": options["language"], "separator": options["separator"]}
         write_translated_sheet(files["out"], rows, **how_written)
     if "page" in files:
-        write_label_page(files["page"], rows, title=run.directory.name, language=options["language"])
+        write_label_page(
+            files["page"],
+            rows,
+            title=labelling.title,
+            run_name=run.directory.name,
+            language=options["language"],
+        )
     if as_json:
         paths = {"file" if name == "out" else name: str(file) for name, file in files.items()}
         click.echo(json.dumps({**paths, "rows": len(rows)}, indent=2))

@@ -324,7 +324,7 @@ def _estimate(folder: StartFolder, planned: Plan, run: Sequence[str]) -> list[st
     settings = {name: suite.arguments[name] for name in ("mapping", "language", "reuse") if name in suite.arguments}
     planned = planned._replace(settings=checked(settings))
     with cli.progress_shown(quiet=False) as progress:
-        estimate = estimate_plan(planned, judge=judge, out=folder.run, progress=progress)
+        estimate = estimate_plan(planned, judge=judge, out=folder.run, progress=progress, describes_data=False)
     show(estimate_view(estimate))
     is_new = estimate.judge.examined == NOT_EXAMINED
     label_minutes = math.ceil(DEFAULT_COUNT * SECONDS_A_LABEL / 60)
