@@ -67,7 +67,10 @@ class Passage(Record):
 
 
 class Probe(NamedTuple):
-    """An item: task, kind, right answer. `changed_from` is the kind of the other half of a minimal pair."""
+    """An item: task, kind, right answer.
+
+    `changed_from` is the kind of the other half of a minimal pair.
+    """
 
     passage: str
     kind: Kind
@@ -80,7 +83,12 @@ class Probe(NamedTuple):
 def passages() -> tuple[Passage, ...]:
     """Return the first passage of each domain (a file), then the second, and so on."""
     files = [
-        [Passage.model_validate(table) for table in tomllib.loads(file.read_text(encoding="utf-8"))["passage"]]
+        [
+            Passage.model_validate(table)
+            for table in tomllib.loads(
+                file.read_text(encoding="utf-8"),
+            )["passage"]
+        ]
         for file in sorted((Path(__file__).parent / "probes").glob("*.toml"))
     ]
     return tuple(chain.from_iterable(zip(*files, strict=True)))
@@ -94,16 +102,24 @@ def probes(count: int | None = None) -> list[Probe]:
     items: list[Probe] = []
     for passage, other in _with_next(count):
         items += _statements(passage)
-        items.append(Probe(passage.title, "sentence that answers", 1, _sentence(passage, passage.answer)))
-        items.append(Probe(passage.title, "sentence on the topic", 0, _sentence(passage, passage.beside)))
-        items.append(Probe(passage.title, "chunk that answers", 1, _chunk(passage, passage.answered)))
+        items.append(
+            Probe(passage.title, "sentence that answers", 1, _sentence(passage, passage.answer)),
+        )
+        items.append(
+            Probe(passage.title, "sentence on the topic", 0, _sentence(passage, passage.beside)),
+        )
+        items.append(
+            Probe(passage.title, "chunk that answers", 1, _chunk(passage, passage.answered)),
+        )
         near: Kind = "chunk on the topic" if passage.near else "unrelated chunk"
         items.append(Probe(passage.title, near, 0, _chunk(passage, passage.near or other.answered)))
     return items
 
 
 def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]]:
-    """Return pairs of tasks with the same statement and evidence, arranged in two ways, for every fourth passage."""
+    """Return pairs of tasks with the same statement and evidence, arranged in two ways, for every
+    fourth passage.
+    """
     pairs = []
     for passage, other in _with_next(count)[::_REARRANGED_EVERY]:
         needed, beginning, rest = passage.whole, " ".join(other.text[:2]), " ".join(other.text[2:])
@@ -114,7 +130,13 @@ def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]
         )
         items = list(_statements(passage))
         for text in (probe.task.unit.span.text for probe in (*items[:2], *items[4:6])):
-            pairs += [(_statement(passage, text, *a), _statement(passage, text, *b)) for a, b in orders]
+            pairs += [
+                (
+                    _statement(passage, text, *a),
+                    _statement(passage, text, *b),
+                )
+                for a, b in orders
+            ]
     return pairs
 
 
@@ -143,17 +165,33 @@ def _statements(passage: Passage) -> Iterator[Probe]:
 
 def _statement(passage: Passage, text: str, *contexts: str) -> Attribution:
     unit = Unit(kind="statement", index=0, source="response", span=Span.whole(text))
-    return Attribution(unit=unit, contexts=contexts or (passage.whole,), user_input=passage.question)
+    return Attribution(
+        unit=unit,
+        contexts=contexts or (passage.whole,),
+        user_input=passage.question,
+    )
 
 
 def _sentence(passage: Passage, index: int) -> Relevance:
     start = sum(len(sentence) + 1 for sentence in passage.text[:index])
     text = passage.text[index]
     span = Span(start=start, end=start + len(text), text=text)
-    unit = Unit(kind="sentence", index=index, source="retrieved_contexts", source_index=0, span=span)
+    unit = Unit(
+        kind="sentence",
+        index=index,
+        source="retrieved_contexts",
+        source_index=0,
+        span=span,
+    )
     return Relevance(unit=unit, user_input=passage.asked, contexts=(passage.whole,))
 
 
 def _chunk(passage: Passage, question: str) -> Relevance:
-    unit = Unit(kind="chunk", index=0, source="retrieved_contexts", source_index=0, span=Span.whole(passage.whole))
+    unit = Unit(
+        kind="chunk",
+        index=0,
+        source="retrieved_contexts",
+        source_index=0,
+        span=Span.whole(passage.whole),
+    )
     return Relevance(unit=unit, user_input=question)

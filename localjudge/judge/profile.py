@@ -10,15 +10,15 @@ Answers follow a JSON schema in `grammars/`, which Outlines converts to a regula
 white space, or the format that the model was trained for:
 
     {"properties": {"attributed": {"enum": [0, 1]}}}                    ->   \{"attributed":(0|1)\}
-    form = "<score> {verdict} </score>",  labels = { yes = 0, no = 1 }   ->   <score> (yes|no) </score>
+    form = "<score> {verdict} </score>",  labels = { yes = 0, no = 1 } -> <score> (yes|no) </score>
 
 All files are hashed together, but a task in `special/` separately, and only if it is asked.
 
 A profile with a `head` is for models with a classification head, which write nothing. It names
 their outputs in order, and each task says which of them mean yes:
 
-    [head]                                                               <s>{share}{unit}</s>{context}</s>
-    outputs = ["contradiction", "neutral", "entailment"]                 answer = { yes = ["entailment"], scale = 1.2 }
+    [head]                                                     <s>{share}{unit}</s>{context}</s>
+    outputs = ["contradiction", "neutral", "entailment"]       answer = { yes = ["entailment"] }
 """
 
 import hashlib
@@ -61,7 +61,11 @@ _BUNDLED = Path(__file__).parent / "prompts"
 _VERDICT = "{verdict}"
 _SPECIAL = re.compile(r"([\\.^$*+?{}\[\]|()])")  # in Python and in llguidance
 _LABELS: dict[str, dict[str, int | float]] = {
-    **{key: {"0": 0, "1": 1} for key in ("attributed", "relevant", "useful", "sufficient", "refused")},
+    "attributed": {"0": 0, "1": 1},
+    "relevant": {"0": 0, "1": 1},
+    "useful": {"0": 0, "1": 1},
+    "sufficient": {"0": 0, "1": 1},
+    "refused": {"0": 0, "1": 1},
     "answer": {"no": 0, "yes": 1},
     "level": {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1},
 }
@@ -74,35 +78,58 @@ PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_questio
 def load_grammar(name: str) -> Grammar:
     """Load a bundled grammar. Raises InputError if it does not exist."""
     schema = load_schema(name)
-    labels = next((_LABELS[key] for key in schema["properties"] if key in _LABELS), _LABELS["attributed"])
-
-    text = json.dumps(schema)
-    if COMPILER == "outlines":
-        from outlines.types import JsonSchema
-        from outlines.types.dsl import to_regex
-
-        pattern = str(to_regex(JsonSchema(text, whitespace_pattern="")))
-    else:
-        from outlines_core.json_schema import build_regex_from_schema
-
-        pattern = f"({build_regex_from_schema(text, '')})"
+    labels = _LABELS["attributed"]
+    for key in schema["properties"]:
+        if key in _LABELS:
+            labels = _LABELS[key]
+            break
+    pattern = _compile(json.dumps(schema))
     tokens = int(schema["properties"].get("reason", {}).get("x-max-tokens", 0))
     return Grammar(name=name, pattern=pattern, labels=labels, reason_tokens=tokens)
 
 
+def _compile(schema: str) -> str:
+    """Convert a JSON schema to a regular expression without white space."""
+    if COMPILER == "outlines":
+        from outlines.types import JsonSchema
+        from outlines.types.dsl import to_regex
+
+        return str(to_regex(JsonSchema(schema, whitespace_pattern="")))
+
+    from outlines_core.json_schema import build_regex_from_schema
+
+    return f"({build_regex_from_schema(schema, '')})"
+
+
 def load_schema(name: str) -> dict[str, Any]:
-    """Load a schema. `reason_attributed` has a reason before the verdict, `attributed_reason` after it."""
-    verdict = next((key for key in _LABELS if name in {f"reason_{key}", f"{key}_reason"}), None)
-    if verdict is None:
-        text = resources.bundled_file("grammars", f"{name}.json").read_text(encoding="utf-8")
-        return cast(dict[str, Any], json.loads(text))
-    schema = load_schema(verdict)
-    reason = {"reason": _REASON}
-    reason_first = name.startswith("reason_")
-    properties = {**reason, **schema["properties"]} if reason_first else {**schema["properties"], **reason}
-    order = "A reason, then the verdict." if reason_first else "The verdict, then a reason."
-    description = f"{schema['description']} {order}"
-    return {**schema, "description": description, "properties": properties, "required": list(properties)}
+    """Load a schema.
+
+    `reason_attributed` has a reason before the verdict, `attributed_reason` after it.
+    """
+    for verdict in _LABELS:
+        if name == f"reason_{verdict}":
+            schema = load_schema(verdict)
+            properties = {"reason": _REASON, **schema["properties"]}
+            return _with_properties(schema, properties, "A reason, then the verdict.")
+        if name == f"{verdict}_reason":
+            schema = load_schema(verdict)
+            properties = {**schema["properties"], "reason": _REASON}
+            return _with_properties(schema, properties, "The verdict, then a reason.")
+    text = resources.bundled_file("grammars", f"{name}.json").read_text(encoding="utf-8")
+    return cast(dict[str, Any], json.loads(text))
+
+
+def _with_properties(
+    schema: Mapping[str, Any],
+    properties: Mapping[str, Any],
+    order: str,
+) -> dict[str, Any]:
+    return {
+        **schema,
+        "description": f"{schema['description']} {order}",
+        "properties": properties,
+        "required": list(properties),
+    }
 
 
 class AnswerForm(Record):
@@ -115,8 +142,11 @@ class AnswerForm(Record):
     def _can_be_read_back(self) -> Self:
         if not all(0 <= value <= 1 for value in self.labels.values()):
             raise ValueError("a label stands for a value from 0 to 1")
-        if len({label[:1] for label in self.labels}) < len(self.labels) or len(set(self.labels.values())) <= 1:
-            raise ValueError("labels must begin with different characters, and stand for two values or more")
+        first_characters = {label[:1] for label in self.labels}
+        values = set(self.labels.values())
+        if len(first_characters) < len(self.labels) or len(values) <= 1:
+            problem = "labels must begin with different characters, and stand for two values"
+            raise ValueError(f"{problem} or more")
         if self.form.count(_VERDICT) != 1:
             raise ValueError(f"the form of an answer must contain {_VERDICT} once")
         return self
@@ -162,8 +192,9 @@ class Head(Record):
     def fits(self, outputs: Sequence[str]) -> bool:
         """Return whether a model has these outputs, by number, and by name if it has names."""
         is_named = not all(map(_PLACEHOLDER.fullmatch, outputs))
-        same_names = [name.casefold() for name in self.outputs] == [name.casefold() for name in outputs]
-        return len(outputs) == len(self.outputs) and (same_names or not is_named)
+        if not is_named:
+            return len(outputs) == len(self.outputs)
+        return list(map(str.casefold, outputs)) == list(map(str.casefold, self.outputs))
 
 
 class HeadAnswer(Record):
@@ -183,7 +214,10 @@ class ReasonPrompt(Record):
 
 
 class TaskPrompt(Record):
-    """Prompt of one task. `template` has arguments for the chat template, `answer` is for a classification head."""
+    """Prompt of one task.
+
+    `template` has arguments for the chat template, `answer` is for a classification head.
+    """
 
     grammar: str | AnswerForm
     answer: HeadAnswer = HeadAnswer()
@@ -198,7 +232,11 @@ class TaskPrompt(Record):
 
     @property
     def places(self) -> set[str]:
-        return {name for node in self.node for _, name in PLACE.findall(node.text)}
+        names = set()
+        for node in self.node:
+            for _, name in PLACE.findall(node.text):
+                names.add(name)
+        return names
 
     @model_validator(mode="after")
     def _can_be_shown(self) -> Self:
@@ -239,7 +277,9 @@ class PromptProfile(Record):
     def _can_be_asked(self) -> Self:
         unknown = sorted(self.tasks.keys() - TASKS)
         if unknown:
-            raise ValueError(f"no task is called {', '.join(unknown)}; the tasks are {', '.join(sorted(TASKS))}")
+            names = ", ".join(unknown)
+            known = ", ".join(sorted(TASKS))
+            raise ValueError(f"no task is called {names}; the tasks are {known}")
         if not self.chat and any(task.is_conversation for task in self.tasks.values()):
             raise ValueError("roles need chat = true")
         for name, task in self.tasks.items():
@@ -253,14 +293,21 @@ class PromptProfile(Record):
                 raise ValueError(f"{name}: answer and {SHARE_PLACE} need [head] in profile.toml")
             return
         if task.is_conversation or task.reasons:
-            raise ValueError(f"{name}: a model with a classification head has no roles and gives no reasons")
+            raise ValueError(
+                f"{name}: a model with a classification head has no roles and gives no reasons",
+            )
         if shows_share and not self.head.share:
-            raise ValueError(f"{name}: {SHARE_PLACE} needs the ids of its tokens: share = [...] in [head]")
-        yes, outputs = set(self.yes_outputs(task)), set(self.head.outputs)
-        is_valid = yes == outputs if len(outputs) == 1 else bool(yes) and yes < outputs
-        if not is_valid:
+            raise ValueError(
+                f"{name}: {SHARE_PLACE} needs the ids of its tokens: share = [...] in [head]",
+            )
+        yes = set(self.yes_outputs(task))
+        outputs = set(self.head.outputs)
+        is_only_output = len(outputs) == 1 and yes == outputs
+        names_some = bool(yes) and yes < outputs
+        if not is_only_output and not names_some:
             listed = ", ".join(self.head.outputs)
-            raise ValueError(f"{name}: answer.yes must name some, but not all, of the outputs {listed}")
+            problem = f"answer.yes must name some, but not all, of the outputs {listed}"
+            raise ValueError(f"{name}: {problem}")
 
     def yes_outputs(self, task: TaskPrompt) -> tuple[str, ...]:
         """Return the outputs that mean yes: a single output does without being named."""
@@ -269,7 +316,9 @@ class PromptProfile(Record):
         return task.answer.yes
 
     def reading(self, task: TaskPrompt) -> ClassifierReading | None:
-        """Return how a task's answer is read from a classification head, or None if the profile has none."""
+        """Return how a task's answer is read from a classification head, or None if the profile has
+        none.
+        """
         if self.head is None:
             return None
         return ClassifierReading(
@@ -298,14 +347,20 @@ class ProfileFolder(Record):
     @classmethod
     def read(cls, folder: Path) -> Self:
         files = (*folder.glob("*.toml"), *folder.glob("special/*.toml"))
-        return cls(path=str(folder), files={file.relative_to(folder).as_posix(): _text_of(file) for file in files})
+        texts = {}
+        for file in files:
+            texts[file.relative_to(folder).as_posix()] = _read_text(file)
+        return cls(path=str(folder), files=texts)
 
 
-def _text_of(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}", hint="name a TOML file in UTF-8") from error
+        raise InputError(
+            f"{file} cannot be read: {error}",
+            hint="name a TOML file in UTF-8",
+        ) from error
 
 
 def bundled() -> list[str]:
@@ -316,39 +371,57 @@ def read_profile(profile: object) -> object:
     if not isinstance(profile, str | Path) or str(profile) in bundled():
         return profile
     folder = Path(profile).expanduser()
-    return ProfileFolder.read(folder.absolute()) if folder.is_dir() else str(profile)
+    if not folder.is_dir():
+        return str(profile)
+    return ProfileFolder.read(folder.absolute())
 
 
 def no_profile(name: str) -> InputError:
-    return InputError(
-        f"no prompt profile is called {name!r}", hint=f"profiles are {', '.join(bundled())}, or name a folder with one"
-    )
+    names = ", ".join(bundled())
+    hint = f"profiles are {names}, or name a folder with one"
+    return InputError(f"no prompt profile is called {name!r}", hint=hint)
 
 
 def load_profile(profile: str | ProfileFolder) -> PromptProfile:
     """Load a profile by name or folder. Raises InputError if it does not exist or is not valid."""
     if isinstance(profile, str):
-        folder = _BUNDLED / profile if profile in bundled() else Path(profile).expanduser()
-        if not folder.is_dir():
-            raise no_profile(profile)
-        profile = ProfileFolder.read(folder.resolve())
+        profile = _read_folder(profile)
     digest = hashlib.sha256()
     special: dict[str, str] = {}
     tables: dict[str, dict[str, Any]] = {}
-    for name, text in sorted(profile.files.items(), key=lambda item: ("/" in item[0], item[0])):
-        task, content = PurePath(name).stem, text.encode()
+    for name in sorted(profile.files, key=_common_files_first):
+        task = PurePath(name).stem
+        content = profile.files[name].encode()
         if "/" in name:
             special[task] = hashlib.sha256(content).hexdigest()
         else:
             digest.update(f"{name}\0{len(content)}\0".encode() + content)
         tables[task] = parse_toml(content, f"{profile.path}/{name}")
-    fields = {"name": PurePath(profile.path).name, "sha256": digest.hexdigest(), "special": special}
+    fields = tables.pop("profile", {})
+    fields |= {
+        "name": PurePath(profile.path).name,
+        "sha256": digest.hexdigest(),
+        "special": special,
+        "tasks": tables,
+    }
     try:
-        return PromptProfile.model_validate(tables.pop("profile", {}) | fields | {"tasks": tables})
+        return PromptProfile.model_validate(fields)
     except (ValidationError, TypeError) as error:
-        raise InputError(
-            f"the prompt profile {profile.path} is not valid: {error}", hint="correct its files"
-        ) from error
+        problem = f"the prompt profile {profile.path} is not valid: {error}"
+        raise InputError(problem, hint="correct its files") from error
+
+
+def _common_files_first(name: str) -> tuple[bool, str]:
+    return "/" in name, name
+
+
+def _read_folder(name: str) -> ProfileFolder:
+    folder = Path(name).expanduser()
+    if name in bundled():
+        folder = _BUNDLED / name
+    if not folder.is_dir():
+        raise no_profile(name)
+    return ProfileFolder.read(folder.resolve())
 
 
 class ChosenProfile(NamedTuple):
@@ -358,7 +431,11 @@ class ChosenProfile(NamedTuple):
     why: str
 
 
-def choose(requested: str | ProfileFolder | None, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
+def choose(
+    requested: str | ProfileFolder | None,
+    registered: str | None,
+    metadata: Mapping[str, str],
+) -> ChosenProfile:
     """Choose a model's profile: named by the user, registered, or made for its metadata.
 
     `metadata` is empty for an engine without a model. Raises InputError if the profile cannot ask
@@ -378,9 +455,18 @@ def choose(requested: str | ProfileFolder | None, registered: str | None, metada
 def _made_for(metadata: Mapping[str, str]) -> ChosenProfile | None:
     for profile in map(load_profile, bundled()):
         for row in profile.made_for:
-            if all(re.search(pattern.pattern, metadata.get(key, ""), re.IGNORECASE) for key, pattern in row.items()):
-                return ChosenProfile(profile, f"made for it, by its {' and '.join(row)}")
+            if _matches(metadata, row):
+                keys = " and ".join(row)
+                return ChosenProfile(profile, f"made for it, by its {keys}")
     return None
+
+
+def _matches(metadata: Mapping[str, str], patterns: Mapping[str, re.Pattern[str]]) -> bool:
+    def matches_key(key: str) -> bool:
+        pattern = patterns[key].pattern
+        return re.search(pattern, metadata.get(key, ""), re.IGNORECASE) is not None
+
+    return all(map(matches_key, patterns))
 
 
 def _require_fit(profile: PromptProfile, metadata: Mapping[str, str]) -> None:
@@ -388,12 +474,17 @@ def _require_fit(profile: PromptProfile, metadata: Mapping[str, str]) -> None:
     names = outputs.split(",") if outputs else []
     if profile.head is None and not names:
         return
-    hint = f"name the folder of a profile for it: {option('profile', 'FOLDER')} (docs/judges.md, classifiers)"
+    listed = ", ".join(names)
+    folder_option = option("profile", "FOLDER")
+    hint = f"name the folder of a profile for it: {folder_option} (docs/judges.md, classifiers)"
     if profile.head is None:
-        problem = f"the model is a classifier with the outputs {', '.join(names)}, and no prompt profile fits them"
-        raise InputError(problem, hint=hint)
-    if not profile.head.fits(names):
-        expected = ", ".join(profile.head.outputs)
-        actual = f"the outputs {', '.join(names)}" if names else "no classification head"
-        problem = f"the prompt profile {profile.name!r} is for the outputs {expected}, and the model has {actual}"
-        raise InputError(problem, hint=hint if names else f"omit {option_name('profile')}")
+        classifier = f"the model is a classifier with the outputs {listed}"
+        raise InputError(f"{classifier}, and no prompt profile fits them", hint=hint)
+    if profile.head.fits(names):
+        return
+    expected = ", ".join(profile.head.outputs)
+    fits = f"the prompt profile {profile.name!r} is for the outputs {expected}"
+    if not names:
+        problem = f"{fits}, and the model has no classification head"
+        raise InputError(problem, hint=f"omit {option_name('profile')}")
+    raise InputError(f"{fits}, and the model has the outputs {listed}", hint=hint)

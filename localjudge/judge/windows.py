@@ -12,16 +12,26 @@ With an `overlap`, a window is the longest run of sentences that fits, over all 
 that many sentences of the previous window:
 
     sentences   1 2 3 4 5 6 7 8                 overlap 1
-    windows    [1 2 3][3 4 5 6][6 7 8]          sentence 3 with its successor, 6 with its predecessor
+    windows    [1 2 3][3 4 5 6][6 7 8]          sentence 3 is judged with 2 and with 4
 """
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import accumulate
 from typing import NamedTuple
 
-from localjudge.types import Attribution, CustomQuestion, Refusal, Relevance, Span, Sufficiency, Task, Usefulness
+from localjudge.types import (
+    Attribution,
+    CustomQuestion,
+    Refusal,
+    Relevance,
+    Span,
+    Sufficiency,
+    Task,
+    Usefulness,
+)
 
 _TaskWithContexts = Attribution | Relevance | Sufficiency
 Cost = Callable[[Task], int]
@@ -41,7 +51,14 @@ class Window(NamedTuple):
 class Windows:
     """Split tasks to fit a capacity in tokens."""
 
-    def __init__(self, *, cost: Cost, capacity: int, sentences: Sentences, overlap: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        cost: Cost,
+        capacity: int,
+        sentences: Sentences,
+        overlap: int = 0,
+    ) -> None:
         self._cost = cost
         self._capacity = capacity
         self._sentences = sentences
@@ -51,123 +68,183 @@ class Windows:
         self._latest: tuple[object, dict[int, _Cut]] = (None, {})
         """The latest contexts, with their windows by room."""
 
-    def of(self, task: Task) -> tuple[Window, ...]:
+    def split(self, task: Task) -> tuple[Window, ...]:
         """Return the task if it fits, otherwise its windows in order."""
         if not self._is_far_too_long(task) and self._cost(task) <= self._capacity:
             return (Window(task, None),)
-        if self._overlap and not isinstance(task, CustomQuestion | Refusal):
-            if task.unit.kind == "chunk":
-                return self._sliding_over_unit(task)
-            if isinstance(task, Attribution | Sufficiency):
-                return self._sliding_over_contexts(task)
+        if self._overlap:
+            return self._slide(task)
         if task.unit.kind == "chunk" and not isinstance(task, CustomQuestion):
-            return tuple(Window(part, number) for number, part in enumerate(self._runs_of_unit(task)))
+            return _number(self._split_unit(task))
         if isinstance(task, Attribution | Sufficiency):
             groups = self._cut_for(task).groups
-            return tuple(Window(_with_contexts(task, group), number) for number, group in enumerate(groups))
-        return (self._window_of_unit(task) if isinstance(task, Relevance) else Window(task, None),)
+            return _number([_with_contexts(task, group) for group in groups])
+        if isinstance(task, Relevance):
+            return (self._window_with_unit(task),)
+        return (Window(task, None),)
 
-    def _sliding_over_contexts(self, task: Attribution | Sufficiency) -> tuple[Window, ...]:
+    def _slide(self, task: Task) -> tuple[Window, ...]:
+        """Return windows that overlap, or the whole task for the engine to refuse."""
+        if isinstance(task, CustomQuestion | Refusal):
+            return (Window(task, None),)
+        if task.unit.kind == "chunk":
+            return self._slide_over_unit(task)
+        if isinstance(task, Attribution | Sufficiency):
+            return self._slide_over_contexts(task)
+        if isinstance(task, Relevance):
+            return (self._window_with_unit(task),)
+        return (Window(task, None),)
+
+    def _slide_over_contexts(self, task: Attribution | Sufficiency) -> tuple[Window, ...]:
+        """Return windows of consecutive sentences of the contexts."""
         fixed = self._cost(_with_contexts(task, ()))
-        parts, sizes = self._sentences_of(task, fixed)
+        parts, sizes = self._cut_sentences(task, fixed)
 
-        def shown(first: int, last: int) -> _TaskWithContexts:
-            return _with_contexts(task, _joined(parts[first : last + 1], task.contexts))
+        def show(first: int, last: int) -> Task:
+            return _with_contexts(task, _join(parts[first : last + 1], task.contexts))
 
-        runs = sliding_runs(
-            sizes, self._capacity - fixed, self._overlap, lambda first, last: self._cost(shown(first, last)) - fixed
-        )
-        return tuple(Window(shown(first, last), number) for number, (first, last) in enumerate(runs))
+        return self._slide_over(sizes, fixed, show)
 
-    def _sentences_of(self, task: Attribution | Sufficiency, fixed: int) -> tuple[list["_Part"], list[int]]:
+    def _cut_sentences(
+        self,
+        task: Attribution | Sufficiency,
+        fixed: int,
+    ) -> tuple[list["_Part"], list[int]]:
+        """Return the sentences of all contexts, and the tokens of each."""
         shared, parts, sizes = self._latest_sentences
-        if shared != _shared(task):
-            parts = []
-            for number, text in enumerate(task.contexts):
-                parts += [_Part(number, span.start, span.text) for span in self._sentences(text)]
-            sizes = [self._cost(_with_contexts(task, (part,))) - fixed for part in parts]
-            self._latest_sentences = (_shared(task), parts, sizes)
+        if shared == _shared(task):
+            return parts, sizes
+        parts = []
+        for number, text in enumerate(task.contexts):
+            for span in self._sentences(text):
+                parts.append(_Part(number, span.start, span.text))
+        sizes = [self._cost(_with_contexts(task, (part,))) - fixed for part in parts]
+        self._latest_sentences = (_shared(task), parts, sizes)
         return parts, sizes
 
-    def _sliding_over_unit(self, task: Task) -> tuple[Window, ...]:
+    def _slide_over_unit(self, task: Task) -> tuple[Window, ...]:
+        """Return windows of consecutive sentences of the judged text."""
         text = task.unit.text
         spans = self._sentences(text)
         fixed = self._cost(_with_text(task, ""))
 
-        def shown(first: int, last: int) -> Task:
+        def show(first: int, last: int) -> Task:
             return _with_text(task, text[spans[first].start : spans[last].end])
 
         sizes = [self._cost(_with_text(task, span.text)) - fixed for span in spans]
-        runs = sliding_runs(
-            sizes, self._capacity - fixed, self._overlap, lambda first, last: self._cost(shown(first, last)) - fixed
-        )
-        return tuple(Window(shown(first, last), number) for number, (first, last) in enumerate(runs))
+        return self._slide_over(sizes, fixed, show)
+
+    def _slide_over(
+        self,
+        sizes: Sequence[int],
+        fixed: int,
+        show: Callable[[int, int], Task],
+    ) -> tuple[Window, ...]:
+        """Return windows of runs of sentences with these sizes.
+
+        `show` returns the task with the sentences from one to another, `fixed` are its tokens
+        without any sentence.
+        """
+
+        def exact_size(first: int, last: int) -> int:
+            return self._cost(show(first, last)) - fixed
+
+        runs = sliding_runs(sizes, self._capacity - fixed, self._overlap, exact_size)
+        return _number([show(first, last) for first, last in runs])
 
     def _is_far_too_long(self, task: Task) -> bool:
         if self._overlap:
             return False
-        if isinstance(task, Usefulness | Refusal | CustomQuestion) or self._latest[0] != _shared(task):
+        if isinstance(task, Usefulness | Refusal | CustomQuestion):
+            return False
+        if self._latest[0] != _shared(task):
             return False
         fixed = self._cost(_with_contexts(task, ()))
         cut = self._latest[1].get(self._room(fixed))
         return cut is not None and fixed + cut.tokens > self._capacity + _ROUNDING_TOKENS
 
     def _cut_for(self, task: _TaskWithContexts) -> "_Cut":
-        shared, fixed = _shared(task), self._cost(_with_contexts(task, ()))
+        """Return the windows of a task's contexts, cut once for tasks with equal room."""
+        shared = _shared(task)
         if self._latest[0] != shared:
             self._latest = (shared, {})
-        cuts, room = self._latest[1], self._room(fixed)
+        fixed = self._cost(_with_contexts(task, ()))
+        cuts = self._latest[1]
+        room = self._room(fixed)
         if room not in cuts:
             cuts[room] = self._cut(task, fixed, room)
         return cuts[room]
 
     def _room(self, fixed: int) -> int:
-        return self._capacity - -(-fixed // _ROUNDING_TOKENS) * _ROUNDING_TOKENS
+        """Return the tokens that are left for contexts, with `fixed` tokens rounded up."""
+        steps = math.ceil(fixed / _ROUNDING_TOKENS)
+        return self._capacity - steps * _ROUNDING_TOKENS
 
     def _cut(self, task: _TaskWithContexts, fixed: int, room: int) -> "_Cut":
         @cache
         def tokens(part: _Part) -> int:
             return self._cost(_with_contexts(task, (part,))) - fixed
 
-        def fitting(context: _Part) -> list[_Part]:
+        def split_to_fit(context: _Part) -> list[_Part]:
             if tokens(context) <= room:
                 return [context]
-            runs = _runs(context.text, lambda text: tokens(context._replace(text=text)), room, self._sentences)
+
+            def run_tokens(text: str) -> int:
+                return tokens(context._replace(text=text))
+
+            runs = _split_runs(context.text, run_tokens, room, self._sentences)
             return [_Part(context.context, run.start, run.text) for run in runs]
 
-        whole = (_Part(number, 0, text) for number, text in enumerate(task.contexts) if text.strip())
+        parts: list[_Part] = []
+        for number, text in enumerate(task.contexts):
+            if text.strip():
+                parts += split_to_fit(_Part(number, 0, text))
         groups: list[list[_Part]] = []
-        used = total = 0
-        for part in (part for context in whole for part in fitting(context)):
+        used = 0
+        for part in parts:
             if not groups or used + tokens(part) > room:
                 groups.append([])
                 used = 0
             groups[-1].append(part)
             used += tokens(part)
-            total += tokens(part)
-        return _Cut(groups, total)
+        return _Cut(groups, sum(map(tokens, parts)))
 
-    def _window_of_unit(self, task: Relevance) -> Window:
-        """Return the window where the sentence begins, or the whole task for the engine to refuse."""
-        unit, groups = task.unit, self._cut_for(task).groups
-        context = 0 if unit.source == "response" else unit.source_index  # a response is shown without other contexts
-        start = unit.span.start if task.start is None else task.start
-        for number, group in enumerate(groups):
-            if any(part.context == context and 0 <= start - part.start < len(part.text) for part in group):
-                window = _with_contexts(task, group)
-                return Window(window, number) if self._cost(window) <= self._capacity else Window(task, None)
+    def _window_with_unit(self, task: Relevance) -> Window:
+        """Return the window where the sentence begins, or the whole task, which is refused."""
+        unit = task.unit
+        context = unit.source_index
+        if unit.source == "response":  # it is shown without other contexts
+            context = 0
+        start = task.start
+        if start is None:
+            start = unit.span.start
+        for number, group in enumerate(self._cut_for(task).groups):
+            if not any(part.contains(context, start) for part in group):
+                continue
+            window = _with_contexts(task, group)
+            if self._cost(window) > self._capacity:
+                break
+            return Window(window, number)
         return Window(task, None)
 
-    def _runs_of_unit(self, task: Task) -> list[Task]:
-        text = task.unit.text
-        runs = _runs(text, lambda run: self._cost(_with_text(task, run)), self._capacity, self._sentences)
+    def _split_unit(self, task: Task) -> list[Task]:
+        def run_tokens(text: str) -> int:
+            return self._cost(_with_text(task, text))
+
+        runs = _split_runs(task.unit.text, run_tokens, self._capacity, self._sentences)
         return [_with_text(task, run.text) for run in runs]
+
+
+def _number(tasks: Sequence[Task]) -> tuple[Window, ...]:
+    return tuple(Window(task, number) for number, task in enumerate(tasks))
 
 
 def sliding_runs(
     sizes: Sequence[int], room: int, overlap: int, exact_size: Callable[[int, int], int]
 ) -> list[tuple[int, int]]:
-    """Return the first and last index of each run of sentences that fits the room, or of a longer single sentence.
+    """Return the first and last index of each run of sentences that fits the room.
+
+    A longer sentence is a run of its own.
 
     `sizes` are the tokens of each sentence, `exact_size(first, last)` those of a run. A run begins
     with up to `overlap` sentences of the previous one, fewer if the next sentence would not fit
@@ -193,13 +270,14 @@ def sliding_runs(
     return runs
 
 
-def _joined(parts: Sequence["_Part"], contexts: Sequence[str]) -> list["_Part"]:
+def _join(parts: Sequence["_Part"], contexts: Sequence[str]) -> list["_Part"]:
     """Join consecutive sentences of each context, with the text between them."""
     joined: list[_Part] = []
     for part in parts:
         if joined and joined[-1].context == part.context:
             start = joined[-1].start
-            joined[-1] = _Part(part.context, start, contexts[part.context][start : part.start + len(part.text)])
+            end = part.start + len(part.text)
+            joined[-1] = _Part(part.context, start, contexts[part.context][start:end])
         else:
             joined.append(part)
     return joined
@@ -207,7 +285,8 @@ def _joined(parts: Sequence["_Part"], contexts: Sequence[str]) -> list["_Part"]:
 
 def _with_text(task: Task, text: str) -> Task:
     span = task.unit.span.model_copy(update={"text": text})
-    return task.model_copy(update={"unit": task.unit.model_copy(update={"span": span, "shown": None})})
+    unit = task.unit.model_copy(update={"span": span, "shown": None})
+    return task.model_copy(update={"unit": unit})
 
 
 class _Part(NamedTuple):
@@ -216,6 +295,9 @@ class _Part(NamedTuple):
     context: int
     start: int
     text: str
+
+    def contains(self, context: int | None, offset: int) -> bool:
+        return self.context == context and 0 <= offset - self.start < len(self.text)
 
 
 class _Cut(NamedTuple):
@@ -226,6 +308,7 @@ class _Cut(NamedTuple):
 
 
 def _shared(task: _TaskWithContexts) -> object:
+    """Return what tasks with equal contexts have in common."""
     return type(task), task.contexts, task.user_input
 
 
@@ -233,11 +316,17 @@ def _with_contexts(task: _TaskWithContexts, parts: Sequence[_Part]) -> _TaskWith
     return task.model_copy(update={"contexts": tuple(part.text for part in parts)})
 
 
-def _runs(text: str, tokens: Callable[[str], int], room: int, sentences: Sentences) -> list[Span]:
+def _split_runs(
+    text: str,
+    tokens: Callable[[str], int],
+    room: int,
+    sentences: Sentences,
+) -> list[Span]:
     """Split the text into runs of sentences that fit, or single sentences that do not."""
 
     def run(first: int, last: int) -> Span:
-        start, end = spans[first].start, spans[last].end
+        start = spans[first].start
+        end = spans[last].end
         return Span(start=start, end=end, text=text[start:end])
 
     def size_from(first: int, last: int) -> int:
@@ -247,7 +336,8 @@ def _runs(text: str, tokens: Callable[[str], int], room: int, sentences: Sentenc
     runs: list[Span] = []
     first = 0
     while first < len(spans):
-        longer = range(first + 1, min(len(spans), first + max(room, 1)))  # a sentence is a token or more
+        # A sentence is a token or more.
+        longer = range(first + 1, min(len(spans), first + max(room, 1)))
         last = first + bisect_right(longer, room, key=partial(size_from, first))
         runs.append(run(first, last))
         first = last + 1

@@ -85,7 +85,7 @@ class Wording:
             sentences=self._sentences,
             overlap=self._judge.overlap,
         )
-        windows = [cut.of(task) for task in tasks]
+        windows = [cut.split(task) for task in tasks]
         requests = iter(self._judge.requests([window.task for of_task in windows for window in of_task]))
         return [tuple((self.keys.keyed(next(requests)), window.number) for window in of_task) for of_task in windows]
 

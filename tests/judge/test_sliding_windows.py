@@ -72,7 +72,7 @@ def test_windows_are_verbatim_and_run_over_several_contexts() -> None:
     """Sentences of 10; a statement of 10 leaves 35: three sentences, with the two characters between them."""
     contexts = ("Aaaaaaaa1.  Bbbbbbbb2.", "Cccccccc3.\nDdddddddd4.")
     task = Attribution(unit=unit("statement", "s" * 10), contexts=contexts)
-    windows = sliding(45).of(task)
+    windows = sliding(45).split(task)
     assert [window.number for window in windows] == [0, 1]
     shown = [window.task.contexts for window in windows if isinstance(window.task, Attribution)]
     assert shown == [(contexts[0], "Cccccccc3."), ("Cccccccc3.\nDdddddddd4.",)]
@@ -80,13 +80,13 @@ def test_windows_are_verbatim_and_run_over_several_contexts() -> None:
 
 def test_a_task_that_fits_is_not_cut() -> None:
     task = Attribution(unit=unit("statement", "s"), contexts=("One. Two.",))
-    [window] = sliding(100).of(task)
+    [window] = sliding(100).split(task)
     assert (window.task, window.number) == (task, None)
 
 
 def test_a_statement_without_room_gets_windows_that_the_engine_refuses() -> None:
     task = Attribution(unit=unit("statement", "s" * 95), contexts=("Aaaaaaaa1. Bbbbbbbb2.",))
-    windows = sliding(100).of(task)
+    windows = sliding(100).split(task)
     assert len(windows) == 2
     assert all(cost(window.task) > 100 for window in windows)
 
@@ -95,17 +95,17 @@ def test_the_windows_of_a_statement_do_not_depend_on_earlier_statements() -> Non
     contexts = (" ".join(f"Sentence {number} is here." for number in range(20)),)
     tasks = [Attribution(unit=unit("statement", "s" * length), contexts=contexts) for length in (5, 60, 5, 33)]
     shared = sliding(200)
-    assert [shared.of(task) for task in tasks] == [sliding(200).of(task) for task in tasks]
+    assert [shared.split(task) for task in tasks] == [sliding(200).split(task) for task in tasks]
 
 
 def test_a_judged_chunk_slides_too() -> None:
     """Each sentence has 10 characters; a question of 20 leaves 25 of 45: two sentences and a space."""
     chunk = "Aaaaaaaa1. Bbbbbbbb2. Cccccccc3."
     relevance = Relevance(unit=unit("chunk", chunk), user_input="q" * 20)
-    windows = sliding(45).of(relevance)
+    windows = sliding(45).split(relevance)
     assert [window.task.unit.span.text for window in windows] == ["Aaaaaaaa1. Bbbbbbbb2.", "Bbbbbbbb2. Cccccccc3."]
     usefulness = Usefulness(unit=unit("chunk", chunk), user_input=None, reference="r")
-    assert [window.task.unit.span.text for window in sliding(25).of(usefulness)] == [
+    assert [window.task.unit.span.text for window in sliding(25).split(usefulness)] == [
         "Aaaaaaaa1. Bbbbbbbb2.",
         "Bbbbbbbb2. Cccccccc3.",
     ]

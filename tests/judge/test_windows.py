@@ -14,7 +14,7 @@ def cost(task: Task) -> int:
 
 
 def windows(task: Task, *, cost: Cost, capacity: int, sentences: Sentences) -> tuple[Task, ...]:
-    return tuple(window.task for window in Windows(cost=cost, capacity=capacity, sentences=sentences).of(task))
+    return tuple(window.task for window in Windows(cost=cost, capacity=capacity, sentences=sentences).split(task))
 
 
 def contexts_of(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
@@ -62,7 +62,7 @@ def test_a_sentence_gets_the_window_around_it() -> None:
     span = Span(start=start, end=start + 50, text=texts[3])
     sentence = unit("sentence", "").model_copy(update={"span": span, "source_index": 1})
     asked = Relevance(unit=sentence, user_input="q" * 20, contexts=contexts)
-    [shown] = Windows(cost=cost, capacity=260, sentences=sentences).of(asked)
+    [shown] = Windows(cost=cost, capacity=260, sentences=sentences).split(asked)
     beside = asked.model_copy(update={"contexts": (f"{texts[2]} {texts[3]}",)})
     assert shown == Window(beside, 1)
 
@@ -72,7 +72,7 @@ def test_a_sentence_too_long_for_its_window_is_left_to_the_engine() -> None:
     long = "A" * 300 + "."
     sentence = unit("sentence", long).model_copy(update={"source_index": 0})
     asked = Relevance(unit=sentence, user_input="q", contexts=(f"{long} Short.",))
-    assert Windows(cost=cost, capacity=400, sentences=sentences).of(asked) == (Window(asked, None),)
+    assert Windows(cost=cost, capacity=400, sentences=sentences).split(asked) == (Window(asked, None),)
 
 
 @given(
@@ -86,7 +86,7 @@ def test_cached_context_sizes_do_not_change_windows(contexts: list[str], lengths
     for length in lengths:
         task = Attribution(unit=unit("statement", "s" * length), contexts=tuple(contexts))
         alone = Windows(cost=cost, capacity=capacity, sentences=sentences)
-        assert shared.of(task) == alone.of(task)
+        assert shared.split(task) == alone.split(task)
 
 
 @given(st.lists(st.text("ab. ", max_size=80), min_size=1, max_size=5), st.integers(140, 400))
@@ -96,7 +96,7 @@ def test_each_sentence_is_whole_in_the_window_where_it_begins(contexts: list[str
         for span in sentences(context):
             sentence = Unit(kind="sentence", index=0, source="retrieved_contexts", source_index=index, span=span)
             task = Relevance(unit=sentence, user_input="q", contexts=tuple(contexts))
-            (window,) = cut.of(task)
+            (window,) = cut.split(task)
             if window.number is not None:
                 assert isinstance(window.task, Relevance)
                 assert any(span.text in shown for shown in window.task.contexts)
