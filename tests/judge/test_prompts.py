@@ -64,7 +64,7 @@ def judge(profile: str = "instruct", reasons: Reasons = "none") -> PromptWriter:
 
 @pytest.mark.parametrize(
     ("profile", "task"),
-    [*(("reference", task) for task in tasks("Some text.")), *(("instruct", task) for task in all_tasks("Some text."))],
+    [*(("lexical", task) for task in tasks("Some text.")), *(("instruct", task) for task in all_tasks("Some text."))],
     ids=lambda value: value if isinstance(value, str) else prompts.task_name(value),
 )
 def test_user_text_is_never_trusted(profile: str, task: Task) -> None:
@@ -165,10 +165,10 @@ def test_a_prompt_without_a_place_for_a_text_refuses_it(folder: Path) -> None:
 @pytest.mark.parametrize("task", special_tasks("Some text."), ids=prompts.task_name)
 def test_a_judge_without_a_prompt_for_a_task_is_refused(task: Task) -> None:
     name = prompts.task_name(task)
-    assert judge("reference").unsupported([name, "attribution"]) == [name]
+    assert judge("lexical").unsupported([name, "attribution"]) == [name]
     assert judge().unsupported([name, "attribution"]) == []
     with pytest.raises(SampleError, match=f"'reference' has no words for the task {name}"):
-        judge("reference").request(task)
+        judge("lexical").request(task)
 
 
 TASKS = (*tasks("It is 8 m."), *special_tasks("It is 8 m.")[:2])
@@ -195,4 +195,4 @@ def test_reasons_are_part_of_the_identity() -> None:
 @pytest.mark.parametrize("reasons", ["before", "after"])
 def test_the_lexical_judge_cannot_give_reasons(reasons: Reasons) -> None:
     with pytest.raises(InputError, match=r"reasons(?s:.*)judge=\.\.\."):
-        judge("reference", reasons)
+        judge("lexical", reasons)
