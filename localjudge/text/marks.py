@@ -1,10 +1,14 @@
-"""Citation marks: what they look like, and what they name.
+r"""Citation marks: what they look like, and what they name.
 
     [1] [1, 2] [1; 2] [1-3] [^1] [doc1] [Source 1] [doc-7] [a.pdf] [cite: 1]    square brackets
     [1](url) [[1]](url) <a href="#1">[1]</a>                                    links
     【1†source】 【1】 ［1］                                                      other brackets
     <sup>1</sup> ¹ ^1^                                                          raised numbers
     (1)                                                                         right after a stop
+    (Source 1) (see Document 2) (Source: a.pdf)                                 a word for a source
+    \cite{a} [@a] $^{1}$                                                        LaTeX and Pandoc
+    \ue200cite\ue202turn0search1\ue201 :contentReference[oaicite:1]{index=1}     ChatGPT: unchecked
+    [cite_start]                                                                Gemini: cites nothing
 
 Other brackets are text: [sic], [REDACTED], [2019], [the page](url), (1) in a sentence, array[1],
 and code. The segmenter, the citation metrics and every metric that judges a response use this
@@ -23,18 +27,25 @@ _BEFORE = 60  # characters before a mark that may contain closing signs and a st
 
 _RANK_WORD = (
     r"(?:doc(?:ument)?|source|passage|context|chunk|snippet|cite|citation|ref(?:erence)?|footnote|"
-    r"quelle|fuente|fonte|bron|документ|источник|来源|文献|文档|資料|出典|参考)"
+    r"quelle|fuente|fonte|bron|документ|источник|来源|文献|文档|資料|出典|参考|id)"
 )
-RANK = re.compile(rf"(?:\^|{_RANK_WORD}\s?:?\s?)?(?P<number>[0-9]{{1,3}})\^?", re.IGNORECASE)
+RANK = re.compile(
+    rf"(?:[\^#]|{_RANK_WORD}[\s_]?[:#]?\s?)?(?P<number>[0-9]{{1,3}})\^?",
+    re.IGNORECASE,
+)
 RANK_RANGE = re.compile(
     rf"(?:{_RANK_WORD}s?\s?:?\s?)?(?P<first>[0-9]{{1,3}})\s?[-\u2013]\s?(?P<last>[0-9]{{1,3}})",
     re.IGNORECASE,
 )
 ID_WITH_DIGIT = re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w.:/#-]+")
 _FILE = re.compile(
-    r"[\w][\w ./()-]*\.(?:pdf|html?|docx?|txt|md|csv|json|xlsx?|pptx?|xml|rtf|epub)",
+    r"[\w][\w ./()-]*\.(?:pdf|html?|docx?|txt|md|csv|json|xlsx?|pptx?|xml|rtf|epub)"
+    r"(?:[:#?]\S{1,60})?",
     re.IGNORECASE,
 )
+_ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
+_PANDOC = re.compile(r"@[\w.:/-]*\w")
+_TURN = re.compile(r"turn\d+[a-z]+\d+")
 # [Source: policy handbook]
 _SOURCE_TEXT = re.compile(rf"{_RANK_WORD}\s?[:：]\s?\S.*", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"\^[\w.-]+\^?")
@@ -43,7 +54,14 @@ _LOCATOR = re.compile(
     re.IGNORECASE,
 )
 _NUMBERS = r"[0-9]{1,3}(?:\s?[,;\u2013-]\s?[0-9]{1,3})*"
-_SEPARATOR = re.compile(r"\s*[,;、，；]\s*")
+_SEPARATOR = re.compile(
+    r"\s*[,;、，；]\s*"
+    r"|(?<=\d)\s+(?:and|und|et|y|e|en|&|\+)\s+(?=(?:[^\W\d]+[ :]*)?\d)"
+    r"|(?<=\d)\s?[&和と]\s?(?=\d)"
+)
+_SOURCE_WORD = r"(?:sources?|quellen?|fuentes?|fontes?|bron|источник|来源|出典)"
+_SEE = r"(?:(?:see|cf\.|siehe|vgl\.|voir|véase)\s)?"
+_TEX = r"\\(?:cite|citep|parencite|autocite|footcite)\*?(?:\[[^\[\]\n]{0,80}\]){0,2}"
 
 _URL = r"\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)"
 _CANDIDATE = re.compile(
@@ -54,10 +72,19 @@ _CANDIDATE = re.compile(
     rf"|<sup(?:\s[^<>]*)?>\s*(?:<a(?:\s[^<>]*)?>)?\[?(?P<raised>{_NUMBERS})\]?(?:</a>)?\s*</sup>"
     rf"|<a(?:\s[^<>]*)?>\s*\[(?P<anchor>[^\[\]<>\n]{{1,{_MAX_CHARACTERS}}})\]\s*</a>"
     rf"|\^(?P<caret>{_NUMBERS})\^|\\\[(?P<escaped>{_NUMBERS})\\\]"
-    r"|(?P<digits>[¹²³⁰⁴-⁹]+(?:[⁻,˒·⸴][¹²³⁰⁴-⁹]+)*)"
+    r"|⁽?(?P<digits>[¹²³⁰⁴-⁹]+(?:[⁻,˒·⸴][¹²³⁰⁴-⁹]+)*)⁾?"
+    rf"|\$\^\{{?\[?(?P<power>{_NUMBERS})\]?\}}?\$"
+    rf"|[ ~]?{_TEX}\{{(?P<key>[^{{}}\n]{{1,{_MAX_CHARACTERS}}})\}}"
+    r"|\ue200(?:file)?cite(?P<turns>(?:\ue202[\w-]+)+)\ue201"
+    r"|(?:file)?cite(?P<bare>(?:turn\d+[a-z]+\d+)+)"
+    r"|:contentReference\[(?P<content>oaicite:\d+)\](?:\{index=\d+\})?"
+    rf"|[(（]{_SEE}(?P<noted>(?:(?!id\b){_RANK_WORD}s?[\s:：#]{{1,2}}[0-9]|{_SOURCE_WORD}\s?[:：])"
+    rf"[^()（）\[\]\n]{{0,{_MAX_CHARACTERS}}})[)）]"
     rf"|[(（](?P<round>{_NUMBERS})[)）]",
     re.IGNORECASE,
 )
+_UNCHECKED = ("turns", "bare", "content")
+_NO_CITATION = "cite_start"
 _WITH_NAMES = ("inner", "square", "lens", "wide", "anchor", "caret", "escaped")
 _DAGGER = re.compile(r"(?P<number>[0-9]{1,3})(?::[0-9]+)?†.*")
 _EDITORIAL = re.compile(r"[a-z]{1,2}|[a-z]+ (?:\d+|needed)")  # [a], [note 1], [citation needed]
@@ -82,6 +109,17 @@ _LINE_START = re.compile(r"(?:^|\n)[ \t>*-]*\Z")
 # Before an exponent: "m²", "10<sup>6</sup>".
 _SHORT_WORD = re.compile(r"(?:^|[\W\d_])[^\W\d_]{1,2}\Z|\d\Z")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻˒·⸴", "0123456789-,,,")
+_EMPHASIS = re.compile(r"(?:\*{1,3}|_{1,2})\Z")
+_MAX_EMPHASIS = 3
+_WORD_BEFORE_SPACE = re.compile(r"[^\W\d_]{3} \Z")
+_ENDS_WORD = re.compile(r"[\s.,;:!?)]|$")
+_VALUE = re.compile(  # before numbers that are no citation: "the interval [1, 10]", "x = [1, 2]"
+    r"(?:\b(?:intervals?|ranges?|vectors?|lists?|arrays?|sets?|tuples?|points?|sequences?|returns?|"
+    r"prints?|outputs?|equals?|values?|yields?|gives|is|are|was|were|between|within|"
+    r"intervall|vektor|liste|menge|ist|sind|liefert|intervalle|vecteur|est|sont|intervalo|lista|"
+    r"es|son)\s|[=∈<>→]\s?)\Z",
+    re.IGNORECASE,
+)
 _NAMING = re.compile(
     r"\b(?:according to|as|as in|by|from|in|of|on|per|see|to|with|than|and|or|both|"
     r"laut|nach|siehe|vgl\.|in|aus|selon|dans|voir|par|según|en|por|véase|de) \Z",
@@ -95,7 +133,7 @@ _WRAPPED = re.compile(r"[(（](?:(?:see|cf|vgl|siehe|voir|véase|ver)\b\.?\s?)?\
 
 
 class Mark(NamedTuple):
-    """A citation mark: its offsets, and its names without brackets."""
+    """A citation mark: its offsets, and its names without brackets, none for [cite_start]."""
 
     start: int
     end: int
@@ -108,17 +146,36 @@ def find_marks(text: str, ids: Collection[str] = ()) -> list[Mark]:
     marks: list[Mark] = []
     code: Sequence[Range] | None = None
     for match in _CANDIDATE.finditer(text):
-        joined = bool(marks) and _are_joined(text, marks[-1].end, match.start())
+        start, end = _with_emphasis(text, *match.span())
+        joined = bool(marks) and _are_joined(text, marks[-1].end, start)
         after_stop = joined and marks[-1].after_stop
-        after_stop = after_stop or _follows_stop(text, match.start(), _AFTER_STOP)
+        after_stop = after_stop or _follows_stop(text, start, _AFTER_STOP)
         names = _read_names(text, match, ids, after_stop=after_stop, joined=joined)
-        if not names:
+        if not names and match["square"] != _NO_CITATION:
             continue
         if code is None:
             code = code_ranges(text)
-        if not overlaps(code, match.start(), match.end()):
-            marks.append(Mark(match.start(), match.end(), names, after_stop))
+        if overlaps(code, start, end):
+            continue
+        if after_stop:
+            end = _after_pages(text, end)
+        marks.append(Mark(start, end, names, after_stop))
     return marks
+
+
+def _with_emphasis(text: str, start: int, end: int) -> Range:
+    """Return the range with the same signs of emphasis on both sides: **[1]**."""
+    before = _EMPHASIS.search(text[max(0, start - _MAX_EMPHASIS) : start])
+    if not before or not text.startswith(before[0], end):
+        return Range(start, end)
+    length = len(before[0])
+    is_longer = text.startswith(before[0][0], end + length)
+    return Range(start, end) if is_longer else Range(start - length, end + length)
+
+
+def _after_pages(text: str, end: int) -> int:
+    pages = _PAGES.match(text, end)
+    return pages.end() if pages else end
 
 
 def after_stop_ranges(text: str) -> Iterator[Range]:
@@ -128,15 +185,20 @@ def after_stop_ranges(text: str) -> Iterator[Range]:
     """
     marks = {mark.start: mark.end for mark in find_marks(text) if mark.after_stop}
     for match in _CANDIDATE.finditer(text):
-        is_note = match["square"] and not match["url"] and _EDITORIAL.fullmatch(match["square"])
-        if is_note and _follows_stop(text, match.start(), _AFTER_STOP):
+        if _is_note(text, match):
             marks.setdefault(match.start(), match.end())
     for start, end in _join(text, sorted(marks.items())):
-        pages = _PAGES.match(text, end)
-        if pages:
-            yield Range(start, pages.end())
-        else:
-            yield Range(start, end)
+        yield Range(start, _after_pages(text, end))
+
+
+def _is_note(text: str, match: re.Match[str]) -> bool:
+    """Return whether brackets are an editorial note, or a link right after a stop."""
+    if not match["square"] or match["square"] == _NO_CITATION:
+        return False
+    if match["url"]:
+        return _follows_stop(text, match.start(), _DIRECTLY_AFTER_STOP)
+    is_editorial = _EDITORIAL.fullmatch(match["square"]) is not None
+    return is_editorial and _follows_stop(text, match.start(), _AFTER_STOP)
 
 
 def removal_ranges(text: str, marks: Iterable[Mark]) -> list[Range]:
@@ -195,17 +257,33 @@ def _read_names(
     joined: bool,
 ) -> tuple[str, ...]:
     """Return the names in a pair of brackets or a raised number, or () if it is text."""
+    if match["key"] or any(match[group] for group in _UNCHECKED):
+        return _read_names_of_tool(match, ids)
+    if match["noted"]:
+        return _split_names(match["noted"], ids, is_link=False, loose=False)
     if match["round"]:
         is_mark = _is_round_mark(text, match)
         numbers = match["round"]
-    elif match["raised"] or match["digits"]:
+    elif match["raised"] or match["digits"] or match["power"]:
         is_mark = after_stop or joined or _is_raised_mark(text, match)
-        numbers = match["raised"] or match["digits"].translate(_SUPERSCRIPTS)
+        numbers = match["raised"] or match["power"] or match["digits"].translate(_SUPERSCRIPTS)
     else:
         return _read_bracketed(text, match, ids, after_stop=after_stop, joined=joined)
     if not is_mark:
         return ()
     return _split_names(numbers, ids, is_link=False, loose=False)
+
+
+def _read_names_of_tool(match: re.Match[str], ids: Collection[str]) -> tuple[str, ...]:
+    r"""Return the keys of \cite, or names that only ChatGPT can resolve: neither a rank nor an id."""
+    if match["key"]:
+        return tuple(_SEPARATOR.split(match["key"].strip()))
+    names = [match["content"]]
+    if match["turns"]:
+        names = match["turns"].strip("\ue202").split("\ue202")
+    elif match["bare"]:
+        names = _TURN.findall(match["bare"])
+    return tuple(name if name in ids else f"cite {name}" for name in names)
 
 
 def _read_bracketed(
@@ -221,6 +299,8 @@ def _read_bracketed(
     if dagger:
         return _name_before_dagger(dagger)
     if match["square"] and not joined and _is_index(text, match):
+        return ()
+    if match["square"] and not match["url"] and _is_value(text, match, ids):
         return ()
     is_link = bool(match["url"] or match["link"])
     return _split_names(content, ids, is_link=is_link, loose=after_stop or bool(ids))
@@ -247,7 +327,10 @@ def _is_raised_mark(text: str, match: re.Match[str]) -> bool:
     if _LINE_START.search(text[max(0, start - _BEFORE) : start]):
         return True
     is_exponent = _SHORT_WORD.search(text[max(0, start - 3) : start]) is not None
-    return start > 0 and text[start - 1].isalpha() and not is_exponent
+    if start > 0 and text[start - 1].isalpha():
+        return not is_exponent
+    is_apart = match["digits"] and _WORD_BEFORE_SPACE.search(text[max(0, start - _BEFORE) : start])
+    return bool(is_apart and _ENDS_WORD.match(text, match.end()))
 
 
 def _split_names(
@@ -260,9 +343,10 @@ def _split_names(
     """Return the names in brackets without page numbers, or () unless all of them are names."""
     names = _SEPARATOR.split(content.strip())
     cited = [name for name in names if name in ids or not _LOCATOR.fullmatch(name)]
-    if all(_is_name(name, ids, is_link=is_link, loose=loose) for name in cited):
+    if any(cited) and all(_is_name(name, ids, is_link=is_link, loose=loose) for name in cited):
         return tuple(cited)
-    return ()
+    is_source = not is_link and _SOURCE_TEXT.fullmatch(content)
+    return (content,) if is_source else ()
 
 
 def _is_name(name: str, ids: Collection[str], *, is_link: bool, loose: bool) -> bool:
@@ -279,9 +363,19 @@ def _is_name(name: str, ids: Collection[str], *, is_link: bool, loose: bool) -> 
         return 0 <= int(ranks["last"]) - int(ranks["first"]) < _MAX_RANGE
     if is_link:
         return False
-    if _FILE.fullmatch(name):
+    if any(pattern.fullmatch(name) for pattern in (_FILE, _ADDRESS, _PANDOC)):
         return True
     return loose and ID_WITH_DIGIT.fullmatch(name) is not None
+
+
+def _is_value(text: str, match: re.Match[str], ids: Collection[str]) -> bool:
+    """Return whether the brackets hold an interval or a list of numbers: "between [0, 1]"."""
+    names = _SEPARATOR.split(match["square"].strip())
+    numbers = [name for name in names if name.isdecimal()]
+    if len(numbers) <= 1 or any(number in ids for number in numbers):
+        return False
+    before = text[max(0, match.start() - _BEFORE) : match.start()]
+    return numbers[0] == "0" or _VALUE.search(before) is not None
 
 
 def _is_index(text: str, match: re.Match[str]) -> bool:

@@ -48,6 +48,7 @@ _HTML_HEADER = re.compile(r"<th\b", re.IGNORECASE)
 _HTML_CELL = re.compile(r"<td\b", re.IGNORECASE)
 # Not the quotes of LaTeX and of treebanks: "`one' and `two'", "``one'' and ``two''".
 _INLINE_CODE = re.compile(
+    r"(?<!`)```(?!`)[^`\n]{1,300}```(?!`)|"
     r"(?<!`)`(?!`)(?:(?!'(?=[\s.,;:!?]))[^`\n]){1,300}`(?!`)"
     r"|(?<!`)``(?!`)[^`\n]{0,100}(?:`[^`\n]{1,100}){1,9}``(?!`)"
 )
@@ -56,11 +57,12 @@ _STOP_IN_CODE = re.compile(r"[.!?](?=\s)")
 _BLOCK_NAMES = (
     "answer|article|aside|blockquote|br|center|citations|dd|details|div|dl|dt|figure|footer|form|"
     "h[1-6]|header|hr|li|main|nav|ol|output|p|pre|references|response|section|sources|"
-    "summary|table|tbody|tfoot|thead|tr|ul"
+    "summary|table|tbody|tfoot|thead|tr|ul|"
+    r"\|[a-z_]{2,30}\||(?:start|end)_of_turn"  # special tokens of models: <|im_end|>
 )
 _INLINE_NAMES = (
-    "a|abbr|acronym|b|big|bdi|cite|code|del|dfn|em|font|i|ins|kbd|label|mark|q|reasoning|"
-    "s|samp|small|span|strike|strong|sub|sup|td|th|think|thinking|thoughts?|tt|u|var|wbr"
+    "a|abbr|acronym|b|big|bdi|cite|co(?:: ?[0-9, ]+)?|code|del|dfn|em|font|i|ins|kbd|label|"
+    "mark|q|reasoning|s|samp|small|span|strike|strong|sub|sup|td|th|think|thinking|thoughts?|tt|u|var|wbr"
 )
 _TAG = re.compile(
     rf"<(?P<slash>/)?(?:(?P<block>{_BLOCK_NAMES})|(?P<inline>{_INLINE_NAMES}))"
@@ -81,8 +83,16 @@ _LITERAL_LINE_END = re.compile(
     r"|(?:(?:\\r)?\\n){2,}|(?:\\n)+(?=(?:[-*•]|\d{1,3}[.)]|#{1,6}) )"
 )
 _LINK = re.compile(r"\[[^\[\]\n]{1,300}\]\([^()\s]{1,500}\)")
-_INVISIBLE = "\u200b\u2060\ufeff\u00ad"
+_INVISIBLE = "\u200b\u200e\u200f\u2060\ufeff\u00ad"
 _INVISIBLE_AFTER_STOP = re.compile(rf"(?<=[{_STOP}\"'”’)\]])[{_INVISIBLE}]+")
+_SPACE_ENTITY = re.compile(r"&(?:nbsp|ensp|emsp|thinsp|#160|#xa0);", re.IGNORECASE)
+_SCRIPT = re.compile(
+    r"<(?P<name>script|style)\b[^<>]*>(?:(?!<(?:script|style)\b).){0,20000}?</(?P=name)\s*>",
+    re.IGNORECASE | re.DOTALL,
+)
+_BEFORE_SCRIPT = re.compile(r"(?:^|[\n>])\s*\Z")
+_MAX_BEFORE_SCRIPT = 100
+_COMMENT = re.compile(r"<!--(?:(?!<!--).){0,5000}?-->", re.DOTALL)
 
 
 def blocks(text: str) -> list[Block]:
@@ -96,8 +106,11 @@ def blocks(text: str) -> list[Block]:
         in_lines, number = _blocks_at(text, lines, number)
         in_markdown += in_lines
     covered = [Range(block.start, block.end) for block in in_markdown]
-    rows = [row for row in _html_rows(text) if not overlaps(covered, row.start, row.end)]
-    return sorted([*in_markdown, *rows])
+    in_html = []
+    for block in [*_html_rows(text), *_scripts(text)]:
+        if not overlaps(covered, block.start, block.end):
+            in_html.append(block)
+    return sorted([*in_markdown, *in_html])
 
 
 def _blocks_at(text: str, lines: Sequence[Range], number: int) -> tuple[list[Block], int]:
@@ -187,6 +200,17 @@ def _html_rows(text: str) -> Iterator[Block]:
             yield Block(row.start, row.end)
 
 
+def _scripts(text: str) -> Iterator[Block]:
+    """Yield scripts and styles on lines of their own: they are no statements."""
+    if "</s" not in text.lower():
+        return
+    for match in _SCRIPT.finditer(text):
+        before = text[max(0, match.start() - _MAX_BEFORE_SCRIPT) : match.start()]
+        if _BEFORE_SCRIPT.search(before):
+            script = Range(*match.span())
+            yield Block(script.start, script.end, (script,))
+
+
 def overlaps(ranges: Sequence[Range], start: int, end: int) -> bool:
     """Return whether a part shares a character with one of the sorted ranges."""
     place = bisect_left(ranges, (end, end))
@@ -241,6 +265,10 @@ def without_markup(text: str) -> str:
     """Return a text of the same length where markup hides no boundary."""
     if "`" in text:
         text = _INLINE_CODE.sub(_hide_stops_and_tags, text)
+    if "<!--" in text:
+        text = _COMMENT.sub(_blank_signs, text)
+    if "&" in text:
+        text = _SPACE_ENTITY.sub(_blank_signs, text)
     if "](" in text:
         text = _LINK.sub(_hide_stops, text)
     if "<" in text:
@@ -297,7 +325,17 @@ def left_out_ranges(text: str) -> list[Range]:
     if "\\" in text:
         for match in _LITERAL_LINE_END.finditer(text):
             ranges.append(Range(*match.span()))
-    return sorted(ranges)
+    if "<!--" in text:
+        ranges += _comments(text)
+    for match in _SPACE_ENTITY.finditer(text):
+        ranges.append(Range(*match.span()))
+    return merged(ranges)
+
+
+def _comments(text: str) -> list[Range]:
+    code = code_ranges(text)
+    comments = [Range(*match.span()) for match in _COMMENT.finditer(text)]
+    return [comment for comment in comments if not overlaps(code, *comment)]
 
 
 def trimmed(text: str, start: int, end: int, ranges: Sequence[Range]) -> Range:

@@ -10,6 +10,7 @@ the marks inside it. A response that is a JSON text is one statement.
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -105,11 +106,13 @@ def statements(
         shown = _without_marks_inside(text, part, marks)
         if has_words(shown):
             parts.append((part, shown))
+    # Marks before the first statement or at the start of a line belong to the statement after
+    # them, and all others to the one before them.
+    edges_of_marks = [0, *(_start_with_mark(text, part.start, marks) for part, _ in parts[1:])]
+    edges_of_marks.append(len(text) + 1)
     result = []
     for number, (part, shown) in enumerate(parts):
-        # Marks before the first statement belong to it, and all others to the one before them.
-        first = part.start if number > 0 else 0
-        last = parts[number + 1][0].start if number + 1 < len(parts) else len(text) + 1
+        first, last = edges_of_marks[number : number + 2]
         span = Span(start=part.start, end=part.end, text=text[part.start : part.end])
         result.append(Statement(span, shown, _marks_between(response.marks, first, last)))
     return result
@@ -153,6 +156,18 @@ def _end_of_text_before(text: str, start: int) -> int:
     while start > 0 and text[start - 1].isspace():
         start -= 1
     return start
+
+
+def _start_with_mark(text: str, start: int, marks: Sequence[Range]) -> int:
+    """Return the start of a statement with the mark that begins its line: "- [1] Open it."."""
+    place = bisect_right(marks, (start, start)) - 1
+    if place < 0 or "\n" in text[marks[place].end : start]:
+        return start
+    if any(map(str.isalnum, text[marks[place].end : start])):
+        return start
+    line_start = text.rfind("\n", 0, marks[place].start) + 1
+    begins_line = not any(map(str.isalnum, text[line_start : marks[place].start]))
+    return line_start if begins_line else start
 
 
 def _without_last_marks(text: str, start: int, end: int, marks: Sequence[Range]) -> Range:

@@ -14,18 +14,20 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from localjudge.text.lines import BLANK_LINE, LINE_ENDS
-from localjudge.text.marks import Mark
+from localjudge.text.marks import RANK, RANK_RANGE, Mark
 from localjudge.text.markup import Range
 
-_WORDS = """
-    sources? source[ ]list references? references[ ]cited reference[ ]list citations?
+_WORDS = r"""
+    sources? source\(s\) source[ ]list source[ ]documents? reference\(s\)
+    relevant[ ](?:links|sources|documents) related[ ](?:links|sources|documents)
+    references? references[ ]cited reference[ ]list citations?
     cited[ ]sources works[ ]cited
     bibliography footnotes? endnotes? links literature further[ ]reading
     quellen? quellenangaben? quellenverzeichnis quellennachweise? literatur literaturverzeichnis
     referenzen fußnoten?
     einzelnachweise belege nachweise
     références? bibliographie notes[ ]de[ ]bas[ ]de[ ]page liens
-    fuentes? referencias? bibliografía enlaces notas[ ]al[ ]pie
+    fuentes? fuentes[ ]consultadas referencias? referencias[ ]bibliográficas bibliografía enlaces notas[ ]al[ ]pie
     font[ei] riferimenti bibliografia fontes? referências bronnen bron referenties bronvermelding
     källor källa referenser kilder kilde referencer referanser litteratur lähteet viitteet
     źródł[ao] przypisy bibliografia zdroje reference literatura források hivatkozások
@@ -35,21 +37,36 @@ _WORDS = """
     参考文献 参考资料 参考來源 参考来源 參考文獻 參考資料 資料來源 资料来源 信息来源
     来源 來源 引用 引用来源 出处 出處 脚注
     出典 参照 参照元 参考資料 参考 引用元 引用文献 情報源 ソース
-    출처 참고문헌 참고[ ]문헌 참고[ ]자료 참조
+    출처 참고문헌 참고[ ]문헌 참고자료 참고[ ]자료 참조
     المصادر المصدر المراجع مراجع مصادر منابع مآخذ حوالہ[ ]جات ذرائع מקורות הפניות
     स्रोत संदर्भ सन्दर्भ संदर्भ[ ]सूची উৎস তথ্যসূত্র อ้างอิง แหล่งอ้างอิง แหล่งที่มา
     nguồn tài[ ]liệu[ ]tham[ ]khảo sumber referensi
 """
 _LONGEST_FIRST = sorted(_WORDS.replace("[ ]", "\0").split(), key=len, reverse=True)
 _HEADING_WORD = "|".join(_LONGEST_FIRST).replace("\0", "[ ]")
-_AROUND = r"(?:[\s>#*_]|</?(?:h[1-6]|b|strong|p|em|i|u)>)*"
+_AROUND = r"(?:</?(?:b|strong|em|i|u)>|[^\w\[(（]|_)*"
+_MAX_HEADING = 80
+_OTHER_HEADING = re.compile(  # only above lines that define marks
+    rf"{_AROUND}(?:notes?|read more|learn more|documents?|more information|hinweise|anmerkungen|"
+    rf"notas?|weiterlesen){_AROUND}",
+    re.IGNORECASE,
+)
+_INTRODUCES = re.compile(r"[:：][*_\s]*$")
+_BLOCK_TAG = re.compile(
+    r"</?(?:br|details|div|footer|h[1-6]|li|ol|p|references|section|sources|summary|ul)\b[^<>]*>",
+    re.IGNORECASE,
+)
+_STATES = re.compile(
+    r"(?:\[[^\[\]\n]*\]|【[^【】\n]*】)\s"
+    r"(?:and \[|say|state|show|claim|describe|mention|explain|report|is |are )"
+)
 _HEADING = re.compile(
     rf"{_AROUND}(?:\d+[.)]\s*)?{_AROUND}(?:{_HEADING_WORD})(?:\s(?:used|consulted|cited))?"
     rf"{_AROUND}\s*[:：]?{_AROUND}",
     re.IGNORECASE,
 )
 _ONE_LINE = re.compile(
-    rf"(?:^|(?<=[.!?。！？।۔)\]】]))[\s*_(（\[>-]*(?:{_HEADING_WORD})"
+    rf"(?:^|(?<=[.!?。！？।۔)\]】]))(?:[^\w\[<.!?。]|_)*\[?(?:{_HEADING_WORD})"
     r"[*_]*\s*[:：][*_]*\s*(?P<rest>\S.*)$",
     re.IGNORECASE,
 )
@@ -69,6 +86,9 @@ _PUBLICATION = re.compile(
     re.IGNORECASE,
 )
 _STOPPED = re.compile(r"[.!?…。！？।۔؟][\"'”’)\]*_]*$")
+_AFTER_FILE = re.compile(r"[.)]+\s+[\"“(]?[A-ZÀ-Þ]")
+_ID = re.compile(r"(?=[\w.:#/-]*\d)[\w.:#/-]{1,60}")
+_LIST_PART = re.compile(r"[^\s,;，、；](?:[^,;，、；]*[^\s,;，、；])?")
 _STOP_INSIDE = re.compile(r"[.!?]\s+[A-ZÀ-Þ]|[。！？।۔]")
 _MAX_WORDS = 15
 _MAX_CHARACTERS = 120
@@ -89,6 +109,9 @@ def source_ranges(text: str, marks: Sequence[Mark]) -> list[Range]:
 
     A text of sources alone is an answer.
     """
+    has_tags = "<" in text
+    if has_tags:
+        text = _BLOCK_TAG.sub(_as_line_ends, text)
     lines = _read_lines(text, marks)
     inner = _list_before_remark(text, lines, marks)
     if inner:
@@ -102,10 +125,16 @@ def source_ranges(text: str, marks: Sequence[Mark]) -> list[Range]:
         start = lines.pop().start
     if lines:
         start = _one_line_start(text, lines[-1], marks, start)
+    if has_tags:
+        start = len(text[:start].rstrip())
     is_whole_text = not any(map(str.isalnum, text[:start]))
     if is_whole_text or not text[start:].strip():
         return []
     return [Range(start, len(text))]
+
+
+def _as_line_ends(tag: re.Match[str]) -> str:
+    return "\n" * len(tag[0])
 
 
 def _one_line_start(text: str, line: _Line, marks: Sequence[Mark], otherwise: int) -> int:
@@ -113,7 +142,7 @@ def _one_line_start(text: str, line: _Line, marks: Sequence[Mark], otherwise: in
     one_line = _ONE_LINE.search(text[line.start : line.end])
     if not one_line:
         return otherwise
-    if not _names_sources(one_line["rest"], marks, line.start + one_line.start("rest")):
+    if not _is_list_in_line(one_line, marks, line.start):
         return otherwise
     return line.start + one_line.start()
 
@@ -132,7 +161,8 @@ def _read_line(text: str, match: re.Match[str], marks: dict[int, Mark]) -> _Line
     line_end = match.end()
     content_start = _end_of(_BULLET, text, match.start(), line_end)
     numbered = _NUMBER.match(text, content_start, line_end)
-    mark = marks.get(content_start)
+    before_emphasis = match.start() + len(text[match.start() : content_start].rstrip("*_"))
+    mark = marks.get(content_start) or marks.get(before_emphasis)
     number = ""
     rest_start = content_start
     if numbered:
@@ -162,14 +192,39 @@ def _first_listed(text: str, lines: Sequence[_Line], marks: Sequence[Mark]) -> i
         if all(_is_item(line, cited) for line in lines[heading + 1 :]):
             return heading
     first = len(lines)
-    while first > 0 and (lines[first - 1].mark or _RULE.fullmatch(lines[first - 1].content)):
+    while first > 0 and _may_define(lines[first - 1]):
         first -= 1
+    if first < len(lines) and _are_answer(lines, first, marks):
+        return len(lines)
     while first < len(lines):
         cited = _names_cited_before(lines[first].start, marks)
         if _all_define(text, lines[first:], cited):
             break
         first += 1
+    if 0 < first < len(lines) and _OTHER_HEADING.fullmatch(lines[first - 1].content):
+        return first - 1
     return first
+
+
+def _may_define(line: _Line) -> bool:
+    return bool(line.mark or line.number or _RULE.fullmatch(line.content))
+
+
+def _are_answer(lines: Sequence[_Line], first: int, marks: Sequence[Mark]) -> bool:
+    r"""Return whether a sentence introduces the lines, and nothing cites them.
+
+    "Do this:\n[1] Open the door"
+    """
+    above = lines[first - 1].content if first > 0 else ""
+    if not _INTRODUCES.search(above):
+        return False
+    if _OTHER_HEADING.fullmatch(above) or _HEADING.fullmatch(above):
+        return False
+    names = {line.number for line in lines[first:] if line.number}
+    for line in lines[first:]:
+        if line.mark:
+            names.update(name.strip("^") for name in line.mark.names)
+    return names.isdisjoint(_names_cited_before(lines[first].start, marks))
 
 
 def _list_before_remark(text: str, lines: Sequence[_Line], marks: Sequence[Mark]) -> Range | None:
@@ -193,7 +248,8 @@ def _list_before_remark(text: str, lines: Sequence[_Line], marks: Sequence[Mark]
 def _find_heading(lines: Sequence[_Line]) -> int | None:
     """Return the number of the last heading."""
     for number in reversed(range(len(lines))):
-        if _HEADING.fullmatch(lines[number].content):
+        content = lines[number].content
+        if len(content) <= _MAX_HEADING and _HEADING.fullmatch(content):
             return number
     return None
 
@@ -215,7 +271,7 @@ def _is_item(line: _Line, cited: Collection[str]) -> bool:
 
 def _all_define(text: str, lines: Sequence[_Line], cited: Collection[str]) -> bool:
     """Return whether every line defines a mark, except for rules such as "---"."""
-    if not any(line.mark for line in lines):
+    if not any(line.mark or line.number for line in lines):
         return False
     return all(_defines_mark(text, line, cited) for line in lines)
 
@@ -223,6 +279,8 @@ def _all_define(text: str, lines: Sequence[_Line], cited: Collection[str]) -> bo
 def _defines_mark(text: str, line: _Line, cited: Collection[str]) -> bool:
     mark = line.mark
     if mark is None:
+        if line.number in cited and _looks_like_source(line.rest):
+            return True
         return _RULE.fullmatch(line.content) is not None
     if not line.rest:
         return False
@@ -247,6 +305,36 @@ def _is_title(content: str) -> bool:
     return len(content.split()) <= _MAX_WORDS and len(content) <= _MAX_CHARACTERS
 
 
-def _names_sources(rest: str, marks: Sequence[Mark], start: int) -> bool:
-    begins_with_mark = any(mark.start == start for mark in marks)
-    return begins_with_mark or _looks_like_source(rest)
+def _is_list_in_line(line: re.Match[str], marks: Sequence[Mark], offset: int) -> bool:
+    """Return whether a line is a list of sources from its heading on, and not also a sentence."""
+    rest = line["rest"]
+    start = offset + line.start("rest")
+    is_whole_line = not any(map(str.isalnum, line.string[: line.start()]))
+    if _STATES.match(rest):
+        return False
+    if not is_whole_line and _STOP_INSIDE.search(rest):
+        return False
+    if any(mark.start == start for mark in marks):
+        return True
+    file = _FILE_NAME.match(rest)
+    if file and _AFTER_FILE.match(rest, file.end()):
+        return False
+    return _looks_like_source(rest) or _are_names(rest, marks, start)
+
+
+def _are_names(rest: str, marks: Sequence[Mark], start: int) -> bool:
+    """Return whether a text lists ids or titles with marks.
+
+    "doc1, 5-pl", "Document 2", "Policy [1], FAQ [2]"
+    """
+    parts = list(_LIST_PART.finditer(rest.rstrip(" .)*_")))
+    if all(_is_id(part[0]) for part in parts):
+        return True
+    if len(parts) == 1 or not _is_title(rest):
+        return False
+    ends = {mark.end for mark in marks}
+    return all(start + part.end() in ends for part in parts)
+
+
+def _is_id(text: str) -> bool:
+    return any(pattern.fullmatch(text) for pattern in (RANK, RANK_RANGE, _ID))

@@ -3,6 +3,8 @@
     <think>Perhaps Ulm?</think>It is in Ulm.    from the opening to the closing tag, also nested
     Perhaps Ulm?</think>It is in Ulm.           a lone closing tag: everything up to it
     <think>Perhaps Ulm?                         an unclosed tag: everything after it
+    <|channel|>analysis<|message|>Perhaps?      up to the channel `final` of gpt-oss
+    <analysis>Perhaps?</analysis>It is.         <scratchpad>, <reflection> ...: in pairs before text
 
 A tag in code, or in the middle of a sentence, is text: "Models write <think> before they answer."
 """
@@ -12,13 +14,39 @@ from typing import NamedTuple
 
 from localjudge.text.markup import Range, code_ranges, merged, overlaps
 
-_NAMES = "think|thinking|thoughts?|reasoning"
+_NAMES = "(?:seed:)?think|thinking|thoughts?|reasoning|antthinking"
+_OTHER_NAMES = "analysis|cot|inner_monologue|rationale|reason|reflection|scratchpad"
+_PAIR = re.compile(
+    rf"<(?P<name>{_OTHER_NAMES})>(?:(?!</?(?P=name)>).)*</(?P=name)>(?=\s*[^\s<]|\s*<(?!/))",
+    re.IGNORECASE | re.DOTALL,
+)
+_TOKEN = r"think(?:ing)?|thought"
+_ANSWER_PHRASE = r"here is my response:"
 _TAG = re.compile(
-    rf"(?:<|&lt;)(?P<slash>/)?\s?(?:{_NAMES})(?:\s[^<>]{{0,200}})?\s?(?:>|&gt;)"
-    r"|\[(?P<bracket>/)?THINK\]|◁(?P<triangle>/)?think▷",
-    re.IGNORECASE,
+    rf"(?:<|&lt;)(?P<slash>/)?\s?(?:{_NAMES})(?:\s[^<>]{{0,200}})?\s?(?<!/)(?:>|&gt;)"
+    r"|\[(?P<bracket>/)?THINK\]|◁(?P<triangle>/)?think▷"
+    rf"|<\|?(?P<ends_token>/|end_of_|end_)?(?:(?:begin|start)_(?:of_)?)?(?:{_TOKEN})\|?>"
+    r"|<unused94>thought|(?P<ends_unused><unused95>)"
+    r"|<\|channel>thought|(?P<ends_thought><channel\|>)"
+    r"|(?P<ends_channels>(?:<\|start\|>assistant)?<\|channel\|>final[^<>\n]{0,60}<\|message\|>)"
+    r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)"
+    r"|\Aanalysis(?=.{1,200000}?assistantfinal)|(?P<ends_analysis>assistantfinal)"
+    rf"|\Ahere is my thought process:(?=.{{1,200000}}?{_ANSWER_PHRASE})|(?P<ends_process>{_ANSWER_PHRASE})",
+    re.IGNORECASE | re.DOTALL,
+)
+_CLOSING_GROUPS = (
+    "slash",
+    "bracket",
+    "triangle",
+    "ends_token",
+    "ends_unused",
+    "ends_thought",
+    "ends_channels",
+    "ends_analysis",
+    "ends_process",
 )
 _ENDED = re.compile(r"(?:^|[\n.!?…。！？।۔؟:>\"'”’)\]】`*_-])[ \t]*\Z")
+_PROCESS_START = re.compile(r"here is my thought process:", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"[ \t]*(?:\n|\r|$)")
 _BEFORE = 40
 
@@ -31,8 +59,12 @@ class _Tag(NamedTuple):
 
 def thinking_ranges(text: str) -> list[Range]:
     """Return the thinking in a response, with its tags."""
-    tags = [_read_tag(match) for match in _TAG.finditer(text)]
-    ranges: list[Range] = []
+    is_process = _PROCESS_START.match(text) is not None
+    tags = []
+    for match in _TAG.finditer(text):
+        if is_process or not match["ends_process"]:
+            tags.append(_read_tag(match))
+    ranges = _pairs(text)
     tag = _next_tag(text, tags, 0)
     while tag is not None:
         block = _block_at(tag, tags, len(text), is_first=not ranges)
@@ -50,8 +82,19 @@ def _block_at(tag: _Tag, tags: list[_Tag], end_of_text: int, *, is_first: bool) 
     return Range(tag.start, tag.end)
 
 
+def _pairs(text: str) -> list[Range]:
+    """Return blocks whose names are also used for other content."""
+    code = code_ranges(text)
+    pairs = []
+    for match in _PAIR.finditer(text):
+        before = text[max(0, match.start() - _BEFORE) : match.start()]
+        if _ENDED.search(before) and not overlaps(code, *match.span()):
+            pairs.append(Range(*match.span()))
+    return pairs
+
+
 def _read_tag(match: re.Match[str]) -> _Tag:
-    closes = bool(match["slash"] or match["bracket"] or match["triangle"])
+    closes = any(match[group] for group in _CLOSING_GROUPS)
     return _Tag(match.start(), match.end(), closes)
 
 

@@ -50,6 +50,21 @@ def cited(text: str, ids: frozenset[str] = frozenset()) -> list[tuple[str, ...]]
         "&lt;think&gt;Perhaps Berlin?&lt;/think&gt;\n",
         "<think>\n| a | b |\n|---|---|\n| 1 | 2 |\n</think>\n",
         "<think>Sources:\n[1] a.pdf\n</think>\n",
+        "<|channel|>analysis<|message|>Berlin? No.<|end|><|start|>assistant<|channel|>final<|message|>",
+        "<|start|>assistant<|channel|>analysis<|message|>No.<|end|><|start|>assistant<|channel|>commentary<|message|>"
+        "So?<|end|><|start|>assistant<|channel|>final<|message|>",
+        "analysis<|message|>Berlin? No.<|end|><|start|>assistant<|channel|>final<|message|>",
+        "analysisPerhaps Berlin? No.assistantfinal",
+        "Here is my thought process: Perhaps Berlin? No. Here is my response: ",
+        "<|begin_of_thought|>\nBerlin? No.\n<|end_of_thought|>\n",
+        "<|START_THINKING|>Berlin? No.<|END_THINKING|>",
+        "<|think|>Berlin? No.<|/think|>",
+        "<unused94>thought\nBerlin? No.<unused95>",
+        "<|channel>thought\nBerlin? No.<channel|>",
+        "<seed:think>Berlin? No.</seed:think>",
+        "<scratchpad>Berlin? No.</scratchpad>\n",
+        "<reflection>Berlin? No.</reflection>\n",
+        "<analysis>Berlin? No.</analysis>\n",
     ],
 )
 def test_thinking_is_left_out(thinking: str) -> None:
@@ -82,6 +97,31 @@ def test_thinking_between_sentences_and_text_about_thinking(text: str, expected:
         assert prepare(text).thinking == ()
     else:
         assert shown(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<analysis>It is old. It is big.</analysis>",
+        "<reason>It is old.</reason>",
+        "<analysis>It is old.",
+        "Write <analysis>x</analysis> as tags. It works.",
+        "The analysis is done. The final answer is near.",
+        "Here is my response: it is old. It is big.",
+        "Say assistantfinal. It works.",
+        "<think />\nIt is old. It is big.",
+    ],
+)
+def test_an_answer_is_no_thinking(text: str) -> None:
+    """Tags that also name answers are thinking only in a pair before an answer; an empty tag opens nothing."""
+    judged = shown(text)
+    assert judged
+    assert sum(map(len, judged)) >= len(text) * 0.6
+
+
+@pytest.mark.parametrize("token", ["<|im_end|>", "<|eot_id|>", "<|return|>", "<|end|>", "</s>", "<end_of_turn>"])
+def test_special_tokens_of_models_are_no_part_of_a_statement(token: str) -> None:
+    assert shown(A + token) == [A]
 
 
 def test_thinking_can_be_kept() -> None:
@@ -123,6 +163,28 @@ SOURCES = [
     "\n\n<b>Sources:</b>\n[1] policy.pdf\n[2] faq.html",
     "\n\n<sup>1</sup> policy.pdf\n<sup>2</sup> faq.html",
     "\n\nSources:",
+    "\n\n---\n\n### 📚 Sources\n- [1] policy.pdf\n- [2] faq.html",
+    "\n\n📎 Sources: [1] [2]",
+    "\n\nSource(s): [1], [2]",
+    "\n\nSource documents:\n- policy.pdf\n- faq.html",
+    "\nSOURCES: 0-pl, 5-pl",
+    "\n\nSources: doc1, doc2",
+    "\n\nSources: Document 1, Document 2",
+    "\n\nSources: Policy handbook [1], FAQ [2]",
+    "\n\n_Source: policy.pdf, faq.html_",
+    "\n\n(1) policy.pdf\n(2) faq.html",
+    "\n\n1: policy.pdf\n2: faq.html",
+    "\n\nRelevant links:\n- https://a.example\n- https://b.example",
+    "\n\nRelated documents:\n- [1] a.pdf\n- [2] b.pdf",
+    "\n\nNotes:\n[1] policy.pdf\n[2] faq.html",
+    "\n\nRead more:\n[1] https://a.example\n[2] https://b.example",
+    "\n\nFuentes consultadas:\n[1] a.pdf\n[2] b.pdf",
+    "\n\n참고자료:\n[1] a.pdf\n[2] b.pdf",
+    "\n\n【参考文献】\n[1] 方針.pdf\n[2] 質問.html",
+    "\n\n【出典】\n- 方針.pdf\n- 質問.html",
+    "\n\n<sources>\n[1] a.pdf\n[2] b.pdf\n</sources>",
+    "\n\n<h3>Sources</h3><ol><li>policy.pdf</li><li>faq.html</li></ol>",
+    "\n\n<details><summary>Sources</summary>\n\n[1] policy.pdf\n[2] faq.html\n</details>",
 ]
 
 
@@ -158,6 +220,12 @@ def test_a_closing_remark_after_the_list_of_sources_is_a_statement(sources: str)
         ("- It is old [1].\n- It is big [2].", 2),
         ("1. It is old [1].\n2. It is big [2].", 2),
         ("It is old [1].\n\nNote: it is also big.", 2),
+        ("The steps are:\n[1] Open the door\n[2] Close the door", 3),
+        ("You find it here:\n[1] policy.pdf\n[2] faq.html", 3),
+        ("It is old. Source: policy.pdf. It is big.", 3),
+        ("It is old. (Source: policy.pdf) It is big. (Source: faq.md)", 2),
+        ("It is old. Sources: [1] says that it is big. [2] says it is not.", 2),
+        ("Notes:\n[1] It rains often.\n[2] It pours often.", 3),
     ],
 )
 def test_other_lists_at_the_end_are_statements(text: str, count: int) -> None:
@@ -199,7 +267,36 @@ def test_other_lists_at_the_end_are_statements(text: str, count: int) -> None:
         ("See [the page](https://a.example/1) and [GPT-4](https://b.example).", None, [()]),
         ("It opened [in 2019] and closed [2021].", None, [()]),
         ("Options: (1) open it, (2) close it.", None, [()]),
-        ("The interval [0, 100] and [a, b].", None, None),
+        ("The interval [0, 100] and [a, b].", ["The interval [0, 100] and [a, b]."], [()]),
+        ("The value is [0, 1]. It is in [1].", ["The value is [0, 1].", "It is in [1]."], [(), ("1",)]),
+        ("A vector [1, 2, 3] is short.", ["A vector [1, 2, 3] is short."], [()]),
+        ("It returns [1, 2].", ["It returns [1, 2]."], [()]),
+        ("x = [1, 2] is a list.", ["x = [1, 2] is a list."], [()]),
+        ("Ulm is old **[1]**. It is big **[2]**.", ["Ulm is old", "It is big"], [("1",), ("2",)]),
+        ("Ulm is old. **[1]** It is big. *[2]*", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
+        ("Ulm is old ¹. It is 5 m ².", ["Ulm is old", "It is 5 m ²."], [("1",), ()]),
+        ("Ulm is old.⁽¹⁾ It is big.⁽²⁾", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
+        ("Ulm is old.[1]:75–76 It is big.[2]", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
+        ("Ulm is old.$^{1}$ It is big.$^2$", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
+        ("Ulm is old.\\cite{a} It is big~\\citep[p. 3]{b,c}.", ["Ulm is old.", "It is big"], [("a",), ("b", "c")]),
+        ("Ulm is old [@a2019, p. 3]. It is big [@b].", ["Ulm is old", "It is big"], [("@a2019",), ("@b",)]),
+        ("Ulm is old [2 and 4]. It is big [1 & 3].", ["Ulm is old", "It is big"], [("2", "4"), ("1", "3")]),
+        ("Ulm is old.[#1] It is big.[ref_2]", ["Ulm is old.", "It is big."], [("#1",), ("ref_2",)]),
+        ("Ulm is old [ID: 1]. It is big [https://a.example].", ["Ulm is old", "It is big"], None),
+        ("Ulm is old [a.pdf:3]. It is big [a.html#top].", ["Ulm is old", "It is big"], None),
+        ("Ulm is old (Source 1). It is big (see Document 2).", ["Ulm is old", "It is big"], None),
+        ("Ulm is old. (Source 1) It is big. (Source: a.pdf)", ["Ulm is old.", "It is big."], None),
+        ("Bob (ID 5) is old (see below).", ["Bob (ID 5) is old (see below)."], [()]),
+        ("[cite_start]Ulm is old[cite: 1]. [cite_start]It is big[cite: 2].", ["Ulm is old", "It is big"], None),
+        (
+            "Ulm is old.\ue200cite\ue202turn0search1\ue201 It is big.\ue200cite\ue202turn0file2\ue201",
+            ["Ulm is old.", "It is big."],
+            [("cite turn0search1",), ("cite turn0file2",)],
+        ),
+        ("Ulm is old citeturn0search1turn0file2.", ["Ulm is old"], [("cite turn0search1", "cite turn0file2")]),
+        ("Ulm is old.:contentReference[oaicite:0]{index=0} It is big.", ["Ulm is old.", "It is big."], None),
+        ("Ulm is old.[a.example](https://a.example) It is big.", None, [(), ()]),
+        ("Notes:\n[1] It is old.\n[2] It is big.", ["Notes:", "It is old.", "It is big."], [(), ("1",), ("2",)]),
     ],
 )
 def test_marks_are_no_part_of_a_statement(
@@ -249,6 +346,14 @@ def test_an_id_without_digits_is_a_mark_where_contexts_have_it() -> None:
         ("One.\\nTwo.\\n", ["One.", "Two."]),
         ("One.\u200b Two.\u200b", ["One.", "Two."]),
         ("<b></b>\n\n***\n\nOne.", ["One."]),
+        ("One.&nbsp;Two.", ["One.", "Two."]),
+        ("One.\u200e Two.\u200f", ["One.", "Two."]),
+        ("<script>var a = 1. Then b.</script>\nOne.", ["One."]),
+        ("<style>p { color: red. }</style><p>One.</p>", ["One."]),
+        ("Put it in <script> tags. Close it by </script>.", ["Put it in <script> tags.", "Close it by </script>."]),
+        ("Use `<script>a. b</script>`. One.", ["Use `<script>a. b</script>`.", "One."]),
+        ("<!-- A note. More. -->One.<!-- End. --> Two.", ["One.", "Two."]),
+        (f"Use {FENCE}a. B = x{FENCE} here. One.", [f"Use {FENCE}a. B = x{FENCE} here.", "One."]),
     ],
 )
 def test_markup_is_no_statement(text: str, expected: list[str]) -> None:
