@@ -9,7 +9,7 @@ import click
 
 from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode
-from localjudge.doctor.calibrate import measure_judges
+from localjudge.doctor.calibrate import is_saved, measure_judges
 from localjudge.doctor.examine import examine
 from localjudge.doctor.fitness import admission_by_labels
 from localjudge.doctor.machine import inventory
@@ -38,7 +38,8 @@ def calibrate_command(
 
     The judge of each RUN is measured on the statements labelled in any of them (localjudge label). LABELS is a JSONL,
     CSV or Parquet file with context, statement and label, or question, sentences and relevant; each --judge is asked
-    about its rows, and the same command resumes. Results are saved for localjudge run --calibration NAME.
+    about its rows, and the same command resumes. Results are saved for localjudge run --calibration NAME, except for
+    judges that are not shown to be better than guessing, unless you give a --name.
 
     Exit code: 0 done; 3 done, but no judge meets the requirement; 1 no measurement was made; 4 interrupted.
     """
@@ -53,19 +54,29 @@ def calibrate_command(
     cli.print_result(as_json, lambda: values, lambda: calibrations_view(calibrations))
     fit = {calibration.question for calibration in calibrations if required in calibration.fit_for}
     unfit = [calibration for calibration in calibrations if required and calibration.question not in fit]
-    _advise([] if quiet or as_json else calibrations, unfit, required)
+    _advise([] if quiet or as_json else calibrations, options["name"], unfit, required)
     return ExitCode.GATE_MISSED if unfit else ExitCode.DONE
 
 
-def _advise(saved: Sequence[Calibration], unfit: Sequence[Calibration], required: str | None) -> None:
-    for calibration in saved:
-        advice = f"use it: localjudge run ... --calibration {calibration.name}"
-        if calibration.guesses:
-            advice = "do not use it: this judge is not shown to be better than guessing"
-        click.echo(f"saved as {calibration_file(calibration.name)}; {advice}", err=True)
+def _advise(
+    calibrations: Sequence[Calibration], name: str | None, unfit: Sequence[Calibration], required: str | None
+) -> None:
+    for calibration in calibrations:
+        click.echo(_advice(calibration, name), err=True)
     for calibration in unfit:
         admission = admission_by_labels(calibration)
         click.echo(f"not recommended for {required} (--require): {calibration.name}: {admission}", err=True)
+
+
+def _advice(calibration: Calibration, name: str | None) -> str:
+    """Return where a calibration is saved and how to use it, or why it is not saved."""
+    reason = f"{calibration.card.name} is not shown to be better than guessing on {calibration.question}"
+    if not is_saved(calibration, name):
+        return f"not saved: {reason} (to save it anyway: --name NAME)"
+    saved = f"saved as {calibration_file(calibration.name)}"
+    if calibration.guesses:
+        return f"{saved}; do not use it: {reason}"
+    return f"{saved}; use it: localjudge run ... --calibration {calibration.name}"
 
 
 def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:

@@ -91,7 +91,9 @@ def measure_judges(
     name: str | None = None,
     progress: Progress | None = None,
 ) -> list[Calibration]:
-    """Measure judges on each labelled question and save the results, by question, the best judge first.
+    """Measure judges on each labelled question, by question, the best judge first, and save the results.
+
+    Without a `name`, a judge that is not shown to be better than guessing is not saved.
 
     `sources` are runs, which share the labels of equal statements, or a file of labelled texts,
     about which each of `judges` (or `engine`) is asked in the run directory `out`. Judges
@@ -132,14 +134,21 @@ def measure_judges(
 def _saved(questions: Sequence[_Question], name: str | None, progress: Progress) -> list[Calibration]:
     calibrations: list[Calibration] = []
     for question in questions:
-        measured = [_calibrate(question, judge) for judge in question.judges]
-        for calibration in sorted([*measured, *_juries(question, measured, progress)], key=_rank):
-            chosen = name or _free_name(calibration, {other.name for other in calibrations}, progress)
-            if _is_of_another(chosen, calibration):
+        judges = [_calibrate(question, judge) for judge in question.judges]
+        for measured in sorted([*judges, *_juries(question, judges, progress)], key=_rank):
+            chosen = name or _free_name(measured, {other.name for other in calibrations}, progress)
+            calibration = measured.model_copy(update={"name": chosen})
+            if is_saved(calibration, name) and _is_of_another(chosen, calibration):
                 progress.note(f"replacing the calibration {chosen}, which has other labels or answers")
-            calibrations.append(calibration.model_copy(update={"name": chosen}))
-            save_calibration(calibrations[-1])
+            calibrations.append(calibration)
+            if is_saved(calibration, name):
+                save_calibration(calibration)
     return calibrations
+
+
+def is_saved(calibration: Calibration, name: str | None) -> bool:
+    """Return whether a calibration is saved: if its judge is better than guessing, or under an explicit name."""
+    return name is not None or not calibration.guesses
 
 
 def _free_name(calibration: Calibration, taken: Collection[str], progress: Progress) -> str:

@@ -101,7 +101,7 @@ def test_judges_share_the_labels_of_all_runs_and_the_best_comes_first() -> None:
         assert [entry.run for entry in table] == [run.manifest.signature for run in (good, poor, deaf)]
         assert {entry.labels for entry in table} == {table[0].labels}
         assert (table[0].labels.verdicts, table[0].labels.weighted) == (40, True)
-        assert len({calibration_file(entry.name) for entry in table if calibration_file(entry.name).is_file()}) == 3
+        assert [calibration_file(entry.name).is_file() for entry in table] == [True, True, False]
     for first, second in zip(*tables, strict=True):
         assert (first.figures, first.held_out, first.worth) == (second.figures, second.held_out, second.worth)
     rows = stored_labels(poor.directory)
@@ -152,7 +152,7 @@ def test_a_statement_on_which_one_judge_failed_is_excluded_for_all() -> None:
     for entry in measured(whole, broken):
         # Two sentences of the sample that failed.
         assert (entry.labels.verdicts, entry.labels.failed) == (58, 2)
-        assert "excluded: 2 labelled verdicts without a probability" in entry.remarks
+        assert any(remark.startswith("excluded: 2 labelled statements ") for remark in entry.remarks)
 
 
 def test_a_constant_judge_has_a_row_without_figures() -> None:
