@@ -7,7 +7,7 @@ The same call resumes an interrupted job; the results have the same bytes.
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from localjudge.record import manifest as manifests
 from localjudge.record.differences import format_updates, updates
 from localjudge.record.directory import STORE, RunDirectory, refuse_unusable
 from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, allowed_failures, rows_so_far, write_manifest
-from localjudge.record.label_rows import label_file, now
+from localjudge.record.label_rows import LabelRow, label_file, now
 from localjudge.record.manifest import Session
 from localjudge.record.reuse import EarlierAnswers, OtherRun
 from localjudge.record.run import Run, read_manifest
@@ -40,6 +40,7 @@ from localjudge.run.judges import earlier_answers
 from localjudge.run.plan import NotedProgress, Plan, default_directory, report_data
 from localjudge.run.settings import judges_of
 from localjudge.run.stopping import Stopping, check_aims
+from localjudge.text.folding import fold
 from localjudge.words import numbered, option, option_name
 
 
@@ -69,6 +70,13 @@ def default_judge(planned: Plan, engine: Engine | None) -> str | list[str] | Non
     if engine is not None or planned.stored_in is None:
         return None
     return judges_of(planned.stored_in)
+
+
+def _count_by_annotator(rows: Iterable[LabelRow]) -> dict[str, int]:
+    """Return the number of rows of each annotator, with names as the first row spells them."""
+    spellings: dict[str, str] = {}
+    names = [spellings.setdefault(fold(row.annotator), row.annotator) for row in rows]
+    return dict(Counter(names))
 
 
 def _versions_of_reused(earlier: Sequence[EarlierAnswers]) -> dict[str, dict[str, str]]:
@@ -179,8 +187,9 @@ class Job:
             self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
             counts["answers_before"] = answers
         with suppress(RunDirectoryError):  # readers of damaged labels refuse them
-            if labels := Counter(row.annotator for row in label_file(path).rows):
-                counts["labels_before"] = dict(labels)
+            labels = _count_by_annotator(label_file(path).rows)
+            if labels:
+                counts["labels_before"] = labels
         return counts
 
     def _stopping(self, path: Path, existing: manifests.Manifest | None) -> Stopping | None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.analysis.labelling import Labelling
 from localjudge.engine.scripted import unit_text
+from localjudge.record.label_rows import append_labels, stored_labels
 from localjudge.types import NoAnswer, VerdictRequest
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
@@ -171,3 +173,14 @@ def test_changed_allowed_failures_apply_when_resuming(tmp_path: Path) -> None:
         judged(tmp_path / f"fresh{allowed}", Engine(failing=failing), max_failed=allowed)
         assert (run["context_recall"].mean is not None) == scored
         assert results(tmp_path / "run") == results(tmp_path / f"fresh{allowed}")
+
+
+def test_labels_of_one_annotator_in_two_spellings_are_counted_together(tmp_path: Path) -> None:
+    """Names are compared as readers see them: without case."""
+    run = judged(tmp_path / "run", Engine())
+    Labelling(run, "Ann").answer(1)
+    [row] = stored_labels(run.directory)
+    append_labels(run.directory, [row.model_copy(update={"annotator": name}) for name in ("ann", "ANN")])
+    judged(tmp_path / "run", Engine())
+    origins = [(origin.count, origin.name) for origin in Run.open(tmp_path / "run").origins if origin.kind == "labels"]
+    assert origins == [(3, "Ann")]
