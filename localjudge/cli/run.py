@@ -16,6 +16,7 @@ from localjudge.errors import InputError
 from localjudge.metrics.catalog import described
 from localjudge.progress import Progress
 from localjudge.record.run import Run
+from localjudge.record.verification import VERIFICATION
 from localjudge.report.checks import metric_list, verification_view
 from localjudge.report.html_page import write_report
 from localjudge.report.made_again import check_report
@@ -28,6 +29,7 @@ from localjudge.run.plan import Plan
 from localjudge.run.settings import RunSettings, checked, settings_with
 from localjudge.run.stored_data import plan_run
 from localjudge.run.verify import verify_run
+from localjudge.words import printable
 
 _DEMO_METRIC = "context_recall"
 _ACCEPTED = {
@@ -250,6 +252,8 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
         cli.print_json(result)
     else:
         show(verification_view(result))
+    if result.not_stored and quiet:
+        click.echo(printable(f"{VERIFICATION} cannot be stored: {result.not_stored}"), err=True)
     if result.not_stored and result.result != "different":
         return ExitCode.GO_ON_LATER
     is_accepted = result.result in _ACCEPTED[options["accept"]]

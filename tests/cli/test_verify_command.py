@@ -2,6 +2,8 @@ import hashlib
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,31 @@ def test_a_run_is_verified_bit_identical_with_other_threads(directory: Path, cal
     first = "bit-identical: 3 of 3 stored answers repeated, every bit the same"
     assert (code, output.splitlines()[0].strip()) == (0, first)
     assert "judge lexical" in errors
+
+
+FULL_DISK = """
+import resource
+from localjudge.cli.main import main
+
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+main()
+"""
+"""A program that can write to pipes but to no file, as on a full disk (EFBIG in place of ENOSPC)."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_FSIZE")
+@pytest.mark.parametrize("options", [("--quiet",), ("--json",), ()], ids=str)
+def test_a_result_that_a_full_disk_cannot_store_is_exit_code_4(directory: Path, options: tuple[str, ...]) -> None:
+    command = [sys.executable, "-B", "-c", FULL_DISK, "verify", str(directory), *options]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert process.returncode == 4, process.stderr
+    assert "bit-identical" in process.stdout
+    assert not (directory / "verification.json").exists()
+    if options == ("--json",):
+        assert json.loads(process.stdout)["not_stored"]
+    else:
+        assert "verification.json" in " ".join((process.stdout + process.stderr).split())
 
 
 def test_a_changed_verdict_is_exit_code_3(directory: Path, call: Call) -> None:
