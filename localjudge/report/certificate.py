@@ -246,7 +246,9 @@ def _slice_rows(run: Run, by: str, messages: Messages) -> list[dict[str, Any]]:
                 low, high = (messages.number(end) for end in headline.ci95)
                 interval = messages.plain("certificate.range", low=low, high=high)
             basis = messages.plain("certificate.judge_only")
-            if corrected and headline.basis != "judge":
+            if corrected and headline.basis == "labels":
+                basis = messages.plain("certificate.corrected", labels=count_labels(corrected, messages))
+            elif corrected and headline.basis == "too few labels":
                 labelled = corrected.counts.labelled if corrected.counts else 0
                 basis = messages.plain("certificate.by_labels", n=labelled)
             rows.append(

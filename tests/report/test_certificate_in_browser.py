@@ -37,9 +37,9 @@ def large(judged_run: JudgedRun) -> Run:
 
 @pytest.fixture
 def certificate(large: Run, tmp_path: Path) -> Path:
-    file, problems = write_certificate(large, tmp_path / "page.html", title="Answers of the help desk " * 8)
-    assert problems == ()
-    return file
+    written = write_certificate(large, tmp_path / "page.html", title="Answers of the help desk " * 8)
+    assert written.problems == ()
+    return written.file
 
 
 def answer(number: int, text: str) -> int:
