@@ -363,13 +363,7 @@ class Run(record.Run):
         )
         rows = labelling.rows_to_send()
         if path.suffix == ".html":
-            write_label_page(
-                path,
-                rows,
-                title=labelling.title,
-                run_name=self.directory.name,
-                language=language,
-            )
+            write_label_page(path, rows, title=self.directory.name, language=language)
         else:
             write_translated_sheet(path, rows, language=language, separator=separator)
         return path

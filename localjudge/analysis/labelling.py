@@ -21,7 +21,7 @@ from localjudge.analysis.drawing import (
     misdrawn,
     sheet_rows,
 )
-from localjudge.analysis.label_sheet import PLANNED, SheetLabel, SheetRow, is_whole, read_sheet
+from localjudge.analysis.label_sheet import PLANNED, Sheet, SheetLabel, SheetRow, is_whole, read_sheet
 from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace, shorten_name
 from localjudge.analysis.units import UnitFrame, correctable, first_places, unit_frames, verdicts_at
 from localjudge.errors import DataError, InputError
@@ -29,7 +29,7 @@ from localjudge.record.label_rows import Decision, LabelRow, append_labels, name
 from localjudge.record.run import Run, as_run
 from localjudge.stats.corrected import FEWEST_CLUSTERS
 from localjudge.stats.interval import CONFIDENCE, two_sided_quantile
-from localjudge.stats.looks import MIN_PLANNED_LABELS
+from localjudge.stats.looks import MIN_PLANNED_LABELS, look_at
 from localjudge.text.folding import look_alikes
 from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option, option_name
@@ -102,7 +102,8 @@ class Labelling:
         self.total = asked.index(left[-1]) + 1 if left and more else len(asked)
         self.remarks = [f"{name}: {why}" for name, frame in frames.items() if (why := cannot_correct(frame))]
         if by is not None and not disputed:
-            self.remarks.append(slice_outlook(frames, by, len(self._drawing.statements)))
+            is_first = not self._decisions.rows
+            self.remarks.append(slice_outlook(frames, by, len(self._drawing.statements), is_first=is_first))
         self._passed: list[SheetRow] = []
         self._again, self.disputed = again, disputed
         statements = {key for frame in frames.values() for key in frame.by_key}
@@ -129,13 +130,6 @@ class Labelling:
     @property
     def labelled(self) -> int:
         return self.total - len(self.rows)
-
-    @property
-    def title(self) -> str:
-        """The names of the data files, or of the run directory for other data."""
-        sources = self.run.manifest.environment.sources
-        names = [Path(source).name for source in sources]
-        return ", ".join(names) or self.run.directory.name
 
     def rows_to_send(self) -> list[SheetRow]:
         """Return the remaining rows for another annotator. Raises InputError if none is left."""
@@ -187,25 +181,37 @@ class Labelling:
         self._decisions = Decisions([*self._decisions.rows, *rows])
 
 
-def slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int) -> str:
+def slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_first: bool) -> str:
     """Return how wide the intervals of slices will be with this number of labels.
 
-    As many labels go to each slice of enough samples, and to all smaller ones together. The width is
-    the one of n labels without a judge at a share of one half, 2 * 1.96 * 0.5 / sqrt(n).
+    As many labels go to each slice of enough samples, and to all smaller ones together. The width is the one
+    of n labels without a judge at a share of one half, 2 t 0.5 / sqrt(n). The first labels of a run are
+    planned, so their intervals are ordinary ones; for later labels the last look (`stats.looks`) counts.
     """
     slices = 0
+    statements = 0
     for frame in frames.values():
         values = Counter(frame.values_of(by).values())
         large = sum(count >= FEWEST_CLUSTERS for count in values.values())
         has_small = large < len(values)
         slices = max(slices, large + has_small)
+        statements = max(statements, len(frame.by_key))
     each = labels // max(1, slices)
     counted = f"about {numbered(each, 'label')} for each of {numbered(slices, 'slice')}"
     if each < MIN_PLANNED_LABELS:
         needed = MIN_PLANNED_LABELS * slices
         return f"{counted}: too few for intervals of slices, which need {needed:,} labels in all"
-    width = 2 * two_sided_quantile(CONFIDENCE, each - 1) * 0.5 / math.sqrt(each)
-    return f"{counted}: their 95 % intervals will be up to {width:.2f} wide"
+    if is_first:
+        width = _width_at(each, CONFIDENCE)
+        return f"{counted}: their 95 % intervals will be about {width:.2f} wide"
+    look = look_at(each, max(each + 1, statements))
+    width = _width_at(look.labels, look.confidence or CONFIDENCE)
+    reason = f"because the run has labels already, and so {look.labels:,} labels count at this look"
+    return f"{counted}: their 95 % intervals will be about {width:.2f} wide, {reason}"
+
+
+def _width_at(labels: int, confidence: float) -> float:
+    return 2 * two_sided_quantile(confidence, labels - 1) * 0.5 / math.sqrt(labels)
 
 
 def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]:
@@ -235,44 +241,125 @@ class LabelsRead(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def read_labels(run: Run | str | Path, source: str | Path, annotator: str | None = None) -> LabelsRead:
-    """Add the labels of a sheet, a file saved by the labelling page, or another run's directory to a run.
+class _Reading(NamedTuple):
+    """The decisions of one source. Rows of `carried_over` and `rows` are not stored yet.
 
-    `annotator` names the annotator of rows without a name. The latest decision of each annotator counts.
-    Raises DataError, and adds no label, for a file without labels or with labels of other statements (ignored if the
-    source is a run). Raises InputError for a run stopped by scores, and if the annotator is
-    unknown and others have labelled.
+    `labels` are the rows of a sheet or page, None for a run.
+    """
+
+    rows: list[LabelRow]
+    carried_over: list[LabelRow]
+    labels: list[SheetLabel] | None
+    remarks: list[str]
+
+
+def read_labels(run: Run | str | Path, source: str | Path, annotator: str | None = None) -> LabelsRead:
+    """Add the labels of one source to a run; see `read_all_labels`."""
+    (labels_read,) = read_all_labels(run, [source], annotator)
+    return labels_read
+
+
+def read_all_labels(
+    run: Run | str | Path, sources: Sequence[str | Path], annotator: str | None = None
+) -> list[LabelsRead]:
+    """Add the labels of sheets, files saved by the labelling page, or other runs' directories to a run.
+
+    `annotator` names the annotator of rows without a name. The latest decision of each annotator counts;
+    for equal times, the one of the later source. If the first files that a run reads are complete, each or
+    together, their number of labels was planned. An empty cell withdraws no label of another file that is
+    read with it.
+
+    Adds no label of any source if one is refused. Raises DataError for a file without labels or with labels
+    of other statements (ignored if the source is a run). Raises InputError for a run stopped by scores, and if
+    the annotator is unknown and others have labelled.
     """
     run = as_run(run)
     check_labels_allowed(run)
     frames = unit_frames(run)
-    earlier = Decisions(stored_labels(run.directory))
-    unlabelled = 0
-    remarks: list[str] = []
-    carried_over: list[LabelRow] = []
-    is_planned = False
-    if Path(source).is_dir():
+    stored = Decisions(stored_labels(run.directory))
+    decisions = stored
+    readings: list[_Reading] = []
+    new_rows: list[LabelRow] = []
+    counts: list[LabelsRead] = []
+    sheets = {source: read_sheet(source) for source in sources if not Path(source).is_dir()}
+    answered = _answered_by_source(sheets, annotator, stored)
+    for source in sources:
+        others = [places for other, places in answered.items() if other != source]
+        elsewhere = frozenset[tuple[str, str]]().union(*others)
+        reading = _read_source(run, frames, source, sheets.get(source), annotator, decisions, elsewhere)
+        known = {_decision(row) for row in decisions.rows}
+        new = [row for row in reading.rows if _decision(row) not in known]
+        later = Decisions([*decisions.rows, *reading.carried_over, *new])
+        counts.append(_count_read(reading, new, decisions, later))
+        readings.append(reading)
+        new_rows += new
+        decisions = later
+    carried_over = [row for reading in readings for row in reading.carried_over]
+    if not stored.rows and not carried_over and _is_plan(readings):
+        new_rows = [row.model_copy(update={"planned": len(new_rows)}) for row in new_rows]
+    if carried_over or new_rows:
+        append_labels(run.directory, [*carried_over, *new_rows])
+    return counts
+
+
+def _answered_by_source(
+    sheets: Mapping[str | Path, Sheet], annotator: str | None, decisions: Decisions
+) -> dict[str | Path, frozenset[tuple[str, str]]]:
+    """Return statement and annotator of each answer, by source."""
+    answered: dict[str | Path, frozenset[tuple[str, str]]] = {}
+    for source, sheet in sheets.items():
+        labels = _with_annotators(sheet.labels, source, annotator, decisions)
+        places = ((label.label_id, label.annotator or "") for label in labels if label.is_answered)
+        answered[source] = frozenset(places)
+    return answered
+
+
+def _read_source(
+    run: Run,
+    frames: Mapping[str, UnitFrame],
+    source: str | Path,
+    sheet: Sheet | None,
+    annotator: str | None,
+    decisions: Decisions,
+    elsewhere: Set[tuple[str, str]],
+) -> _Reading:
+    """Match the decisions of a source. `elsewhere` are answers of files that are read with it."""
+    if sheet is None:
         rows = _labels_of(as_run(source), run, frames)
-    else:
-        sheet = read_sheet(source)
-        unlabelled = sum(label.human is None for label in sheet.labels)
-        is_planned = is_whole(sheet.labels) and not earlier.rows
-        remarks += sheet.remarks
-        labels = _with_annotators(sheet.labels, source, annotator, earlier)
-        carried_over, rows, damaged = _decisions_in(run, frames, labels, earlier)
-        remarks += _damage_remarks(damaged)
-    rows = [row.model_copy(update={"annotator": earlier.spell(row.annotator)}) for row in rows]
-    stored_decisions = {_decision(row) for row in earlier.rows}
-    new = [row for row in rows if _decision(row) not in stored_decisions]
-    if is_planned:
-        new = [row.model_copy(update={"planned": len(new)}) for row in new]
-    if carried_over or new:
-        append_labels(run.directory, [*carried_over, *new])
-    later = Decisions([*earlier.rows, *new])
-    changes = _changes(rows, earlier, later)
-    remarks += [*_name_remarks(later), *_copy_remarks(later, {row.annotator for row in new})]
-    unlabelled = max(0, unlabelled - changes["withdrawn"])
+        return _Reading(_respell(rows, decisions), [], None, [])
+    if not any(label.is_answered for label in sheet.labels):
+        hint = f"fill in the column human with 1 or 0; to withdraw labels, write ? ({source})"
+        raise DataError("the file has no labels yet", hint=hint)
+    named = _with_annotators(sheet.labels, source, annotator, decisions)
+    labels = []
+    for label in named:
+        if label.is_answered or (label.label_id, label.annotator or "") not in elsewhere:
+            labels.append(label)
+    carried_over, rows, damaged = _decisions_in(run, frames, labels, decisions)
+    remarks = [*sheet.remarks, *_damage_remarks(damaged)]
+    return _Reading(_respell(rows, decisions), carried_over, named, remarks)
+
+
+def _respell(rows: Sequence[LabelRow], decisions: Decisions) -> list[LabelRow]:
+    return [row.model_copy(update={"annotator": decisions.spell(row.annotator)}) for row in rows]
+
+
+def _count_read(reading: _Reading, new: Sequence[LabelRow], before: Decisions, after: Decisions) -> LabelsRead:
+    changes = _changes(reading.rows, before, after)
+    empty = sum(label.human is None for label in reading.labels or ())
+    unlabelled = max(0, empty - changes["withdrawn"])
+    copies = _copy_remarks(after, {row.annotator for row in new})
+    remarks = [*reading.remarks, *_name_remarks(after), *copies]
     return LabelsRead(**changes, unlabelled=unlabelled, remarks=tuple(remarks))
+
+
+def _is_plan(readings: Sequence[_Reading]) -> bool:
+    """Return whether the files are complete, each by itself or all parts of one sheet together."""
+    files = [reading.labels for reading in readings if reading.labels is not None]
+    if not files or len(files) < len(readings):
+        return False
+    together = [label for labels in files for label in labels]
+    return all(map(is_whole, files)) or is_whole(together)
 
 
 def _damage_remarks(damaged: Sequence[SheetLabel]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import click
 
 from localjudge.analysis.label_sheet import Separator
-from localjudge.analysis.labelling import NO_DISPUTE, Labelling, read_labels
+from localjudge.analysis.labelling import NO_DISPUTE, Labelling, read_all_labels
 from localjudge.cli import options as cli
 from localjudge.errors import InputError
 from localjudge.record.run import Run
@@ -72,7 +72,7 @@ def _pressed(descriptor: int) -> Iterator[str]:
     multiple=True,
     metavar="FILE",
     everyday=True,
-    help="Read labels from a sheet, a page's file or a RUN.",
+    help="Read labels from a sheet, a page's file or a RUN (may be repeated).",
 )
 @cli.out_option("Write a sheet: .csv or .jsonl.", metavar="FILE")
 @cli.option(
@@ -120,13 +120,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         how_written = {"language": options["language"], "separator": options["separator"]}
         write_translated_sheet(files["out"], rows, **how_written)
     if "page" in files:
-        write_label_page(
-            files["page"],
-            rows,
-            title=labelling.title,
-            run_name=run.directory.name,
-            language=options["language"],
-        )
+        write_label_page(files["page"], rows, title=run.directory.name, language=options["language"])
     if as_json:
         paths = {"file" if name == "out" else name: str(file) for name, file in files.items()}
         click.echo(json.dumps({**paths, "rows": len(rows)}, indent=2))
@@ -149,7 +143,8 @@ def _files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
 
 
 def _read_sources(run: Run, sources: tuple[Path, ...], annotator: str | None, as_json: bool) -> None:
-    labels_by_source = {str(source): read_labels(run, source, annotator) for source in sources}
+    names = [*dict.fromkeys(map(str, sources))]
+    labels_by_source = dict(zip(names, read_all_labels(run, names, annotator), strict=True))
     cli.print_result(
         as_json,
         lambda: {source: labels._asdict() for source, labels in labels_by_source.items()},

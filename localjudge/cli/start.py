@@ -324,7 +324,7 @@ def _estimate(folder: StartFolder, planned: Plan, run: Sequence[str]) -> list[st
     settings = {name: suite.arguments[name] for name in ("mapping", "language", "reuse") if name in suite.arguments}
     planned = planned._replace(settings=checked(settings))
     with cli.progress_shown(quiet=False) as progress:
-        estimate = estimate_plan(planned, judge=judge, out=folder.run, progress=progress, describes_data=False)
+        estimate = estimate_plan(planned, judge=judge, out=folder.run, progress=progress)
     show(estimate_view(estimate))
     is_new = estimate.judge.examined == NOT_EXAMINED
     label_minutes = math.ceil(DEFAULT_COUNT * SECONDS_A_LABEL / 60)
@@ -349,14 +349,18 @@ def _read_labels(folder: StartFolder, run: Run, given: Sequence[Path]) -> None:
         for other in folder.other_runs():
             if labels_of(other) is not None:
                 _try_to_read(run, other)
-    for file in list(folder.label_files()):
-        if _try_to_read(run, file):
+    files = list(folder.label_files())
+    is_read = len(files) > 1 and _try_to_read(run, *files)
+    for file in files:
+        if is_read or _try_to_read(run, file):
             folder.remember_read(file)
 
 
-def _try_to_read(run: Run, source: Path) -> bool:
+def _try_to_read(run: Run, *sources: Path) -> bool:
+    """Read all sources in one command, so that parts of one sheet count as one plan."""
+    options = [word for source in sources for word in ("--read", str(source))]
     try:
-        _run_step(["label", str(run.directory), "--read", str(source)])
+        _run_step(["label", str(run.directory), *options])
     except InputError as error:
         click.echo(printable_lines(f"not read: {error}"), err=True)
         return False

@@ -13,9 +13,10 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from localjudge.analysis.label_sheet import read_sheet
 from localjudge.analysis.labelling import DEFAULT_COUNT
 from localjudge.dataset.preview import is_label_file
-from localjudge.errors import InputError
+from localjudge.errors import InputError, LocaljudgeError
 from localjudge.record.files import ROW_FILES, SUMMARY
 from localjudge.record.label_rows import LABELS
 from localjudge.resources import write_output
@@ -114,8 +115,13 @@ class StartFolder(NamedTuple):
         return self.path / f"{kind}{run}{number}.html"
 
     def label_files(self) -> Iterator[Path]:
-        """Yield unread label files next to the run, next to the data, and in the working directory."""
+        """Yield unread label files next to the run, next to the data, and in the working directory.
+
+        The file that was changed first comes first, so that the newest copy of a sheet decides. Sheets without
+        a label are left out: they would withdraw the labels of their filled-in copies.
+        """
         digests = self._digests_read()
+        files: list[Path] = []
         places = [self.path, self.run, *(Path(file).parent for file in self.data), Path()]
         data = {os.path.realpath(file) for file in self.data}
         for folder in dict.fromkeys(Path(os.path.realpath(place)) for place in places):
@@ -124,8 +130,10 @@ class StartFolder(NamedTuple):
                 is_result = file.name in _RESULTS and (folder / "manifest.json").exists()
                 if not is_candidate or is_result or str(file) in data:
                     continue
-                if is_label_file(file) and _digest(file) not in digests:
-                    yield Path(os.path.relpath(file))
+                if is_label_file(file) and _digest(file) not in digests and _has_label(file):
+                    files.append(file)
+        files.sort(key=lambda file: file.stat().st_mtime_ns)
+        yield from (Path(os.path.relpath(file)) for file in files)
 
     def remember_read(self, file: Path) -> None:
         """Note that the labels of a file were read, so that the same content is not read again."""
@@ -138,6 +146,15 @@ class StartFolder(NamedTuple):
         notes = self.path / _READ
         lines = notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
         return {line.partition(" ")[0] for line in lines}
+
+
+def _has_label(file: Path) -> bool:
+    """Return whether a sheet or page has an answer, or cannot be read, which its reader then explains."""
+    try:
+        sheet = read_sheet(file)
+    except LocaljudgeError:
+        return True
+    return any(label.is_answered for label in sheet.labels)
 
 
 def _digest(file: Path) -> str:

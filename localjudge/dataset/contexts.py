@@ -15,7 +15,6 @@ Other keys of a context go into its `meta`.
 """
 
 import math
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,8 +30,6 @@ _ID_KEYS = ("id", "id_", "doc_id")
 _META_KEYS = ("meta", "metadata")
 _NODE_KEYS = ("text", "id_", "metadata")  # of a LlamaIndex node
 _MAX_HINTS = 4
-UNREADABLE_LIST = "a list that cannot be read"
-_TWO_SENTENCE_WORDS = re.compile(r"\w\s+\w")
 _EXPECTED = "text, a list of texts, or a list of objects with a text"
 _EXPECTED_OBJECT = f"an object with {' or '.join(TEXT_KEYS)}"
 
@@ -42,25 +39,13 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
     value = parse_printed(cell)
     if isinstance(value, list):
         return value
-    if isinstance(value, dict) and (_is_document(value) or _contains_several(value)):
-        return {str(key): item for key, item in value.items()}
+    if isinstance(value, dict) and _is_document(value):
+        return value
     if value is None and looks_printed(cell):
         form = 'a JSON list, such as ["one text", "another"] (json.dumps in Python; .tolist() of an array before it)'
-        report(field, f"{UNREADABLE_LIST} ({describe(cell)})", form)
+        report(field, f"a list that cannot be read ({describe(cell)})", form)
         return None
     return cell
-
-
-def _contains_several(value: Mapping[Any, Any]) -> bool:
-    """Whether an object is a collection or the answer of a search, and no record: {"name": "Ulm", "height": 161}."""
-    return is_collection(value) or any(_has_objects_or_texts(item) for item in value.values())
-
-
-def _has_objects_or_texts(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        is_nested = any(isinstance(item, list | tuple | Mapping) for item in value)
-        return is_nested or any(isinstance(item, str) and _TWO_SENTENCE_WORDS.search(item) for item in value)
-    return isinstance(value, Mapping) and any(map(_has_objects_or_texts, value.values()))
 
 
 def _is_document(value: Mapping[str, Any]) -> bool:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, TypeGuard, get_args
 
 from localjudge.dataset.columns import ALIASES, ID_COLUMNS, Resolved, Survey, columns_of, resolve, source_has
-from localjudge.dataset.contexts import UNREADABLE_LIST
 from localjudge.dataset.conversation import with_last_turn
 from localjudge.dataset.formats import (
     Elements,
@@ -350,12 +349,6 @@ def _build(
         raise problems.error(
             f"{problems.bad_rows} of {total} rows cannot be used, so nothing was judged (problems: {problems.count})",
             hint=f"correct the rows{or_skip}",
-        )
-    if 2 * problems.rows_with(UNREADABLE_LIST) > total:
-        # The rest are the rows with lists of one text or none, and no sample of the data.
-        raise problems.error(
-            f"the lists of {problems.rows_with(UNREADABLE_LIST)} of {total} rows cannot be read, so nothing was judged",
-            hint="write the data again with lists that can be read: JSON Lines, or json.dumps of each list",
         )
     table.complete_ids()
     return Dataset(

@@ -44,21 +44,6 @@ _DOCUMENT = re.compile(
     r"page_content=['\"]|<?(?:[\w.]+\.)?[A-Z]\w*\(.*\b(?:page_content|content|text|payload)\s*[=:]", re.DOTALL
 )
 _ARRAY = re.compile(r"(?:\w+\.)*(?:array|ndarray|deque|Series|Index|tensor|set|frozenset|o?dict_values)\(\s*[\[({]")
-_ENCODED_TWICE = re.compile(r'"\s*(?:\[|\{\s*\\")')
-_OF_OTHER_PROGRAM = re.compile(
-    r"\[b['\"].*['\"]\]$"  # bytes
-    r"|(?:\[object \w+\],?\s*)+$"  # JavaScript
-    r"|c\(\s*\".*\"\)$"  # R
-    r"|\[?\{\s*(?::\w+|\"\w+\")\s*=>.*\}\]?$"  # Ruby
-    r"|\[?[A-Z]\w*[\[{]\w+=.*[\]}]$"  # Java: [Document{text='one'}], Chunk[text=one]
-    r"|(?:OrderedDict|defaultdict)\((?:<class [^<>]*>, )?[\[{].*\)$"
-    r"|\[\{?[“„«][^“”„«»]*[”“»]\s*[,:]\s*[“„«].*\]$"  # typographic quotes
-    r"|data: \[.*\]$"  # Milvus
-    r"|shape: \(\d+,(?: \d+)?\)\n"  # Polars
-    r"|a:\d+:\{[is]:.*\}$"  # PHP
-    r"|Node ID: \S+\nText: ",  # LlamaIndex
-    re.DOTALL,
-)
 _SERIES_END = re.compile(r"\n(?:Name: [^\n]*, )?(?:Length: \d+, )?dtype: \w+$")
 _SENTENCE_AND_COMMA = re.compile(r"""(?<=[.!?。！？])["'”’)]*\s*,\s*""")
 _LETTER_COMMA_LETTER = re.compile(r"[^\W\d_],[^\W\d_]")
@@ -68,7 +53,7 @@ _CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 
 def parse_printed(text: str) -> list[Any] | dict[str, Any] | None:
     """Parse a list, a tuple or an object in JSON or Python notation. Return None for other text."""
-    text = _without_second_encoding(text.strip())
+    text = text.strip()
     if text[:1] not in _CLOSERS:
         return None
     try:
@@ -80,17 +65,6 @@ def parse_printed(text: str) -> list[Any] | dict[str, Any] | None:
     if isinstance(value, tuple):
         return list(value)
     return value if isinstance(value, list | dict) else None
-
-
-def _without_second_encoding(text: str) -> str:
-    r"""Return the list or object in a JSON text that holds JSON, encoded twice: "[\"one\"]"."""
-    if not _ENCODED_TWICE.match(text):
-        return text
-    try:
-        inner = DECODER.decode(text)
-    except (ValueError, RecursionError):
-        return text
-    return inner.strip() if isinstance(inner, str) else text
 
 
 def _parse_python(text: str) -> Any:
@@ -109,7 +83,7 @@ def _parse_python(text: str) -> Any:
 def looks_printed(text: str) -> bool:
     """Whether a program printed several contexts, or one object, as this text, which `parse_printed` cannot read."""
     text = text.strip()
-    if looks_like_document(text) or _SERIES_END.search(text) or _OF_OTHER_PROGRAM.match(text):
+    if looks_like_document(text) or _SERIES_END.search(text):
         return True
     if _ARRAY.match(text) and text.endswith(")"):
         return True

@@ -200,10 +200,6 @@ class Problems:
             if self._rows[cause] <= _PLACES:
                 self._examples.setdefault(cause, []).append(problem)
 
-    def rows_with(self, value: str) -> int:
-        """Return the most rows that one cause has, of those whose value begins like this."""
-        return max((count for cause, count in self._rows.items() if cause[1].startswith(value)), default=0)
-
     @property
     def lines(self) -> list[str]:
         lines = []

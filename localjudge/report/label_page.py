@@ -24,18 +24,10 @@ _NAMES = ("label_id", "draw", "sample_id", "metric", "position")
 _SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text", "source_text")
 
 
-def write_label_page(
-    path: Path,
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    title: str,
-    run_name: str = "",
-    language: Language = "en",
-) -> None:
+def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: str, language: Language = "en") -> None:
     """Write sheet rows as a page, reproducibly. The first row may name the annotator.
 
-    Pages of runs with other names keep their answers apart in the browser. Replaces an earlier
-    page. Raises InputError for another file of that name, or if it cannot be written.
+    Replaces an earlier page. Raises InputError for another file of that name, or if it cannot be written.
     """
     messages = Messages(language)
     shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]
@@ -43,7 +35,7 @@ def write_label_page(
         row["asks"] = messages.question(row["metric"]) or row["asks"]
         row["planned"] = len(rows)
     annotator = rows[0].get("annotator") if rows else None
-    config = {"key": _storage_key(run_name or title, shown), "annotator": annotator, "rows": shown}
+    config = {"key": _storage_key(title, shown), "annotator": annotator, "rows": shown}
     values: dict[str, Any] = {"config": config, "title": title, "count": len(shown)}
     parts = page_parts(
         "label.html",
@@ -56,8 +48,8 @@ def write_label_page(
     write_page(path, parts, kind="page")
 
 
-def _storage_key(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the key of the answers in the browser's storage: the run, the drawing, the labels."""
-    names = [name, *(f"{row['draw']}\n{row['label_id']}" for row in rows)]
+def _storage_key(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the key of the answers in the browser's storage: the run's title, the drawing, and the ordered labels."""
+    names = [title, *(f"{row['draw']}\n{row['label_id']}" for row in rows)]
     digest = hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()
     return f"localjudge-labels-{digest}"

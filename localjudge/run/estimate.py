@@ -118,19 +118,16 @@ def estimate_plan(
     baseline: Run | None = None,
     progress: Progress | None = None,
     clock: Callable[[], float] = time.monotonic,
-    describes_data: bool = True,
 ) -> Estimate:
     """Count the work of a plan, and measure the judge on its first questions.
 
-    Unless it `describes_data`, notes on the data are left to the run that follows. Raises
-    RunDirectoryError where the run would.
+    Raises RunDirectoryError where the run would.
     """
     check_aims(planned, baseline)
     settings, samples, notes = planned.settings, planned.dataset.samples, NotedProgress(progress)
     judge = judge or default_judge(planned, engine)
     with use_bench(judge, engine, settings, notes) as opened:
-        if describes_data:
-            report_data(planned, notes)
+        report_data(planned, notes)
         part = announce_bench(opened, planned.metrics, settings, notes)
         job = Job(planned, opened, part, notes, baseline)
         path = job.path(out)

@@ -82,7 +82,7 @@ def test_white_space_and_a_missing_reference_are_no_other_question(scripted_run:
     ("options", "ingredient"),
     [
         ({"threshold": 0.9}, "threshold"),
-        ({"profile": "reference"}, "judge.profile"),
+        ({"profile": "lexical"}, "judge.profile"),
         ({"min_legal_mass": 0.5}, "min_legal_mass"),
         ({"language": "de"}, "segmenter.language"),
         ({"abbreviations": ["approx."]}, "segmenter.abbreviations_sha256"),

@@ -298,7 +298,7 @@ def test_the_report_states_a_gate_on_a_slice(
     assert "faithfulness (department big) is at least 0.9" in (run.directory / "report.html").read_text()
 
 
-@pytest.mark.parametrize(("labels", "each", "expected"), [(30, 10, "too few"), (75, 25, "up to 0.41 wide")])
+@pytest.mark.parametrize(("labels", "each", "expected"), [(30, 10, "too few"), (75, 25, "about 0.41 wide")])
 def test_the_width_of_slices_is_stated_before_the_work(
     departments: Callable[..., Run], labels: int, each: int, expected: str
 ) -> None:
@@ -306,6 +306,17 @@ def test_the_width_of_slices_is_stated_before_the_work(
     [outlook] = Labelling(departments(), "ann", sample=labels, by="department").remarks
     assert f"about {each} labels for each of 3 slices" in outlook
     assert expected in outlook
+
+
+def test_the_stated_width_of_slices_counts_looks_already_taken(departments: Callable[..., Run]) -> None:
+    """With 60 labels, 75 for three slices give 25 each, of which 20 count, at the confidence of the look at 20.
+
+    Student's t with 19 degrees of freedom at 99.95 % is 4.187 (SciPy), so 2 x 4.187 x 0.5 / sqrt(20) = 0.936.
+    """
+    run = label(departments(), human_of, 60)
+    [outlook] = Labelling(run, "ann", sample=75, by="department").remarks
+    assert "about 0.94 wide" in outlook
+    assert "20 labels count" in outlook
 
 
 def test_a_comparison_by_a_column_says_why_its_means_may_differ(departments: Callable[..., Run]) -> None:

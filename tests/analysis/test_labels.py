@@ -426,7 +426,7 @@ def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun)
         (emptied, "ann", LabelsRead(withdrawn=25, known=5)),
         (emptied, "ann", LabelsRead(known=5, unlabelled=25)),
         (ONES, "ann", LabelsRead(new=25, known=5)),
-        (NONE, "ann", LabelsRead(withdrawn=30)),
+        ([*NONE[1:], "?"], "ann", LabelsRead(withdrawn=30)),
     ):
         assert read(run, humans, annotator) == counts
     assert labels(run).annotators == {"bob": 5}

@@ -9,9 +9,10 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.label_sheet import write_sheet
-from localjudge.analysis.labelling import Labelling, read_labels
+from localjudge.analysis.labelling import Labelling, read_all_labels, read_labels
 from localjudge.analysis.labels import CorrectedMean, LabelledMetric, labels_of
 from localjudge.analysis.units import unit_frames
+from localjudge.errors import DataError
 from localjudge.record.label_rows import planned_statements, stored_labels
 from localjudge.stats.corrected import prediction_powered
 from localjudge.stats.interval import CONFIDENCE, mean_interval
@@ -74,6 +75,71 @@ def test_more_labels_count_at_twice_the_planned_number(judged_run: JudgedRun, tm
     assert labels is not None
     further = labels.corrected[METRIC]
     assert (further.labels, further.next_look, further.is_planned) == (100, 200, False)
+
+
+@pytest.mark.parametrize("names", [("ann", "bob"), ("ann", "ann")], ids=["two people", "one name"])
+def test_parts_of_a_sheet_read_in_one_command_are_one_plan(
+    judged_run: JudgedRun, tmp_path: Path, names: tuple[str, str]
+) -> None:
+    """Each file has all 50 rows, and labels of its half only; empty cells withdraw no label of the other file."""
+    run = judged_run(samples=60)
+    rows = sheet(run, 50)
+    files = []
+    for place, name in enumerate(names):
+        half = [
+            {**row, "annotator": name, "human": row["human"] if n % 2 == place else None} for n, row in enumerate(rows)
+        ]
+        files.append(written(tmp_path / f"part-{place}.jsonl", *half))
+    assert [counts.new for counts in read_all_labels(run, files)] == [25, 25]
+    labels = labels_of(run)
+    assert labels is not None
+    mean = labels.corrected[METRIC]
+    assert (mean.labels, mean.is_planned) == (50, True)
+    whole = read(judged_run("whole", samples=60), tmp_path, rows)
+    assert (mean.mean, mean.ci95) == (whole.mean, whole.ci95)
+
+
+def test_parts_read_one_after_the_other_are_no_plan(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run(samples=60)
+    rows = sheet(run, 50)
+    for part in (rows[:25], rows[25:]):
+        read_labels(run, written(tmp_path / f"{part[0]['label_id']}.jsonl", *part), "ann")
+    labels = labels_of(run)
+    assert labels is not None
+    assert (labels.corrected[METRIC].labels, labels.corrected[METRIC].is_planned) == (50, False)
+
+
+def test_two_annotators_of_one_whole_sheet_are_one_plan(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run(samples=60)
+    rows = sheet(run, 50)
+    files = [
+        written(tmp_path / f"{name}.jsonl", *({**row, "annotator": name} for row in rows)) for name in ("ann", "bob")
+    ]
+    read_all_labels(run, files)
+    labels = labels_of(run)
+    assert labels is not None
+    assert (labels.corrected[METRIC].labels, labels.corrected[METRIC].is_planned) == (50, True)
+    assert labels.annotators == {"ann": 50, "bob": 50}
+
+
+def test_a_refused_file_stores_no_label_of_the_others(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run(samples=60)
+    good = written(tmp_path / "good.jsonl", *sheet(run, 50))
+    bad = written(tmp_path / "bad.jsonl", *[{**row, "human": 7} for row in sheet(run, 50)])
+    with pytest.raises(DataError, match="cannot be used"):
+        read_all_labels(run, [good, bad], "ann")
+    assert stored_labels(run.directory) == []
+
+
+def test_a_sheet_without_a_label_withdraws_nothing(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run(samples=60)
+    rows = sheet(run, 50)
+    read(run, tmp_path, rows)
+    empty = written(tmp_path / "empty.jsonl", *[{**row, "human": None} for row in rows])
+    with pytest.raises(DataError, match="no labels yet"):
+        read_labels(run, empty, "ann")
+    withdrawn = written(tmp_path / "undecided.jsonl", *[{**row, "human": "?"} for row in rows])
+    assert read_labels(run, withdrawn, "ann").withdrawn == 50
 
 
 @pytest.mark.parametrize("left_out", ["cell", "row", "planned", "half"])

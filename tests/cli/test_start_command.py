@@ -140,9 +140,7 @@ def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
         "report runs/export/run",
     ]
     assert printed.endswith("saves: localjudge start export.csv --labels FILE\n")
-    page = (folder / "labels.html").read_text(encoding="utf-8")
-    assert 'lang="de"' in page
-    assert "<h1><bdi>export.csv</bdi></h1>" in page
+    assert 'lang="de"' in (folder / "labels.html").read_text(encoding="utf-8")
     assert Run.open(folder / "run").summary.samples == 24
     write_page_labels(folder / "labels.html", "labels-ann.jsonl")
     exit_code, printed, errors = call("start", "export.csv")

@@ -1,0 +1,127 @@
+"""Whatever the labels: no gate passes by the judge where labels do not suffice, and all labels give their mean."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.analysis.check import check
+from localjudge.analysis.headline import headline_of
+from localjudge.analysis.labelling import Labelling, read_labels
+from localjudge.analysis.labels import labels_of
+from localjudge.analysis.slices import slices
+from localjudge.types import Label
+from tests.analysis.conftest import written
+
+METRIC = "faithfulness"
+SAMPLES = 24
+STATEMENTS = 30
+"""Samples 0, 4, 8, ... have two statements, others one."""
+OFTEN = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+PERCENT = st.integers(0, 100).map(lambda number: number / 100)
+HUMANS = st.lists(st.sampled_from([0, 1, None]), min_size=STATEMENTS, max_size=STATEMENTS)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Create a run whose judge supports every statement, with a slice of 9 samples."""
+    rows = [
+        {
+            "id": f"s{n}",
+            "user_input": "?",
+            "unit": "ward" if n < 9 else "lab",
+            "retrieved_contexts": ["Text."],
+            "response": f"Fact {n} is red." + (f" Fact {n} is blue." if n % 4 == 0 else ""),
+        }
+        for n in range(SAMPLES)
+    ]
+    engine = ScriptedEngine({}, default=0.9)
+    return evaluate(rows, metrics=[METRIC], engine=engine, out=tmp_path_factory.mktemp("runs") / "run")
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def labelled(template: Run, folder: Path, humans: list[Label | None]) -> tuple[Run, dict[tuple[str, int], Label]]:
+    """Return a copy of the run with these labels in the order of a sheet, None for no label."""
+    directory = folder / "run"
+    shutil.rmtree(directory, ignore_errors=True)
+    shutil.copytree(template.directory, directory)
+    run = Run.open(directory)
+    rows = Labelling(run, "ann", sample=STATEMENTS).rows_to_send()
+    assert len(rows) == STATEMENTS
+    filled = [{**row, "human": human, "source_text": None} for row, human in zip(rows, humans, strict=True)]
+    if any(human is not None for human in humans):
+        read_labels(run, written(folder / "sheet.jsonl", *filled), "ann")
+    labels = {(row["sample_id"], row["position"]): row["human"] for row in filled if row["human"] is not None}
+    return run, labels
+
+
+@OFTEN
+@given(humans=HUMANS, threshold=PERCENT, slice_name=st.sampled_from(["", "[unit=ward]", "[unit=lab]"]))
+def test_a_gate_passes_only_by_the_interval_of_labels_that_suffice(
+    template: Run, folder: Path, humans: list[Label | None], threshold: float, slice_name: str
+) -> None:
+    run, labels = labelled(template, folder, humans)
+    [decision] = check(run, gates=[f"{METRIC}{slice_name}>={threshold}"]).decisions
+    if not labels:
+        assert not decision.corrected
+        return
+    if decision.outcome == "undecided":
+        assert not decision.passed
+        return
+    assert decision.corrected
+    assert decision.ci95 is not None
+    low, high = decision.ci95
+    assert (low >= threshold) if decision.passed else (high < threshold)
+
+
+@OFTEN
+@given(humans=HUMANS)
+def test_too_few_labels_leave_no_mean_in_any_view(template: Run, folder: Path, humans: list[Label | None]) -> None:
+    """Twenty labels in ten samples, or labels of all statements, suffice; the judge's mean is never the headline."""
+    run, labels = labelled(template, folder, humans)
+    stored = labels_of(run)
+    if stored is None:
+        assert not labels
+        return
+    mean = stored.corrected[METRIC]
+    headline = headline_of(run.summary.metrics[METRIC], mean)
+    suffices = len(labels) == STATEMENTS or (len(labels) >= 20 and len({sample for sample, _ in labels}) >= 10)
+    assert headline.basis == ("labels" if suffices else "too few labels")
+    assert (headline.mean is not None) == suffices
+    for part in slices(run, "unit").slices:
+        of_slice = headline_of(part.metrics[METRIC], part.corrected.get(METRIC))
+        wards = {place for place in labels if (int(place[0][1:]) < 9) == (part.value == "ward")}
+        assert wards or of_slice.basis != "labels"
+        assert not wards or of_slice.basis != "judge"
+
+
+@OFTEN
+@given(humans=st.lists(st.sampled_from([0, 1]), min_size=STATEMENTS, max_size=STATEMENTS))
+def test_labels_of_all_statements_give_their_mean(template: Run, folder: Path, humans: list[Label | None]) -> None:
+    """The mean over samples of the share of 1, for the run and for each slice, whatever the judge says."""
+    run, labels = labelled(template, folder, humans)
+    stored = labels_of(run)
+    assert stored is not None
+
+    def mean_of(numbers: range) -> float:
+        shares = []
+        for number in numbers:
+            own = [human for (sample, _), human in labels.items() if sample == f"s{number}"]
+            shares.append(sum(own) / len(own))
+        return sum(shares) / len(shares)
+
+    assert stored.corrected[METRIC].mean == pytest.approx(mean_of(range(SAMPLES)))
+    values = json.loads(slices(run, "unit").model_dump_json())["slices"]
+    means = {part["value"]: part["corrected"][METRIC]["mean"] for part in values}
+    assert means == pytest.approx({"ward": mean_of(range(9)), "lab": mean_of(range(9, SAMPLES))})
