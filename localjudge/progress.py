@@ -51,7 +51,12 @@ class Silence:
     note = rows = elapsed = expect = recall = phase = standing = pause = advance = close = _say_nothing
 
 
-def count_with_progress(rows: Iterable[T], progress: Progress, doing: str, total: int | None = None) -> Iterator[T]:
+def count_with_progress(
+    rows: Iterable[T],
+    progress: Progress,
+    doing: str,
+    total: int | None = None,
+) -> Iterator[T]:
     """Yield the rows and report their number, every 1,000."""
     done = 0
     for done, row in enumerate(rows, 1):

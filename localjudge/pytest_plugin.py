@@ -1,15 +1,15 @@
 """pytest plugin for assertions on judged scores. Installed with the package; imports localjudge on first use.
 
     def test_the_pipeline(assert_score):
-        sample = {"user_input": QUESTION, "response": answer(QUESTION), "retrieved_contexts": found(QUESTION)}
-        assert_score(sample, "faithfulness", at_least=0.8)
+        sample = {"user_input": QUESTION, "response": answer(QUESTION), "retrieved_contexts":
+        found(QUESTION)} assert_score(sample, "faithfulness", at_least=0.8)
 
     def test_the_data_set(assert_gates):
         assert_gates("questions.jsonl", ["context_recall>=0.8", "faithfulness>=0.9"])
 
-The judge is `--localjudge-judge`, else the suite's in the root directory with its settings, else the lexical judge.
-Runs go to one directory per session (`--localjudge-out`), with a folder per xdist worker: `asserted-1` ... for samples
-with the same metrics, `data-1` ... for data sets.
+The judge is `--localjudge-judge`, else the suite's in the root directory with its settings, else
+the lexical judge. Runs go to one directory per session (`--localjudge-out`), with a folder per
+xdist worker: `asserted-1` ... for samples with the same metrics, `data-1` ... for data sets.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,11 @@ _RUNS = pytest.StashKey[list[str]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("localjudge")
-    group.addoption("--localjudge-judge", metavar="NAME|PATH", help="Judge of assert_score. Default: the suite's.")
+    group.addoption(
+        "--localjudge-judge",
+        metavar="NAME|PATH",
+        help="Judge of assert_score. Default: the suite's.",
+    )
     about_out = 'Directory for the runs of the session; "" for none. Default: runs/pytest-<time>.'
     group.addoption("--localjudge-out", metavar="DIR", help=about_out)
 
@@ -118,12 +122,16 @@ def _open(config: pytest.Config) -> "Judge":
     judge_settings = SETTINGS.keys() - settings_with("data")
     judge = config.getoption("--localjudge-judge") or arguments.get("judge") or DEFAULT_JUDGE
     return Judge.with_settings(
-        judge, checked({name: value for name, value in arguments.items() if name in judge_settings})
+        judge,
+        checked({name: value for name, value in arguments.items() if name in judge_settings}),
     )
 
 
 @pytest.fixture(scope="session")
-def localjudge_session(localjudge_judge: "Judge", request: pytest.FixtureRequest) -> "Iterator[AssertedSession]":
+def localjudge_session(
+    localjudge_judge: "Judge",
+    request: pytest.FixtureRequest,
+) -> "Iterator[AssertedSession]":
     session = AssertedSession(localjudge_judge, request.config)
     yield session
     session.write()
@@ -132,18 +140,25 @@ def localjudge_session(localjudge_judge: "Judge", request: pytest.FixtureRequest
 
 @pytest.fixture
 def assert_score(
-    localjudge_judge: "Judge", localjudge_session: "AssertedSession", request: pytest.FixtureRequest
+    localjudge_judge: "Judge",
+    localjudge_session: "AssertedSession",
+    request: pytest.FixtureRequest,
 ) -> "Callable[..., float]":
     """`assert_score(sample, metric, at_least=..., at_most=...)` returns the score, or fails with the sentences."""
     session = localjudge_session
 
     @_without_our_frames
     def score_of(
-        sample: "Mapping[str, Any] | Sample", metric: str, *, at_least: float = 0.0, at_most: float = 1.0
+        sample: "Mapping[str, Any] | Sample",
+        metric: str,
+        *,
+        at_least: float = 0.0,
+        at_most: float = 1.0,
     ) -> float:
         """Return the score of a sample, from 0 to 1.
 
-        Fails the test if it is below `at_least`, above `at_most`, or missing. Raises InputError (DataError).
+        Fails the test if it is below `at_least`, above `at_most`, or missing. Raises InputError
+        (DataError).
         """
         __tracebackhide__ = True
         from localjudge.errors import InputError
@@ -162,11 +177,17 @@ def assert_score(
         [score] = score_rows(evaluated)
         if score.score is None or not at_least <= score.score <= at_most:
             bad = 1 if score.score is not None and score.score > at_most else 0
-            sentences = _sentences([verdict for verdict in verdict_rows(evaluated) if verdict.label == bad])
+            sentences = _sentences(
+                [verdict for verdict in verdict_rows(evaluated) if verdict.label == bad],
+            )
             head = printable(f"{score.sample_id}: {metric} {outcome_of(score)}")
             decided = f"  a verdict is 1 at {localjudge_judge.settings.threshold_of(metric):g} or above"
             where = f"; the run will be in {session.directory}" if session.directory else ""
-            lines = [f"{head}, expected {at_least:g} to {at_most:g}", *sentences, f"{decided}{where}"]
+            lines = [
+                f"{head}, expected {at_least:g} to {at_most:g}",
+                *sentences,
+                f"{decided}{where}",
+            ]
             pytest.fail("\n".join(lines), pytrace=False)
         return score.score
 
@@ -175,7 +196,9 @@ def assert_score(
 
 @pytest.fixture
 def assert_gates(
-    localjudge_judge: "Judge", localjudge_session: "AssertedSession", tmp_path_factory: pytest.TempPathFactory
+    localjudge_judge: "Judge",
+    localjudge_session: "AssertedSession",
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> "Callable[..., Any]":
     """`assert_gates(data, gates, baseline=None, **options)` returns the run, or fails with the failed gates."""
     session = localjudge_session
@@ -192,8 +215,8 @@ def assert_gates(
     ) -> Any:
         """Evaluate data with the session's judge, check gates such as `context_recall>=0.8`, and return the run.
 
-        `options` as in `localjudge.evaluate`, with `until` in place of `gates`; `metrics` are by default those
-        of the gates.
+        `options` as in `localjudge.evaluate`, with `until` in place of `gates`; `metrics` are by
+        default those of the gates.
         """
         __tracebackhide__ = True
         from localjudge.analysis.check import check, parse_gate
@@ -201,11 +224,21 @@ def assert_gates(
 
         until = options.get("until", ())
         conditions = [gate for some in (gates, until) for gate in ([some] if isinstance(some, str) else some)]
-        options.setdefault("metrics", list(dict.fromkeys(parse_gate(gate).metric for gate in conditions)))
+        options.setdefault(
+            "metrics",
+            list(dict.fromkeys(parse_gate(gate).metric for gate in conditions)),
+        )
         session.data_sets += 1
         below = session.directory or tmp_path_factory.mktemp("localjudge")
         out = options.pop("out", None) or below / f"data-{session.data_sets}"
-        run = evaluate(data, judge=localjudge_judge, out=out, baseline=baseline, progress=False, **options)
+        run = evaluate(
+            data,
+            judge=localjudge_judge,
+            out=out,
+            baseline=baseline,
+            progress=False,
+            **options,
+        )
         session.runs.append(str(out))
         rules = {"undecided": undecided, "allow_different": allow_different}
         decisions = check(run, gates=conditions, baseline=baseline, **rules).decisions

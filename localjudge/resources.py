@@ -24,11 +24,14 @@ def parse_toml(content: bytes, file: str, *, hint: str = "correct the file") -> 
     try:
         return tomllib.loads(content.decode())
     except (RecursionError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problem = "its values are nested too deep" if isinstance(error, RecursionError) else error
+        problem = str(error)
+        if isinstance(error, RecursionError):
+            problem = "its values are nested too deep"
         raise InputError(f"{file} is not TOML: {problem}", hint=hint) from error
 
 
-OPEN_SAFELY: int = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_SAFE_FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+OPEN_SAFELY: int = sum(getattr(os, flag, 0) for flag in _SAFE_FLAGS)
 """Follow no link, wait for no pipe, hand the file to no child process."""
 _DEVICES = Path("/dev")
 
@@ -38,12 +41,12 @@ _ABANDONED_SECONDS = 60
 
 
 def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> int:
-    """Replace the file with all parts, mode 0600, or leave it unchanged. Returns the number of bytes. Raises OSError.
+    """Replace the file with all parts, mode 0600, or leave it unchanged. Return its size in bytes.
 
-    Replaces links, and writes through devices and pipes. Unless `durable`, a power failure may lose the file.
+    Replaces links, and writes through devices and pipes. Unless `durable`, a power failure may lose
+    the file. Raises OSError.
     """
-    is_special = file.exists() and not (file.is_file() or file.is_dir())
-    if is_special or _DEVICES in file.absolute().parents:  # what cannot be replaced: `/dev/stdout`, a pipe (`>(gzip)`)
+    if _is_special(file):
         with file.open("wb") as stream:
             return sum(map(stream.write, parts))
     beginning = f".{file.name[:64]}."
@@ -65,6 +68,13 @@ def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> 
     return size
 
 
+def _is_special(file: Path) -> bool:
+    """Return whether a file cannot be replaced: `/dev/stdout`, or a pipe such as `>(gzip)`."""
+    if _DEVICES in file.absolute().parents:
+        return True
+    return file.exists() and not (file.is_file() or file.is_dir())
+
+
 def _remove_abandoned(part: Path) -> None:
     """Remove files left by a killed process: old and not locked."""
     with suppress(OSError):
@@ -80,7 +90,8 @@ LockState = Literal["locked", "busy", "unsupported"]
 def try_lock(descriptor: int) -> LockState:
     """Lock an open file for this process until it is closed.
 
-    Returns "busy" if another process has locked it, and "unsupported" on a file system without locks.
+    Returns "busy" if another process has locked it, and "unsupported" on a file system without
+    locks.
     """
     from filelock import lock_descriptor
 
@@ -101,7 +112,10 @@ def write_output(file: Path, parts: Iterable[bytes]) -> int:
 def unwritable(file: Path, error: OSError, *, hint: str) -> LocaljudgeError:
     problem = f"{file} cannot be written: {error.strerror or error}"
     if error.errno in RETRY_HINTS:
-        return OutOfResource(problem, hint=f"{RETRY_HINTS[error.errno]}, then run the same command again")
+        return OutOfResource(
+            problem,
+            hint=f"{RETRY_HINTS[error.errno]}, then run the same command again",
+        )
     return InputError(problem, hint=hint)
 
 
@@ -111,7 +125,8 @@ _PACKAGE = Path(__file__).resolve().parent
 def bundled_file(folder: str, name: str) -> Path:
     """Return the path of a file in `grammars` or `models`. Raises InputError if it is missing."""
     for base in (_PACKAGE, _PACKAGE.parent):
-        if (path := base / folder / name).is_file():
+        path = base / folder / name
+        if path.is_file():
             return path
     looked = f"looked in {_PACKAGE} and {_PACKAGE.parent}"
     message = f"the file {folder}/{name} of localjudge is missing ({looked})"
@@ -127,7 +142,10 @@ def criterion_files() -> dict[str, Path]:
 
 
 def state_directory() -> Path:
-    """Return the folder shared by commands (own models, checksums, self-checks), which may not exist."""
+    """Return the folder that commands share, which may not exist.
+
+    It has the user's models, checksums and self-checks.
+    """
     data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(os.environ.get("LOCALJUDGE_HOME") or f"{data_home}/localjudge").expanduser()
 
@@ -137,7 +155,10 @@ def make_private(folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder} cannot be created: {error.strerror}", hint="set LOCALJUDGE_HOME") from error
+        raise InputError(
+            f"{folder} cannot be created: {error.strerror}",
+            hint="set LOCALJUDGE_HOME",
+        ) from error
 
 
 def remember(file: Path, text: str) -> None:

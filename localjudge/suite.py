@@ -8,9 +8,9 @@
     suite = localjudge.suite.read_suite("localjudge.toml")
     check = localjudge.evaluate(**suite.evaluation).check(**suite.checks)
 
-Keys are arguments of `localjudge.evaluate` and `Run.check`, and files to write. Paths are relative to its folder; the
-command line takes precedence. A suite may be a stranger's, so the `Setting` of a key limits what its value can reach;
-anything beyond the folder must be typed.
+Keys are arguments of `localjudge.evaluate` and `Run.check`, and files to write. Paths are relative
+to its folder; the command line takes precedence. A suite may be a stranger's, so the `Setting` of a
+key limits what its value can reach; anything beyond the folder must be typed.
 """
 
 import os
@@ -46,7 +46,10 @@ class SuiteKeys(Record):
 
     data: Annotated[Texts, Setting(names="read")] = ()
     """files with the samples"""
-    judge: Annotated[str | Texts | None, Setting(names="judge", bundled=model_registry.judge_names)] = None
+    judge: Annotated[
+        str | Texts | None,
+        Setting(names="judge", bundled=model_registry.judge_names),
+    ] = None
     """registered name or GGUF file; a list: judges that make one verdict together"""
     metrics: Annotated[Texts, Setting()] = ()
     """names of metrics"""
@@ -91,7 +94,10 @@ class Suite(NamedTuple):
         """Arguments for `Run.check`, with the gates of `until`."""
         values = self._among("gates", "baseline", "undecided", "allow_different")
         if until := self.arguments.get("until"):
-            values["gates"] = (*values.get("gates", ()), *([until] if isinstance(until, str) else until))
+            values["gates"] = (
+                *values.get("gates", ()),
+                *([until] if isinstance(until, str) else until),
+            )
         return values
 
     def _among(self, *keys: str) -> dict[str, Any]:
@@ -101,14 +107,17 @@ class Suite(NamedTuple):
 def read_suite(file: str | Path, *, named: bool = True) -> Suite:
     """Read and check a suite. Raises InputError.
 
-    Files are written below its folder only, and texts stay on this machine. Unless the user has `named` the suite,
-    files are also read only there, except models.
+    Files are written below its folder only, and texts stay on this machine. Unless the user has
+    `named` the suite, files are also read only there, except models.
     """
     file = Path(file)
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise InputError(f"the suite {file} cannot be read: {error.strerror}", hint="name another file") from error
+        raise InputError(
+            f"the suite {file} cannot be read: {error.strerror}",
+            hint="name another file",
+        ) from error
     says = parse_toml(content, f"the suite {file}")
     try:
         arguments = {key: _reach(key, _value(key, value), file.parent, named) for key, value in says.items()}
@@ -134,7 +143,10 @@ def _value(key: str, value: Any) -> Any:
     try:
         return getattr(SuiteKeys.model_validate({key: value}, strict=True), key)
     except ValueError as error:
-        raise InputError(f"{key} must be {field.description}, got {excerpt(value)}", hint="correct the file") from error
+        raise InputError(
+            f"{key} must be {field.description}, got {excerpt(value)}",
+            hint="correct the file",
+        ) from error
 
 
 def _reach(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
@@ -146,7 +158,10 @@ def _reach(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
     try:
         paths = [_path(key, item, folder, named_by_user) for item in values]
     except (OSError, ValueError) as error:
-        raise InputError(f"{key} = {excerpt(value)} cannot be a path: {error}", hint="correct the file") from error
+        raise InputError(
+            f"{key} = {excerpt(value)} cannot be a path: {error}",
+            hint="correct the file",
+        ) from error
     return paths if isinstance(value, list | tuple) else paths[0]
 
 
@@ -175,7 +190,11 @@ def _check_written(key: str, value: str, folder: Path) -> None:
     path = PurePath(value)
     below = not path.is_absolute() and not any(part.startswith((".", "~")) for part in path.parts)
     if not below or any((folder / place).is_symlink() for place in (path, *path.parents[:-1])):
-        raise _not_in_a_suite(key, value, "would write outside the suite's folder, through a link or a hidden file")
+        raise _not_in_a_suite(
+            key,
+            value,
+            "would write outside the suite's folder, through a link or a hidden file",
+        )
     file, beginning = folder / value, _BEGINNINGS.get(key)
     if beginning and file.exists():
         if file.is_file():
@@ -188,4 +207,7 @@ def _check_written(key: str, value: str, folder: Path) -> None:
 def _not_in_a_suite(key: str, value: Any, why: str) -> InputError:
     reads = KEYS[key].names in ("read", "words")
     how = "name the suite with --suite" if reads else f"type {flag(key)} on the command line"
-    return InputError(f"{key} = {excerpt(value)} {why}", hint=f"remove it from the file, or if you want it, {how}")
+    return InputError(
+        f"{key} = {excerpt(value)} {why}",
+        hint=f"remove it from the file, or if you want it, {how}",
+    )

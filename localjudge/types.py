@@ -1,6 +1,7 @@
 """The core types, as frozen values.
 
-    Sample ──metric──> Task ──judge──> VerdictRequest ──engine──> Answer ──threshold──> Verdict ──metric──> Outcome
+    Sample ──metric──> Task ──judge──> VerdictRequest ──engine──> Answer ──threshold──> Verdict
+    ──metric──> Outcome
 
 A task is one question about one unit of text; the judge words it as prompt nodes and a grammar.
 """
@@ -14,7 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from localjudge.errors import ArgumentValueError
 
-FieldName = Literal["user_input", "retrieved_contexts", "reference", "response", "reference_contexts"]
+FieldName = Literal[
+    "user_input",
+    "retrieved_contexts",
+    "reference",
+    "response",
+    "reference_contexts",
+]
 CONTEXT_FIELDS: tuple[FieldName, ...] = ("retrieved_contexts", "reference_contexts")
 Label = Literal[0, 1]
 UnitKind = Literal["statement", "sentence", "chunk", "question", "response"]
@@ -22,7 +29,9 @@ UnitSource = Literal["user_input", "reference", "response", "retrieved_contexts"
 AgainstText = Literal["reference", "response", "cited"]
 Against = int | AgainstText | None
 Use = Literal["ranking", "means", "thresholds"]
-"""Uses of a judge, each including the previous ones: compare systems, read a mean as a share, decide one verdict."""
+"""Uses of a judge, each including the previous ones: compare systems, read a mean as a share,
+decide one verdict.
+"""
 USES: tuple[Use, ...] = get_args(Use)
 Language = Literal["en", "de", "fr", "es"]
 """Language of a page."""
@@ -46,23 +55,38 @@ class UserValue(Record):
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, problem["loc"]))
-            message = f"{place}{': ' if place else ''}{problem['msg'].removeprefix('Value error, ')}"
+            message = problem["msg"].removeprefix("Value error, ")
+            if place:
+                message = f"{place}: {message}"
             hint = f"its fields are {', '.join(type(self).model_fields)}"
             if problem.get("ctx", {}).get("class_name") == Context.__name__:
-                hint = "a context is an object: {'text': 'It rains.'}, perhaps with id, meta and score"
-            raise ArgumentValueError(f"a {type(self).__name__} cannot be made: {message}", hint=hint) from error
+                example = "{'text': 'It rains.'}"
+                hint = f"a context is an object: {example}, perhaps with id, meta and score"
+            raise ArgumentValueError(
+                f"a {type(self).__name__} cannot be made: {message}",
+                hint=hint,
+            ) from error
 
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined] # read from JSON as any other value
+    # Read from JSON as any other value.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
 def _html(value: object) -> str:
     if isinstance(value, Record):
         return value._repr_html_()
     if isinstance(value, Mapping):
-        rows = (f"<tr><td>{_html(name)}</td><td>{_html(entry)}</td></tr>" for name, entry in value.items())
-        return f"<table>{''.join(rows)}</table>"
+        rows = ""
+        for name, entry in value.items():
+            rows += f"<tr><td>{_html(name)}</td><td>{_html(entry)}</td></tr>"
+        return f"<table>{rows}</table>"
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
-    return html.escape("".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text))
+    return html.escape("".join(map(_printable, text)))
+
+
+def _printable(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    return repr(letter)[1:-1]
 
 
 class Context(UserValue):
@@ -106,9 +130,10 @@ class Span(Record):
 class Unit(Record):
     """The part of a sample that one verdict judges, with its location.
 
-    It is compared `against` the context with this index, the reference, the response, or the contexts that it cites; by
-    default against the texts that its metric shows. `shown` is the text for the judge, if it differs from the span: a
-    statement without the citation marks inside it.
+    It is compared `against` the context with this index, the reference, the response, or the
+    contexts that it cites; by
+    default against the texts that its metric shows. `shown` is the text for the judge, if it
+    differs from the span: a statement without the citation marks inside it.
     """
 
     kind: UnitKind
@@ -168,7 +193,10 @@ class Refusal(Record):
 
 
 class CustomQuestion(Record):
-    """A question of a criterion, with the shown texts. The answer is yes or no, or one of the `levels` 1, 2 ..."""
+    """A question of a criterion, with the shown texts.
+
+    The answer is yes or no, or one of the `levels` 1, 2 ...
+    """
 
     unit: Unit
     question: str
@@ -191,19 +219,23 @@ Task = Attribution | Relevance | Usefulness | Sufficiency | Refusal | CustomQues
 
 
 class Piece(NamedTuple):
-    """Prompt text. Only `trusted` text, of ours or of the chat template, may form control tokens."""
+    """Prompt text. Only `trusted` text, ours or the chat template's, may form control tokens."""
 
     text: str
     trusted: bool
 
 
 RenderChat = Callable[[Sequence[Mapping[str, str]], Mapping[str, Any]], str]
-"""From messages (`role`, `content`) and other arguments to a prompt that ends before the answer. Raises ModelError."""
+"""From messages (`role`, `content`) and other arguments to a prompt that ends before the answer.
+
+Raises ModelError.
+"""
 
 
 class ChatEnds(NamedTuple):
-    """Text of a chat template before and after the user's message. `render` renders any conversation, if the engine
-    can.
+    """Text of a chat template before and after the user's message.
+
+    `render` renders any conversation, if the engine can.
     """
 
     head: str
@@ -215,8 +247,8 @@ class ChatEnds(NamedTuple):
 class Grammar(Record):
     """The valid answers: a regular expression, and the value of each value literal.
 
-    Yes and no have the values 1 and 0, five levels 0, .25, .5, .75 and 1. Other text that is not forced is a reason:
-    the string under the key "reason", or the group `reason` of the pattern.
+    Yes and no have the values 1 and 0, five levels 0, .25, .5, .75 and 1. Other text that is not
+    forced is a reason: the string under the key "reason", or the group `reason` of the pattern.
     """
 
     name: str
@@ -241,8 +273,8 @@ SHARE_PLACE = "{share}"
 class ClassifierReading(Record):
     """How the outputs of a classification head become the probability of yes.
 
-    p = sigmoid(scale * z + bias). z is the logit of a single output; of several outputs, the log odds of `yes` after
-    a softmax.
+    p = sigmoid(scale * z + bias). z is the logit of a single output; of several outputs, the log
+    odds of `yes` after a softmax.
     """
 
     outputs: tuple[str, ...] = Field(min_length=1)
@@ -251,8 +283,11 @@ class ClassifierReading(Record):
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     bias: float = Field(default=0.0, allow_inf_nan=False)
     share: tuple[int, ...] = ()
-    """Ids of tokens for equal steps of the share of the first text, by the scores of its tokens, that occurs in the
-    other texts. One of them replaces `SHARE_PLACE`."""
+    """Ids of tokens for equal steps of a share, one of which replaces `SHARE_PLACE`.
+
+    The share is that of the first text, by the scores of its tokens, that occurs in the other
+    texts.
+    """
 
     def __hash__(self) -> int:
         return hash((self.outputs, self.yes, self.scale, self.bias, self.share))
@@ -261,8 +296,9 @@ class ClassifierReading(Record):
 class VerdictRequest(NamedTuple):
     """A path of prompt nodes, root first, and the grammar of the answer.
 
-    Requests with equal first nodes share their evaluation. The prompt profile cuts the nodes, because cuts affect the
-    logits. `explanation` continues the answer with a reason. `reading` is for models with a classification head.
+    Requests with equal first nodes share their evaluation. The prompt profile cuts the nodes,
+    because cuts affect the logits. `explanation` continues the answer with a reason. `reading` is
+    for models with a classification head.
     """
 
     path: tuple[Node, ...]
@@ -272,13 +308,20 @@ class VerdictRequest(NamedTuple):
 
     @property
     def shape(self) -> str:
-        explanation = self.explanation.model_dump_json() if self.explanation else "null"
-        reading = f',"reading":{self.reading.model_dump_json()}' if self.reading else ""
-        return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}{reading}}}'
+        explanation = "null"
+        if self.explanation:
+            explanation = self.explanation.model_dump_json()
+        parts = f'"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}'
+        if self.reading:
+            parts += f',"reading":{self.reading.model_dump_json()}'
+        return f"{{{parts}}}"
 
 
 class Answer(Record):
-    """The expected value over the valid answers (the probability of yes), and their total probability."""
+    """The probability of yes (the expected value over the valid answers), and how it was found.
+
+    `legal_mass` is the total probability of all valid answers, `raw` the decoded text.
+    """
 
     p_yes: float = Field(ge=0, le=1)
     legal_mass: float = Field(ge=0, allow_inf_nan=False)
@@ -315,9 +358,9 @@ class Combination(NamedTuple):
 
 
 class VerdictRule(NamedTuple):
-    """Label 1 from `threshold` (or the metric's of `thresholds`) on; no answer below `min_legal_mass`.
+    """Label 1 from `threshold` (or the metric's of `thresholds`) on.
 
-    `combinations` are those of a jury, by metric.
+    Below `min_legal_mass` there is no answer. `combinations` are those of a jury, by metric.
     """
 
     threshold: float
@@ -332,7 +375,8 @@ class VerdictRule(NamedTuple):
 class JudgeCard(Record):
     """The judge beside every result. `size` is in bytes, `caution` must accompany every number.
 
-    Fields of the model file are None without one. `examined`, the result of `doctor`, is not stored.
+    Fields of the model file are None without one. `examined`, the result of `doctor`, is not
+    stored.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -356,7 +400,9 @@ class JudgeCard(Record):
         gib = (self.size or 0) / (1 << 30)
         size = f"{gib:.1f} GiB" if gib >= 1 else f"{gib * 1024:.1f} MiB"
         sha256 = self.sha256 and f"sha256 {self.sha256[:12]}"
-        return ", ".join(filter(None, (name, None if self.size is None else size, sha256, self.examined)))
+        return ", ".join(
+            filter(None, (name, None if self.size is None else size, sha256, self.examined)),
+        )
 
 
 class Scored(Record):
@@ -371,7 +417,12 @@ class Scored(Record):
     def fraction(cls, labels: Iterable[Label], detail: str | None = None) -> "Scored":
         """Return the share of labels that are 1. Raises ZeroDivisionError without labels."""
         counted = list(labels)
-        return cls(value=sum(counted) / len(counted), numerator=sum(counted), denominator=len(counted), detail=detail)
+        return cls(
+            value=sum(counted) / len(counted),
+            numerator=sum(counted),
+            denominator=len(counted),
+            detail=detail,
+        )
 
 
 class Undefined(Record):

@@ -1,7 +1,7 @@
 """Map column names of other tools to our fields.
 
-The user's mapping has priority. Most columns are recognised by name. A few names are ambiguous, and the
-other columns decide their meaning:
+The user's mapping has priority. Most columns are recognised by name. A few names are ambiguous, and
+the other columns decide their meaning:
 
     context      the reference context if there is a column retrieval_context (DeepEval), or expected_output but no
                  output; otherwise the retrieved context (Opik)
@@ -9,9 +9,9 @@ other columns decide their meaning:
     data         the response if there are columns query and documents (Haystack's GeneratedAnswer)
     outputs      the response if there is an expected answer; LangSmith's examples store the right answer here
 
-Names are recognised in any case, and with spaces for underscores (`Question`, `Ground Truth`), unless another column is
-spelled exactly so. Columns that may also contain labels, scores or ids (`target`, `docs`) are used only if no other
-column has the field and their values look like text.
+Names are recognised in any case, and with spaces for underscores (`Question`, `Ground Truth`),
+unless another column is spelled exactly so. Columns that may also contain labels, scores or ids
+(`target`, `docs`) are used only if no other column has the field and their values look like text.
 """
 
 import re
@@ -83,12 +83,17 @@ LOOSE_NAMES = _split_names(
 )
 """Names of columns that may also contain labels, scores or ids."""
 
-ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
+ID_COLUMNS = {
+    "retrieved_context_ids": "retrieved_contexts",
+    "reference_context_ids": "reference_contexts",
+}
 """Columns of ids -> the contexts that they identify."""
 
 _ALL_NAMES = _all_names(ALIASES, LOOSE_NAMES)
 _FIELD_OF_LOOSE_NAME = {name: field for field in LOOSE_NAMES for name in LOOSE_NAMES[field]}
-_EXPECTED = frozenset({"expectations", "reference_outputs", "reference", "reference.answer", "reference.output"})
+_EXPECTED = frozenset(
+    {"expectations", "reference_outputs", "reference", "reference.answer", "reference.output"},
+)
 _LETTER = re.compile(r"[^\W\d_]")
 _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
 """Two words, or a letter of a script that may have no spaces."""

@@ -52,7 +52,12 @@ def _is_document(value: Mapping[str, Any]) -> bool:
     return not value or _objects_of_columns(value) is not None or _text_key(_unwrap(value)) is not None
 
 
-def read_contexts(value: Any, field: str, report: Report, column: str) -> list[dict[str, Any]] | None:
+def read_contexts(
+    value: Any,
+    field: str,
+    report: Report,
+    column: str,
+) -> list[dict[str, Any]] | None:
     """Return the arguments of each `Context`. Hints name the `column`."""
     contexts: list[dict[str, Any]] | None = None
     if isinstance(value, Mapping):
@@ -67,7 +72,10 @@ def read_contexts(value: Any, field: str, report: Report, column: str) -> list[d
 
 
 def _contexts_of_object(
-    value: Mapping[str, Any], field: str, report: Report, column: str
+    value: Mapping[str, Any],
+    field: str,
+    report: Report,
+    column: str,
 ) -> list[dict[str, Any]] | None:
     objects = _objects_of_columns(value)
     if objects is not None:
@@ -78,7 +86,12 @@ def _contexts_of_object(
     return [_read_context(value, field, report, column)]
 
 
-def _contexts_of_list(value: Sequence[Any], field: str, report: Report, column: str) -> list[dict[str, Any]] | None:
+def _contexts_of_list(
+    value: Sequence[Any],
+    field: str,
+    report: Report,
+    column: str,
+) -> list[dict[str, Any]] | None:
     is_nested = len(value) == 1 and isinstance(value[0], list | tuple)
     if is_nested and not _is_titled_passage(value[0]):
         return read_contexts(value[0], field, report, f"{column}[]")
@@ -89,12 +102,20 @@ def _contexts_of_list(value: Sequence[Any], field: str, report: Report, column: 
     return contexts
 
 
-def report_printed_documents(contexts: Sequence[Mapping[str, Any]] | None, field: str, report: Report) -> None:
+def report_printed_documents(
+    contexts: Sequence[Mapping[str, Any]] | None,
+    field: str,
+    report: Report,
+) -> None:
     """Report texts that contain a whole printed document, with its metadata."""
     for index, context in enumerate(contexts or ()):
         text = context["text"]
         if isinstance(text, str) and looks_like_document(text.strip()):
-            report(f"{field}[{index}]", f"a printed document ({describe(text)})", "the text of the document only")
+            report(
+                f"{field}[{index}]",
+                f"a printed document ({describe(text)})",
+                "the text of the document only",
+            )
 
 
 def _check_texts_of_all(contexts: Sequence[Mapping[str, Any]], field: str, report: Report) -> None:
@@ -102,7 +123,11 @@ def _check_texts_of_all(contexts: Sequence[Mapping[str, Any]], field: str, repor
     if len(without_text) == len(contexts):
         return
     for index in without_text:
-        report(f"{field}[{index}]", "an id without a text, unlike the others", "a text in each, or in none")
+        report(
+            f"{field}[{index}]",
+            "an id without a text, unlike the others",
+            "a text in each, or in none",
+        )
 
 
 def _objects_of_columns(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
@@ -115,7 +140,9 @@ def _objects_of_columns(value: Mapping[str, Any]) -> list[dict[str, Any]] | None
         return None
     if len({len(column) for column in columns}) > 1:
         return None
-    if isinstance(value.get(_SENTENCES), list | tuple) and not all(map(_is_list_of_texts, value[_SENTENCES])):
+    if isinstance(value.get(_SENTENCES), list | tuple) and not all(
+        map(_is_list_of_texts, value[_SENTENCES]),
+    ):
         return None
     return [dict(zip(value, items, strict=True)) for items in zip(*columns, strict=True)]
 
@@ -135,7 +162,12 @@ def text_in(context: Any) -> Any:
     return None
 
 
-def add_ids(contexts: list[dict[str, Any]] | None, ids: Any, field: str, report: Report) -> list[dict[str, Any]] | None:
+def add_ids(
+    contexts: list[dict[str, Any]] | None,
+    ids: Any,
+    field: str,
+    report: Report,
+) -> list[dict[str, Any]] | None:
     """Add the ids of a separate column (ragas: `retrieved_context_ids`) to the contexts."""
     if not isinstance(ids, list | tuple):
         report(field, describe(ids), "a list of ids")
@@ -170,7 +202,11 @@ def _read_context(value: Any, field: str, report: Report, column: str) -> dict[s
     score = rest.pop("score", None)
     if isinstance(text, Mapping | list | tuple):
         texts = find_texts(value, column)
-        report(field, describe(text), f"text, or an object with a text{_hint(texts, field, column)}")
+        report(
+            field,
+            describe(text),
+            f"text, or an object with a text{_hint(texts, field, column)}",
+        )
         text = ""
     elif text is None:
         texts = find_texts(value, column)
@@ -198,7 +234,11 @@ def _report_collection(value: Mapping[str, Any], field: str, report: Report, col
     one_text = ""
     if not is_collection(value):
         one_text = f"; for the text of one: {_mapping(field, f'{column}.KEY')}"
-    report(field, describe(value), f"{_EXPECTED_OBJECT} (every key is a text; {every_text}{one_text})")
+    report(
+        field,
+        describe(value),
+        f"{_EXPECTED_OBJECT} (every key is a text; {every_text}{one_text})",
+    )
 
 
 def _hint(texts: Sequence[TextKey], field: str, column: str) -> str:

@@ -1,11 +1,12 @@
 """Read CSV.
 
-The first record with text is the header. Excel's line `sep=;` sets the delimiter; otherwise the header decides between
-comma, semicolon and tab. Quotes are parsed strictly, because an unclosed quote would hide all later rows; a quote may
-also follow a space after the delimiter (`a, "b"`), if the file begins so. An empty cell is a missing value.
+The first record with text is the header. Excel's line `sep=;` sets the delimiter; otherwise the
+header decides between comma, semicolon and tab. Quotes are parsed strictly, because an unclosed
+quote would hide all later rows; a quote may also follow a space after the delimiter (`a, "b"`), if
+the file begins so. An empty cell is a missing value.
 
-A file of `localjudge export` is read as it was written: an apostrophe before a formula is removed, and words such as
-`N/A` stay text.
+A file of `localjudge export` is read as it was written: an apostrophe before a formula is removed,
+and words such as `N/A` stay text.
 """
 
 import csv
@@ -37,12 +38,17 @@ _limit_lock = Lock()
 
 
 def read_csv(
-    stream: TextIO, source: str, head: str, *, edited: bool, columns: Collection[str] = ()
+    stream: TextIO,
+    source: str,
+    head: str,
+    *,
+    edited: bool,
+    columns: Collection[str] = (),
 ) -> Iterator[RawRow | Problem]:
     """Yield the rows of a stream that begins with `head`. Raises DataError for invalid CSV.
 
-    A table `edited` in a spreadsheet may lack trailing empty cells; its places include the row in the spreadsheet.
-    Lines before the header are skipped if a line has all of these `columns`.
+    A table `edited` in a spreadsheet may lack trailing empty cells; its places include the row in
+    the spreadsheet. Lines before the header are skipped if a line has all of these `columns`.
     """
     header = _line_with_columns(head, columns)
     if header is None:
@@ -163,7 +169,12 @@ def _has_spaces_before_quotes(head: str, delimiter: str) -> bool:
     candidates = set(filter(_SPACE_AND_QUOTE.match, cells))
     if not candidates:
         return False
-    reader = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
+    reader = csv.reader(
+        io.StringIO(head, newline=""),
+        delimiter=delimiter,
+        strict=True,
+        skipinitialspace=True,
+    )
     cells_without_spaces: set[str] = set()
     try:
         for record in islice(reader, _STYLE_RECORDS):
@@ -199,5 +210,8 @@ class _BoundedLines:
             self.room -= len(line)
             if self.room < 0:
                 hint = "check that it is CSV, that each row ends with a line break and that every quote is closed"
-                raise DataError(f"{self._source} has a header or a row that is too large", hint=hint)
+                raise DataError(
+                    f"{self._source} has a header or a row that is too large",
+                    hint=hint,
+                )
             yield line

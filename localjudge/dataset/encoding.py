@@ -5,8 +5,9 @@
     otherwise                   Windows-1252, if the bytes look like a Western European text in it
                                 UTF-8 with damaged bytes, if not
 
-Most bytes above 0x7F of a damaged UTF-8 text are valid, and hardly any of a Windows-1252 text. Texts in Cyrillic, Greek
-or Chinese encodings are not valid either, but their bytes above 0x7F follow each other.
+Most bytes above 0x7F of a damaged UTF-8 text are valid, and hardly any of a Windows-1252 text.
+Texts in Cyrillic, Greek or Chinese encodings are not valid either, but their bytes above 0x7F
+follow each other.
 """
 
 import codecs
@@ -23,7 +24,9 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _INVALID_RUN = re.compile("[\udc80-\udcff]+")
-_UNDEFINED = re.compile("[\udc81\udc8d\udc8f\udc90\udc9d]")  # bytes without a letter in Windows-1252
+_UNDEFINED = re.compile(
+    "[\udc81\udc8d\udc8f\udc90\udc9d]",
+)  # bytes without a letter in Windows-1252
 _MAX_VALID_SHARE = 0.1
 _MAX_FOLLOWING_SHARE = 0.5
 

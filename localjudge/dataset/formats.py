@@ -16,8 +16,8 @@ One object may contain all rows, under a key or as columns:
     {"version": 2, "eval": {...}, "samples": [...]}         a log of inspect
     {"experiment": {"items": [{"query": ...}]}}             anywhere, at a path from the user: experiment.items
 
-An object contains columns if its question or answer is a list that is not a conversation. A list in it contains the
-rows if the list's objects have known columns.
+An object contains columns if its question or answer is a list that is not a conversation. A list in
+it contains the rows if the list's objects have known columns.
 """
 
 import io
@@ -71,8 +71,8 @@ def read(
 ) -> Iterator[RawRow | Problem]:
     """Yield the rows of a source; see `expand`. Raises DataError if unreadable, InputError if pyarrow is missing.
 
-    CSV `edited` in a spreadsheet may lack trailing empty cells; its places include the row in the spreadsheet. Lines of
-    CSV before a header with all of these `columns` are skipped.
+    CSV `edited` in a spreadsheet may lack trailing empty cells; its places include the row in the
+    spreadsheet. Lines of CSV before a header with all of these `columns` are skipped.
     """
     with source.open() as opened:
         for row in _rows(opened, edited, columns):
@@ -93,10 +93,16 @@ def _rows(source: OpenSource, edited: bool, columns: Collection[str]) -> Iterato
     kind = _kind_of_text(source.name, head)
     if kind == "csv":
         with source.text(newline="") as text:
-            yield from read_csv(text, source.name, head.lstrip("\ufeff"), edited=edited, columns=columns)
+            yield from read_csv(
+                text,
+                source.name,
+                head.lstrip("\ufeff"),
+                edited=edited,
+                columns=columns,
+            )
         return
     with source.text() as text:
-        yield from _read_document(text, source.name) if kind == "document" else _read_lines(text, source.name)
+        yield from (_read_document(text, source.name) if kind == "document" else _read_lines(text, source.name))
 
 
 def _kind_of_text(name: str, head: str) -> Literal["csv", "lines", "document"]:
@@ -137,7 +143,10 @@ def _read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
     try:
         value: Any = DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        place = Place(source, line=error.lineno if isinstance(error, json.JSONDecodeError) else None)
+        place = Place(
+            source,
+            line=error.lineno if isinstance(error, json.JSONDecodeError) else None,
+        )
         raise DataError(
             f"{place} is not valid JSON: {reason(error)}",
             hint="write one object, an array of objects, or one object per line",
@@ -176,15 +185,27 @@ def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
     stream.seek(0)
     unpacked = 0
     try:
-        for number, row in enumerate(_rows_of_batches(read_batches(stream, source, size), at_once=1), 1):
+        for number, row in enumerate(
+            _rows_of_batches(read_batches(stream, source, size), at_once=1),
+            1,
+        ):
             values = plain(row)
             unpacked += 64 + len(repr(values))  # rows of nulls take no space in a file
             check_expansion(source, size, unpacked)
             yield RawRow(Place(source, row=number), values)
-    except (pyarrow.ArrowException, MemoryError) as error:  # a damaged length may ask for any amount of memory
-        raise DataError(f"{source} cannot be read as {kind}: {error}", hint="write it again") from error
+    except (
+        pyarrow.ArrowException,
+        MemoryError,
+    ) as error:  # a damaged length may ask for any amount of memory
+        raise DataError(
+            f"{source} cannot be read as {kind}: {error}",
+            hint="write it again",
+        ) from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{source} contains text that is not UTF-8: {error.reason}", hint="write it again") from error
+        raise DataError(
+            f"{source} contains text that is not UTF-8: {error.reason}",
+            hint="write it again",
+        ) from error
 
 
 def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
@@ -237,7 +258,11 @@ def _pyarrow_for(what: str) -> Any:
     return pyarrow
 
 
-_CONTAINER_NAMES = {"data", "outputs", "request"}  # names of a field, or of an object around the rows
+_CONTAINER_NAMES = {
+    "data",
+    "outputs",
+    "request",
+}  # names of a field, or of an object around the rows
 _TEXT_FIELDS = ("user_input", "response")
 _TEXTS = {name for field in _TEXT_FIELDS for name in ALIASES[field]} - _CONTAINER_NAMES
 
@@ -255,7 +280,11 @@ def _column_names() -> set[str]:
 _COLUMNS = _column_names()
 
 
-def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
+def expand(
+    row: RawRow,
+    mapping: Mapping[str, str],
+    rows_path: str | None = None,
+) -> Iterator[RawRow | Problem]:
     """Yield the rows inside one object, or the object itself. `mapping`: our field -> the user's column.
 
     Raises DataError for columns of different lengths, and for an object without `rows_path`.
@@ -347,7 +376,11 @@ def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
         yield RawRow(Place(source, row=number), row)
 
 
-def _unequal_columns(values: Mapping[str, Any], lists: Mapping[str, list[Any]], source: str) -> DataError:
+def _unequal_columns(
+    values: Mapping[str, Any],
+    lists: Mapping[str, list[Any]],
+    source: str,
+) -> DataError:
     counts = []
     for name in values:
         count = len(lists[name]) if name in lists else "not a list"
@@ -377,7 +410,10 @@ def elements_of_table(data: Any, name: str) -> Elements | None:
         return elements_of_table(data, name) or elements_of_iterable(data, name)
     if hasattr(data, "to_frame"):
         kind = type(data).__name__
-        raise InputError(f"the data are one column (a {kind})", hint="pass the whole frame, or data.to_frame()")
+        raise InputError(
+            f"the data are one column (a {kind})",
+            hint="pass the whole frame, or data.to_frame()",
+        )
     if _is_pandas(data):
         check_column_names(map(str, data.columns), name)
         return lambda: _rows_of_frame(data)
@@ -400,7 +436,8 @@ def elements_of_iterable(data: Any, name: str) -> Elements:
     if hasattr(data, "test_cases") and hasattr(data, "goldens"):
         return lambda: data.test_cases or data.goldens
     raise InputError(
-        f"the data have the unsupported type {type(data).__name__}", hint="pass names of files, rows or a data frame"
+        f"the data have the unsupported type {type(data).__name__}",
+        hint="pass names of files, rows or a data frame",
     )
 
 

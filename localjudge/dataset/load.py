@@ -1,10 +1,12 @@
 """Load samples and check every row before judging.
 
     files ──read──> survey of the columns ──resolve──> column for each field
-          ──read again, check each row──> samples in a table, or problems ──> Dataset, or one DataError
+          ──read again, check each row──> samples in a table, or problems ──> Dataset, or one
+          DataError
 
-Uses constant memory, except for a file with one JSON array or object, and for an iterator. Draws and shards depend only
-on the ids, so adding, removing or moving rows changes them by at most those rows.
+Uses constant memory, except for a file with one JSON array or object, and for an iterator. Draws
+and shards depend only on the ids, so adding, removing or moving rows changes them by at most those
+rows.
 """
 
 import heapq
@@ -19,7 +21,15 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, TypeGuard, get_args
 
-from localjudge.dataset.columns import ALIASES, ID_COLUMNS, Resolved, Survey, columns_of, resolve, source_has
+from localjudge.dataset.columns import (
+    ALIASES,
+    ID_COLUMNS,
+    Resolved,
+    Survey,
+    columns_of,
+    resolve,
+    source_has,
+)
 from localjudge.dataset.conversation import with_last_turn
 from localjudge.dataset.formats import (
     Elements,
@@ -141,7 +151,10 @@ class Dataset:
         return [groups[digest] for digest in sorted(groups)]
 
     def in_shard(self, shard: Shard) -> "Dataset":
-        return self._where(lambda _, sample_id: shard_number(sample_id, shard.of) == shard.number, in_place=True)
+        return self._where(
+            lambda _, sample_id: shard_number(sample_id, shard.of) == shard.number,
+            in_place=True,
+        )
 
     def _where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool = False) -> "Dataset":
         table = self.table.where(is_chosen, in_place=in_place)
@@ -156,7 +169,10 @@ class Dataset:
         exists = field is not None
         samples = self.samples if field is not None else repeat(None)
         values: list[Scalar] = []
-        distinct: dict[tuple[type, Scalar], Scalar] = {}  # equal values share one object to save memory
+        distinct: dict[
+            tuple[type, Scalar],
+            Scalar,
+        ] = {}  # equal values share one object to save memory
         for extra, sample in zip(self.extras, samples, strict=False):
             value = lookup(extra, name, MISSING)
             if value is not MISSING:
@@ -217,26 +233,40 @@ def load(  # noqa: PLR0913 # the options of a run that describe its data
 ) -> Dataset:
     """Read and check all rows of files (`-` is standard input; see `formats`), or of data in memory.
 
-    Data in memory, called `name` in messages, may be mappings or objects with the column names of any known tool,
-    samples, a data frame, a table, or another package's data set. A single mapping contains columns (lists) or rows.
-    `keeps_answer_words` is described in `check_row`. Other arguments are as in `localjudge.evaluate` (`rows_path` is
-    `rows` there).
+    Data in memory, called `name` in messages, may be mappings or objects with the column names of
+    any known tool, samples, a data frame, a table, or another package's data set. A single mapping
+    contains columns (lists) or rows. `keeps_answer_words` is described in `check_row`. Other
+    arguments are as in `localjudge.evaluate` (`rows_path` is `rows` there).
 
-    Raises DataError for unreadable data, invalid rows or no rows, InputError for a mapping without a match,
-    OutOfResource if the temporary file does not fit.
+    Raises DataError for unreadable data, invalid rows or no rows, InputError for a mapping without
+    a match, OutOfResource if the temporary file does not fit.
     """
     mapping = mapping or {}
     progress = progress or Silence()
     files = [data] if isinstance(data, str | Path) else data
     if not _are_files(files):
         tables = [(name, _rows_in_memory(data, mapping, rows_path, name))]
-        return _build(tables, mapping, skip_bad_rows, context_separator, keeps_answer_words, progress)
+        return _build(
+            tables,
+            mapping,
+            skip_bad_rows,
+            context_separator,
+            keeps_answer_words,
+            progress,
+        )
     names = list(map(str, files))
     _check_file_names(names)
     with ExitStack() as stack:
         sources = [stack.enter_context(closing(Source(file))) for file in names]
         tables = [(source.name, partial(read, source, mapping, rows_path)) for source in sources]
-        dataset = _build(tables, mapping, skip_bad_rows, context_separator, keeps_answer_words, progress)
+        dataset = _build(
+            tables,
+            mapping,
+            skip_bad_rows,
+            context_separator,
+            keeps_answer_words,
+            progress,
+        )
         windows_1252 = tuple(source.name for source in sources if source.is_windows_1252)
         return replace(dataset, windows_1252=windows_1252)
 
@@ -256,7 +286,10 @@ def _check_file_names(names: Sequence[str]) -> None:
         counts[name if name == STDIN else os.path.realpath(name)] += 1
     for name, count in counts.items():
         if count > 1:
-            raise InputError(f"{shown_name(name)} is named twice", hint="its rows would count twice")
+            raise InputError(
+                f"{shown_name(name)} is named twice",
+                hint="its rows would count twice",
+            )
 
 
 def from_samples(
@@ -273,7 +306,12 @@ def from_samples(
     return Dataset(table, tuple(sources), (mapping,) * count, ((),) * count, {}, skipped=skipped)
 
 
-def _rows_in_memory(data: object, mapping: Mapping[str, str], rows_path: str | None, name: str) -> ReadRows:
+def _rows_in_memory(
+    data: object,
+    mapping: Mapping[str, str],
+    rows_path: str | None,
+    name: str,
+) -> ReadRows:
     elements = elements_of_table(data, name)
     whole = None
     if elements is None and not isinstance(data, Sample):
@@ -285,7 +323,12 @@ def _rows_in_memory(data: object, mapping: Mapping[str, str], rows_path: str | N
     return partial(_read_elements, elements, mapping, rows_path, name)
 
 
-def _rows_in_object(whole: Mapping[str, Any], mapping: Mapping[str, str], rows_path: str | None, name: str) -> ReadRows:
+def _rows_in_object(
+    whole: Mapping[str, Any],
+    mapping: Mapping[str, str],
+    rows_path: str | None,
+    name: str,
+) -> ReadRows:
     row = RawRow(Place(name, row=1), plain(whole))
     if rows_path is not None:
         return partial(expand, row._replace(place=Place(name)), mapping, rows_path)
@@ -305,7 +348,10 @@ def _are_columns_of_cells(values: Mapping[str, Any]) -> bool:
 
 
 def _read_elements(
-    elements: Elements, mapping: Mapping[str, str], rows_path: str | None, name: str
+    elements: Elements,
+    mapping: Mapping[str, str],
+    rows_path: str | None,
+    name: str,
 ) -> Iterator[RawRow | Problem]:
     for number, element in enumerate(elements(), 1):
         row = _row_of_element(element, Place(name, row=number))
@@ -335,7 +381,10 @@ def _build(
 ) -> Dataset:
     _check_fields(mapping)
     if context_separator == "":
-        raise InputError("the context separator is empty", hint="use the text between two contexts, such as '|'")
+        raise InputError(
+            "the context separator is empty",
+            hint="use the text between two contexts, such as '|'",
+        )
     sources = [_Source(name, rows, mapping, progress) for name, rows in tables]
     _check_mapped_columns_exist(sources, mapping)
     for source in sources:
@@ -383,7 +432,13 @@ class _Source:
     mapping: Resolved
     split: Split
 
-    def __init__(self, name: str, rows: ReadRows, mapping: Mapping[str, str], progress: Progress) -> None:
+    def __init__(
+        self,
+        name: str,
+        rows: ReadRows,
+        mapping: Mapping[str, str],
+        progress: Progress,
+    ) -> None:
         self.name = name
         self._rows = rows
         self._mapping = mapping
@@ -424,7 +479,10 @@ class _Source:
 
     def resolve(self, separator: str | None) -> None:
         if not self.count:
-            raise DataError(f"{self.name} has no rows", hint="omit it, or check that it is complete")
+            raise DataError(
+                f"{self.name} has no rows",
+                hint="omit it, or check that it is complete",
+            )
         self.mapping = resolve(self.survey, self._mapping, self.name)
         self.split = splitter(separator, self.survey.has)
         if self.readable and not self.mapping.keys() - {"id"}:
@@ -458,7 +516,11 @@ class _CheckedRows:
             self.nothing.setdefault(column, Counter())[word] += 1
 
 
-def _check_rows(sources: Sequence[_Source], keeps_answer_words: bool, progress: Progress) -> _CheckedRows:
+def _check_rows(
+    sources: Sequence[_Source],
+    keeps_answer_words: bool,
+    progress: Progress,
+) -> _CheckedRows:
     checked = _CheckedRows()
     total = sum(source.count for source in sources)
     rows = ((source, row) for source in sources for row in source.rows())
@@ -466,7 +528,12 @@ def _check_rows(sources: Sequence[_Source], keeps_answer_words: bool, progress: 
         if isinstance(row, Problem):
             checked.problems.add_row([row])
             continue
-        outcome = check_row(row, source.mapping, source.split, keeps_answer_words=keeps_answer_words)
+        outcome = check_row(
+            row,
+            source.mapping,
+            source.split,
+            keeps_answer_words=keeps_answer_words,
+        )
         if isinstance(outcome, list):
             checked.problems.add_row(outcome)
         else:

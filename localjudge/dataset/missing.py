@@ -1,14 +1,27 @@
 """Recognise cells without a value.
 
-In CSV, an empty cell and the words that programs and people write for "no value" are missing values. JSON, Parquet and
-Python have null, so a word there is text. NaN is missing everywhere.
+In CSV, an empty cell and the words that programs and people write for "no value" are missing
+values. JSON, Parquet and Python have null, so a word there is text. NaN is missing everywhere.
 """
 
 import math
 from typing import Any
 
 _PROGRAM_WORDS = {
-    *("NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "<NA>", "#N/A", "#N/A N/A", "#NA", "\\N"),
+    *(
+        "NaN",
+        "nan",
+        "-NaN",
+        "-nan",
+        "NaT",
+        "NULL",
+        "null",
+        "<NA>",
+        "#N/A",
+        "#N/A N/A",
+        "#NA",
+        "\\N",
+    ),
     *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 }
 _ANSWER_WORDS = {"None", "NA", "N/A", "n/a", "-"}

@@ -104,7 +104,11 @@ def _matches(word: str, beginning: str) -> bool:
     return word == beginning if is_short else word.startswith(beginning)
 
 
-def unused_evidence(columns: Iterable[ColumnPreview], used: Iterable[str], contexts: Iterable[str]) -> list[str]:
+def unused_evidence(
+    columns: Iterable[ColumnPreview],
+    used: Iterable[str],
+    contexts: Iterable[str],
+) -> list[str]:
     """Return the unused columns that look like evidence: by name, like a used one, or long texts."""
     taken = set(used)
     chosen = set(contexts)

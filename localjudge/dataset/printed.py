@@ -4,7 +4,8 @@ JSON and Python's notation are read; Python itself parses the latter (`ast.liter
 
     ["one", "two"]      ['one', 'two']      ('one', 'two')      [{'text': 'one'}]
 
-Other programs print lists that neither reads. Counted as one context, they would give another score:
+Other programs print lists that neither reads. Counted as one context, they would give another
+score:
 
     [Document(page_content='one'), ...]     LangChain, Haystack, LlamaIndex: any object in brackets
     ['one' 'two']     [array(['one'])]      NumPy; Python would join the first into one text
@@ -23,7 +24,10 @@ from typing import Any
 from localjudge.dataset.problems import DECODER, RepeatedKeyError
 
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
-_STRING = re.compile(r"""(?<!\w)u?(?:'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")""", re.DOTALL)
+_STRING = re.compile(
+    r"""(?<!\w)u?(?:'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")""",
+    re.DOTALL,
+)
 _LITERALS_ONLY = re.compile(r"(?:[\[\](){},:\s\d.+\-']|[eE]|None|True|False)*+")
 _JOINED_STRINGS = re.compile(r"''\s*''")
 _PRINTED_ESCAPES = re.compile(
@@ -41,9 +45,12 @@ _BETWEEN_LISTS = re.compile(r"\]\s*,\s*\[")
 _OBJECT_KEYS = r"(?:text|content|page_content|id|metadata|meta|score)"
 _FIRST_KEY = re.compile(rf"""\{{\s*['"]{_OBJECT_KEYS}['"]\s*:""")
 _DOCUMENT = re.compile(
-    r"page_content=['\"]|<?(?:[\w.]+\.)?[A-Z]\w*\(.*\b(?:page_content|content|text|payload)\s*[=:]", re.DOTALL
+    r"page_content=['\"]|<?(?:[\w.]+\.)?[A-Z]\w*\(.*\b(?:page_content|content|text|payload)\s*[=:]",
+    re.DOTALL,
 )
-_ARRAY = re.compile(r"(?:\w+\.)*(?:array|ndarray|deque|Series|Index|tensor|set|frozenset|o?dict_values)\(\s*[\[({]")
+_ARRAY = re.compile(
+    r"(?:\w+\.)*(?:array|ndarray|deque|Series|Index|tensor|set|frozenset|o?dict_values)\(\s*[\[({]",
+)
 _SERIES_END = re.compile(r"\n(?:Name: [^\n]*, )?(?:Length: \d+, )?dtype: \w+$")
 _SENTENCE_AND_COMMA = re.compile(r"""(?<=[.!?。！？])["'”’)]*\s*,\s*""")
 _LETTER_COMMA_LETTER = re.compile(r"[^\W\d_],[^\W\d_]")

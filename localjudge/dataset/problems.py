@@ -1,15 +1,18 @@
 r"""Look up values in rows, describe them, and report problems of a row.
 
-A name with dots reaches into objects by key and into lists by index; `[]` reaches into every element of a list, or
-every value of an object (null if one lacks the key, missing if all do). A column with exactly that name has priority.
+A name with dots reaches into objects by key and into lists by index; `[]` reaches into every
+element of a list, or every value of an object (null if one lacks the key, missing if all do). A
+column with exactly that name has priority.
 
     vars.query      answers.0.data      messages.-1.content      hits[].chunk_text
 
-A text may contain a lone surrogate (`"\ud83d"` in JSON, or a non-UTF-8 byte), which cannot be written to a file.
+A text may contain a lone surrogate (`"\ud83d"` in JSON, or a non-UTF-8 byte), which cannot be
+written to a file.
 
 Problems that differ only in values and numbers share a line:
 
-    answers.jsonl:7; answers.jsonl:9; answers.jsonl:12 and 40 more rows: contexts[0]: found null, expected text
+    answers.jsonl:7; answers.jsonl:9; answers.jsonl:12 and 40 more rows: contexts[0]: found null,
+    expected text
 """
 
 import json
@@ -239,7 +242,12 @@ DEEPEST = 64  # most levels of nesting inside a context
 _TO_UTF8 = " (save the file as UTF-8)"
 
 
-def check_text(value: Any, field: str, report: Report, expected: str = "text or null") -> str | None:
+def check_text(
+    value: Any,
+    field: str,
+    report: Report,
+    expected: str = "text or null",
+) -> str | None:
     if isinstance(value, str):
         return value if check_writable(value, field, report) else None
     if value is not None:

@@ -2,8 +2,9 @@
 
     {"question": "...", "contexts": ["..."]}  ->  {"user_input": "...", "retrieved_contexts": [Context, ...]}
 
-Null values are valid. In CSV, a placeholder for a missing value (`NaN`, `NULL`, `-`) becomes null and is counted; NaN
-is null in every format. `contexts` describes the shapes of contexts, `conversation` questions that are conversations.
+Null values are valid. In CSV, a placeholder for a missing value (`NaN`, `NULL`, `-`) becomes null
+and is counted; NaN is null in every format. `contexts` describes the shapes of contexts,
+`conversation` questions that are conversations.
 """
 
 import re
@@ -82,11 +83,16 @@ def raw_row(value: Any, place: Place) -> RawRow | Problem:
 
 
 def check_row(
-    row: RawRow, resolved: Resolved, split: Split, *, keeps_answer_words: bool = False
+    row: RawRow,
+    resolved: Resolved,
+    split: Split,
+    *,
+    keeps_answer_words: bool = False,
 ) -> CheckedRow | list[Problem]:
     """Return the row in our fields, or all its problems. Raises DataError if `split` refuses a text.
 
-    `keeps_answer_words` keeps responses such as `N/A`, for metrics that ask whether a response is a refusal.
+    `keeps_answer_words` keeps responses such as `N/A`, for metrics that ask whether a response is a
+    refusal.
     """
     problems: list[Problem] = []
 
@@ -153,7 +159,14 @@ def _is_json(text: str | None) -> bool:
 class _Cells:
     """The values of a row by our fields, and its placeholders for missing values."""
 
-    def __init__(self, row: RawRow, resolved: Resolved, split: Split, report: Report, keeps_answer_words: bool) -> None:
+    def __init__(
+        self,
+        row: RawRow,
+        resolved: Resolved,
+        split: Split,
+        report: Report,
+        keeps_answer_words: bool,
+    ) -> None:
         self._row = row
         self._resolved = resolved
         self._keeps_answer_words = keeps_answer_words
@@ -269,14 +282,20 @@ def _texts_of_list(text: str) -> list[str] | None:
 
 
 _MARK = "|"
-_DEEPEVAL_COLUMNS = ("additional_metadata", "custom_column_key_values", "expected_tools", "source_file", "tools_called")
+_DEEPEVAL_COLUMNS = (
+    "additional_metadata",
+    "custom_column_key_values",
+    "expected_tools",
+    "source_file",
+    "tools_called",
+)
 
 
 def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
     """Return a function that splits a text into its non-empty contexts.
 
-    Without a separator, it raises DataError for `first|second` in a source with DeepEval's columns: DeepEval 4.3.1
-    joins lists like this, and one text would get another score.
+    Without a separator, it raises DataError for `first|second` in a source with DeepEval's columns:
+    DeepEval 4.3.1 joins lists like this, and one text would get another score.
     """
     # Every DeepEval file has these columns, and handwritten data do not.
     is_of_deepeval = any(map(has, _DEEPEVAL_COLUMNS))

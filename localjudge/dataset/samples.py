@@ -3,8 +3,9 @@
     content_hash   sha256 of one sample without its id
     fingerprint    sha256 of the sorted hashes of all samples with their ids
 
-Null fields and defaults count as absent, so a new field of `Sample` changes neither. A row without id gets `row-` and
-12 digits of its content hash. Rows with equal content get the suffixes `-2`, `-3`, ... in order, skipping used ids.
+Null fields and defaults count as absent, so a new field of `Sample` changes neither. A row without
+id gets `row-` and 12 digits of its content hash. Rows with equal content get the suffixes `-2`,
+`-3`, ... in order, skipping used ids.
 """
 
 import hashlib
@@ -112,7 +113,10 @@ class SampleTable:
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        weakref.finalize(self, self._database.close)  # Python 3.13 warns about connections that are not closed
+        weakref.finalize(
+            self,
+            self._database.close,
+        )  # Python 3.13 warns about connections that are not closed
         for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
             self._database.execute(f"PRAGMA {setting}")
         self._database.execute(_TABLE)
@@ -124,7 +128,11 @@ class SampleTable:
         return self._size
 
     def add(
-        self, values: Mapping[str, Any], extras: Mapping[str, Any], place: object = "", position: int | None = None
+        self,
+        values: Mapping[str, Any],
+        extras: Mapping[str, Any],
+        place: object = "",
+        position: int | None = None,
     ) -> str | None:
         """Add a row given as arguments of `Sample`, or return the place of the row with the same id."""
         position = self._size if position is None else position
@@ -145,10 +153,16 @@ class SampleTable:
             if not self._put(position, fields["id"], row):
                 if not generated:
                     query = "SELECT generated, place FROM sample WHERE id = ?"
-                    other_generated, other_place = self._database.execute(query, (fields["id"],)).fetchone()
+                    other_generated, other_place = self._database.execute(
+                        query,
+                        (fields["id"],),
+                    ).fetchone()
                     if not other_generated:
                         return str(other_place)
-                    self._database.execute("UPDATE sample SET id = NULL WHERE id = ?", (fields["id"],))
+                    self._database.execute(
+                        "UPDATE sample SET id = NULL WHERE id = ?",
+                        (fields["id"],),
+                    )
                 self._put(position, None if generated else fields["id"], row)
         retrieved = fields.get("retrieved_contexts")
         if retrieved is not None:
@@ -188,7 +202,9 @@ class SampleTable:
     def sample_at(self, position: int) -> Sample:
         with in_temporary_file():
             query = "SELECT content FROM sample WHERE position = ?"
-            return Sample.model_validate_json(self._database.execute(query, (position,)).fetchone()[0])
+            return Sample.model_validate_json(
+                self._database.execute(query, (position,)).fetchone()[0],
+            )
 
     def rows(self) -> Iterator[SampleRow]:
         return map(SampleRow._make, self._select("position, id, content, extras"))
@@ -206,9 +222,17 @@ class SampleTable:
         """Number of samples with a context without text."""
         return sum(is_bare for (is_bare,) in self._select("bare"))
 
-    def _select(self, columns: str, *, order: str = "position", end: str = "") -> Iterator[tuple[Any, ...]]:
+    def _select(
+        self,
+        columns: str,
+        *,
+        order: str = "position",
+        end: str = "",
+    ) -> Iterator[tuple[Any, ...]]:
         with in_temporary_file():
-            yield from self._database.execute(f"SELECT {columns} FROM sample ORDER BY {order} {end}")
+            yield from self._database.execute(
+                f"SELECT {columns} FROM sample ORDER BY {order} {end}",
+            )
 
     def _put(self, position: int, identifier: str | None, row: tuple[Any, ...]) -> bool:
         added = self._database.execute(_PUT, (position, identifier, *row)).rowcount > 0

@@ -1,7 +1,8 @@
 """Open a file, a pipe or standard input, optionally gzipped, repeatedly.
 
-A source that can be read only once is copied to a temporary file. `encoding` detects the encoding of a text. Damaged
-bytes of UTF-8 become lone surrogates (`surrogateescape`), so only their row has a problem.
+A source that can be read only once is copied to a temporary file. `encoding` detects the encoding
+of a text. Damaged bytes of UTF-8 become lone surrogates (`surrogateescape`), so only their row has
+a problem.
 """
 
 import gzip
@@ -42,7 +43,10 @@ _MOST_CONTROLS = 0.08  # share of a text's bytes; it is 0.11 for random bytes
 _UNPACK = "unpack it first, or pipe it: {} -dc FILE | localjudge run -"
 _REFUSED = {
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "save the sheet as CSV"),
-    b"PK\x03\x04": ("a zip archive", "save an Excel sheet as CSV; a log of inspect: inspect log dump FILE > log.json"),
+    b"PK\x03\x04": (
+        "a zip archive",
+        "save an Excel sheet as CSV; a log of inspect: inspect log dump FILE > log.json",
+    ),
     b"\x28\xb5\x2f\xfd": ("packed with zstd", _UNPACK.format("zstd")),
     b"\xfd7zXZ\x00": ("packed with xz", _UNPACK.format("xz")),
     b"BZh": ("packed with bzip2", _UNPACK.format("bzip2")),
@@ -87,7 +91,10 @@ class OpenSource(NamedTuple):
     def _refuse_hole(self, data: bytes) -> None:
         if len(data) >= _HOLE_BYTES and data.count(0) == len(data):
             hint = "it is sparse or damaged: write it again"
-            raise DataError(f"{self.name} contains {len(data):,} NUL bytes instead of text", hint=hint)
+            raise DataError(
+                f"{self.name} contains {len(data):,} NUL bytes instead of text",
+                hint=hint,
+            )
 
 
 class Source:
@@ -121,7 +128,8 @@ class Source:
             ) from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(
-                f"{self.name} cannot be unpacked: {error}", hint="the file is damaged or incomplete"
+                f"{self.name} cannot be unpacked: {error}",
+                hint="the file is damaged or incomplete",
             ) from error
         except OSError as error:
             raise DataError(
@@ -144,7 +152,10 @@ class Source:
             if stat.S_ISDIR(kind):
                 ending = "arrow" if any(Path(self._file).glob("*.arrow")) else "jsonl"
                 files = f"{self.name.rstrip('/')}/*.{ending}"
-                raise DataError(f"{self.name} is a folder", hint=f"name the files in it, such as {files}")
+                raise DataError(
+                    f"{self.name} is a folder",
+                    hint=f"name the files in it, such as {files}",
+                )
             if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
                 raise DataError(f"{self.name} is a device or a socket, not a file")
             with open(self._file, "rb") as stream:
@@ -162,7 +173,8 @@ class Source:
         now = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if self._seen not in {None, now}:
             raise DataError(
-                f"{self.name} changed while it was read", hint="run the command again when no program writes to it"
+                f"{self.name} changed while it was read",
+                hint="run the command again when no program writes to it",
             )
         self._seen = now
 

@@ -2,8 +2,8 @@
 
     {"id": "5c56...", "score": 0.9, "payload": {"text": "It is in Ulm.", "page": 3}}   ->   payload.text
 
-A key is judged by its last word: `chunk_text` and `pageContent` are texts, `doc_id`, `fileName` and `title` are not. Of
-keys with unknown names, values with two words are texts.
+A key is judged by its last word: `chunk_text` and `pageContent` are texts, `doc_id`, `fileName` and
+`title` are not. Of keys with unknown names, values with two words are texts.
 """
 
 import re
@@ -12,22 +12,138 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 _TEXT_WORDS = {
-    *("text", "texts", "content", "contents", "body", "passage", "passages", "paragraph", "paragraphs", "snippet"),
-    *("snippets", "chunk", "chunks", "excerpt", "document", "documents", "sentence", "sentences", "fulltext"),
+    *(
+        "text",
+        "texts",
+        "content",
+        "contents",
+        "body",
+        "passage",
+        "passages",
+        "paragraph",
+        "paragraphs",
+        "snippet",
+    ),
+    *(
+        "snippets",
+        "chunk",
+        "chunks",
+        "excerpt",
+        "document",
+        "documents",
+        "sentence",
+        "sentences",
+        "fulltext",
+    ),
     *("context", "contexts"),
 }
 _SHORTENED_TEXT_WORDS = {
-    *("description", "summary", "abstract", "extract", "fragment", "segment", "highlight", "highlights", "value"),
+    *(
+        "description",
+        "summary",
+        "abstract",
+        "extract",
+        "fragment",
+        "segment",
+        "highlight",
+        "highlights",
+        "value",
+    ),
     *("caption", "answer", "data", "preview"),
 }
 _OTHER_WORDS = {
-    *("id", "ids", "uuid", "guid", "key", "hash", "checksum", "sha", "url", "uri", "link", "href", "path", "file"),
-    *("filename", "source", "title", "titles", "name", "names", "heading", "header", "section", "type", "kind"),
-    *("class", "lang", "language", "date", "time", "timestamp", "created", "updated", "at", "author", "authors"),
-    *("version", "score", "scores", "rank", "index", "collection", "format", "mime", "status", "tag", "tags"),
-    *("category", "doi", "isbn", "distance", "page", "publisher", "domain", "site", "favicon", "thumbnail", "query"),
-    *("input", "output", "prompt", "response", "reference", "expected", "truth", "gold", "target", "messages"),
-    *("question", "model", "namespace", "vector", "embedding", "label", "subject", "topic", "license", "licence"),
+    *(
+        "id",
+        "ids",
+        "uuid",
+        "guid",
+        "key",
+        "hash",
+        "checksum",
+        "sha",
+        "url",
+        "uri",
+        "link",
+        "href",
+        "path",
+        "file",
+    ),
+    *(
+        "filename",
+        "source",
+        "title",
+        "titles",
+        "name",
+        "names",
+        "heading",
+        "header",
+        "section",
+        "type",
+        "kind",
+    ),
+    *(
+        "class",
+        "lang",
+        "language",
+        "date",
+        "time",
+        "timestamp",
+        "created",
+        "updated",
+        "at",
+        "author",
+        "authors",
+    ),
+    *(
+        "version",
+        "score",
+        "scores",
+        "rank",
+        "index",
+        "collection",
+        "format",
+        "mime",
+        "status",
+        "tag",
+        "tags",
+    ),
+    *(
+        "category",
+        "doi",
+        "isbn",
+        "distance",
+        "page",
+        "publisher",
+        "domain",
+        "site",
+        "favicon",
+        "thumbnail",
+        "query",
+    ),
+    *(
+        "input",
+        "output",
+        "prompt",
+        "response",
+        "reference",
+        "expected",
+        "truth",
+        "gold",
+        "target",
+        "messages",
+    ),
+    *(
+        "question",
+        "model",
+        "namespace",
+        "vector",
+        "embedding",
+        "label",
+        "subject",
+        "topic",
+        "license",
+        "licence",
+    ),
 }
 _WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 _ADDRESS = re.compile(r"\w+://\S+|www\.\S+|\S+/\S*\.\w{1,5}|[0-9a-fA-F-]{8,}|\S+@\S+")

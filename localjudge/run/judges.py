@@ -11,7 +11,7 @@ from localjudge.engine.protocol import DescribedEngine, Engine
 from localjudge.errors import InputError, LocaljudgeError
 from localjudge.judge.profile import ChosenProfile, PromptProfile
 from localjudge.judge.wording import PromptWriter
-from localjudge.local_models import FoundModel, models_of
+from localjudge.local_models import FoundModel, list_models
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question, list_special_tasks
 from localjudge.progress import Progress
@@ -83,7 +83,7 @@ def other_judges() -> str:
     models: dict[Path, str] = {}
     with suppress(LocaljudgeError, OSError, ValueError):  # advice never ends a run
         for program in ("ollama", "hf", "lmstudio"):
-            for model in models_of(program):
+            for model in list_models(program):
                 if isinstance(model, FoundModel) and can_judge(model.path):
                     models.setdefault(model.path.resolve(), model.source)
     example = option("judge", next(iter(models.values()), ""))
