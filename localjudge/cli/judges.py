@@ -25,14 +25,23 @@ from localjudge.run.settings import SETTINGS, settings_with
 @cli.suite_option
 @cli.judge_option(several=True)
 @cli.metrics("For a RUN: metrics to use.  [default: all with labels]")
-@cli.option("Output", "--name", metavar="NAME", help="Name of the calibration.  [default: <judge>-<question>]")
+@cli.option(
+    "Output",
+    "--name",
+    metavar="NAME",
+    help="Name of the calibration.  [default: <judge>-<question>]",
+)
 @cli.out_option("Run directory.  [default: runs/<labels>-<hash>]")
 @cli.settings(*settings_with("calibration"))
 @cli.require_option
 @cli.quiet_option
 @cli.json_option
 def calibrate_command(
-    sources: tuple[str, ...], quiet: bool, as_json: bool, required: str | None, **options: Any
+    sources: tuple[str, ...],
+    quiet: bool,
+    as_json: bool,
+    required: str | None,
+    **options: Any,
 ) -> int:
     """Measure judges on human labels: which one to use, and its best threshold.
 
@@ -44,14 +53,26 @@ def calibrate_command(
     Exit code: 0 done; 3 done, but no judge meets the requirement; 1 no measurement was made; 4 interrupted.
     """
     asks_judges = not any(map(os.path.isdir, sources))  # the judge of a run is known
-    arguments, _ = cli.with_suite(options["suite"] if asks_judges else "none", "judge", *settings_with("calibration"))
+    arguments, _ = cli.with_suite(
+        options["suite"] if asks_judges else "none",
+        "judge",
+        *settings_with("calibration"),
+    )
     how = {key: value for key in ("metrics", "out", *SETTINGS) if (value := arguments.get(key))}
     judge = arguments.get("judge") or ()
     judges = [judge] if isinstance(judge, str) else judge  # of a suite, or typed
     with cli.progress_shown(quiet=quiet) as progress:
-        calibrations = measure_judges(sources, how, judges=judges, name=options["name"], progress=progress)
-    values = [calibration.model_dump(mode="json") for calibration in calibrations]
-    cli.print_result(as_json, lambda: values, lambda: calibrations_view(calibrations))
+        calibrations = measure_judges(
+            sources,
+            how,
+            judges=judges,
+            name=options["name"],
+            progress=progress,
+        )
+    if as_json:
+        cli.print_json([calibration.model_dump(mode="json") for calibration in calibrations])
+    else:
+        show(calibrations_view(calibrations))
     fit = {calibration.question for calibration in calibrations if required in calibration.fit_for}
     unfit = [calibration for calibration in calibrations if required and calibration.question not in fit]
     _advise([] if quiet or as_json else calibrations, options["name"], unfit, required)
@@ -59,13 +80,19 @@ def calibrate_command(
 
 
 def _advise(
-    calibrations: Sequence[Calibration], name: str | None, unfit: Sequence[Calibration], required: str | None
+    calibrations: Sequence[Calibration],
+    name: str | None,
+    unfit: Sequence[Calibration],
+    required: str | None,
 ) -> None:
     for calibration in calibrations:
         click.echo(_advice(calibration, name), err=True)
     for calibration in unfit:
         admission = admission_by_labels(calibration)
-        click.echo(f"not recommended for {required} (--require): {calibration.name}: {admission}", err=True)
+        click.echo(
+            f"not recommended for {required} (--require): {calibration.name}: {admission}",
+            err=True,
+        )
 
 
 def _advice(calibration: Calibration, name: str | None) -> str:
@@ -90,9 +117,17 @@ def _items(_context: click.Context, _parameter: click.Parameter, count: str | No
 @cli.command("doctor", "localjudge doctor --judge model.gguf")
 @cli.suite_option
 @cli.judge_option()
-@cli.count_option("Judge", "--injections", "Number of prompt injections.  [default: about 2 minutes]")
+@cli.count_option(
+    "Judge",
+    "--injections",
+    "Number of prompt injections.  [default: about 2 minutes]",
+)
 @cli.option(
-    "Judge", "--probes", callback=_items, metavar="N|all", help="Number of labelled items.  [default: about 5 minutes]"
+    "Judge",
+    "--probes",
+    callback=_items,
+    metavar="N|all",
+    help="Number of labelled items.  [default: about 5 minutes]",
 )
 @cli.require_option
 @cli.settings(*settings_with("doctor"))
@@ -111,17 +146,28 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     extent = {name: options[name] for name in ("injections", "probes", "required")} | cli.settings_in(arguments)
     judge = arguments.get("judge")
     if isinstance(judge, tuple | list):
-        raise InputError("doctor examines one judge at a time", hint=f"name one: --judge {judge[0]}")
+        raise InputError(
+            "doctor examines one judge at a time",
+            hint=f"name one: --judge {judge[0]}",
+        )
     on_check = None if as_json else lambda check: show(check_view(check))
     with cli.progress_shown(quiet=quiet) as progress:
         diagnosis = examine(judge, progress=progress, on_check=on_check, **extent)
-    cli.print_result(as_json, diagnosis, lambda: conclusion_view(diagnosis))
+    if as_json:
+        cli.print_json(diagnosis)
+    else:
+        show(conclusion_view(diagnosis))
     return ExitCode.NOTHING_JUDGED if diagnosis.result == "failed" else ExitCode.DONE
 
 
 @cli.command("models", "localjudge models ~/models")
 @click.argument("folders", nargs=-1, metavar="[FOLDER]...")
-@cli.option("Output", "--verbose", is_flag=True, help="Also list unusable and skipped files, with the reasons.")
+@cli.option(
+    "Output",
+    "--verbose",
+    is_flag=True,
+    help="Also list unusable and skipped files, with the reasons.",
+)
 @cli.json_option
 def models_command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> None:
     """List the models on this machine: registered models, models of other programs, and models in each FOLDER.

@@ -55,15 +55,46 @@ def _pressed(descriptor: int) -> Iterator[str]:
 
 @cli.command("label", "localjudge label runs/data-3f9a1c2e")
 @cli.run_argument
-@cli.count_option("Data", "--sample", "Draw N statements over all metrics.  [default: 50]", least=1, everyday=True)
-@cli.option("Data", "--minutes", type=float, metavar="M", help="Draw enough statements for M minutes at your pace.")
+@cli.count_option(
+    "Data",
+    "--sample",
+    "Draw N statements over all metrics.  [default: 50]",
+    least=1,
+    everyday=True,
+)
+@cli.option(
+    "Data",
+    "--minutes",
+    type=float,
+    metavar="M",
+    help="Draw enough statements for M minutes at your pace.",
+)
 @cli.option("Data", "--seed", type=int, metavar="N", help="Seed of the random draw.  [default: 0]")
 @cli.metrics("Only these metrics.  [default: all that labels can correct]")
-@cli.option("Data", "--by", metavar="COLUMN", help="Draw about as many from each slice by a column of the data.")
-@cli.option("Data", "--again", is_flag=True, help="Only statements that others have labelled (second opinion).")
-@cli.option("Data", "--disputed", is_flag=True, help="Only statements on which annotators differ, to settle them.")
 @cli.option(
-    "Data", "--annotator", metavar="NAME", everyday=True, help="Name of the annotator.  [default: your user name]"
+    "Data",
+    "--by",
+    metavar="COLUMN",
+    help="Draw about as many from each slice by a column of the data.",
+)
+@cli.option(
+    "Data",
+    "--again",
+    is_flag=True,
+    help="Only statements that others have labelled (second opinion).",
+)
+@cli.option(
+    "Data",
+    "--disputed",
+    is_flag=True,
+    help="Only statements on which annotators differ, to settle them.",
+)
+@cli.option(
+    "Data",
+    "--annotator",
+    metavar="NAME",
+    everyday=True,
+    help="Name of the annotator.  [default: your user name]",
 )
 @cli.option(
     "Output",
@@ -76,7 +107,12 @@ def _pressed(descriptor: int) -> Iterator[str]:
 )
 @cli.out_option("Write a sheet: .csv or .jsonl.", metavar="FILE")
 @cli.option(
-    "Output", "--page", type=cli.PATH, metavar="FILE", everyday=True, help="Write a page for labelling in a browser."
+    "Output",
+    "--page",
+    type=cli.PATH,
+    metavar="FILE",
+    everyday=True,
+    help="Write a page for labelling in a browser.",
 )
 @cli.option(
     "Output",
@@ -109,7 +145,10 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         click.echo(json.dumps({"rows": 0}, indent=2) if as_json else NO_DISPUTE)
         return
     if not files and not sys.stdin.isatty():
-        raise InputError("there is no terminal to label in", hint="write a sheet with --out, or a page with --page")
+        raise InputError(
+            "there is no terminal to label in",
+            hint="write a sheet with --out, or a page with --page",
+        )
     for remark in labelling.remarks:
         click.echo(printable(remark), err=True)
     if not files:
@@ -120,7 +159,12 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         how_written = {"language": options["language"], "separator": options["separator"]}
         write_translated_sheet(files["out"], rows, **how_written)
     if "page" in files:
-        write_label_page(files["page"], rows, title=run.directory.name, language=options["language"])
+        write_label_page(
+            files["page"],
+            rows,
+            title=run.directory.name,
+            language=options["language"],
+        )
     if as_json:
         paths = {"file" if name == "out" else name: str(file) for name, file in files.items()}
         click.echo(json.dumps({**paths, "rows": len(rows)}, indent=2))
@@ -134,22 +178,32 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
 def _files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
     files: dict[str, Path] = {name: typed[name] for name in ("out", "page") if name in typed}
     if not files and as_json:
-        raise InputError("labelling in the terminal prints no JSON", hint="add --out or --page, or omit --json")
+        raise InputError(
+            "labelling in the terminal prints no JSON",
+            hint="add --out or --page, or omit --json",
+        )
     if "language" in typed and not files:
-        raise InputError("--language is the language of a sheet or page", hint="add --out or --page, or omit it")
+        raise InputError(
+            "--language is the language of a sheet or page",
+            hint="add --out or --page, or omit it",
+        )
     if "separator" in typed and "out" not in files:
         raise InputError("--separator is for a sheet", hint="add --out FILE.csv, or omit it")
     return files
 
 
-def _read_sources(run: Run, sources: tuple[Path, ...], annotator: str | None, as_json: bool) -> None:
+def _read_sources(
+    run: Run,
+    sources: tuple[Path, ...],
+    annotator: str | None,
+    as_json: bool,
+) -> None:
     names = [*dict.fromkeys(map(str, sources))]
     labels_by_source = dict(zip(names, read_all_labels(run, names, annotator), strict=True))
-    cli.print_result(
-        as_json,
-        lambda: {source: labels._asdict() for source, labels in labels_by_source.items()},
-        lambda: [read_view(labels_by_source), summary_view(run, advice=cli.names_next_step())],
-    )
+    if as_json:
+        cli.print_json({source: labels._asdict() for source, labels in labels_by_source.items()})
+    else:
+        show(read_view(labels_by_source), summary_view(run, advice=cli.names_next_step()))
 
 
 def _label_in_terminal(labelling: Labelling) -> None:

@@ -15,12 +15,11 @@ from typing import Any, Literal, get_args, get_origin
 import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from rich.console import RenderableType
 
 from localjudge.analysis.compare import Obstacle
 from localjudge.errors import InputError
 from localjudge.progress import Progress
-from localjudge.report.terminal import progress_on, put, show
+from localjudge.report.terminal import progress_on, put
 from localjudge.run.settings import SETTINGS, RunSettings
 from localjudge.suite import SUITE, Suite, read_suite
 from localjudge.types import USES, Language
@@ -381,17 +380,6 @@ def progress_shown(*, quiet: bool) -> Iterator[Progress]:
 def print_json(values: object) -> None:
     """Print a record or plain values as JSON."""
     if isinstance(values, BaseModel):
-        values = values.model_dump(mode="json")
-    put(f"{json.dumps(values, indent=2)}\n")
-
-
-def print_result(
-    as_json: bool,
-    values: BaseModel | Callable[[], Any],
-    view: Callable[[], list[RenderableType] | RenderableType],
-) -> None:
-    if as_json:
-        print_json(values if isinstance(values, BaseModel) else values())
+        put(f"{values.model_dump_json(indent=2)}\n")
         return
-    views = view()
-    show(*views if isinstance(views, list) else [views])
+    put(f"{json.dumps(values, indent=2)}\n")

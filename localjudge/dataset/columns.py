@@ -158,7 +158,9 @@ class Survey:
             if name != column and name not in values:
                 self._spellings.setdefault(name, {})[column] = None
                 others[name] = value
-        return {**values, **others} if others else values
+        if others:
+            return {**values, **others}
+        return values
 
     def has(self, name: str) -> bool:
         return name in self.columns or name in self._reached
@@ -169,7 +171,9 @@ class Survey:
             return [name]
         column = first_part(name)
         if column in self.columns or column not in self._spellings:
-            return [name] if name in self._reached else []
+            if name in self._reached:
+                return [name]
+            return []
         if name != column and name not in self._reached:
             return []
         return [f"{other}{name.removeprefix(column)}" for other in self._spellings[column]]
@@ -255,4 +259,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _values_inside(value: Any) -> list[Any]:
-    return list(value.values()) if isinstance(value, Mapping) else [value]
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return [value]

@@ -149,7 +149,9 @@ def _objects_of_columns(value: Mapping[str, Any]) -> list[dict[str, Any]] | None
 
 def objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
     """Convert an object of equally long lists to a list of objects. Return None for other values."""
-    return _objects_of_columns(value) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping):
+        return _objects_of_columns(value)
+    return None
 
 
 def text_in(context: Any) -> Any:
@@ -343,7 +345,9 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return list(map(_jsonable, value))
     if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
+        if math.isnan(value):
+            return None
+        return str(value)
     return value
 
 

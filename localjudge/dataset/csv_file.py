@@ -124,7 +124,9 @@ class _Table:
     def _value(self, cell: str) -> str | None:
         if self._is_export:
             return unescape_formula(cell) or None
-        return cell if cell.strip() else None
+        if cell.strip():
+            return cell
+        return None
 
 
 def _is_export(columns: list[str]) -> bool:

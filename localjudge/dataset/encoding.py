@@ -56,7 +56,9 @@ def detect_encoding(blocks: Iterable[bytes]) -> str:
         valid += len(text) - len(text.encode("ascii", "ignore")) - in_runs
     invalid += len(decoder.decode(b"", final=True))
     is_western = valid <= _MAX_VALID_SHARE * invalid and following <= _MAX_FOLLOWING_SHARE * invalid
-    return WINDOWS_1252 if invalid and is_western else UTF_8
+    if invalid and is_western:
+        return WINDOWS_1252
+    return UTF_8
 
 
 def decode_bytes(data: bytes) -> tuple[str, str]:
@@ -71,4 +73,6 @@ def decode_bytes(data: bytes) -> tuple[str, str]:
 
 def decoding_errors(encoding: str) -> str:
     """Return how to treat damaged bytes: UTF-8 keeps them as lone surrogates."""
-    return "surrogateescape" if encoding.startswith(UTF_8) else "strict"
+    if encoding.startswith(UTF_8):
+        return "surrogateescape"
+    return "strict"

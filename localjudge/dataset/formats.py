@@ -349,7 +349,9 @@ def _rows_inside(values: Mapping[str, Any], columns: Iterable[str]) -> list[Any]
     if lists == [[]] and len(values) == 1:
         return []
     with_columns = [value for value in lists if _has_rows(value, columns)]
-    return with_columns[0] if len(with_columns) == 1 else None
+    if len(with_columns) == 1:
+        return with_columns[0]
+    return None
 
 
 def _has_rows(elements: Iterable[Any], columns: Iterable[str]) -> bool:

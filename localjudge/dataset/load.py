@@ -158,7 +158,9 @@ class Dataset:
 
     def _where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool = False) -> "Dataset":
         table = self.table.where(is_chosen, in_place=in_place)
-        return self if len(table) == len(self.table) else replace(self, table=table)
+        if len(table) == len(self.table):
+            return self
+        return replace(self, table=table)
 
     def column(self, name: str) -> tuple[Scalar, ...]:
         """Return the values of a column (dots reach into objects), the id or a text field; None if missing.
@@ -475,7 +477,9 @@ class _Source:
             value = parse_printed(text) if isinstance(text, str) else None
             if value is not None:
                 parsed[name] = value
-        return {**values, **parsed} if parsed else values
+        if parsed:
+            return {**values, **parsed}
+        return values
 
     def resolve(self, separator: str | None) -> None:
         if not self.count:

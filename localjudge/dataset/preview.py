@@ -101,7 +101,9 @@ def _field_by_name(name: str) -> str | None:
 
 def _matches(word: str, beginning: str) -> bool:
     is_short = len(beginning) <= len("text")
-    return word == beginning if is_short else word.startswith(beginning)
+    if is_short:
+        return word == beginning
+    return word.startswith(beginning)
 
 
 def unused_evidence(

@@ -71,7 +71,9 @@ def parse_printed(text: str) -> list[Any] | dict[str, Any] | None:
         value = _parse_python(text)
     if isinstance(value, tuple):
         return list(value)
-    return value if isinstance(value, list | dict) else None
+    if isinstance(value, list | dict):
+        return value
+    return None
 
 
 def _parse_python(text: str) -> Any:

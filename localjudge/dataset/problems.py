@@ -36,7 +36,9 @@ def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
     if column in row or not reaches_inside(column):
         return row.get(column, default)
     value = _reach(row, column.replace(_EACH, f".{_EACH}").split("."))
-    return default if value is MISSING else value
+    if value is MISSING:
+        return default
+    return value
 
 
 def has_value(row: Mapping[str, Any], name: str) -> bool:
@@ -55,7 +57,9 @@ def first_part(name: str) -> str:
 def _reach(value: Any, steps: Sequence[str]) -> Any:
     for position, key in enumerate(steps):
         if key == _EACH:
-            return None if value is None else _reach_each(value, steps[position + 1 :])
+            if value is None:
+                return None
+            return _reach_each(value, steps[position + 1 :])
         if isinstance(value, Mapping):
             value = value.get(key, MISSING)
         elif isinstance(value, list | tuple) and _NUMBER.fullmatch(key) and -len(value) <= int(key) < len(value):
@@ -103,7 +107,9 @@ DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 def reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} (column {error.colno})"
-    return "values nested too deep" if isinstance(error, RecursionError) else str(error)
+    if isinstance(error, RecursionError):
+        return "values nested too deep"
+    return str(error)
 
 
 UNKNOWN = "a value of the Python type "
@@ -139,7 +145,9 @@ def shown(name: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
+    if len(text) <= _QUOTED:
+        return text
+    return f"{text[:_QUOTED]}..."
 
 
 SHOWN = 20
@@ -224,7 +232,9 @@ def group_name(value: str | float | bool) -> str:
     """Return the value as a group name. 7.0 is "7", as in ids."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value)
 
 
 def number_text(value: Any) -> Any:
@@ -249,7 +259,9 @@ def check_text(
     expected: str = "text or null",
 ) -> str | None:
     if isinstance(value, str):
-        return value if check_writable(value, field, report) else None
+        if check_writable(value, field, report):
+            return value
+        return None
     if value is not None:
         report(field, describe(value), expected)
     return None
@@ -307,4 +319,6 @@ def check_id(value: Any, field: str, report: Report) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _LONG:
         return str(value)
     text = check_text(value, field, report, "text or a whole number")
-    return text if text and text.strip() else None
+    if text and text.strip():
+        return text
+    return None

@@ -219,7 +219,9 @@ class _Cells:
         return joined or None
 
     def _list_cell(self, value: Any, field: str, report: Report) -> Any:
-        return read_cell(value, field, report) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return read_cell(value, field, report)
+        return value
 
     def _refuse_part_of_contexts(self, field: str, column: str, cell: Any) -> None:
         """Raise InputError for one context of several, because the others would be dropped silently."""
@@ -278,7 +280,9 @@ def _texts_of_list(text: str) -> list[str] | None:
     value = parse_printed(text)
     if not isinstance(value, list) or not value:
         return None
-    return value if all(isinstance(item, str) for item in value) else None
+    if all(isinstance(item, str) for item in value):
+        return value
+    return None
 
 
 _MARK = "|"

@@ -180,7 +180,9 @@ class Source:
 
 
 def shown_name(name: str) -> str:
-    return "stdin" if name == STDIN else os.fsencode(name).decode(errors="backslashreplace")
+    if name == STDIN:
+        return "stdin"
+    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 def check_expansion(name: str, packed: int, unpacked: int, line: int = 0) -> None:

@@ -235,7 +235,9 @@ def _kind_of_text(key: str, value: Any) -> int | None:
         return TEXT
     if word in _SHORTENED_TEXT_WORDS:
         return SHORTENED_TEXT
-    return UNKNOWN_TEXT if _TWO_WORDS.search(value) else SHORT_TEXT
+    if _TWO_WORDS.search(value):
+        return UNKNOWN_TEXT
+    return SHORT_TEXT
 
 
 def whole_collection(values: Mapping[str, Any], column: str) -> str | None:
@@ -258,4 +260,6 @@ def whole_collection(values: Mapping[str, Any], column: str) -> str | None:
         else:
             return None
     path = ".".join(parts)
-    return None if path == column else path
+    if path == column:
+        return None
+    return path

@@ -109,7 +109,7 @@ class _Stopwatch:
         return seconds, None if arm is None else (max(self.seconds, seconds - arm * rest), seconds + arm * rest)
 
 
-def estimate_plan(  # noqa: PLR0913 # options of a dry run
+def estimate_plan(  # options of a dry run
     planned: Plan,
     *,
     judge: JudgeNames | None = None,
