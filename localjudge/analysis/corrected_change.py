@@ -21,7 +21,7 @@ from localjudge.analysis.units import UnitFrame, unit_frames
 from localjudge.record.label_rows import LabelRow, planned_statements, stored_labels
 from localjudge.record.run import Run
 from localjudge.stats.corrected import (
-    FEWEST_CLUSTERS,
+    MIN_CLUSTERS,
     PredictionPowered,
     corrected_difference,
     covering,
@@ -227,7 +227,7 @@ def _shortage(look: Look, counted: Sequence[Set[str]], clusters: int) -> str:
         fewest = min(len(keys) for keys in counted)
         return f"each run needs {MIN_PLANNED_LABELS} labels, got {fewest}"
     groups = "samples (or groups of samples)"
-    return f"each run needs labels in {FEWEST_CLUSTERS} {groups}, got {clusters}"
+    return f"each run needs labels in {MIN_CLUSTERS} {groups}, got {clusters}"
 
 
 def _how_to_add_labels(labelled: Sequence[Set[str]], side: int, directories: Sequence[str]) -> str:

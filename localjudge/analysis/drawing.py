@@ -32,7 +32,7 @@ from localjudge.analysis.units import (
 from localjudge.errors import InputError
 from localjudge.record.label_rows import LabelRow, stored_labels
 from localjudge.record.run import Run
-from localjudge.stats.corrected import FEWEST_CLUSTERS, draw, strata_by_score, uncertainty
+from localjudge.stats.corrected import MIN_CLUSTERS, draw, strata_by_score, uncertainty
 from localjudge.stats.interval import Floats, Indices
 from localjudge.words import option_name
 
@@ -127,7 +127,7 @@ def _slices(sizes: Floats, frames: Iterable[UnitFrame], numbers: Mapping[str, in
             for sample in (frame.places[unit].sample_id for unit in units):
                 members[value_of[sample]].add(numbers[key])
                 samples[value_of[sample]].add(sample)
-    parts = [members[value] for value, those in samples.items() if len(those) >= FEWEST_CLUSTERS]
+    parts = [members[value] for value, those in samples.items() if len(those) >= MIN_CLUSTERS]
     parts += [rest] if (rest := set[int]().union(*members.values()).difference(*parts)) else []
     factors, slices = np.zeros(len(sizes)), np.zeros(len(sizes), dtype=np.intp)
     for number, part in enumerate(parts):

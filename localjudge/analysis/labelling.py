@@ -27,7 +27,7 @@ from localjudge.analysis.units import UnitFrame, correctable, first_places, unit
 from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import Decision, LabelRow, append_labels, name_annotator, now, stored_labels
 from localjudge.record.run import Run, as_run
-from localjudge.stats.corrected import FEWEST_CLUSTERS
+from localjudge.stats.corrected import MIN_CLUSTERS
 from localjudge.stats.interval import CONFIDENCE, two_sided_quantile
 from localjudge.stats.looks import MIN_PLANNED_LABELS, look_at
 from localjudge.text.folding import look_alikes
@@ -192,7 +192,7 @@ def slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_f
     statements = 0
     for frame in frames.values():
         values = Counter(frame.values_of(by).values())
-        large = sum(count >= FEWEST_CLUSTERS for count in values.values())
+        large = sum(count >= MIN_CLUSTERS for count in values.values())
         has_small = large < len(values)
         slices = max(slices, large + has_small)
         statements = max(statements, len(frame.by_key))

@@ -32,7 +32,7 @@ from localjudge.record.label_rows import LabelRow, planned_statements, stored_la
 from localjudge.record.run import Run, as_run
 from localjudge.stats.agreement import cohen_kappa, krippendorff_alpha
 from localjudge.stats.corrected import (
-    FEWEST_CLUSTERS,
+    MIN_CLUSTERS,
     STRATA,
     JudgedUnits,
     PredictionPowered,
@@ -56,7 +56,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 _FEWEST_PAUSES = 5
 NO_SHARE = "its scores are not shares of its verdicts, so labels cannot correct its mean"
 NOT_DRAWN = "its labels were not drawn from its statements, so they cannot correct its mean"
-TOO_SMALL = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples): an interval needs labels of all statements"
+TOO_SMALL = f"fewer than {MIN_CLUSTERS} samples (or groups of samples): an interval needs labels of all statements"
 TOO_MANY_FAILED = "too many of its samples failed"
 BY_SCORES = "scores decided how many samples were judged, so labels cannot correct its mean"
 ONE_GROUP = "all samples are in one group, so there is no interval"
@@ -741,7 +741,7 @@ def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits]) -> di
         "labels_alone": LabelledMean(mean=alone.mean, ci95=alone.limits),
         "by_annotator": _by_annotator(means),
         "clusters": corrected.clusters,
-        "power": corrected.power,
+        "power": corrected.ppi_lambda,
         "remark": remark,
         **_rates(first.units, "zeros" if frame.share_of == "zeros" else "ones"),
     }
@@ -750,7 +750,7 @@ def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits]) -> di
 def _why_no_interval(look: Look) -> str:
     if look.confidence is None:
         return "too few labels for an interval"
-    return f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels: no interval"
+    return f"fewer than {MIN_CLUSTERS} samples (or groups of samples) have labels: no interval"
 
 
 def cannot_correct(frame: UnitFrame) -> str | None:
@@ -758,7 +758,7 @@ def cannot_correct(frame: UnitFrame) -> str | None:
         return NO_SHARE
     # A shared statement is labelled in one sample only.
     clusters = {frame.clusters[indices[0]] for indices in frame.by_key.values()}
-    return TOO_SMALL if len(clusters) < FEWEST_CLUSTERS else None
+    return TOO_SMALL if len(clusters) < MIN_CLUSTERS else None
 
 
 def _rates(units: JudgedUnits, good: ShareOf) -> dict[str, Any]:

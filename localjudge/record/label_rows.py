@@ -26,7 +26,7 @@ from localjudge.errors import RunDirectoryError
 from localjudge.record.directory import MOST_BYTES_OF_VALUE, held, open_regular, parse_row
 from localjudge.record.result_rows import Place, Share, json_line
 from localjudge.resources import OPEN_SAFELY, unwritable
-from localjudge.stats.corrected import MOST_POINTS
+from localjudge.stats.corrected import MAX_POINTS
 from localjudge.text.folding import clean
 from localjudge.types import Label, Record
 
@@ -62,7 +62,7 @@ class LabelRow(Record):
     draw: str | None = None
     frame: str | None = None
     share: Share | None = None
-    turn: Annotated[int, Field(ge=1, le=MOST_POINTS)] | None = None
+    turn: Annotated[int, Field(ge=1, le=MAX_POINTS)] | None = None
     drawn_by: str | None = None
     adjudicated: bool = False
     planned: Annotated[int, Field(ge=1)] | None = None

@@ -1,9 +1,10 @@
 """Agreement of a judge with human labels: ranking, decisions and probabilities.
 
-Statistics take human `labels` (n,) of 0 and 1, `scores` (probabilities of 1) or `decisions` (n,), and `weights` (n,),
-by default 1, or (m, n) for m weightings of the same rows. Results have the shape of the weights without the last axis.
-All raise ValueError for no rows, unequal lengths or other labels, and DataError if equal labels make the
-statistic undefined. The order of rows and the names of clusters do not matter.
+Statistics take human `labels` (n,) of 0 and 1, `scores` (probabilities of 1) or `decisions` (n,),
+and `weights` (n,), by default 1, or (m, n) for m weightings of the same rows. Results have the
+shape of the weights without the last axis. All raise ValueError for no rows, unequal lengths or
+other labels, and DataError if equal labels make the statistic undefined. The order of rows and the
+names of clusters do not matter.
 """
 
 import math
@@ -18,8 +19,9 @@ from localjudge.stats.interval import SEED, Floats, Indices, LabelledScores, can
 
 THRESHOLD_FOLDS = 10
 _BINS = 10
-_LEAST_IN_A_BIN = 10
-_LEAST = 1e-6  # least distance of probabilities from 0 and 1, which have no logit; float32 resolves no smaller one
+_MIN_BIN_SIZE = 10
+# Distance of probabilities from 0 and 1, which have no logit. float32 resolves no smaller one.
+_MIN_PROBABILITY = 1e-6
 _STEPS = 100
 _ENOUGH = 1e-10
 _TIE = 1e-9
@@ -33,19 +35,31 @@ def roc_auc(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = No
     """
     y_true, y_score, weight = _rows_with_both_labels(labels, scores, weights)
     tie = np.unique(y_score, return_inverse=True)[1]
-    ones, zeros = _sums(weight * y_true, tie), _sums(weight * (1 - y_true), tie)
+    ones = _sums(weight * y_true, tie)
+    zeros = _sums(weight * (1 - y_true), tie)
     below = np.cumsum(zeros, axis=-1) - zeros
-    share: Floats = (ones * (below + zeros / 2)).sum(axis=-1) / (ones.sum(axis=-1) * zeros.sum(axis=-1))
+    pairs = ones.sum(axis=-1) * zeros.sum(axis=-1)
+    share: Floats = (ones * (below + zeros / 2)).sum(axis=-1) / pairs
     return share
 
 
 def _confusion_shares(rows: tuple[Floats, Floats, Floats]) -> list[Floats]:
+    """Return the shares of true and false positives, and of false and true negatives."""
     y_true, decided, weight = rows
-    cells = (y_true * decided, (1 - y_true) * decided, y_true * (1 - decided), (1 - y_true) * (1 - decided))
+    cells = (
+        y_true * decided,
+        (1 - y_true) * decided,
+        y_true * (1 - decided),
+        (1 - y_true) * (1 - decided),
+    )
     return [(weight * cell).sum(axis=-1) / weight.sum(axis=-1) for cell in cells]
 
 
-def balanced_accuracy(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+def balanced_accuracy(
+    labels: ArrayLike,
+    decisions: ArrayLike,
+    weights: ArrayLike | None = None,
+) -> Floats:
     """Return the mean of sensitivity and specificity.
 
     Source: K. H. Brodersen et al. (2010), ICPR, 3121-3124.
@@ -60,7 +74,11 @@ def bias(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = No
     return fp - fn
 
 
-def cohen_kappa(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+def cohen_kappa(
+    labels: ArrayLike,
+    decisions: ArrayLike,
+    weights: ArrayLike | None = None,
+) -> Floats:
     """Return the agreement beyond chance: (observed - expected) / (1 - expected).
 
     Source: J. Cohen (1960), Educational and Psychological Measurement 20, 37-46.
@@ -86,73 +104,103 @@ def mcnemar_test(only_first: int, only_second: int) -> float:
 
 
 def krippendorff_alpha(units: Iterable[Sequence[int]]) -> float:
-    """Return the agreement beyond chance of any number of annotators, for labels 0 and 1 of each unit.
+    """Return the agreement beyond chance of any number of annotators, for labels 0 and 1 of each
+    unit.
 
         alpha = 1 - (n - 1) sum_u d_u / (m_u - 1) / (n_0 n_1)
 
-    Unit u has m_u > 1 labels, of which d_u pairs differ; n = n_0 + n_1 are the labels of these units. Raises DataError
-    if n_0 or n_1 is 0. Source: K. Krippendorff (2011), Computing Krippendorff's alpha-reliability, A and C.
+    Unit u has m_u > 1 labels, of which d_u pairs differ; n = n_0 + n_1 are the labels of these
+    units. Raises DataError if n_0 or n_1 is 0. Source: K. Krippendorff (2011), Computing
+    Krippendorff's alpha-reliability, A and C.
     """
     pairable = [unit for unit in units if len(unit) > 1]
-    ones, count = sum(map(sum, pairable)), sum(map(len, pairable))
+    ones = sum(map(sum, pairable))
+    count = sum(map(len, pairable))
     if not 0 < ones < count:
-        raise DataError("all labels are equal, so agreement beyond chance is undefined", hint=_OTHER_LABELS)
+        raise DataError(
+            "all labels are equal, so agreement beyond chance is undefined",
+            hint=_OTHER_LABELS,
+        )
     differing = sum(sum(unit) * (len(unit) - sum(unit)) / (len(unit) - 1) for unit in pairable)
     return 1 - (count - 1) * differing / (ones * (count - ones))
 
 
-def calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+def calibration_error(
+    labels: ArrayLike,
+    scores: ArrayLike,
+    weights: ArrayLike | None = None,
+) -> Floats:
     """Return the debiased root mean squared calibration error over equal-mass bins.
 
         sqrt(max(0, sum_b W_b ((sbar_b - ybar_b)^2 - ybar_b (1 - ybar_b) / (n_b - 1)) / sum_b W_b))
 
-    Bin b has the mean score sbar, the share ybar of 1s, the weight W = sum w and n = W^2 / sum w^2 effective rows (L.
-    Kish (1965), Survey Sampling). Source: A. Kumar, P. Liang and T. Ma (2019), NeurIPS, definition 4.1,
-    arXiv:1909.10155.
+    Bin b has the mean score sbar, the share ybar of 1s, the weight W = sum w and n = W^2 / sum w^2
+    effective rows (L. Kish (1965), Survey Sampling). Source: A. Kumar, P. Liang and T. Ma (2019),
+    NeurIPS, definition 4.1, arXiv:1909.10155.
     """
     y_true, y_score, weight = _checked_rows(labels, scores, weights)
     group = equal_mass_bins(y_score)
-    mass, squares = _sums(weight, group), _sums(weight**2, group)
+    mass = _sums(weight, group)
+    squares = _sums(weight**2, group)
     share = _sums(weight * y_true, group) / mass
     gap = _sums(weight * y_score, group) / mass - share
     several = mass**2 - squares
     # The variance of a bin with one row is unknown; its numerator is 0.
-    variance = np.divide(share * (1 - share) * squares, several, out=np.zeros_like(mass), where=several > 0)
+    variance = np.divide(
+        share * (1 - share) * squares,
+        several,
+        out=np.zeros_like(mass),
+        where=several > 0,
+    )
     square = (mass * (gap**2 - variance)).sum(axis=-1) / mass.sum(axis=-1)
     root: Floats = np.sqrt(np.maximum(square, 0))
     return root
 
 
 def equal_mass_bins(scores: ArrayLike) -> Indices:
-    """Return each row's bin number, ascending with the score, for up to ten bins of at least ten rows.
+    """Return each row's bin number, ascending with the score, for up to ten bins of at least ten
+    rows.
 
     Equal scores share a bin.
     """
     y_score = np.asarray(scores, dtype=np.float64)
-    number = max(1, min(_BINS, len(y_score) // _LEAST_IN_A_BIN))
-    edges = np.sort(y_score)[(np.arange(1, number) * len(y_score) - 1) // number]
+    number = max(1, min(_BINS, len(y_score) // _MIN_BIN_SIZE))
+    last_of_bins = (np.arange(1, number) * len(y_score) - 1) // number
+    edges = np.sort(y_score)[last_of_bins]
     return np.searchsorted(np.unique(edges), y_score, side="left")
 
 
 class CalibrationLine(NamedTuple):
-    """logit P(label = 1) = intercept + slope * logit(score). A calibrated judge has slope 1 and intercept 0."""
+    """logit P(label = 1) = intercept + slope * logit(score).
+
+    A calibrated judge has slope 1 and intercept 0.
+    """
 
     slope: Floats
     intercept: Floats
 
 
-def calibration_line(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> CalibrationLine:
-    """Return the logistic regression of the labels on the scores' logits. A slope below 1 means overconfident scores.
+def calibration_line(
+    labels: ArrayLike,
+    scores: ArrayLike,
+    weights: ArrayLike | None = None,
+) -> CalibrationLine:
+    """Return the logistic regression of the labels on the scores' logits.
 
-    Raises DataError if the likelihood has no maximum, because one threshold separates the labels or all scores are
-    equal (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10). Source: D. R. Cox (1958), Biometrika 45, 562-565.
+    A slope below 1 means overconfident scores.
+
+    Raises DataError if the likelihood has no maximum, because one threshold separates the labels or
+    all scores are equal (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10). Source: D. R.
+    Cox (1958), Biometrika 45, 562-565.
     """
     y_true, y_score, weight = _rows_with_both_labels(labels, scores, weights)
-    clipped = np.clip(y_score, _LEAST, 1 - _LEAST)
+    clipped = np.clip(y_score, _MIN_PROBABILITY, 1 - _MIN_PROBABILITY)
     logits = np.log(clipped) - np.log1p(-clipped)
-    ones, zeros = logits[y_true == 1], logits[y_true == 0]
+    ones = logits[y_true == 1]
+    zeros = logits[y_true == 0]
     if zeros.max() <= ones.min() or ones.max() <= zeros.min():
-        problem = "no calibration line exists, because the scores separate the labels perfectly or are equal"
+        why = "the scores separate the labels perfectly or are equal"
+        problem = f"no calibration line exists, because {why}"
         raise DataError(problem, hint="add rows, including hard ones")
     weights = np.atleast_2d(weight / weight.mean(axis=-1, keepdims=True))
     columns = np.stack([logits, np.ones(len(logits))])
@@ -162,12 +210,14 @@ def calibration_line(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | 
 
 
 def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floats) -> Floats:
-    """Return logistic regressions (m, p) of labels (n,) on columns (p, n), one for each row of the weights (m, n).
+    """Return logistic regressions (m, p) of labels (n,) on columns (p, n), one for each row of the
+    weights (m, n).
 
-    Newton's method from `start` (p,), with halved steps where the likelihood would fall. Raises LinAlgError for
-    linearly dependent columns.
+    Newton's method from `start` (p,), with halved steps where the likelihood would fall. Raises
+    LinAlgError for linearly dependent columns.
     """
-    lines, steps = np.tile(start, (len(weights), 1)), np.zeros((len(weights), len(columns)))
+    lines = np.tile(start, (len(weights), 1))
+    steps = np.zeros((len(weights), len(columns)))
     likelihood = np.full(len(lines), -np.inf)
     moving = np.arange(len(lines))
     for _ in range(_STEPS):
@@ -182,12 +232,11 @@ def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floa
         reached = (weight * (labels * linear - surprise)).sum(axis=-1)
         higher = reached >= likelihood[moving]
         fitted = (np.where(linear >= 0, 1, least) / (1 + least))[higher]
-        lines[moving[higher]], likelihood[moving[higher]] = tried[higher], reached[higher]
-        pull, bend = weight[higher] * (labels - fitted), weight[higher] * fitted * (1 - fitted)
-        # Gradient (m, p) divided by curvature (m, p, p).
-        gradient = np.stack([(pull * column).sum(axis=-1) for column in columns], axis=-1)
-        curvature = np.array([[(bend * row * column).sum(axis=-1) for column in columns] for row in columns])
-        steps[moving[higher]] = np.linalg.solve(np.moveaxis(curvature, -1, 0), gradient[..., None])[..., 0]
+        lines[moving[higher]] = tried[higher]
+        likelihood[moving[higher]] = reached[higher]
+        pull = weight[higher] * (labels - fitted)
+        bend = weight[higher] * fitted * (1 - fitted)
+        steps[moving[higher]] = _newton_steps(columns, pull, bend)
         steps[moving[~higher]] /= 2
         moving = moving[np.abs(steps[moving]).max(axis=-1) > _ENOUGH]
         if not len(moving):
@@ -195,17 +244,38 @@ def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floa
     return lines + steps
 
 
+def _newton_steps(columns: Floats, pull: Floats, bend: Floats) -> Floats:
+    """Return the gradient (m, p) divided by the curvature (m, p, p), shape (m, p).
+
+    `pull` and `bend` (m, n) are the first and second derivatives by each row's linear term.
+    """
+    gradient = np.stack([(pull * column).sum(axis=-1) for column in columns], axis=-1)
+    curvature = []
+    for row in columns:
+        curvature.append([(bend * row * column).sum(axis=-1) for column in columns])
+    matrices = np.moveaxis(np.array(curvature), -1, 0)
+    solved: Floats = np.linalg.solve(matrices, gradient[..., None])[..., 0]
+    return solved
+
+
 def _sums(values: Floats, group: Indices) -> Floats:
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    # `take` keeps the values of one weighting contiguous, so the order of addition is the same for any m.
+    # `take` keeps the values of one weighting contiguous, so the order of addition is the same for
+    # any m.
     return np.add.reduceat(np.take(values, order, axis=-1), starts, axis=-1)
 
 
-def _checked_rows(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
+def _checked_rows(
+    labels: ArrayLike,
+    scores: ArrayLike,
+    weights: ArrayLike | None,
+) -> tuple[Floats, Floats, Floats]:
     y_true, y_score, weight = LabelledScores(labels, scores, weights).arrays()
-    if y_true.ndim != 1 or len(y_true) == 0 or not y_true.shape == y_score.shape == weight.shape[-1:]:
-        raise ValueError(f"expected flat arrays of one length, got {y_true.shape}, {y_score.shape}, {weight.shape}")
+    is_flat = y_true.ndim == 1 and len(y_true) > 0
+    if not is_flat or not y_true.shape == y_score.shape == weight.shape[-1:]:
+        shapes = f"{y_true.shape}, {y_score.shape}, {weight.shape}"
+        raise ValueError(f"expected flat arrays of one length, got {shapes}")
     if not np.isin(y_true, (0, 1)).all():
         raise ValueError("labels must be 0 or 1")
     return y_true, y_score, weight
@@ -224,42 +294,51 @@ def _rows_with_both_labels(
 def best_threshold(rows: LabelledScores) -> float:
     """Return the midpoint between two adjacent scores with the greatest balanced accuracy.
 
-    Of equals it is the nearest to 0.5, then the lower. Raises DataError if all labels or all scores are equal.
+    Of equals it is the nearest to 0.5, then the lower. Raises DataError if all labels or all scores
+    are equal.
     """
     labels, scores, weights = rows.arrays()
     distinct, place = np.unique(scores, return_inverse=True)
-    ones, zeros = (np.bincount(place, weights * (labels == kind), len(distinct)) for kind in (1, 0))
+    ones = np.bincount(place, weights * (labels == 1), len(distinct))
+    zeros = np.bincount(place, weights * (labels == 0), len(distinct))
     if len(distinct) == 1 or not ones.any() or not zeros.any():
         problem = "no threshold can be chosen if all labels or all probabilities are equal"
         raise DataError(problem, hint=_OTHER_LABELS)
     recall = 1 - np.cumsum(ones)[:-1] / ones.sum()
     rejected = np.cumsum(zeros)[:-1] / zeros.sum()
     between = (distinct[:-1] + distinct[1:]) / 2
-    between = np.where(between > distinct[:-1], between, distinct[1:])  # of two neighbouring floats, the upper
+    # Of two neighbouring floats, the upper.
+    between = np.where(between > distinct[:-1], between, distinct[1:])
     quality = (recall + rejected) / 2
     best = between[quality >= quality.max() - _TIE]
     return float(best[np.argmin(np.abs(best - 0.5))])
 
 
 def cluster_folds(columns: Sequence[Floats], clusters: ArrayLike | None) -> list[Indices]:
-    """Return the rows of each fold: random sets of clusters that do not depend on the order of rows.
+    """Return the rows of each fold: random sets of clusters that do not depend on the order of
+    rows.
 
     Raises DataError for a single cluster.
     """
     groups = canonical_groups(columns, clusters)
     if len(groups) == 1:
         problem = "all labels are in one cluster, so nothing can be tested on another"
-        raise DataError(problem, hint="label rows of other documents, or name a column with several values")
+        hint = "label rows of other documents, or name a column with several values"
+        raise DataError(problem, hint=hint)
     shuffled = np.random.Generator(np.random.PCG64(SEED)).permutation(len(groups))
-    numbers = range(min(THRESHOLD_FOLDS, len(groups)))
-    return [np.concatenate([groups[group] for group in shuffled[number::THRESHOLD_FOLDS]]) for number in numbers]
+    folds = []
+    for number in range(min(THRESHOLD_FOLDS, len(groups))):
+        members = [groups[group] for group in shuffled[number::THRESHOLD_FOLDS]]
+        folds.append(np.concatenate(members))
+    return folds
 
 
 def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]:
-    """Return the decision on each row (n,) by the threshold of the other folds, and the threshold of each fold.
+    """Return the decision on each row (n,) by the threshold of the other folds, and the threshold
+    of each fold.
 
-    Folds are random sets of clusters. Raises DataError for a single cluster, and as `best_threshold` does. Source: M.
-    Stone (1974), JRSS B 36, 111-147.
+    Folds are random sets of clusters. Raises DataError for a single cluster, and as
+    `best_threshold` does. Source: M. Stone (1974), JRSS B 36, 111-147.
     """
     labels, scores, weights = rows.arrays()
     decisions = np.zeros(len(labels))
@@ -267,7 +346,8 @@ def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]
     for fold in cluster_folds([labels, scores, weights], rows.clusters):
         inside = np.ones(len(labels), dtype=bool)
         inside[fold] = False
-        threshold = best_threshold(LabelledScores(labels[inside], scores[inside], weights[inside]))
+        others = LabelledScores(labels[inside], scores[inside], weights[inside])
+        threshold = best_threshold(others)
         decisions[~inside] = scores[~inside] >= threshold
         thresholds.append(threshold)
     return decisions, tuple(thresholds)

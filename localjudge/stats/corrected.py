@@ -1,13 +1,15 @@
-"""Prediction-powered means: a judge's mean corrected by human labels of some units, and how to draw these units.
+"""Prediction-powered means: a judge's mean corrected by human labels of some units, and how to draw
+these units.
 
-With weights w = 1 / (m N) for the m units of each of N samples, the judge's labels L and the human labels H:
+With weights w = 1 / (m N) for the m units of each of N samples, the judge's labels L and the human
+labels H:
 
     truth      theta = E[sum w H]     the human mean for samples from the same population
     corrected  theta = lambda sum w L + sum v (H - lambda L)     v: weights of the labelled units
 
-A labelled unit drawn with probability pi represents w / pi, scaled to the known total of its stratum.
-docs/statistics.md derives weights, lambda, variance and drawing. Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic
-(2023), PPI++, arXiv:2311.01453, section 6.
+A labelled unit drawn with probability pi represents w / pi, scaled to the known total of its
+stratum. docs/statistics.md derives weights, lambda, variance and drawing. Source: A. N.
+Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++, arXiv:2311.01453, section 6.
 """
 
 import math
@@ -22,22 +24,24 @@ from localjudge.stats.interval import CONFIDENCE, Floats, Indices, two_sided_qua
 
 Flags = npt.NDArray[np.bool_]
 
-FEWEST_CLUSTERS = 10
-"""Minimum number of labelled clusters for an interval."""
-_FEWEST_OF_STRATUM = 5
+MIN_CLUSTERS = 10
+"""Labelled clusters that an interval needs."""
+_MIN_LABELS_OF_STRATUM = 5
 STRATA = 5
 _DOUBT = 0.1
 _ROUNDING = 1e-12
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GAP_DIGITS = 12
-MOST_POINTS = 1 << 22  # in a drawing, enough to hit every unit with a share above 3e-7
+_MAX_LOGIT = 700.0  # exp(-700) is not 0
+MAX_POINTS = 1 << 22  # in a drawing, enough to hit every unit with a share above 3e-7
 
 
 class JudgedUnits(NamedTuple):
     """Units of one metric as arrays (units,), some of them labelled.
 
-    The `weights` w have the sum 1. `drawn` is w / pi for a labelled unit and 0 for others. Strata and clusters are
-    numbers from 0; adjacent strata are similar. `certain` units, with known labels, form the first stratum.
+    The `weights` w have the sum 1. `drawn` is w / pi for a labelled unit and 0 for others. Strata
+    and clusters are numbers from 0; adjacent strata are similar. `certain` units, with known
+    labels, form the first stratum.
     """
 
     judged: Floats
@@ -58,39 +62,53 @@ class PredictionPowered(NamedTuple):
 
     mean: float
     limits: tuple[float, float] | None
-    power: float
+    ppi_lambda: float
     clusters: int
 
 
 class _Estimate(NamedTuple):
-    """Mean, lambda, contributions (clusters,), labelled clusters, squared weight of an unseen unit, labelled strata."""
+    """Mean, lambda, contributions (clusters,), and what their variance needs.
+
+    `clusters` and `strata` are those with labels. `unseen` is the squared weight of an unseen unit.
+    """
 
     mean: float
-    power: float
+    ppi_lambda: float
     contributions: Floats
     clusters: int
     unseen: float
     strata: int
 
     def half_width(self, confidence: float | None) -> float | None:
-        if confidence is None or self.clusters < FEWEST_CLUSTERS:
+        if confidence is None or self.clusters < MIN_CLUSTERS:
             return None
         clusters = len(self.contributions)
-        variance = float((self.contributions**2).sum()) * clusters / max(1, clusters - 1) + self.unseen / 2
-        return two_sided_quantile(confidence, max(1, self.clusters - self.strata)) * math.sqrt(variance)
+        squares = float((self.contributions**2).sum())
+        variance = squares * clusters / max(1, clusters - 1) + self.unseen / 2
+        dof = max(1, self.clusters - self.strata)
+        return two_sided_quantile(confidence, dof) * math.sqrt(variance)
 
 
-def prediction_powered(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> PredictionPowered:
-    """Return the corrected mean, with an interval unless `confidence` is None. Raises DataError without labels.
+def prediction_powered(
+    units: JudgedUnits,
+    confidence: float | None = CONFIDENCE,
+) -> PredictionPowered:
+    """Return the corrected mean, with an interval unless `confidence` is None.
+
+    Raises DataError without labels.
 
     L    1 1 0 0 1 1 0 0, p = .5; the first four have H = 1 0 0 0 and v = 1/4
     lambda = (.75 .5 - .25 .5 + .25 .5 + .25 .5) / 4 / .25 = .5
     theta = .5 .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
     """
     estimate = _estimate(units)
-    half_width, least = estimate.half_width(confidence), math.sqrt(estimate.unseen) / 2
-    limits = None if half_width is None else _logit_limits(estimate.mean, half_width, least)
-    return PredictionPowered(min(1.0, max(0.0, estimate.mean)), limits, estimate.power, estimate.clusters)
+    half_width = estimate.half_width(confidence)
+    limits = None
+    if half_width is not None:
+        least = math.sqrt(estimate.unseen) / 2
+        limits = _logit_limits(estimate.mean, half_width, least)
+    mean = min(1.0, max(0.0, estimate.mean))
+    return PredictionPowered(mean, limits, estimate.ppi_lambda, estimate.clusters)
 
 
 def labels_alone(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> PredictionPowered:
@@ -101,45 +119,65 @@ def labels_alone(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> P
 
 
 def labels_saved(corrected: PredictionPowered, alone: PredictionPowered, labels: int) -> int | None:
-    """Return the extra labels for a labels-only interval of the same width, n (width_alone / width)^2 - n, or None."""
+    """Return the extra labels for an interval of the same width without the judge, or None.
+
+    n (width_alone / width)^2 - n
+    """
     if corrected.limits is None or alone.limits is None:
         return None
-    width, width_alone = (high - low for low, high in (corrected.limits, alone.limits))
+    width = corrected.limits[1] - corrected.limits[0]
+    width_alone = alone.limits[1] - alone.limits[0]
     return max(0, round(labels * ((width_alone / width) ** 2 - 1)))
 
 
 def covering(estimates: Sequence[PredictionPowered]) -> PredictionPowered:
-    """Return the smallest interval that covers the intervals of all annotators, and the midpoint of their means."""
-    means, limits = [each.mean for each in estimates], [each.limits for each in estimates if each.limits]
+    """Return the smallest interval that covers the intervals of all annotators, and the midpoint of
+    their means.
+    """
+    means = [estimate.mean for estimate in estimates]
+    limits = [estimate.limits for estimate in estimates if estimate.limits]
     around = None
     if len(limits) == len(estimates):
-        around = min(low for low, _ in limits), max(high for _, high in limits)
+        lows, highs = zip(*limits, strict=True)
+        around = (min(lows), max(highs))
     return estimates[0]._replace(mean=(min(means) + max(means)) / 2, limits=around)
 
 
 def corrected_difference(
     before: JudgedUnits, after: JudgedUnits, confidence: float | None = CONFIDENCE
 ) -> PredictionPowered:
-    """Return the corrected mean of `after` minus the corrected mean of `before`. Raises DataError if one has no labels.
+    """Return the corrected mean of `after` minus the corrected mean of `before`.
+
+    Raises DataError if one has no labels.
 
     Clusters have the same numbers in both, and their contributions are subtracted.
     """
-    old, new = _estimate(before), _estimate(after)
+    old = _estimate(before)
+    new = _estimate(after)
     size = max(len(old.contributions), len(new.contributions))
-    sides = (np.pad(side.contributions, (0, size - len(side.contributions))) for side in (new, old))
-    contributions = np.subtract(*sides)
+    contributions = _padded(new.contributions, size) - _padded(old.contributions, size)
+    unseen = 0.0
+    if np.abs(contributions).max() > _ROUNDING:
+        unseen = new.unseen + old.unseen
     difference = _Estimate(
         mean=new.mean - old.mean,
-        power=new.power,
+        ppi_lambda=new.ppi_lambda,
         contributions=contributions,
         clusters=min(new.clusters, old.clusters),
-        unseen=new.unseen + old.unseen if np.abs(contributions).max() > _ROUNDING else 0.0,
+        unseen=unseen,
         strata=max(new.strata, old.strata),
     )
-    half_width, limits = difference.half_width(confidence), None
+    half_width = difference.half_width(confidence)
+    limits = None
     if half_width is not None:
-        limits = max(-1.0, difference.mean - half_width), min(1.0, difference.mean + half_width)
-    return PredictionPowered(difference.mean, limits, new.power, difference.clusters)
+        low = max(-1.0, difference.mean - half_width)
+        high = min(1.0, difference.mean + half_width)
+        limits = (low, high)
+    return PredictionPowered(difference.mean, limits, new.ppi_lambda, difference.clusters)
+
+
+def _padded(values: Floats, size: int) -> Floats:
+    return np.pad(values, (0, size - len(values)))
 
 
 def _estimate(units: JudgedUnits) -> _Estimate:
@@ -147,16 +185,22 @@ def _estimate(units: JudgedUnits) -> _Estimate:
     if not labelled.any():
         raise DataError("no unit has a label", hint="label some of them")
     strata = _merged_strata(units)
-    total, drawn = _sums(units.weights, strata), _sums(units.drawn, strata)
-    v = units.drawn * np.divide(total, drawn, out=np.zeros_like(total), where=drawn > 0)[strata]
-    human, judged = (values - _means(values, v, strata) for values in (units.human, units.judged))
+    total = _sums(units.weights, strata)
+    drawn = _sums(units.drawn, strata)
+    scale = np.divide(total, drawn, out=np.zeros_like(total), where=drawn > 0)
+    v = units.drawn * scale[strata]
+    human = units.human - _means(units.human, v, strata)
+    judged = units.judged - _means(units.judged, v, strata)
     spread = float((v * judged**2).sum())
-    power = min(1.0, max(0.0, float((v * human * judged).sum()) / spread)) if spread else 1.0
-    q = units.human - power * units.judged
+    ppi_lambda = 1.0
+    if spread:
+        covariance = float((v * human * judged).sum())
+        ppi_lambda = min(1.0, max(0.0, covariance / spread))
+    q = units.human - ppi_lambda * units.judged
     return _Estimate(
-        mean=power * float((units.weights * units.judged).sum()) + float((v * q).sum()),
-        power=power,
-        contributions=_contributions(units, strata, v, q, power),
+        mean=ppi_lambda * float((units.weights * units.judged).sum()) + float((v * q).sum()),
+        ppi_lambda=ppi_lambda,
+        contributions=_contributions(units, strata, v, q, ppi_lambda),
         clusters=len(np.unique(units.clusters[labelled])),
         unseen=float((v[labelled] ** 2).mean()),
         strata=len(np.unique(strata[labelled])),
@@ -164,44 +208,63 @@ def _estimate(units: JudgedUnits) -> _Estimate:
 
 
 def _merged_strata(units: JudgedUnits) -> Indices:
-    """Number the strata from 0, and merge any with too few labels into the next one, or the last into its neighbour."""
+    """Number the strata from 0. Those with too few labels join the next, or the last."""
     labels = _sums(units.labelled.astype(np.float64), units.strata)
     first_stratum = int(units.certain.any())
-    number, seen, new = first_stratum, 0.0, [0] * first_stratum
+    number = first_stratum
+    merged = [0] * first_stratum
+    labels_so_far = 0.0
     for count in labels[first_stratum:]:
-        if seen >= _FEWEST_OF_STRATUM:
-            number, seen = number + 1, 0.0
-        new.append(number)
-        seen += count
-    if seen < _FEWEST_OF_STRATUM and number > first_stratum:
-        new = [min(stratum, number - 1) for stratum in new]
-    return np.array(new, dtype=np.intp)[units.strata]
+        if labels_so_far >= _MIN_LABELS_OF_STRATUM:
+            number += 1
+            labels_so_far = 0.0
+        merged.append(number)
+        labels_so_far += count
+    if labels_so_far < _MIN_LABELS_OF_STRATUM and number > first_stratum:
+        merged = [min(stratum, number - 1) for stratum in merged]
+    return np.array(merged, dtype=np.intp)[units.strata]
 
 
-def _contributions(units: JudgedUnits, strata: Indices, v: Floats, q: Floats, power: float) -> Floats:
+def _contributions(
+    units: JudgedUnits,
+    strata: Indices,
+    v: Floats,
+    q: Floats,
+    ppi_lambda: float,
+) -> Floats:
+    """Return the contribution of each cluster to the corrected mean, shape (clusters,)."""
     average = _means(q, v, strata)
-    parts = units.weights * (power * units.judged + average)
+    parts = units.weights * (ppi_lambda * units.judged + average)
     parts = parts - parts.sum() * units.weights
     labelled = units.drawn > 0
     counts = _sums(labelled.astype(np.float64), strata)
     # Squares around the mean of k labels are too small by a factor of (k - 1) / k.
     widened = np.sqrt(counts / np.maximum(counts - 1, 1))[strata]
-    return _sums(parts + np.where(labelled, widened * (v * (q - average)), 0.0), units.clusters)
+    of_labels = np.where(labelled, widened * (v * (q - average)), 0.0)
+    return _sums(parts + of_labels, units.clusters)
 
 
-def _logit_limits(mean: float, arm: float, least: float) -> tuple[float, float]:
-    """Return limits on the logit scale, clipped to [least, 1 - least]: R. G. Newcombe (2001), American Statistician 55,
-    200-202.
+def _logit_limits(mean: float, half_width: float, least: float) -> tuple[float, float]:
+    """Return limits on the logit scale, clipped to [least, 1 - least]: R. G. Newcombe (2001),
+    American Statistician 55, 200-202.
     """
     centre = min(1 - least, max(least, mean))
-    logit, on_logit = math.log(centre / (1 - centre)), arm / (centre * (1 - centre))
-    low, high = (1 / (1 + math.exp(-min(700.0, max(-700.0, logit + sign * on_logit)))) for sign in (-1, 1))
+    logit = math.log(centre / (1 - centre))
+    on_logit = half_width / (centre * (1 - centre))
+    low = _inverse_logit(logit - on_logit)
+    high = _inverse_logit(logit + on_logit)
     return min(low, max(0.0, mean)), max(high, min(1.0, mean))
+
+
+def _inverse_logit(logit: float) -> float:
+    clipped = min(_MAX_LOGIT, max(-_MAX_LOGIT, logit))
+    return 1 / (1 + math.exp(-clipped))
 
 
 def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
     total = _sums(weights, strata)
-    means: Floats = np.divide(_sums(weights * values, strata), total, out=np.zeros_like(total), where=total > 0)
+    sums = _sums(weights * values, strata)
+    means: Floats = np.divide(sums, total, out=np.zeros_like(total), where=total > 0)
     return means[strata]
 
 
@@ -210,9 +273,13 @@ def _sums(values: Floats, group: Indices) -> Floats:
 
 
 def strata_by_score(scores: Floats, strata: int = STRATA) -> Indices:
-    """Return each score's stratum (units,), ascending. Strata have about equal sizes; equal scores share one."""
+    """Return each score's stratum (units,), ascending.
+
+    Strata have about equal sizes; equal scores share one.
+    """
     edges = np.quantile(scores, np.arange(1, strata) / strata)
-    return np.unique(np.searchsorted(edges, scores, side="right"), return_inverse=True)[1].reshape(-1)
+    numbers = np.searchsorted(edges, scores, side="right")
+    return np.unique(numbers, return_inverse=True)[1].reshape(-1)
 
 
 def uncertainty(p_yes: Floats) -> Floats:
@@ -229,28 +296,33 @@ class DrawnUnits(NamedTuple):
 
 
 def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
-    """Draw `count` units with these positive sizes (units,), or all that `MOST_POINTS` points hit."""
+    """Draw `count` units with these positive sizes (units,), or all that `MAX_POINTS` points hit."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    start, size = generator.random(), len(sizes)
+    start = generator.random()
+    size = len(sizes)
     order = np.lexsort((generator.random(size), strata))
     ends = np.cumsum(sizes[order] / sizes.sum())
-    points = min(4 * min(count, size), MOST_POINTS)
+    number = min(4 * min(count, size), MAX_POINTS)
     while True:
-        hit = np.minimum(np.searchsorted(ends, (start + _GOLDEN * np.arange(points)) % 1, side="right"), size - 1)
+        points = (start + _GOLDEN * np.arange(number)) % 1
+        hit = np.minimum(np.searchsorted(ends, points, side="right"), size - 1)
         units, turns = np.unique(hit, return_index=True)
-        if len(units) >= min(count, size) or points == MOST_POINTS:
+        if len(units) >= min(count, size) or number == MAX_POINTS:
             break
-        points = min(2 * points, MOST_POINTS)
+        number = min(2 * number, MAX_POINTS)
     by_turn = np.argsort(turns)[:count]
     return DrawnUnits(order[units[by_turn]], turns[by_turn] + 1)
 
 
 def inclusion_probabilities(shares: Floats, turns: int) -> Floats:
-    """Return the probabilities that `turns` points hit units with shares s (units,) of the total: sums of min(s, gap).
+    """Return the probabilities that `turns` points hit units with shares s (units,) of the total:
+    sums of min(s, gap).
 
-    Two points leave gaps of 0.382 and 0.618: a share of 0.2 is hit with 2 x 0.2, one of 0.5 with 0.382 + 0.5.
+    Two points leave gaps of 0.382 and 0.618: a share of 0.2 is hit with 2 x 0.2, one of 0.5 with
+    0.382 + 0.5.
     """
     points = np.sort(_GOLDEN * np.arange(turns) % 1)
-    gaps, counts = np.unique(np.round(np.diff(points, append=points[0] + 1), _GAP_DIGITS), return_counts=True)
+    between = np.diff(points, append=points[0] + 1)
+    gaps, counts = np.unique(np.round(between, _GAP_DIGITS), return_counts=True)
     probabilities: Floats = (np.minimum(shares[:, None], gaps) * counts).sum(axis=1)
     return np.minimum(1.0, probabilities)

@@ -1,15 +1,16 @@
 """Confidence intervals for a mean or another statistic, over samples drawn from the same source.
 
-A plain percentile bootstrap is too narrow: ten samples that all score 1 give [1, 1]. Here every resample, with
-exponential weights w (Bayesian bootstrap), contains one unseen sample of weight w_0:
+A plain percentile bootstrap is too narrow: ten samples that all score 1 give [1, 1]. Here every
+resample, with exponential weights w (Bayesian bootstrap), contains one unseen sample of weight w_0:
 
     low  = 2.5 % quantile of  (sum w_i x_i + w_0 * 0) / (sum w_i + w_0)
     high = 97.5 % quantile of (sum w_i x_i + w_0 * 1) / (sum w_i + w_0)
 
-For 0/1 scores this is the exact interval of Clopper and Pearson. A cluster is one draw. Row order, cluster names and
-block size do not change any number. docs/statistics.md explains binning and coverage. Sources: N. Gaffke (2005),
-Mathematical Methods of Statistics 14, 451-467; E. Learned-Miller and P. S. Thomas (2019), arXiv:1905.06208; D. B. Rubin
-(1981), Annals of Statistics 9, 130-134.
+For 0/1 scores this is the exact interval of Clopper and Pearson. A cluster is one draw. Row order,
+cluster names and block size do not change any number. docs/statistics.md explains binning and
+coverage. Sources: N. Gaffke (2005), Mathematical Methods of Statistics 14, 451-467; E.
+Learned-Miller and P. S. Thomas (2019), arXiv:1905.06208; D. B. Rubin (1981), Annals of Statistics
+9, 130-134.
 """
 
 import math
@@ -56,11 +57,13 @@ class Interval(NamedTuple):
     @property
     def limits(self) -> tuple[float, float] | None:
         """Both limits, or None if the interval gives no information."""
-        return None if self.one_cluster else (self.low, self.high)
+        if self.one_cluster:
+            return None
+        return self.low, self.high
 
 
 class Draws(NamedTuple):
-    """Distinct pairs of a cluster's sum of values in [0, 1] and its size, their counts, and the number of clusters."""
+    """Clusters with equal sum and size, counted: sums of values in [0, 1], sizes and counts (k,)."""
 
     sums: Floats
     sizes: Floats
@@ -80,17 +83,31 @@ def mean_interval(
     seed: int = SEED,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """Return the interval of the mean of `values` (n,) in [0, 1] in these `clusters` (n,) of any comparable type.
+    """Return the interval of the mean of `values` (n,) in [0, 1] in these `clusters` (n,) of any
+    comparable type.
 
     Raises ValueError for empty or invalid values, or unequal lengths.
     """
     scores = checked_values(values)
-    draws = draws_of(scores, clusters)
-    return _interval(draws, exact_mean(scores), len(scores), resamples, seed, tail_of(confidence))
+    draws = group_draws(scores, clusters)
+    return _interval(
+        draws,
+        exact_mean(scores),
+        len(scores),
+        resamples,
+        seed,
+        tail_probability(confidence),
+    )
 
 
-def share_interval(ones: Counts, units: Counts, clusters: Indices, confidence: float = CONFIDENCE) -> Interval:
-    """Return the interval of sum(ones) / sum(units), both (n,), in these `clusters` (n,), numbered from 0.
+def share_interval(
+    ones: Counts,
+    units: Counts,
+    clusters: Indices,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Return the interval of sum(ones) / sum(units), both (n,), in these `clusters` (n,), numbered
+    from 0.
 
     It is the one of the mean over all units, each 1 or 0.
     """
@@ -98,34 +115,52 @@ def share_interval(ones: Counts, units: Counts, clusters: Indices, confidence: f
     sizes = np.bincount(clusters, weights=units).astype(np.float64)
     total = int(units.sum())
     share = int(ones.sum()) / total
-    return _interval(_distinct(sums, sizes), share, total, RESAMPLES, SEED, tail_of(confidence))
+    return _interval(
+        _distinct(sums, sizes),
+        share,
+        total,
+        RESAMPLES,
+        SEED,
+        tail_probability(confidence),
+    )
 
 
-def tail_of(confidence: float) -> float:
+def tail_probability(confidence: float) -> float:
     """Return the probability beyond each limit of an interval of this confidence."""
-    return _TAIL if confidence == CONFIDENCE else (1 - confidence) / 2
+    if confidence == CONFIDENCE:
+        return _TAIL
+    return (1 - confidence) / 2
 
 
-def _interval(draws: Draws, mean: float, rows: int, resamples: int, seed: int, tail: float) -> Interval:
+def _interval(
+    draws: Draws,
+    mean: float,
+    rows: int,
+    resamples: int,
+    seed: int,
+    tail: float,
+) -> Interval:
     if draws.single and np.isin(draws.sums, (0.0, 1.0)).all():
         ones = int(draws.counts[draws.sums == 1].sum())
         low, high = clopper_pearson(ones, draws.clusters, tail)
-        method = "exact binomial"
-    elif draws.clusters == 1 and not draws.single:
-        low, high, method = 0.0, 1.0, "one cluster"
-    else:
-        low, high = _limits(draws, rows / draws.clusters, resamples, seed, tail)
-        method = "bootstrap" if draws.single else "clustered bootstrap"
+        return Interval(mean, low, high, "exact binomial", rows, draws.clusters)
+    if draws.clusters == 1 and not draws.single:
+        return Interval(mean, 0.0, 1.0, "one cluster", rows, draws.clusters)
+    low, high = _limits(draws, rows / draws.clusters, resamples, seed, tail)
+    method = "bootstrap" if draws.single else "clustered bootstrap"
     return Interval(mean, low, high, method, rows, draws.clusters)
 
 
 def ratio_interval(numerators: ArrayLike, denominators: ArrayLike) -> tuple[float, float | None]:
-    """Return the ratio of the sums of (n,) pairs, and half the width of its t interval (None for one pair).
+    """Return the ratio of the sums of (n,) pairs, and half the width of its t interval (None for
+    one pair).
 
     Source: W. G. Cochran (1977), Sampling Techniques, 3rd edition, section 6.4.
     """
-    parts, sizes = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
-    total, pairs = max(1.0, float(sizes.sum())), len(parts)
+    parts = np.asarray(numerators, dtype=np.float64)
+    sizes = np.asarray(denominators, dtype=np.float64)
+    pairs = len(parts)
+    total = max(1.0, float(sizes.sum()))
     ratio = float(parts.sum()) / total
     if pairs == 1:
         return ratio, None
@@ -135,9 +170,11 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike) -> tuple[floa
 
 
 def mean_bounds(values: ArrayLike, failed: int) -> tuple[float, float]:
-    """Return the smallest and largest possible mean of `values` (n,) in [0, 1] and `failed` unknown ones.
+    """Return the smallest and largest possible mean of `values` (n,) in [0, 1] and `failed` unknown
+    ones.
 
-    Source: C. F. Manski (1989), Anatomy of the selection problem, Journal of Human Resources 24, 343-360.
+    Source: C. F. Manski (1989), Anatomy of the selection problem, Journal of Human Resources 24,
+    343-360.
     """
     scores = np.asarray(values, dtype=np.float64)
     samples = len(scores) + failed
@@ -154,22 +191,28 @@ def checked_values(values: ArrayLike, lowest: float = 0.0) -> Floats:
     """Return values in [lowest, 1] as an array (n,). Raises ValueError if empty or invalid."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not len(numbers):
-        raise ValueError(f"a mean needs a flat array with at least one value, got shape {numbers.shape}")
+        shape = numbers.shape
+        raise ValueError(f"a mean needs a flat array with at least one value, got shape {shape}")
     if not ((numbers >= lowest) & (numbers <= 1)).all():  # refuses NaN, too
         raise ValueError(f"values must lie in [{lowest:g}, 1]")
     return numbers
 
 
-def draws_of(values: Floats, clusters: ArrayLike | None, lowest: float = 0.0) -> Draws:
-    """Return the clusters of values (n,) in [lowest, 1]. Raises ValueError for `clusters` of another length."""
+def group_draws(values: Floats, clusters: ArrayLike | None, lowest: float = 0.0) -> Draws:
+    """Return the clusters of values (n,) in [lowest, 1].
+
+    Raises ValueError for `clusters` of another length.
+    """
     sums = (values - lowest) / (1.0 - lowest)
     sizes = np.ones(len(sums))
     if clusters is not None:
         numbers = cluster_numbers(clusters, len(sums))
-        order, members = np.argsort(numbers, kind="stable"), np.bincount(numbers)
+        order = np.argsort(numbers, kind="stable")
+        members = np.bincount(numbers)
         # Each sum is rounded once, so that order does not matter.
         parts = np.split(sums[order], np.cumsum(members)[:-1])
-        sums, sizes = np.array([math.fsum(part.tolist()) for part in parts]), members.astype(np.float64)
+        sums = np.array([math.fsum(part.tolist()) for part in parts])
+        sizes = members.astype(np.float64)
     return _distinct(sums, sizes)
 
 
@@ -184,7 +227,8 @@ def _distinct(sums: Floats, sizes: Floats) -> Draws:
 def _grid_shares(values: Floats, counts: Counts) -> Counts:
     """Return the counted values, split between adjacent grid points, in units of 2^-32."""
     rounded = np.rint(values * 2.0 ** (_STEP_BITS + _PART_BITS)).astype(np.int64)
-    point, part = rounded >> _PART_BITS, rounded & ((1 << _PART_BITS) - 1)
+    point = rounded >> _PART_BITS
+    part = rounded & ((1 << _PART_BITS) - 1)
     # One extra point, because the value 1 adds 0 there.
     shares = np.zeros((1 << _STEP_BITS) + 2, dtype=np.int64)
     np.add.at(shares, point, ((1 << _PART_BITS) - part) * counts)
@@ -201,15 +245,24 @@ def _binned(sums: Floats, sizes: Floats) -> Draws:
         if len(distinct) > (1 << _STEP_BITS) + 1:
             shares = _grid_shares(np.minimum(distinct / size, 1.0), counts)
             points = np.flatnonzero(shares)
-            distinct, weights = points / (1 << _STEP_BITS) * size, shares[points] / (1 << _PART_BITS)
+            distinct = points / (1 << _STEP_BITS) * size
+            weights = shares[points] / (1 << _PART_BITS)
         parts.append((distinct, np.full(len(distinct), size), weights))
-    draw_sums, draw_sizes, draw_counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    columns = zip(*parts, strict=True)
+    draw_sums, draw_sizes, draw_counts = (np.concatenate(column) for column in columns)
     return Draws(draw_sums, draw_sizes, draw_counts, len(sums))
 
 
-def _limits(draws: Draws, unseen_size: float, resamples: int, seed: int, tail: float) -> tuple[float, float]:
+def _limits(
+    draws: Draws,
+    unseen_size: float,
+    resamples: int,
+    seed: int,
+    tail: float,
+) -> tuple[float, float]:
     shapes = np.append(draws.counts, 1.0)  # the last one for the unseen cluster
-    lows, highs = [], []
+    lows = []
+    highs = []
     for weights in gamma_weights(shapes, resamples, seed):
         # einsum, because BLAS may add in another order with another number of threads.
         scored = np.einsum("ij,j->i", weights[:, :-1], draws.sums)
@@ -220,31 +273,49 @@ def _limits(draws: Draws, unseen_size: float, resamples: int, seed: int, tail: f
     return quantile(np.concatenate(lows), tail), quantile(np.concatenate(highs), 1 - tail)
 
 
-def gamma_weights(shapes: Floats, resamples: int, seed: int, *, spread: int = 1) -> Iterator[Floats]:
-    """Yield weights (rows, len(shapes)) in blocks of about 8 MB, or fewer if a row needs `spread` values later."""
+def gamma_weights(
+    shapes: Floats,
+    resamples: int,
+    seed: int,
+    *,
+    spread: int = 1,
+) -> Iterator[Floats]:
+    """Yield weights (rows, len(shapes)) in blocks of about 8 MB, or fewer if a row needs `spread`
+    values later.
+    """
     generator = np.random.Generator(np.random.PCG64(seed))
     block_rows = max(1, _BLOCK // max(len(shapes), spread))
     for start in range(0, resamples, block_rows):
-        yield generator.standard_gamma(shapes, size=(min(block_rows, resamples - start), len(shapes)))
+        rows = min(block_rows, resamples - start)
+        yield generator.standard_gamma(shapes, size=(rows, len(shapes)))
 
 
 def quantile(draws: Floats, probability: float) -> float:
-    """Return a quantile by definition 6 of R. J. Hyndman and Y. Fan (1996), American Statistician 50."""
+    """Return a quantile by definition 6 of R.
+
+    J. Hyndman and Y. Fan (1996), American Statistician 50.
+    """
     return float(np.quantile(draws, probability, method="weibull"))
 
 
 def cluster_numbers(clusters: ArrayLike, rows: int) -> Indices:
-    """Return the cluster number (from 0) of each row. Raises ValueError for `clusters` of another length."""
+    """Return the cluster number (from 0) of each row.
+
+    Raises ValueError for `clusters` of another length.
+    """
     names = np.asarray(clusters)
     if names.shape != (rows,):
-        raise ValueError(f"clusters has shape {names.shape}, expected ({rows},): one entry per row")
+        shape = names.shape
+        raise ValueError(f"clusters has shape {shape}, expected ({rows},): one entry per row")
     return np.unique(names, return_inverse=True)[1]
 
 
 def canonical_groups(columns: Sequence[Floats], clusters: ArrayLike | None) -> list[Indices]:
     """Return the row indices of each cluster (by default each row), ordered by the content of rows."""
     ranks = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
-    numbers = np.arange(len(ranks)) if clusters is None else cluster_numbers(clusters, len(ranks))
+    numbers = np.arange(len(ranks))
+    if clusters is not None:
+        numbers = cluster_numbers(clusters, len(ranks))
     order = np.lexsort((ranks, numbers))
     members = np.split(order, np.cumsum(np.bincount(numbers))[:-1])
     return sorted(members, key=lambda rows: tuple(ranks[rows]))
@@ -263,26 +334,36 @@ class LabelledScores(NamedTuple):
     clusters: ArrayLike | None = None
 
     def arrays(self) -> tuple[Floats, Floats, Floats]:
-        labels, scores = np.asarray(self.labels, dtype=np.float64), np.asarray(self.scores, dtype=np.float64)
-        weights = np.ones(labels.shape) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
+        labels = np.asarray(self.labels, dtype=np.float64)
+        scores = np.asarray(self.scores, dtype=np.float64)
+        weights = np.ones(labels.shape)
+        if self.weights is not None:
+            weights = np.asarray(self.weights, dtype=np.float64)
         return labels, scores, weights
 
 
 def statistic_intervals(
-    statistics: Mapping[str, Statistic], rows: LabelledScores, *, resamples: int = STATISTIC_RESAMPLES
+    statistics: Mapping[str, Statistic],
+    rows: LabelledScores,
+    *,
+    resamples: int = STATISTIC_RESAMPLES,
 ) -> dict[str, Interval]:
     """Return percentile intervals of several statistics of the same rows, on the same resamples.
 
-    Bayesian bootstrap with percentile limits (B. Efron and R. J. Tibshirani (1993), An Introduction to the Bootstrap,
-    chapter 13), suitable from tens of clusters; the limits of one cluster are infinite. Raises ValueError for no rows,
-    unequal lengths or a wrong result shape, and the errors of the statistics.
+    Bayesian bootstrap with percentile limits (B. Efron and R. J. Tibshirani (1993), An Introduction
+    to the Bootstrap, chapter 13), suitable from tens of clusters; the limits of one cluster are
+    infinite. Raises ValueError for no rows, unequal lengths or a wrong result shape, and the errors
+    of the statistics.
     """
     labels, scores, row_weights = rows.arrays()
-    if labels.ndim != 1 or len(labels) == 0 or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):
+    is_flat = labels.ndim == 1 and len(labels) > 0
+    if not is_flat or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):
         raise ValueError(f"labels and scores have shapes {labels.shape} and {scores.shape}")
     groups = canonical_groups([labels, *np.atleast_2d(scores.T), row_weights], rows.clusters)
     order = np.concatenate(groups)
-    y_true, y_score, sample_weight = labels[order], scores[order], row_weights[order]
+    y_true = labels[order]
+    y_score = scores[order]
+    sample_weight = row_weights[order]
     group_of_row = np.repeat(np.arange(len(groups)), [len(members) for members in groups])
     draws: dict[str, list[Floats]] = {name: [] for name in statistics}
     for block in gamma_weights(np.ones(len(groups)), resamples, SEED, spread=len(order)):
@@ -290,21 +371,33 @@ def statistic_intervals(
         for name, statistic in statistics.items():
             numbers = statistic(y_true, y_score, weights)
             if np.shape(numbers) != weights.shape[:1]:
-                raise ValueError(f"the statistic gave shape {np.shape(numbers)} for weights {weights.shape}")
+                shape = np.shape(numbers)
+                raise ValueError(f"the statistic gave shape {shape} for weights {weights.shape}")
             draws[name].append(numbers)
-    several, limits = len(groups) > 1 or len(order) == 1, (-np.inf, np.inf)
-    method = "bootstrap" if len(groups) == len(order) else "clustered bootstrap" if several else "one cluster"
+    is_one_cluster = len(groups) == 1 < len(order)
+    if is_one_cluster:
+        method = "one cluster"
+    elif len(groups) < len(order):
+        method = "clustered bootstrap"
+    else:
+        method = "bootstrap"
     intervals = {}
     for name, statistic in statistics.items():
         mean = float(statistic(y_true, y_score, sample_weight[None])[0])
-        if several:
-            limits = quantile(np.concatenate(draws[name]), _TAIL), quantile(np.concatenate(draws[name]), 1 - _TAIL)
-        intervals[name] = Interval(mean, *limits, method, len(order), len(groups))
+        low = -np.inf
+        high = np.inf
+        if not is_one_cluster:
+            resampled = np.concatenate(draws[name])
+            low = quantile(resampled, _TAIL)
+            high = quantile(resampled, 1 - _TAIL)
+        intervals[name] = Interval(mean, low, high, method, len(order), len(groups))
     return intervals
 
 
 def binomial_cdf(successes: int, trials: int) -> Callable[[float], float]:
-    """Return P(X <= successes) for X ~ Binomial(trials, p) as a function of p in (0, 1), exact in the far tail."""
+    """Return P(X <= successes) for X ~ Binomial(trials, p) as a function of p in (0, 1), exact in
+    the far tail.
+    """
     if successes >= trials:
         return lambda _: 1.0
     counts = np.arange(successes + 1)
@@ -312,18 +405,23 @@ def binomial_cdf(successes: int, trials: int) -> Callable[[float], float]:
     log_choose = log_factorial[trials] - log_factorial[counts] - log_factorial[trials - counts]
 
     def cdf(probability: float) -> float:
-        log_terms = log_choose + counts * math.log(probability) + (trials - counts) * math.log1p(-probability)
+        log_success = math.log(probability)
+        log_failure = math.log1p(-probability)
+        log_terms = log_choose + counts * log_success + (trials - counts) * log_failure
         return min(1.0, float(np.exp(log_terms).sum()))
 
     return cdf
 
 
 def clopper_pearson(successes: int, trials: int, tail: float = _TAIL) -> tuple[float, float]:
-    """Return the exact limits of a proportion: P(X >= successes | low) = P(X <= successes | high) = tail.
+    """Return the exact limits of a proportion.
+
+        P(X >= successes | low) = P(X <= successes | high) = tail
 
     Source: C. J. Clopper and E. S. Pearson (1934), Biometrika 26, 404-413.
     """
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     if successes > 0:
         # P(X >= k | p) = P(Y <= n - k | 1 - p): the small tail is summed, not subtracted from 1.
         at_least = binomial_cdf(trials - successes, trials)
@@ -341,13 +439,18 @@ def _root(rising: Callable[[float], float], high: float = 1.0, halvings: int = 6
         middle = (low + high) / 2
         if not low < middle < high:
             break
-        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
+        if rising(middle) < 0:
+            low = middle
+        else:
+            high = middle
     return (low + high) / 2
 
 
 @cache
 def two_sided_quantile(confidence: float, dof: int) -> float:
-    """Return t with P(|T| <= t) = confidence, by the normal distribution if `dof` is 10,000 or more."""
+    """Return t with P(|T| <= t) = confidence, by the normal distribution if `dof` is 10,000 or
+    more.
+    """
     if dof >= _NEARLY_NORMAL:
         return NormalDist().inv_cdf((1 + confidence) / 2)
     return _root(lambda t: within(t, dof) - confidence, _LARGEST_T, halvings=100)
@@ -356,7 +459,8 @@ def two_sided_quantile(confidence: float, dof: int) -> float:
 def within(t: float, dof: int) -> float:
     """Return P(|T| <= t) for Student's t.
 
-    Source: M. Abramowitz and I. A. Stegun (1964), Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+    Source: M. Abramowitz and I. A. Stegun (1964), Handbook of Mathematical Functions, 26.7.3 and
+    26.7.4.
     """
     x = math.atan(t / math.sqrt(dof))
     if dof == 1:

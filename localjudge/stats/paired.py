@@ -1,17 +1,18 @@
 """Paired differences between two runs over the same samples, and decisions of gates.
 
-The interval of the mean d of n differences is Student's t with standard deviation s, extended on the skewed side, and
-on both sides if nearly all differences are equal:
+The interval of the mean d of n differences is Student's t with standard deviation s, extended on
+the skewed side, and on both sides if nearly all differences are equal:
 
-    low   d - t s / sqrt(n) + min(0, k) - g (1 + d)     k = (1 + 2 t^2) u / (6 n s^2),   u the third central moment
+    low   d - t s / sqrt(n) + min(0, k) - g (1 + d)     k = (1 + 2 t^2) u / (6 n s^2)
     high  d + t s / sqrt(n) + max(0, k) + g (1 - d)     g = (1 - 0.025^(1/n)) / 4^(m n / (n - m))
 
-m pairs differ from the most common difference. With clusters, n counts clusters, and s and u are of jackknife values.
-The order of pairs and the names of clusters do not matter. Exchanging the runs mirrors the interval.
+u is the third central moment, and m pairs differ from the most common difference. With clusters, n
+counts clusters, and s and u are of jackknife values. The order of pairs and the names of clusters
+do not matter. Exchanging the runs mirrors the interval.
 
-A gate passes if every value of the interval meets it, fails if no value does, and is undecided otherwise. Sources: N.
-J. Johnson (1978), J. of the American Statistical Association 73, 536-544; R. G. Miller (1974), Biometrika 61, 1-15;
-docs/statistics.md.
+A gate passes if every value of the interval meets it, fails if no value does, and is undecided
+otherwise. Sources: N. J. Johnson (1978), J. of the American Statistical Association 73, 536-544; R.
+G. Miller (1974), Biometrika 61, 1-15; docs/statistics.md.
 """
 
 import math
@@ -27,16 +28,21 @@ from localjudge.stats.interval import CONFIDENCE, Draws, Interval, two_sided_qua
 from localjudge.stats.looks import look_at
 from localjudge.stats.sequence import sequence_interval
 
-_ON_THRESHOLD = 1e-9  # a mean of decimal scores may differ from a decimal threshold in its last bits
+# A mean of decimal scores may differ from a decimal threshold in its last bits.
+_ON_THRESHOLD = 1e-9
 _SEQUENCE_EXPONENT = 1.6
 WIDTH_EXPONENT = 2.1
-"""Exponent for the width of a confidence sequence, by simulation: 60 to 300 verdicts with means of 0.5 to 0.97."""
+"""Exponent for the width of a confidence sequence, by simulation: 60 to 300 verdicts with means of
+0.5 to 0.97.
+"""
 
 Comparison = Literal[">=", ">", "<=", "<"]
 
 
 class Decision(NamedTuple):
-    """Outcome, and the total sample size that would decide it (None if the mean equals the threshold)."""
+    """Outcome, and the total sample size that would decide it (None if the mean equals the
+    threshold).
+    """
 
     outcome: Literal["pass", "fail", "undecided"]
     samples_needed: int | None = None
@@ -46,7 +52,8 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
     """Decide `mean <comparison> threshold` on the interval of a mean or of a paired difference."""
     if comparison in ("<=", "<"):
         mirrored = interval._replace(mean=-interval.mean, low=-interval.high, high=-interval.low)
-        return decide(mirrored, ">=" if comparison == "<=" else ">", -threshold)
+        opposite: Comparison = ">=" if comparison == "<=" else ">"
+        return decide(mirrored, opposite, -threshold)
     touching_passes = comparison == ">="
     if interval.low > threshold or (touching_passes and interval.low == threshold):
         return Decision("pass")
@@ -55,7 +62,8 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
     distance = abs(interval.mean - threshold)
     if distance < _ON_THRESHOLD:
         return Decision("undecided")
-    return Decision("undecided", samples_needed(interval, _arm(interval, interval.mean > threshold), distance))
+    half_width = _half_width(interval, below=interval.mean > threshold)
+    return Decision("undecided", samples_needed(interval, half_width, distance))
 
 
 def samples_needed(
@@ -81,28 +89,38 @@ def labels_needed(
 ) -> int | None:
     """Return the total number of labels that would decide the gate, or None if no number would.
 
-    With n used labels, the arms a of the corrected and s of the judge's interval, and the normal quantiles c and c' of
-    the looks at n and n' labels, this is the first look n' with
+    With n used labels, the half widths a of the corrected and s of the judge's interval, and the
+    normal quantiles c and c' of the looks at n and n' labels, this is the first look n' with
 
         c'^2 (s^2 / 1.96^2 + (a^2 / c^2 - s^2 / 1.96^2) n / n') < |mean - threshold|^2
     """
-    below, normal, look = corrected.mean > threshold, NormalDist(), look_at(labels, statements, planned)
+    normal = NormalDist()
 
-    def square(arm: float, confidence: float | None) -> float:
-        return (arm / normal.inv_cdf((1 + (confidence or CONFIDENCE)) / 2)) ** 2
+    def variance(half_width: float, confidence: float | None) -> float:
+        quantile = normal.inv_cdf((1 + (confidence or CONFIDENCE)) / 2)
+        return (half_width / quantile) ** 2
 
-    distance, of_samples = abs(corrected.mean - threshold), square(_arm(judge, below), CONFIDENCE)
-    of_labels = max(0.0, square(_arm(corrected, below), look.confidence) - of_samples) * labels
+    below = corrected.mean > threshold
+    distance = abs(corrected.mean - threshold)
+    look = look_at(labels, statements, planned)
+    of_samples = variance(_half_width(judge, below=below), CONFIDENCE)
+    of_both = variance(_half_width(corrected, below=below), look.confidence)
+    of_labels = max(0.0, of_both - of_samples) * labels
     while look.next is not None:
         look = look_at(look.next, statements, planned)
-        left = 0.0 if look.next is None else of_labels / look.labels  # 0 if all statements have a label
-        if of_samples + left < square(distance, look.confidence):
+        remaining = of_labels / look.labels
+        if look.next is None:  # all statements have a label
+            remaining = 0.0
+        if of_samples + remaining < variance(distance, look.confidence):
             return look.labels
     return None
 
 
-def _arm(interval: Interval, below: bool) -> float:
-    return interval.mean - interval.low if below else interval.high - interval.mean
+def _half_width(interval: Interval, *, below: bool) -> float:
+    """Return the part of the interval below or above its mean."""
+    if below:
+        return interval.mean - interval.low
+    return interval.high - interval.mean
 
 
 _TIE = 1e-9  # scores never change by less
@@ -121,55 +139,86 @@ class PairedDifference(NamedTuple):
 
 
 def paired_difference(
-    before: ArrayLike, after: ArrayLike, *, clusters: ArrayLike | None = None, largest_draw: int | None = None
+    before: ArrayLike,
+    after: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
+    largest_draw: int | None = None,
 ) -> PairedDifference:
-    """Compare two scores (n,) in [0, 1] of each sample, with `clusters` (n,) of any comparable type.
+    """Compare two scores (n,) in [0, 1] of each sample, with `clusters` (n,) of any comparable
+    type.
 
-    `largest_draw` is the size of the largest cluster of all data if scores determined the sample size; the interval is
-    then a confidence sequence. Raises ValueError for no samples, unequal lengths or values out of range.
+    `largest_draw` is the size of the largest cluster of all data if scores determined the sample
+    size; the interval is then a confidence sequence. Raises ValueError for no samples, unequal
+    lengths or values out of range.
     """
-    old, new = means.checked_values(before), means.checked_values(after)
+    old = means.checked_values(before)
+    new = means.checked_values(after)
     if old.shape != new.shape:
-        raise ValueError(f"before has shape {old.shape} and after {new.shape}: they need equal lengths")
+        shapes = f"before has shape {old.shape} and after {new.shape}"
+        raise ValueError(f"{shapes}: they need equal lengths")
     differences = new - old
     differences[np.abs(differences) < _TIE] = 0.0
-    improved, worsened, size = int((differences > 0).sum()), int((differences < 0).sum()), len(differences)
-    mean, draws = means.exact_mean(differences), means.draws_of(differences, clusters, lowest=-1.0)
-    interval = Interval(mean, -1.0, 1.0, "one cluster", size, draws.clusters)
+    size = len(differences)
+    improved = int((differences > 0).sum())
+    worsened = int((differences < 0).sum())
     if largest_draw:
-        interval = sequence_interval(differences, clusters=clusters, largest=largest_draw, lowest=-1.0)
-    elif not interval.one_cluster:
-        below, above = _arms(draws, mean, size)
-        method = "skewness-adjusted t" if draws.single else "clustered skewness-adjusted t"
-        interval = interval._replace(low=max(-1.0, mean - below), high=min(1.0, mean + above), method=method)
+        interval = sequence_interval(
+            differences,
+            clusters=clusters,
+            largest=largest_draw,
+            lowest=-1.0,
+        )
+    else:
+        draws = means.group_draws(differences, clusters, lowest=-1.0)
+        interval = _t_interval(draws, means.exact_mean(differences), size)
     return PairedDifference(interval, improved, worsened, size - improved - worsened)
 
 
-def _arms(draws: Draws, mean: float, size: int) -> tuple[float, float]:
+def _t_interval(draws: Draws, mean: float, size: int) -> Interval:
+    interval = Interval(mean, -1.0, 1.0, "one cluster", size, draws.clusters)
+    if interval.one_cluster:
+        return interval
+    below, above = _half_widths(draws, mean, size)
+    method = "skewness-adjusted t" if draws.single else "clustered skewness-adjusted t"
+    return interval._replace(
+        low=max(-1.0, mean - below),
+        high=min(1.0, mean + above),
+        method=method,
+    )
+
+
+def _half_widths(draws: Draws, mean: float, size: int) -> tuple[float, float]:
+    """Return the parts of the interval below and above the mean."""
     clusters = draws.clusters
     sums = 2 * draws.sums - draws.sizes  # from [0, 1] back to [-1, 1]
     values, of_value = np.unique(np.round(sums / draws.sizes, _TIE_DIGITS), return_inverse=True)
     commonest = float(np.bincount(of_value, weights=draws.counts, minlength=len(values)).max())
     unlike = clusters - commonest
-    guard = (1 - ((1 - CONFIDENCE) / 2) ** (1 / clusters)) * _GUARD_DECAY ** (-unlike * clusters / commonest)
-    half = shift = 0.0
+    decay = _GUARD_DECAY ** (-unlike * clusters / commonest)
+    guard = (1 - ((1 - CONFIDENCE) / 2) ** (1 / clusters)) * decay
+    half = 0.0
+    shift = 0.0
     if unlike:
         t = two_sided_quantile(CONFIDENCE, clusters - 1)
         deviations = (sums - mean * draws.sizes) * (clusters - 1) / (size - draws.sizes)
         variance = float((draws.counts * deviations**2).sum()) / (clusters - 1)
         half = t * math.sqrt(variance / clusters)
-        third = float((draws.counts * deviations**3).sum()) / (clusters - 1) / max(1, clusters - 2) * clusters
+        cubes = float((draws.counts * deviations**3).sum())
+        third = cubes / (clusters - 1) / max(1, clusters - 2) * clusters
         shift = (1 + 2 * t * t) * third / (6 * clusters * variance)
-    return half - min(0.0, shift) + guard * (1 + mean), half + max(0.0, shift) + guard * (1 - mean)
+    below = half - min(0.0, shift) + guard * (1 + mean)
+    above = half + max(0.0, shift) + guard * (1 - mean)
+    return below, above
 
 
 def smallest_detectable_difference(interval: Interval) -> float:
-    """Return the smallest true difference with an interval that excludes 0 in 80 % of cases, for similar samples.
+    """Return the smallest true difference whose interval excludes 0 in 80 % of similar samples.
 
-        (z_confidence + z_power) h / z_confidence = 1.43 h,   h the longer arm of the interval
+        (z_confidence + z_power) h / z_confidence = 1.43 h,   h the larger half width
 
     Source: J. Cohen (1988), Statistical Power Analysis for the Behavioral Sciences, chapter 2.
     """
-    arm = max(interval.high - interval.mean, interval.mean - interval.low)
+    half_width = max(interval.high - interval.mean, interval.mean - interval.low)
     normal = NormalDist()
-    return arm * (1 + normal.inv_cdf(_POWER) / normal.inv_cdf((1 + CONFIDENCE) / 2))
+    return half_width * (1 + normal.inv_cdf(_POWER) / normal.inv_cdf((1 + CONFIDENCE) / 2))

@@ -1,14 +1,17 @@
-"""Confidence sequence for a mean: it covers the truth at all sample sizes simultaneously with probability 95 %.
+"""Confidence sequence for a mean: it covers the truth at all sample sizes simultaneously with
+probability 95 %.
 
-For draws with sums S_i of values in [0, 1] and sizes M_i of at most L, the largest size in all of the data, where the
-share w_k of the wealth bets a fraction f_k on each draw:
+For draws with sums S_i of values in [0, 1] and sizes M_i of at most L, the largest size in all of
+the data, where the share w_k of the wealth bets a fraction f_k on each draw:
 
-    up(m)   = sum_k w_k prod_i (1 - f_k M_i / L + f_k S_i / (L m))                  low:   up falls to 40
-    down(m) = sum_k w_k prod_i (1 - f_k M_i / L + f_k (M_i - S_i) / (L (1 - m)))    high:  down rises to 40
+    up(m)   = sum_k w_k prod_i (1 - f_k M_i / L + f_k S_i / (L m))
+    down(m) = sum_k w_k prod_i (1 - f_k M_i / L + f_k (M_i - S_i) / (L (1 - m)))
 
-If the mean is m, this wealth ever reaches 40 with probability at most 2.5 % (J. Ville, 1939). Row order and cluster
-names do not change any number. Sources: I. Waudby-Smith and A. Ramdas (2024), JRSS B 86, 1-27, arXiv:2010.09686;
-docs/statistics.md.
+The low limit is where `up` falls to 40, the high limit where `down` rises to 40.
+
+If the mean is m, this wealth ever reaches 40 with probability at most 2.5 % (J. Ville, 1939). Row
+order and cluster names do not change any number. Sources: I. Waudby-Smith and A. Ramdas (2024),
+JRSS B 86, 1-27, arXiv:2010.09686; docs/statistics.md.
 """
 
 import math
@@ -16,7 +19,15 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from localjudge.stats.interval import CONFIDENCE, Draws, Floats, Interval, checked_values, draws_of, exact_mean
+from localjudge.stats.interval import (
+    CONFIDENCE,
+    Draws,
+    Floats,
+    Interval,
+    checked_values,
+    exact_mean,
+    group_draws,
+)
 
 METHOD = "confidence sequence"
 FRACTIONS: Floats = np.geomspace(0.002, 0.99, 12)
@@ -34,22 +45,25 @@ def sequence_interval(
 ) -> Interval:
     """Return the interval of the mean of `values` (n,) in [lowest, 1], valid for any stopping rule.
 
-    `largest` is the size of the largest of the `clusters` (n,) in all of the data, or 1 without clusters. Raises
-    ValueError for empty or invalid values, or unequal lengths.
+    `largest` is the size of the largest of the `clusters` (n,) in all of the data, or 1 without
+    clusters. Raises ValueError for empty or invalid values, or unequal lengths.
     """
     numbers = checked_values(values, lowest)
-    draws = draws_of(numbers, clusters, lowest)
+    draws = group_draws(numbers, clusters, lowest)
+    mirrored = draws._replace(sums=draws.sizes - draws.sums)
     largest = max(largest, int(draws.sizes.max()))
     low = lowest + (1.0 - lowest) * _low(draws, largest)
-    high = 1.0 - (1.0 - lowest) * _low(draws._replace(sums=draws.sizes - draws.sums), largest)
-    low, high = math.floor(low * _PARTS) / _PARTS, math.ceil(high * _PARTS) / _PARTS
+    high = 1.0 - (1.0 - lowest) * _low(mirrored, largest)
+    low = math.floor(low * _PARTS) / _PARTS
+    high = math.ceil(high * _PARTS) / _PARTS
     return Interval(exact_mean(numbers), low, high, METHOD, len(numbers), draws.clusters)
 
 
 def _low(draws: Draws, largest: int) -> float:
     """Return the m at which `up` falls to its target, or 0 if that underflows.
 
-    log(up) is convex and increasing in log(1 / m), so Newton's method overshoots the root at most once.
+    log(up) is convex and increasing in log(1 / m), so Newton's method overshoots the root at most
+    once.
     """
     mean = float((draws.counts * draws.sums).sum() / (draws.counts * draws.sizes).sum())
     if not mean:
@@ -61,9 +75,11 @@ def _low(draws: Draws, largest: int) -> float:
         returned = staked * math.exp(log_ratio)
         factors = unstaked + returned
         logs = np.log(SHARES) + (draws.counts * np.log(factors)).sum(axis=1)
-        wealth = np.exp(logs - logs.max())
-        slope = float((wealth * (draws.counts * (returned / factors)).sum(axis=1)).sum() / wealth.sum())
-        step = (LOG_TARGET - float(logs.max()) - math.log(float(wealth.sum()))) / slope
+        highest = float(logs.max())
+        wealth = np.exp(logs - highest)
+        slopes = (draws.counts * (returned / factors)).sum(axis=1)
+        slope = float((wealth * slopes).sum() / wealth.sum())
+        step = (LOG_TARGET - highest - math.log(float(wealth.sum()))) / slope
         log_ratio += min(step, _LONGEST_STEP)
         if abs(step) < _PRECISION:
             return mean * math.exp(-log_ratio)

@@ -167,7 +167,7 @@ def test_a_judge_without_a_prompt_for_a_task_is_refused(task: Task) -> None:
     name = prompts.task_name(task)
     assert judge("lexical").unsupported([name, "attribution"]) == [name]
     assert judge().unsupported([name, "attribution"]) == []
-    with pytest.raises(SampleError, match=f"'reference' has no words for the task {name}"):
+    with pytest.raises(SampleError, match=f"'lexical' has no words for the task {name}"):
         judge("lexical").request(task)
 
 

@@ -28,7 +28,7 @@ from localjudge.record.label_rows import (
     label_file,
     stored_labels,
 )
-from localjudge.stats.corrected import MOST_POINTS
+from localjudge.stats.corrected import MAX_POINTS
 
 VALUES: dict[str, Any] = {
     **{"key": "0f" * 16, "sample_id": "s1", "metric": "faithfulness", "position": 0, "text": "It rains."},
@@ -100,7 +100,7 @@ def test_an_endless_label_file_is_not_read(tmp_path: Path) -> None:
         *({"human": human} for human in (2, "1")),
         *({"when": when} for when in ("yesterday", "2026-11-22T09:14:03", "0001-01-01T00:00:00+01:00")),
         *({"share": share} for share in (-0.1, 1.5)),
-        *({"turn": turn} for turn in (0, MOST_POINTS + 1)),
+        *({"turn": turn} for turn in (0, MAX_POINTS + 1)),
         *({"way": "by hand"}, {"position": -1}, {"more": 1}, {"previous": None}),
     ],
     ids=str,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from localjudge.errors import DataError
 from localjudge.stats.corrected import (
-    FEWEST_CLUSTERS,
+    MIN_CLUSTERS,
     JudgedUnits,
     PredictionPowered,
     corrected_difference,
@@ -71,7 +71,7 @@ def test_the_prediction_powered_mean_by_hand() -> None:
     """
     units = units_of([1, 1, 0, 0, 1, 1, 0, 0], with_labels(4, [1, 0, 0, 0], 8))
     powered = prediction_powered(units)
-    assert [powered.power, powered.mean] == pytest.approx([0.5, 0.25])
+    assert [powered.ppi_lambda, powered.mean] == pytest.approx([0.5, 0.25])
     assert powered.limits is None
     assert labels_alone(units).mean == pytest.approx(0.25)
 
@@ -89,7 +89,7 @@ def test_an_interval_by_hand() -> None:
     """
     powered = prediction_powered(units_of([1] * 10, [1] * 8 + [0] * 2))
     assert powered.limits == pytest.approx((0.301929, 0.973679), abs=2e-6)
-    assert (powered.power, powered.clusters) == (1, 10)
+    assert (powered.ppi_lambda, powered.clusters) == (1, 10)
     assert prediction_powered(units_of([1] * 9, [1] * 7 + [0] * 2)).limits is None
 
 
@@ -125,12 +125,12 @@ def test_correction_properties_for_any_judge_and_labels(random: Random, size: in
     seen = [[label if known else None for label, known in zip(of, labelled, strict=True)] for of in (judged, human)]
     agreeing, units = (units_of(judged, labels, probabilities=[0.5], **how) for labels in seen)
     assert prediction_powered(agreeing).mean == pytest.approx(float((units.weights * judged).sum()), abs=1e-12)
-    assert prediction_powered(agreeing).power == pytest.approx(1)
+    assert prediction_powered(agreeing).ppi_lambda == pytest.approx(1)
     everything = units_of(judged, human, **how)
     for of_people in (prediction_powered(everything), labels_alone(everything)):
         assert of_people.mean == pytest.approx(float((units.weights * human).sum()), abs=1e-12)
     corrected, alone = prediction_powered(units), labels_alone(units)
-    assert (corrected.limits is None) == (corrected.clusters < FEWEST_CLUSTERS) == (alone.limits is None)
+    assert (corrected.limits is None) == (corrected.clusters < MIN_CLUSTERS) == (alone.limits is None)
     low, high = corrected.limits or (0, 1)
     assert 0 <= low <= corrected.mean + 1e-9
     assert corrected.mean - 1e-9 <= high <= 1
