@@ -1,16 +1,17 @@
 """Looks at a mean during labelling, with intervals at certain numbers of labels only.
 
-An ordinary 95 % interval, recomputed every few labels, misses the truth at some look in 12 to 17 % of
-runs. So the error is spent over the looks (K. K. G. Lan and D. L. DeMets (1983), Biometrika 70,
+An ordinary 95 % interval, recomputed every few labels, misses the truth at some look in 12 to 17 %
+of runs. So the error is spent over the looks (K. K. G. Lan and D. L. DeMets (1983), Biometrika 70,
 659-663), and labels between two looks do not count. docs/statistics.md explains the budget of 6 %.
 
-Without a plan, the looks are at these numbers of labels, and labels of all statements spend the rest:
+Without a plan, the looks are at these numbers of labels, and labels of all statements spend the
+rest:
 
     labels   20   30   50   100   150   200   300   500  1,000  2,000  5,000  10,000   all
     spent   .05   .3  3.5  4.05  4.35  4.57  4.73  4.84   4.91   4.95   4.98     5.0   6.0 %
 
-If the number of labels was planned, the first look is there, with an ordinary interval. Further looks
-are at twice as many labels, four times as many, and so on:
+If the number of labels was planned, the first look is there, with an ordinary interval. Further
+looks are at twice as many labels, four times as many, and so on:
 
     labels   planned    x 2    x 4    x 8   x 16   x 32   x 64   x 128  ...   all
     spent        5.0    5.7   5.85   5.92   5.96   5.98   5.99   5.995        6.0 %
@@ -73,7 +74,9 @@ FURTHER = (
 
 
 class Look(NamedTuple):
-    """Labels that count, labels at the next look, and confidence of the interval (None before the first look)."""
+    """Labels that count, labels at the next look, and confidence of the interval (None before the
+    first look).
+    """
 
     labels: int
     next: int | None

@@ -2,11 +2,11 @@
 
     p = sigmoid(b + sum of w_j x logit(p_j))          minimise log loss + ridge/2 x sum of (w_j x sd_j)^2
 
-sd_j is the standard deviation of a judge's log odds, so that the penalty does not depend on how extreme its
-probabilities are. Weights are at least 0: a judge that would get a negative weight gets none. Held-out probabilities
-are from fits without the row's fold, a random set of clusters. Sources: D. H. Wolpert (1992), Neural Networks 5,
-241-259; L. Breiman (1996), Machine Learning 24, 49-64 (weights of at least 0); A. E. Hoerl and R. W. Kennard (1970),
-Technometrics 12, 55-67.
+sd_j is the standard deviation of a judge's log odds, so that the penalty does not depend on how
+extreme its probabilities are. Weights are at least 0: a judge that would get a negative weight gets
+none. Held-out probabilities are from fits without the row's fold, a random set of clusters.
+Sources: D. H. Wolpert (1992), Neural Networks 5, 241-259; L. Breiman (1996), Machine Learning 24,
+49-64 (weights of at least 0); A. E. Hoerl and R. W. Kennard (1970), Technometrics 12, 55-67.
 """
 
 from typing import NamedTuple
@@ -81,8 +81,8 @@ def _newton(columns: Floats, labels: Floats, weights: Floats, ridge: float) -> F
 def held_out(log_odds: Floats, rows: LabelledScores, ridge: float = RIDGE) -> Floats:
     """Return the probability of each row (n,) by the weights that were fitted to the other folds.
 
-    `rows` has the labels, weights and clusters; its scores are not used. Raises DataError for a single cluster, or if
-    the labels of some folds are equal.
+    `rows` has the labels, weights and clusters; its scores are not used. Raises DataError for a
+    single cluster, or if the labels of some folds are equal.
     """
     labels, _, weights = rows.arrays()
     probabilities = np.zeros(len(labels))
@@ -103,7 +103,9 @@ def log_loss(labels: Floats, probabilities: Floats, weights: Floats) -> Floats:
 
 
 def loss_difference(rows: LabelledScores, one: Floats, other: Floats) -> Interval:
-    """Return the log loss of `one` minus that of `other` with its interval, paired by row, over clusters."""
+    """Return the log loss of `one` minus that of `other` with its interval, paired by row, over
+    clusters.
+    """
 
     def difference(labels: Floats, scores: Floats, weights: Floats) -> Floats:
         values: Floats = log_loss(labels, scores[:, 0], weights) - log_loss(labels, scores[:, 1], weights)
