@@ -1,9 +1,9 @@
 """Write a trained reader as the GGUF file that ships.
 
-    python models/reader/convert.py WEIGHTS.pt ... --start start.gguf --out reader.gguf
+    python models/reader/convert.py WEIGHTS ... --start start.gguf --out reader.gguf
 
 Vocabulary and embeddings are taken from the file that the training started from, bytes unchanged.
-Several weights are averaged.
+Several weights (files of train.py, or GGUF files) are averaged; one that is named twice counts twice.
 """
 
 import argparse
@@ -23,8 +23,15 @@ LARGEST_FILE = 92_000_000  # bytes: the wheel stays below the package index's li
 WRITER_FIELDS = {"general.architecture", "general.name"}  # written apart
 
 
+def read_weights(path: Path) -> dict[str, Tensor]:
+    if path.suffix == ".gguf":
+        return dict(read_gguf(path).state_dict())
+    weights: dict[str, Tensor] = torch.load(path, weights_only=True)
+    return weights
+
+
 def mean_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    states = [torch.load(path, weights_only=True) for path in paths]
+    states = [read_weights(path) for path in paths]
     return {name: torch.stack([s[name] for s in states]).mean(dim=0) for name in states[0]}
 
 
