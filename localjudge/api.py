@@ -76,7 +76,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     judge: a registered name, the path of a GGUF file, or a name from `localjudge models`; several
         of them make one verdict together: the weighted mean of their log odds. Or an open
         `localjudge.Judge`, which stays open and provides the default settings; other threads that
-        use it wait. None for the lexical judge, which compares words only: mind
+        use it wait. None for the bundled judge, which is small: mind
         `run.judge.caution`.
     metrics: names, metric objects and `Criterion` objects, or one; None for the default metrics
         that the columns allow. A mean is a share from 0 to 1. Higher is better, except for refusal
@@ -199,7 +199,7 @@ def calibrate(  # noqa: PLR0913
 
     labels: a labelled run, or a list of runs that share labels; or a file with the columns context,
         statement and label, or question, sentences and relevant.
-    judge: the judge to ask about a file (the lexical judge if None), or a list of judges.
+    judge: the judge to ask about a file (the bundled judge if None), or a list of judges.
     name: name for `evaluate(calibration=name)`; None for judge and question.
     metrics: metrics with labels that count; None for all.
     out: the run directory for asking the judge.

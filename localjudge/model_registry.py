@@ -85,6 +85,8 @@ class RegisteredJury(Record):
 
     name: str
     judges: tuple[str, ...] = Field(min_length=2)
+    shares: dict[str, float] = Field(default_factory=dict)
+    """Influence of each judge, in any unit; by default equal."""
     note: str = ""
     caution: str = ""
     """Shown with every number of this jury; by default, the strictest caution of its judges."""
@@ -93,6 +95,14 @@ class RegisteredJury(Record):
 def registered_juries() -> dict[str, RegisteredJury]:
     """Return all juries by name; the user's override packaged ones."""
     return _packaged_rows().juries | _read(_user_registry()).juries
+
+
+def expand_jury(name: str) -> list[str]:
+    """Return the judges of a registered jury, or the name itself."""
+    jury = registered_juries().get(name)
+    if jury is None:
+        return [name]
+    return list(jury.judges)
 
 
 def judge_names() -> list[str]:

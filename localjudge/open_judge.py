@@ -37,7 +37,6 @@ from localjudge.run.bench import (
     with_memory,
 )
 from localjudge.run.job import run_plan
-from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import SETTINGS, RunSettings, checked, settings_among
 from localjudge.run.stored_data import plan_run
@@ -65,7 +64,7 @@ class Judge:
     @check_arguments_except(SETTINGS)
     def open(  # noqa: PLR0913 # each by its name, so that editors offer them
         cls,
-        judge: JudgeNames = DEFAULT_JUDGE,
+        judge: JudgeNames | None = None,
         *,
         engine: Engine | None = None,
         threads: int | None = None,
@@ -85,6 +84,7 @@ class Judge:
     ) -> Self:
         """Load a judge: a registered name, a GGUF file, or a name from `localjudge models`.
 
+        Default: the judge in the environment variable LOCALJUDGE_JUDGE, else the bundled one.
         Several judges make one verdict together, and all of them stay in memory. Arguments as in
         `localjudge.evaluate`; `engine` is not closed. Raises ModelError, InputError, and
         OutOfResource for too little memory.
@@ -95,7 +95,7 @@ class Judge:
     @classmethod
     def with_settings(
         cls,
-        judge: JudgeNames,
+        judge: JudgeNames | None,
         settings: RunSettings,
         engine: Engine | None = None,
     ) -> Self:

@@ -8,7 +8,7 @@
         assert_gates("questions.jsonl", ["context_recall>=0.8", "faithfulness>=0.9"])
 
 The judge is `--localjudge-judge`, else the suite's in the root directory with its settings, else
-the lexical judge. Runs go to one directory per session (`--localjudge-out`), with a folder per
+the bundled judge. Runs go to one directory per session (`--localjudge-out`), with a folder per
 xdist worker: `asserted-1` ... for samples with the same metrics, `data-1` ... for data sets.
 """
 
@@ -113,14 +113,14 @@ def localjudge_judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
 @_without_our_frames
 def _open(config: pytest.Config) -> "Judge":
     from localjudge.open_judge import Judge
-    from localjudge.run.judges import DEFAULT_JUDGE
+    from localjudge.run.judges import default_judge
     from localjudge.run.settings import SETTINGS, checked, settings_with
     from localjudge.suite import SUITE, read_suite
 
     file = config.rootpath / SUITE
     arguments = read_suite(file, named=False).arguments if file.is_file() else {}
     judge_settings = SETTINGS.keys() - settings_with("data")
-    judge = config.getoption("--localjudge-judge") or arguments.get("judge") or DEFAULT_JUDGE
+    judge = config.getoption("--localjudge-judge") or arguments.get("judge") or default_judge()
     return Judge.with_settings(
         judge,
         checked({name: value for name, value in arguments.items() if name in judge_settings}),

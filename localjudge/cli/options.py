@@ -239,7 +239,7 @@ def _read_names(
 
 
 def judge_option(
-    default: str = "lexical",
+    default: str = "bundled",
     *,
     together: bool = False,
     several: bool = False,

@@ -36,7 +36,7 @@ from localjudge.report.sentences import in_words
 from localjudge.report.tables import estimate_view
 from localjudge.report.terminal import Table, number, put, show
 from localjudge.run.estimate import estimate_plan
-from localjudge.run.judges import DEFAULT_JUDGE
+from localjudge.run.judges import default_judge
 from localjudge.run.plan import Plan, language_sample, plan
 from localjudge.run.settings import checked
 from localjudge.run.verify import REPORT
@@ -186,6 +186,9 @@ def _usable_judges() -> tuple[list[str], str]:
     """Print the models that can judge; return their names, and the first without a caution, else the default."""
     names: list[str] = []
     default = ""
+    for jury in model_registry.registered_juries().values():
+        names.append(jury.name)
+        click.echo(f"{len(names):>3}  {jury.name}\n     {jury.note}", err=True)
     for model in inventory().models:
         if model.cannot_judge is not None:
             continue
@@ -196,7 +199,7 @@ def _usable_judges() -> tuple[list[str], str]:
             default = str(len(names))
         shown = f"{printable(model.name)} ({caution})" if caution else printable(model.name)
         click.echo(f"{len(names):>3}  {shown}\n     {printable(model_facts(model))}", err=True)
-    return names, default or DEFAULT_JUDGE
+    return names, default or default_judge()
 
 
 def _absolute(judge: str) -> str:

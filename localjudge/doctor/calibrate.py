@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from localjudge import model_registry
 from localjudge.analysis.drawing import labels_in
 from localjudge.analysis.judge_figures import judge_figures
 from localjudge.analysis.jury_weights import FittedJury, fit_juries
@@ -44,7 +45,7 @@ from localjudge.record.result_rows import VerdictRow
 from localjudge.record.run import Run, as_run, seconds_per_verdict
 from localjudge.record.store import canonical_sha256
 from localjudge.run.job import run_plan
-from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
+from localjudge.run.judges import JudgeName, default_judge
 from localjudge.run.plan import Plan, wanted_metrics
 from localjudge.run.settings import checked
 from localjudge.stats.interval import LabelledScores
@@ -122,7 +123,7 @@ def measure_judges(
         raise InputError(problem, hint=f"omit {option_name('metrics')}")
     else:
         how["progress"] = progress
-        questions = [_of_texts(str(sources[0]), settings, judges or [DEFAULT_JUDGE], how)]
+        questions = [_of_texts(str(sources[0]), settings, judges or model_registry.expand_jury(default_judge()), how)]
     if len(questions) > 1 and name is not None:
         problem = f"the labels are of {len(questions)} questions: {', '.join(question.name for question in questions)}"
         raise DataError(

@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from localjudge import model_registry
 from localjudge.doctor import fitness, judgement, machine
 from localjudge.doctor.fitness import ProbeFigures
 from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, failed
@@ -29,6 +30,7 @@ from localjudge.record.manifest import EngineIdentity, PromptsIdentity
 from localjudge.run import judges
 from localjudge.run.settings import RunSettings, checked
 from localjudge.types import Use
+from localjudge.words import option
 
 _OF_THE_JUDGE = (
     *("model file", "model", "model memory", "shared prompts", "chat template", "prompts", "asked again"),
@@ -57,8 +59,12 @@ def examine(
     fails below `required`. `on_check` receives each finding at once. Raises InputError for invalid
     options.
     """
-    progress = progress or Silence()
     judge = judge or judges.default_single_judge()
+    names = model_registry.expand_jury(judge)
+    if len(names) > 1:
+        hint = f"examine them one by one: {option('judge', names[0])}"
+        raise InputError(f"{judge} consists of the judges {' and '.join(names)}", hint=hint)
+    progress = progress or Silence()
     examiner = _Examiner(judge, checked(options), injections, probes, required, progress)
     checks: list[HealthCheck] = []
     steps = {"probes": (probes, fitness.PROBE_SECONDS), "injections": (injections, judgement.INJECTION_SECONDS)}

@@ -27,7 +27,7 @@ JudgeLike = JudgeName | Judge
 """A name, the path of a GGUF file, or an open judge, which stays open."""
 
 
-def check_options(judge: JudgeLike, options: Mapping[str, Any]) -> None:
+def check_options(judge: JudgeLike | None, options: Mapping[str, Any]) -> None:
     """Check the options for opening a judge.
 
     Raises ArgumentTypeError for an unknown option, ArgumentValueError for any with an open judge.

@@ -36,7 +36,6 @@ from localjudge.integrations.conversion import JudgeLike, check_options
 from localjudge.metrics.criterion import Criterion
 from localjudge.open_judge import Judge
 from localjudge.record.result_rows import Evaluation
-from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.types import NoAnswer, Scored
 
 _METRICS = ("faithfulness", "context_precision")
@@ -53,7 +52,7 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
     Raises the errors of `Judge.open`, and DeepEvalError if a question gets no answer.
     """
 
-    def __init__(self, judge: JudgeLike = DEFAULT_JUDGE, **options: Any) -> None:
+    def __init__(self, judge: JudgeLike | None = None, **options: Any) -> None:
         check_options(judge, options)
         self._judge = judge if isinstance(judge, Judge) else Judge.open(judge, **options)
         super().__init__(f"localjudge: {self._judge.card.name}")

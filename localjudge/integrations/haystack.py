@@ -30,7 +30,6 @@ from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.open_judge import Judge
 from localjudge.result import Run
-from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.plan import wanted_metrics
 
 _INPUTS: dict[str, tuple[str, Any]] = {
@@ -58,7 +57,7 @@ class LocaljudgeEvaluator:
     def __init__(
         self,
         metrics: str | Sequence[str | Metric | Mapping[str, Any]],
-        judge: JudgeLike = DEFAULT_JUDGE,
+        judge: JudgeLike | None = None,
         **options: Any,
     ) -> None:
         check_options(judge, options)

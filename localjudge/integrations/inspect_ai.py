@@ -32,13 +32,12 @@ from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
 from localjudge.record.result_rows import Evaluation, score_rows, verdict_rows
 from localjudge.report.sample import line_of, outcome_of
-from localjudge.run.judges import DEFAULT_JUDGE
 
 
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]
 def localjudge_scorer(
     metrics: Sequence[str | Metric],
-    judge: JudgeLike = DEFAULT_JUDGE,
+    judge: JudgeLike | None = None,
     contexts: str = "contexts",
     **options: Any,
 ) -> Scorer:

@@ -2,9 +2,10 @@
 
     p = sigmoid(b + sum of w_j x logit(p_j)), with each p_j clipped at 1e-4
 
-Without a calibration, w_j = 1 / (n x scale_j): the mean of the log odds, each divided by the judge's scale. The scale
-is the standard deviation of a judge's log odds on the bundled labelled items, so that no judge counts more because its
-probabilities are more extreme.
+Without a calibration, w_j = share_j / scale_j: the weighted mean of the log odds, each divided by
+the judge's scale. Shares add up to 1 and are equal, unless a registered jury has others. The scale
+is the standard deviation of a judge's log odds on the bundled labelled items, so that no judge
+counts more because its probabilities are more extreme.
 """
 
 import math
@@ -41,10 +42,15 @@ def combine(probabilities: Mapping[str, float], combination: Combination) -> flo
     return 1 / (1 + math.exp(-exponent))
 
 
-def equal_shares(scales: Mapping[str, float]) -> Combination:
-    """Return the combination by which each judge has the same influence, from the scales by name."""
-    count = len(scales)
-    return Combination({name: 1 / (count * scale) for name, scale in scales.items()})
+def combine_by_shares(scales: Mapping[str, float], shares: Mapping[str, float] | None = None) -> Combination:
+    """Return the combination by which each judge has its share of the influence.
+
+    `scales` are by judge; so are `shares`, in any unit, and equal if None.
+    """
+    parts = {name: 1.0 if shares is None else shares[name] for name in sorted(scales)}
+    total = math.fsum(parts.values())
+    weights = {name: part / (total * scales[name]) for name, part in parts.items()}
+    return Combination(weights)
 
 
 def scale_of(probabilities: Sequence[float]) -> float:

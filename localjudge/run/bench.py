@@ -15,10 +15,10 @@ from localjudge.record.result_rows import Evaluation
 from localjudge.record.reuse import EarlierAnswers
 from localjudge.record.store import Store
 from localjudge.run.judges import (
-    DEFAULT_JUDGE,
     JudgeName,
     OpenJudge,
     announce_calibrations,
+    default_judge,
     identity_of,
     other_judges,
     use_judge,
@@ -78,7 +78,7 @@ def use_bench(
 def judges_named(judge: JudgeNames | None) -> list[str | Path]:
     """Return the names of the judges. Raises InputError for other values."""
     if judge is None:
-        return [DEFAULT_JUDGE]
+        return [default_judge()]
     names = [judge] if isinstance(judge, str | Path) or not isinstance(judge, Sequence) else list(judge)
     if not names or not all(isinstance(name, str | Path) for name in names):
         hint = f"use {option('judge', 'model.gguf')}; only localjudge.evaluate accepts an open judge"
@@ -93,15 +93,40 @@ def announce_bench(bench: Bench, metrics: Sequence[Metric], settings: RunSetting
     """
     for line in bench.announcement.splitlines():
         progress.note(line)
-    for judge in bench.members if isinstance(bench, OpenJury) else [bench]:
-        names = ", ".join(metric.name for metric in metrics if judge.judge.unsupported(list_tasks([metric])))
-        if names:
-            name = judge.card.name
-            message = f"the judge {name} cannot answer the questions of {names}: {judge.judge.why_not_asked}"
-            raise InputError(message, hint=f"name another model with {option('judge')}, or omit {names}")
+    _require_answerable(bench, metrics)
+    if isinstance(bench, OpenJury):
+        _note_absent_judges(bench, metrics, progress)
     part = identity_of_bench(bench, metrics, settings, progress)
     announce_calibrations(part, metrics, settings, progress)
     return part
+
+
+def _require_answerable(bench: Bench, metrics: Sequence[Metric]) -> None:
+    """Raise InputError for metrics whose questions no judge can answer."""
+    judges = bench.members if isinstance(bench, OpenJury) else [bench]
+    unanswerable: list[str] = []
+    for metric in metrics:
+        tasks = list_tasks([metric])
+        if all(judge.judge.unsupported(tasks) for judge in judges):
+            unanswerable.append(metric.name)
+    if not unanswerable:
+        return
+    names = ", ".join(unanswerable)
+    reasons = " and ".join(dict.fromkeys(judge.judge.why_not_asked for judge in judges))
+    who = " and ".join(judge.card.name for judge in judges)
+    message = f"the judge {who} cannot answer the questions of {names}: {reasons}"
+    raise InputError(message, hint=f"name another model with {option('judge')}, or omit {names}")
+
+
+def _note_absent_judges(jury: OpenJury, metrics: Sequence[Metric], progress: Progress) -> None:
+    """Say which metrics are judged by some of the judges only."""
+    by_judges: dict[str, list[str]] = {}
+    for metric in metrics:
+        able = [member.name for member in jury.members_for(metric)]
+        if len(able) < len(jury.members) and list_tasks([metric]):
+            by_judges.setdefault(" and ".join(able), []).append(metric.name)
+    for who, names in by_judges.items():
+        progress.note(f"judged by {who} only: {', '.join(names)}")
 
 
 def identity_of_bench(

@@ -1,5 +1,6 @@
 """Open a judge: a model with its prompt profile and engine."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -22,7 +23,10 @@ from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
 from localjudge.words import numbered, option
 
-DEFAULT_JUDGE = "lexical"
+BUNDLED_JUDGE = "bundled"
+"""Registered name of the judge that comes with the package."""
+JUDGE_VARIABLE = "LOCALJUDGE_JUDGE"
+"""Environment variable with the judge of commands that name none."""
 JudgeName = str | Path
 """A registered name, the path of a GGUF file, or a name from `localjudge models`."""
 
@@ -43,17 +47,21 @@ class OpenJudge(NamedTuple):
         return self.engine.memory_bytes
 
 
+def default_judge() -> str:
+    """Return the judge or jury if none is named: LOCALJUDGE_JUDGE, else the bundled one."""
+    return os.environ.get(JUDGE_VARIABLE) or BUNDLED_JUDGE
+
+
 def default_single_judge() -> str:
     """Return the default judge, or the first judge of the default jury."""
-    jury = model_registry.registered_juries().get(DEFAULT_JUDGE)
-    return jury.judges[0] if jury else DEFAULT_JUDGE
+    return model_registry.expand_jury(default_judge())[0]
 
 
 @contextmanager
 def use_judge(
     judge: JudgeName | OpenJudge | None, engine: Engine | None, settings: RunSettings, progress: Progress | None = None
 ) -> Iterator[OpenJudge]:
-    """Open a judge, by default the lexical judge, and close it at the end. A given engine replaces the model.
+    """Open a judge, by default `default_judge`, and close it at the end. A given engine replaces the model.
 
     Raises ModelError if the model cannot be found or used, InputError for an invalid judge.
     """

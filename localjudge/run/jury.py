@@ -18,7 +18,7 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question, list_special_tasks, list_tasks
 from localjudge.progress import Progress
-from localjudge.record.jury import KINDS, ScaleKind, equal_shares, jury_card
+from localjudge.record.jury import KINDS, ScaleKind, combine_by_shares, jury_card
 from localjudge.record.manifest import JuryMember
 from localjudge.record.reuse import EarlierAnswers
 from localjudge.record.store import canonical_sha256
@@ -86,9 +86,9 @@ class OpenJury:
     def card(self) -> JudgeCard:
         """Names, size and strictest caution of the judges, or those of a registered jury."""
         cards = [member.card.model_copy(update={"name": member.name}) for member in self.members]
-        registered = model_registry.registered_juries().get(self.source or "")
+        registered = self._registered()
         caution = None
-        if registered and model_registry.is_jury_of(registered, [card.sha256 for card in cards]):
+        if registered is not None:
             caution = registered.caution or None
         return jury_card(cards, self.source, caution)
 
@@ -156,21 +156,52 @@ class OpenJury:
         for metric in metrics:
             by_labels = calibrated.get(get_question(metric.name))
             if by_labels is not None:
-                combinations[metric.name] = self._checked(by_labels)
+                combinations[metric.name] = self._for_metric(by_labels, metric)
             elif settings.weights:
-                combinations[metric.name] = self._checked(Combination(settings.weights))
+                combinations[metric.name] = self._for_metric(Combination(settings.weights), metric)
             else:
-                kind = kind_of(metric)
-                scales = {member.name: self._scale(place, kind, progress) for place, member in enumerate(self.members)}
-                combinations[metric.name] = equal_shares(scales)
+                combinations[metric.name] = self._combination_by_scales(metric, progress)
         return settings.rule_for(metrics)._replace(combinations=combinations)
 
-    def _checked(self, combination: Combination) -> Combination:
+    def members_for(self, metric: Metric) -> list[Member]:
+        """Return the judges that can answer the metric's questions."""
+        tasks = list_tasks([metric])
+        return [member for member in self.members if not member.judge.unsupported(tasks)]
+
+    def _combination_by_scales(self, metric: Metric, progress: Progress) -> Combination:
+        kind = kind_of(metric)
+        able = self.members_for(metric)
+        scales: dict[str, float] = {}
+        for place, member in enumerate(self.members):
+            if member in able:
+                scales[member.name] = self._scale(place, kind, progress)
+        return combine_by_shares(scales, self._registered_shares())
+
+    def _registered_shares(self) -> Mapping[str, float] | None:
+        """Return the shares of a registered jury, if its files are the registered ones."""
+        registered = self._registered()
+        if registered is None or not registered.shares:
+            return None
+        return registered.shares
+
+    def _registered(self) -> model_registry.RegisteredJury | None:
+        registered = model_registry.registered_juries().get(self.source or "")
+        checksums = [member.card.sha256 for member in self.members]
+        if registered is None or not model_registry.is_jury_of(registered, checksums):
+            return None
+        return registered
+
+    def _for_metric(self, combination: Combination, metric: Metric) -> Combination:
+        """Return the combination without judges that cannot answer the metric's questions.
+
+        Raises InputError for weights of other judges.
+        """
         if combination.weights.keys() != set(self.names):
             problem = f"weights are for {', '.join(sorted(combination.weights))}"
             hint = f"{option_name('weights')} gives each of them a weight"
             raise InputError(f"{problem}, and the judges are {', '.join(self.names)}", hint=hint)
-        return combination
+        able = [member.name for member in self.members_for(metric)]
+        return combination._replace(weights={name: combination.weights[name] for name in able})
 
     def _scale(self, place: int, kind: ScaleKind, progress: Progress) -> float:
         known = self._scales.get(place, {})

@@ -63,9 +63,14 @@ def stored_verdict(
     unasked: Mapping[AskedUnit, Verdict | NoAnswer],
     rule: VerdictRule,
 ) -> Verdict | NoAnswer:
-    """Return the jury's verdict from stored answers; `unasked` has the verdicts of judges without a question."""
+    """Return the jury's verdict from stored answers; `unasked` has the verdicts of judges without a question.
+
+    Judges without a weight for the metric take no part in it.
+    """
     parts: dict[str, Verdict | NoAnswer] = {}
     for place, name in enumerate(names):
+        if name not in rule.combinations[task.metric].weights:
+            continue
         unit = AskedUnit(task.sample_id, task.metric, task.position, place)
         if unit in unasked:
             parts[name] = unasked[unit]
@@ -141,9 +146,10 @@ class JuryBlocks:
 
         def verdicts(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
             nonlocal waiting
-            own = judging.verdicts(tasks)
+            concerned = [task for task in tasks if name in self.rule.combinations[task.metric].weights]
+            own = judging.verdicts(concerned)
             answers = self._answers_about(tasks)
-            for task, verdict in zip(tasks, own, strict=True):
+            for task, verdict in zip(concerned, own, strict=True):
                 unit = AskedUnit(task.sample_id, task.metric, task.position, place)
                 if unit not in answers:  # decided without a question
                     self._unasked[unit] = verdict
@@ -187,8 +193,12 @@ def jury_evaluations_in_memory(
     }
 
     def verdicts(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        by_judge = {name: judging.verdicts(tasks) for name, judging in loops.items()}
-        parts = [{name: by_judge[name][place] for name in by_judge} for place in range(len(tasks))]
+        parts: list[dict[str, Verdict | NoAnswer]] = [{} for _ in tasks]
+        for name, judging in loops.items():
+            places = [place for place, task in enumerate(tasks) if name in rule.combinations[task.metric].weights]
+            own = judging.verdicts([tasks[place] for place in places])
+            for place, verdict in zip(places, own, strict=True):
+                parts[place][name] = verdict
         return [jury_verdict(part, rule, task.metric) for part, task in zip(parts, tasks, strict=True)]
 
     def evaluate(samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:

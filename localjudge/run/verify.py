@@ -331,12 +331,14 @@ class _JuryReplay(_Replay):
 
     def _check(self, place: int, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """Compare the questions of one judge with the stored ones, and ask the drawn ones again."""
-        worded = self._wording.worded(tasks)
+        name = self._names[place]
+        concerned = [task for task in tasks if name in self._rule.combinations[task.metric].weights]
+        worded = self._wording.worded(concerned)
         questions = distinct(worded)
         stored = stored_answers(self._store, questions)
         self._ask_again({key: questions[key].request for key in stored}, stored)
         answers = answers_of_units(self._store, dict.fromkeys(task.sample_id for task in tasks))
-        for task, asked in zip(tasks, worded, strict=True):
+        for task, asked in zip(concerned, worded, strict=True):
             unit = AskedUnit(task.sample_id, task.metric, task.position, place)
             expected = [(window or 0, keyed.key) for keyed, window in asked] if isinstance(asked, tuple) else []
             if not isinstance(asked, tuple):

@@ -243,8 +243,9 @@ def test_the_default_judge_is_the_first_without_a_caution(models: Callable[..., 
     file = str(resources.bundled_file("models", "lexical.gguf"))
     models(listed_model("lexical", registered()["lexical"].sha256), listed_model(file))
     _, printed, errors = call("start", "data.csv")
-    assert "  1  lexical (compares words, not for decisions)\n     1 MiB, context 8,192" in errors
-    assert f"  2  {file}\n" in errors
+    assert "  1  bundled\n" in errors
+    assert "  2  lexical (compares words, not for decisions)\n     1 MiB, context 8,192" in errors
+    assert f"  3  {file}\n" in errors
     assert f"--judge {shlex.quote(file)} " in printed
 
 

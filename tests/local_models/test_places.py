@@ -20,7 +20,7 @@ def stores(user: Path, model: Path) -> Path:
 def test_the_first_of_two_models_with_one_name_is_used(user: Path) -> None:
     for folder in (".cache/lm-studio/models", ".lmstudio/models"):
         file = gguf(user / folder / "some.gguf")
-        assert models(places.models_of("lmstudio")) == {"lmstudio:some.gguf": file}
+        assert models(places.list_models("lmstudio")) == {"lmstudio:some.gguf": file}
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_environment_variables_name_the_model_folders(
     pulled(place / below, "registry.ollama.ai/library/moved/1b", model)
     downloaded(place / below, "org/moved", "m-Q4_0.gguf", model)
     gguf(place / below / "moved.gguf")
-    assert any("moved" in name for name in models(places.models_of(program)))
+    assert any("moved" in name for name in models(places.list_models(program)))
 
 
 def test_a_moved_lm_studio_folder_is_found(user: Path) -> None:
@@ -51,14 +51,14 @@ def test_a_moved_lm_studio_folder_is_found(user: Path) -> None:
     home.mkdir()
     (home / "settings.json").write_text(json.dumps({"downloadsFolder": str(user / "large disk")}), encoding="utf-8")
     (user / ".lmstudio-home-pointer").write_text(f"{home}\n", encoding="utf-8")
-    assert set(models(places.models_of("lmstudio"))) == {"lmstudio:lmstudio-community/Qwen3-8B-GGUF:Q4_K_M"}
+    assert set(models(places.list_models("lmstudio"))) == {"lmstudio:lmstudio-community/Qwen3-8B-GGUF:Q4_K_M"}
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"downloadsFolder": 5}', "[" * 100_000])
 def test_settings_without_a_folder_are_ignored(user: Path, content: str) -> None:
     gguf(user / ".lmstudio" / "models" / "a.gguf")
     (user / ".lmstudio" / "settings.json").write_text(content, encoding="utf-8")
-    assert set(models(places.models_of("lmstudio"))) == {"lmstudio:a.gguf"}
+    assert set(models(places.list_models("lmstudio"))) == {"lmstudio:a.gguf"}
 
 
 OLLAMA_NAMES = ("qwen3:8b", "library/qwen3:8b", "registry.ollama.ai/library/qwen3:8b", "QWEN3:8b")
@@ -171,7 +171,7 @@ def test_a_missing_model_package_names_the_install_command(tmp_path: Path, packa
 def test_package_models_are_listed_from_the_record(user: Path, site: Path) -> None:
     for name in ("", "a package", "../x", "no-such-package"):
         assert places.file_in_package(name, "x.gguf") is None
-    assert models(places.models_of("package"))["package:weights-package:Q4_1"] == site / FILE
+    assert models(places.list_models("package"))["package:weights-package:Q4_1"] == site / FILE
     packaged = places.find("package:weights-package")
     assert packaged is not None
     assert packaged.path == site / FILE
@@ -183,7 +183,7 @@ def test_the_judge_that_comes_with_localjudge_is_not_listed_again(site: Path) ->
         text = (site / "weights_package-1.2.dist-info" / file).read_text(encoding="utf-8")
         renamed = text.replace("weights-package", "localjudge")
         (site / "localjudge-0.1.0.dist-info" / file).write_text(renamed, encoding="utf-8")
-    names = models(places.models_of("package"))
+    names = models(places.list_models("package"))
     assert "package:weights-package:Q4_1" in names
     assert not any("localjudge" in name for name in names)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.record.jury import combine, equal_shares, jury_card, log_odds, scale_of, strictest_caution
+from localjudge.record.jury import combine, combine_by_shares, jury_card, log_odds, scale_of, strictest_caution
 from localjudge.types import Combination, JudgeCard
 
 PROBABILITIES = st.floats(0, 1)
@@ -14,7 +14,7 @@ PROBABILITIES = st.floats(0, 1)
 
 def test_the_default_is_the_mean_of_the_scaled_log_odds() -> None:
     """Log odds of .8 and .5 are log 4 and 0: (log 4 / 2 + 0 / 1) / 2 = log 4 / 4, so p = 1 / (1 + 4^(-1/4)) = .5858."""
-    combination = equal_shares({"a": 2.0, "b": 1.0})
+    combination = combine_by_shares({"a": 2.0, "b": 1.0})
     assert combination == Combination({"a": 0.25, "b": 0.5}, 0.0)
     assert combine({"a": 0.8, "b": 0.5}, combination) == pytest.approx(1 / (1 + 4**-0.25))
 
@@ -40,7 +40,7 @@ def test_the_order_of_judges_changes_no_bit(first: float, second: float, one: fl
 
 @given(PROBABILITIES, PROBABILITIES, PROBABILITIES)
 def test_a_judge_that_is_surer_moves_the_jury_its_way(first: float, second: float, other: float) -> None:
-    combination = equal_shares({"a": 1.3, "b": 0.7})
+    combination = combine_by_shares({"a": 1.3, "b": 0.7})
     low, high = sorted((first, second))
     assert combine({"a": low, "b": other}, combination) <= combine({"a": high, "b": other}, combination)
 

@@ -15,9 +15,8 @@ from localjudge.engine import opening
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, ModelError
 from localjudge.model_registry import ModelFile
-from localjudge.record.jury import combine, equal_shares
+from localjudge.record.jury import combine, combine_by_shares
 from localjudge.record.store import Store
-from localjudge.run import bench as benches
 from localjudge.run import judges
 from localjudge.types import Answer, NoAnswer
 from tests.cli.conftest import Call, call
@@ -274,10 +273,10 @@ def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Pa
     assert any("measuring the scale of small" in note for note in first.notes)
     scales = {name: member.scales["attribution"] for name, member in first.manifest.judge.jury.items()}
     assert all(scale > 0 for scale in scales.values())
-    assert first.manifest.judge.combinations["faithfulness"].value == equal_shares(scales)
+    assert first.manifest.judge.combinations["faithfulness"].value == combine_by_shares(scales)
     second = jury(small, tmp_path / "second", weights={}, rows=ROWS[:2])
     assert not any("measuring" in note for note in second.notes)
-    assert len(list((home / "scales").iterdir())) == 2
+    assert len(list((home / "scales").iterdir())) == 1  # the lexical judge has its scales in the registry
     assert second.manifest.judge.as_json == first.manifest.judge.as_json
 
 
@@ -414,8 +413,7 @@ def test_a_jury_can_be_the_default(
     home: Path, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     write_registry(home, small, scale="scales = { attribution = 2.0 }")
-    monkeypatch.setattr(judges, "DEFAULT_JUDGE", "both")
-    monkeypatch.setattr(benches, "DEFAULT_JUDGE", "both")
+    monkeypatch.setenv(judges.JUDGE_VARIABLE, "both")
     run = evaluate(None, tmp_path / "run", metrics="faithfulness")
     assert list(run.manifest.judge.jury) == ["lexical", "tiny"]
     assert run.manifest.environment.judge == "both"
