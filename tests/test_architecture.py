@@ -52,19 +52,6 @@ def test_importing_localjudge_opens_no_socket_and_starts_no_thread() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-NAMED_LIKE_ANOTHER = {
-    "engine": "the class that the package is named after",
-    "run": "the process, and what it left behind",
-}
-"""Module names that occur twice, with reasons. Modules of `cli/` may be named after what they run."""
-
-
-def test_no_two_modules_have_one_name() -> None:
-    names = [name for name in MODULES if not name.startswith("localjudge.cli.") and not name.endswith("__main__")]
-    seen = Counter(name.rpartition(".")[2] for name in names)
-    assert {name for name, count in seen.items() if count > 1} == NAMED_LIKE_ANOTHER.keys()
-
-
 def test_no_two_classes_have_one_name() -> None:
     """Public ones, except `Run`, which is both the record and the Python object."""
     seen = Counter(node.name for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef))
