@@ -125,7 +125,8 @@ def estimate_plan(  # options of a dry run
     """
     check_aims(planned, baseline)
     settings, samples, notes = planned.settings, planned.dataset.samples, NotedProgress(progress)
-    judge = judge or default_judge(planned, engine)
+    if judge is None or judge == ():  # no option --judge
+        judge = default_judge(planned, engine)
     with use_bench(judge, engine, settings, notes) as opened:
         report_data(planned, notes)
         part = announce_bench(opened, planned.metrics, settings, notes)

@@ -58,7 +58,8 @@ def run_plan(
     check_aims(planned, baseline)
     if out:
         refuse_unusable(Path(os.path.expanduser(out)))
-    judge = judge or default_judge(planned, engine)
+    if judge is None or judge == ():  # no option --judge
+        judge = default_judge(planned, engine)
     with use_bench(judge, engine, planned.settings, notes) as opened:
         report_data(planned, notes)
         part = announce_bench(opened, planned.metrics, planned.settings, notes)

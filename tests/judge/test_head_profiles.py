@@ -26,7 +26,7 @@ def prompt_of(task: Attribution | Relevance | Usefulness) -> list[Piece]:
 
 
 def test_the_bundled_reader_is_asked_as_it_was_trained() -> None:
-    """The contract of its training: `<s>` SHARE statement `</s>` text `</s>`, with `<mask>` before a question."""
+    """The contract of its training: `<s>` SHARE statement `</s>` text `</s>`. It is asked about attribution only."""
     attribution = Attribution(unit=unit("statement", "It rains."), contexts=("One.", " ", "Two."))
     assert prompt_of(attribution) == [
         Piece("<s>{share}", trusted=True),
@@ -36,12 +36,8 @@ def test_the_bundled_reader_is_asked_as_it_was_trained() -> None:
         Piece("Two.", trusted=False),
         Piece("</s>", trusted=True),
     ]
-    about_text = [Piece("</s>", trusted=True), Piece("It rains.", trusted=False), Piece("</s>", trusted=True)]
-    start = Piece("<s>{share}<mask>", trusted=True)
-    relevance = Relevance(unit=unit("sentence", "It rains."), user_input="Does it?", contexts=("Other.",))
-    assert prompt_of(relevance) == [start, Piece("Does it?", trusted=False), *about_text]
-    usefulness = Usefulness(unit=unit("chunk", "It rains."), user_input="Does it?", reference="It does.")
-    assert prompt_of(usefulness) == [start, Piece("It does.", trusted=False), *about_text]
+    reader = PromptWriter(load_profile("reader"))
+    assert reader.unsupported(["relevance_sentence", "usefulness"]) == ["relevance_sentence", "usefulness"]
 
 
 def test_a_reading_is_part_of_the_question(tmp_path: Path) -> None:
