@@ -43,7 +43,8 @@ def verdicts_view(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], me
     return View(tables)
 
 
-def _cells(verdicts: Sequence[VerdictRow]) -> Iterator[Sequence[Sequence[str | Text]]]:
+def _cells(rows: Sequence[VerdictRow]) -> Iterator[Sequence[Sequence[str | Text]]]:
+    verdicts = [_in_brief(row) for row in rows]
     columns = {verdict.against for verdict in verdicts}
     if None in columns or len(columns) > _MOST_COLUMNS or not any(isinstance(column, int) for column in columns):
         yield [(_cell(verdict), _text(verdict, remark_on(verdict))) for verdict in verdicts]
@@ -58,6 +59,13 @@ def _cells(verdicts: Sequence[VerdictRow]) -> Iterator[Sequence[Sequence[str | T
             remarks = [f"{_heading(column)} {remark}" for column in row if (remark := _remark(row[column]))]
             matrix.append([*(_cell(row.get(column)) for column in headings), _text(next(iter(row.values())), *remarks)])
         yield matrix
+
+
+def _in_brief(verdict: VerdictRow) -> VerdictRow:
+    """Return the row without the probabilities of judges that agree."""
+    if verdict.judges and not is_divided(verdict.judges):
+        return replace(verdict, judges=None)
+    return verdict
 
 
 def _heading(column: int | str | None) -> str:
