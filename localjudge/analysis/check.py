@@ -264,6 +264,11 @@ def _obstacle(corrected: CorrectedMean | None, of_run: CorrectedMean) -> dict[st
     }
 
 
+def _is_census(corrected: CorrectedMean | CorrectedDifference | None) -> bool:
+    """Return whether every statement behind the mean has a label, so that none was passed over."""
+    return isinstance(corrected, CorrectedMean) and corrected.is_complete
+
+
 def decide_gate(
     gate: Gate,
     run: Run,
@@ -295,7 +300,7 @@ def decide_gate(
         reason = _reason(gate, interval, decision, basis.corrected, more, pace)
         if labels and not basis.corrected:
             reason = f"by the judge only: {reason}"
-        elif labels and labels.is_incomplete:
+        elif labels and labels.is_incomplete and not _is_census(basis.corrected):
             decision = Decision("undecided")
         warnings = labels.warnings if labels and basis.corrected else ()
         remarks = [reason, basis.remark, *warnings, basis.failures.remark]

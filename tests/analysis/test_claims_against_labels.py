@@ -100,6 +100,15 @@ def test_a_slice_of_nine_samples_uses_all_its_labels(lenient_run: Callable[..., 
     assert (ward.mean, ward.labels, ward.is_complete) == (0, 18, True)
 
 
+def test_a_labelled_slice_is_decided_although_other_statements_were_passed_over(
+    lenient_run: Callable[..., Run],
+) -> None:
+    run = lenient_run()
+    label(run, lambda text: 0 if int(text.split()[4]) < 9 else "?", 80)
+    [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
+    assert (decision.outcome, decision.value, decision.labels) == ("fail", 0, 18)
+
+
 def test_a_slice_with_a_missing_label_decides_nothing(lenient_run: Callable[..., Run]) -> None:
     """17 of 18 statements of nine samples have a label: the last one is needed, because nine samples are too few."""
     run = lenient_run()

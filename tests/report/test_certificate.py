@@ -180,7 +180,7 @@ def test_a_certificate_names_all_that_decides_the_number(scripted_run: ScriptedR
     for gate in gates:
         assert gate in page
     german = text(run, language="de", gates=gates)
-    assert "Die Labels widersprechen dem Prüfmodell: Nach ihren Labels zählen 0 von 19" in german
+    assert "Die Labels widersprechen dem Prüfmodell: Ihre Labels sagen bei 0 von 19 Aussagen Ja" in german
     certificate = write_certificate(run, run.directory.parent / "gates.html", gates=gates)
     assert not certificate.passed
     assert [decision.outcome for decision in certificate.decisions] == ["undecided", "undecided"]
