@@ -20,6 +20,11 @@ from torch import Tensor
 
 NAME = "localjudge reader"
 LARGEST_FILE = 92_000_000  # bytes: the wheel stays below the package index's limit of 100 MB
+SENSITIVE = {
+    "blk.5.ffn_up.weight",
+    "blk.6.attn_k.weight",
+    "blk.6.attn_q.weight",
+}
 WRITER_FIELDS = {"general.architecture", "general.name"}  # written apart
 
 
@@ -39,9 +44,12 @@ def tensor_type(name: str) -> GGMLQuantizationType:
     """How a tensor is stored.
 
     The inputs of `ffn_down` reach 200 in this base: as Q8_0 it moves logits by .5, as F16 by .08.
+    Of the other tensors, those of `SENSITIVE` moved the logits most when stored as Q8_0.
     """
-    if name.endswith("ffn_down.weight"):
+    if name.endswith("ffn_down.weight") or name in SENSITIVE:
         return GGMLQuantizationType.F16
+    if name in {"cls.weight", "position_embd.weight"}:
+        return GGMLQuantizationType.F16  # makes room for those
     if name.startswith("blk.") and name.endswith(".weight") and "_norm" not in name:
         return GGMLQuantizationType.Q8_0
     return GGMLQuantizationType.F32
