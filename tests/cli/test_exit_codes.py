@@ -60,7 +60,7 @@ def test_json_prints_only_the_summary(data: str, call: Call) -> None:
         (["run", "data.jsonl", "--out", "data.jsonl"], "data.jsonl cannot be written: File exists"),
         (["show", "."], "contains no run"),
         (["show", "data.jsonl"], "data.jsonl is a file, not a run directory"),
-        (["run", "data.jsonl", "--judge", "a.gguf", "--judge", "b.gguf"], "--judge was given twice"),
+        (["doctor", "--judge", "a.gguf", "--judge", "b.gguf"], "--judge was given twice"),
         (["run", "--reuse", "x"], "x contains no run"),
         (["run"], "no data file was named"),
     ],

@@ -36,7 +36,7 @@ def labelled_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         {"id": "first", "user_input": "Rain?", "retrieved_contexts": ["Rain."], "reference": "It rains. It snows."},
         {"id": "second", "user_input": "Red?", "retrieved_contexts": ["Red."], "reference": "It is red."},
         {"id": "third", "user_input": "Rain?", "retrieved_contexts": ["Rain."], "reference": "It pours."},
-        {"id": "evil", "user_input": "?", "retrieved_contexts": ["x"], "reference": f"{EVIL[:-1]} {HOSTILE[0]}."},
+        {"id": "evil", "user_input": "?", "retrieved_contexts": ["x"], "reference": f"{EVIL[:-1]} {HOSTILE[2]}."},
     ]
     script: dict[str, float | str] = {"It rains.": 0.9, "It snows.": 0.8, "It is red.": 0.7, "It pours.": 0.95}
     engine = ScriptedEngine(script, default=0.1)
@@ -58,7 +58,7 @@ def test_the_report_lists_disputed_statements_with_all_answers(labelled_run: Run
     assert heading
     assert "It snows. first, context_recall ann 1, bob 0 no" in disputes
     assert ("It rains." in disputes, "It is red." in disputes) == (False, False)
-    assert (HOSTILE[0] in disputes, "\\x1b[2J" in disputes) == (True, True)
+    assert (HOSTILE[2] in disputes, "\\x1b[2J" in disputes) == (True, True)
     assert not [attrs for tag, attrs in page.elements if tag == "script" and "type" not in attrs]
 
 
