@@ -38,7 +38,7 @@ def test_paths_are_relative_to_the_suite(tmp_path: Path) -> None:
     text = 'data = ["-", "d.jsonl"]\njudge = "lexical"\nbaseline = "runs/main"\ncriteria = ["refuses", "own.toml"]\n'
     assert read_suite(written(tmp_path, text + 'profile = "instruct"\n')).arguments == {
         "data": ["-", str(tmp_path / "d.jsonl")],
-        "judge": "reference",
+        "judge": "lexical",
         "baseline": str(tmp_path / "runs" / "main"),
         "criteria": ["refuses", str(tmp_path / "own.toml")],
         "profile": "instruct",

@@ -31,7 +31,7 @@ QUESTION = "Which column is the question? [1]"
 TEXTS = "Which columns are the texts that were found? One or several [2,3]"
 ANSWER = "Which column is the answer of your system? [4]"
 RIGHT_ANSWER = "Which column is the right answer, written by a person? [none]"
-JUDGE = "Which judge? A number, or a name for --judge [reference]"
+JUDGE = "Which judge? A number, or a name for --judge [lexical]"
 ENTER = ""
 DEFAULTS: dict[str, str | None] = dict.fromkeys((QUESTION, TEXTS, ANSWER, RIGHT_ANSWER, JUDGE), ENTER)
 
@@ -85,7 +85,10 @@ def talk(*arguments: str, answers: dict[str, str | None]) -> tuple[int, str, str
         waiting = list(answers.items())
         closed = False
         while not closed:
-            assert select.select([controller], [], [], 60)[0], dialogue
+            is_ready = bool(select.select([controller], [], [], 60)[0])
+            if not is_ready:
+                process.kill()
+            assert is_ready, dialogue
             try:
                 dialogue += os.read(controller, 65_536).decode()
             except OSError:  # Linux: the other end is closed
