@@ -204,7 +204,7 @@ def test_an_interrupted_run_is_resumed_without_questions(call: Call) -> None:
     write_german_csv("export.csv")
     mapping = {"user_input": "Frage", "retrieved_contexts": "Fundstelle 1", "response": "Antwort"}
     folder = StartFolder.find(["export.csv"], None)
-    folder.write_suite({"mapping": mapping, "judge": "reference", "metrics": ["faithfulness"]})
+    folder.write_suite({"mapping": mapping, "judge": "lexical", "metrics": ["faithfulness"]})
     code, _, errors = call("start", "export.csv")
     assert code == 0, errors
     assert "Which" not in errors
@@ -215,7 +215,7 @@ def test_two_data_files_have_two_folders(call: Call) -> None:
     for name in ("a/data.csv", "b/data.csv"):
         write_german_csv(name)
         folder = StartFolder.find([name], None)
-        folder.write_suite({"judge": "reference", "metrics": ["faithfulness"]})
+        folder.write_suite({"judge": "lexical", "metrics": ["faithfulness"]})
     assert [StartFolder.find([name], None).path.name for name in ("a/data.csv", "b/data.csv")] == ["data", "data-2"]
     code, _, errors = call("start", "b/data.csv", "--out", "runs/data")
     assert code == 1
@@ -295,7 +295,7 @@ def test_another_judge_begins_a_run_with_the_labels_of_the_first(call: Call) -> 
     write_german_csv("export.csv")
     mapping = {"user_input": "Frage", "retrieved_contexts": "Fundstelle 1", "response": "Antwort"}
     folder = StartFolder.find(["export.csv"], None)
-    folder.write_suite({"mapping": mapping, "judge": "reference", "metrics": ["faithfulness"]})
+    folder.write_suite({"mapping": mapping, "judge": "lexical", "metrics": ["faithfulness"]})
     assert call("start", "export.csv")[0] == 0
     write_page_labels(Path("runs/export/labels.html"), "labels-ann.jsonl")
     assert call("start", "export.csv")[0] == 0
