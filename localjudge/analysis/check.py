@@ -161,7 +161,7 @@ class _Failures(NamedTuple):
 class _Basis(NamedTuple):
     """What decides a gate: the interval, corrected by labels if `corrected`.
 
-    With an `obstacle`, labels exist that give no interval, and the judge decides nothing alone.
+    With an `obstacle`, the labels are too few for an interval, so the gate stays undecided.
     """
 
     interval: Interval | None

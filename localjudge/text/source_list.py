@@ -1,4 +1,4 @@
-r"""Find the list of sources at the end of a response, which states nothing and cites nothing.
+r"""Find the list of sources at the end of a response. It is not judged and cites nothing.
 
     **Sources:**\n[1] policy.pdf, p. 3\n[2] faq.html    lines after a heading, in many languages
     [^1]: policy.pdf                                     a definition without a heading

@@ -73,3 +73,14 @@ def test_the_card_of_a_jury() -> None:
 )
 def test_the_strictest_caution_counts(cautions: list[str | None], strictest: str | None) -> None:
     assert strictest_caution(cautions) == strictest
+
+
+def test_shares_of_a_registered_jury_divide_the_influence() -> None:
+    """3 : 1, each divided by the scale: 0.75 / 2 and 0.25 / 1."""
+    combination = combine_by_shares({"a": 2.0, "b": 1.0}, {"a": 3, "b": 1})
+    assert combination.weights == {"a": 0.375, "b": 0.25}
+
+
+def test_shares_of_judges_that_take_no_part_are_left_out() -> None:
+    """Only b can answer: its share is the whole, 1 / 0.5."""
+    assert combine_by_shares({"b": 0.5}, {"a": 3, "b": 1}).weights == {"b": 2.0}

@@ -107,3 +107,14 @@ def test_too_little_valid_mass_of_one_judge_fails() -> None:
     assert isinstance(of_jury, NoAnswer)
     assert of_jury.error.startswith("b: ")
     assert of_jury.legal_mass == 0.001
+
+
+def test_a_judge_without_a_weight_for_the_metric_takes_no_part() -> None:
+    """Only b has one, and answers 0.8; nobody waits for a."""
+    rule = VerdictRule(0.5, 0.01, combinations={"faithfulness": Combination({"b": 1.0})})
+    unit_of_b = AskedUnit("1", "faithfulness", 0, 1)
+    answers = {unit_of_b: [AskedWindow(0, "key", answer(0.8))]}
+    of_jury = stored_verdict(TASK, NAMES, answers, {}, rule)
+    assert isinstance(of_jury, Verdict)
+    assert of_jury.p_yes == pytest.approx(0.8)
+    assert of_jury.judges == {"b": 0.8}
