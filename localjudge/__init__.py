@@ -20,7 +20,7 @@ _MODULES = {
     "MissingRun": "localjudge.errors",
     "ModelError": "localjudge.errors",
     "OutOfResource": "localjudge.errors",
-    "Run": "localjudge.result",
+    "Run": "localjudge.run",
     "RunDirectoryError": "localjudge.errors",
     "Sample": "localjudge.types",
     "ScriptedEngine": "localjudge.engine.scripted",

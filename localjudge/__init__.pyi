@@ -12,7 +12,7 @@ from localjudge.errors import UnfinishedRun as UnfinishedRun
 from localjudge.metrics.criterion import Criterion as Criterion
 from localjudge.metrics.metric import Metric as Metric
 from localjudge.open_judge import Judge as Judge
-from localjudge.result import Run as Run
+from localjudge.run import Run as Run
 from localjudge.types import Sample as Sample
 
 __version__: str

@@ -3,7 +3,7 @@
     evaluate(data, judge=...), evaluate(reuse=[...]) ──> Run
     calibrate(run), calibrate(labels) ──> [Calibration]    for evaluate(calibration=...)
 
-The methods of a run are in `localjudge.result`.
+The methods of a run are in `localjudge.run`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,16 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.judge.profile import ProfileFolder
 from localjudge.judge.wording import Reasons
+from localjudge.judging.bench import JudgeNames
+from localjudge.judging.judges import JudgeName
+from localjudge.judging.plan import Data
+from localjudge.judging.settings import SETTINGS, settings_among
 from localjudge.metrics import Metric
 from localjudge.open_judge import Judge, make_run
 from localjudge.progress import Progress
-from localjudge.record.calibration import Calibration, CalibrationLike
-from localjudge.record.run import RunLike, as_run
-from localjudge.result import Output, Run, progress_for, runs_in
-from localjudge.run.bench import JudgeNames
-from localjudge.run.judges import JudgeName
-from localjudge.run.plan import Data
-from localjudge.run.settings import SETTINGS, settings_among
+from localjudge.run import Output, Run, progress_for, runs_in
+from localjudge.run_directory.calibration import Calibration, CalibrationLike
+from localjudge.run_directory.run_record import RunLike, as_run
 from localjudge.words import option_name
 
 

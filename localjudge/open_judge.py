@@ -22,13 +22,8 @@ from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
 from localjudge.judge.profile import ProfileFolder
 from localjudge.judge.wording import Reasons
-from localjudge.metrics import Metric
-from localjudge.progress import Progress, Silence
-from localjudge.record.calibration import CalibrationLike
-from localjudge.record.result_rows import Evaluation
-from localjudge.result import Output, Run, directory_for, progress_for
-from localjudge.run import judges
-from localjudge.run.bench import (
+from localjudge.judging import judges
+from localjudge.judging.bench import (
     Bench,
     JudgeNames,
     announce_bench,
@@ -36,10 +31,15 @@ from localjudge.run.bench import (
     use_bench,
     with_memory,
 )
-from localjudge.run.job import run_plan
-from localjudge.run.plan import Data, plan
-from localjudge.run.settings import SETTINGS, RunSettings, checked, settings_among
-from localjudge.run.stored_data import plan_run
+from localjudge.judging.job import run_plan
+from localjudge.judging.plan import Data, plan
+from localjudge.judging.settings import SETTINGS, RunSettings, checked, settings_among
+from localjudge.judging.stored_data import plan_run
+from localjudge.metrics import Metric
+from localjudge.progress import Progress, Silence
+from localjudge.run import Output, Run, directory_for, progress_for
+from localjudge.run_directory.calibration import CalibrationLike
+from localjudge.run_directory.result_rows import Evaluation
 from localjudge.types import Answer, JudgeCard, NoAnswer
 from localjudge.words import option
 

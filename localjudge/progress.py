@@ -48,7 +48,9 @@ class Silence:
 
     def _say_nothing(self, *_: Any, **__: Any) -> None: ...
 
-    note = rows = elapsed = expect = recall = phase = standing = pause = advance = close = _say_nothing
+    note = rows = elapsed = expect = recall = phase = standing = pause = advance = close = (
+        _say_nothing
+    )
 
 
 def count_with_progress(

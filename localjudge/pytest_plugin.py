@@ -7,8 +7,9 @@
     def test_the_data_set(assert_gates):
         assert_gates("questions.jsonl", ["context_recall>=0.8", "faithfulness>=0.9"])
 
-The judge is `--localjudge-judge`, else the suite's in the root directory with its settings, else
-the bundled judge. Runs go to one directory per session (`--localjudge-out`), with a folder per
+The judge is `--localjudge-judge`, else the configuration file's in the root directory with its
+settings, else the bundled judge. Runs go to one directory per session (`--localjudge-out`), with a
+folder per
 xdist worker: `asserted-1` ... for samples with the same metrics, `data-1` ... for data sets.
 """
 
@@ -22,7 +23,7 @@ import pytest
 
 if TYPE_CHECKING:
     from localjudge.open_judge import Judge
-    from localjudge.record.result_rows import VerdictRow
+    from localjudge.run_directory.result_rows import VerdictRow
     from localjudge.types import Sample
 
 _SHOWN = 10
@@ -34,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--localjudge-judge",
         metavar="NAME|PATH",
-        help="Judge of assert_score. Default: the suite's.",
+        help="Judge of assert_score. Default: the configuration file's.",
     )
     about_out = 'Directory for the runs of the session; "" for none. Default: runs/pytest-<time>.'
     group.addoption("--localjudge-out", metavar="DIR", help=about_out)
@@ -79,7 +80,7 @@ def _directory(config: pytest.Config) -> Path | None:
         return None
     worker: dict[str, str] | None = getattr(config, "workerinput", None)
     started = worker["testrunuid"][:8] if worker else f"{datetime.now():%Y%m%d-%H%M%S}"
-    from localjudge.run.plan import below_runs
+    from localjudge.judging.plan import below_runs
 
     whole = Path(out) if out else below_runs(f"pytest-{started}")
     if out and not worker and whole.exists() and any(whole.iterdir()):
@@ -112,13 +113,13 @@ def localjudge_judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
 
 @_without_our_frames
 def _open(config: pytest.Config) -> "Judge":
+    from localjudge.config import CONFIG_FILE, read_config
+    from localjudge.judging.judges import default_judge
+    from localjudge.judging.settings import SETTINGS, checked, settings_with
     from localjudge.open_judge import Judge
-    from localjudge.run.judges import default_judge
-    from localjudge.run.settings import SETTINGS, checked, settings_with
-    from localjudge.suite import SUITE, read_suite
 
-    file = config.rootpath / SUITE
-    arguments = read_suite(file, named=False).arguments if file.is_file() else {}
+    file = config.rootpath / CONFIG_FILE
+    arguments = read_config(file, named=False).arguments if file.is_file() else {}
     judge_settings = SETTINGS.keys() - settings_with("data")
     judge = config.getoption("--localjudge-judge") or arguments.get("judge") or default_judge()
     return Judge.with_settings(
@@ -162,8 +163,8 @@ def assert_score(
         """
         __tracebackhide__ = True
         from localjudge.errors import InputError
-        from localjudge.record.result_rows import score_rows, verdict_rows
         from localjudge.report.sample import outcome_of
+        from localjudge.run_directory.result_rows import score_rows, verdict_rows
         from localjudge.types import Sample
         from localjudge.words import printable
 
@@ -172,7 +173,11 @@ def assert_score(
             raise InputError(f"assert_score takes one sample, got {sample!r:.80}", hint=hint)
         fields = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
         row = session.identify(fields, request.node.nodeid)
-        evaluated = [result for result in localjudge_judge.evaluations([row], [metric]) if result.metric == metric]
+        evaluated = [
+            result
+            for result in localjudge_judge.evaluations([row], [metric])
+            if result.metric == metric
+        ]
         session.add(row, metric)
         [score] = score_rows(evaluated)
         if score.score is None or not at_least <= score.score <= at_most:
@@ -181,7 +186,9 @@ def assert_score(
                 [verdict for verdict in verdict_rows(evaluated) if verdict.label == bad],
             )
             head = printable(f"{score.sample_id}: {metric} {outcome_of(score)}")
-            decided = f"  a verdict is 1 at {localjudge_judge.settings.threshold_of(metric):g} or above"
+            decided = (
+                f"  a verdict is 1 at {localjudge_judge.settings.threshold_of(metric):g} or above"
+            )
             where = f"; the run will be in {session.directory}" if session.directory else ""
             lines = [
                 f"{head}, expected {at_least:g} to {at_most:g}",
@@ -223,7 +230,9 @@ def assert_gates(
         from localjudge.api import evaluate
 
         until = options.get("until", ())
-        conditions = [gate for some in (gates, until) for gate in ([some] if isinstance(some, str) else some)]
+        conditions = [
+            gate for some in (gates, until) for gate in ([some] if isinstance(some, str) else some)
+        ]
         options.setdefault(
             "metrics",
             list(dict.fromkeys(parse_gate(gate).metric for gate in conditions)),
@@ -243,8 +252,13 @@ def assert_gates(
         rules = {"undecided": undecided, "allow_different": allow_different}
         decisions = check(run, gates=conditions, baseline=baseline, **rules).decisions
         if failed := [decision for decision in decisions if not decision.passed]:
-            lines = [f"{decision.gate}: {decision.outcome}, {decision.reason}" for decision in failed]
-            culprits = {decision.metric: int(parse_gate(decision.gate).comparison[0] == "<") for decision in failed}
+            lines = [
+                f"{decision.gate}: {decision.outcome}, {decision.reason}" for decision in failed
+            ]
+            culprits = {
+                decision.metric: int(parse_gate(decision.gate).comparison[0] == "<")
+                for decision in failed
+            }
             rows = [row for row in run.iter_verdicts() if culprits.get(row.metric) == row.label]
             pytest.fail("\n".join([*lines, *_sentences(rows), f"  run {out}"]), pytrace=False)
         return run

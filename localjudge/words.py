@@ -54,7 +54,7 @@ class Setting:
 
         n_ctx: Annotated[int | None, Setting("Judge", doctor=True)] = None
 
-    `group` is its section in `localjudge run --help`; without one, only suites and Python set it.
+    `group` is its section in `localjudge run --help`; without one, only configuration files and Python set it.
     `everyday` options come first there. `bundled` names replace a path. `read` converts a file's
     name to the value. `part` selects samples, `data` describes the data, `place` changes no
     number, `stops` ends a run early. `calibration` and `doctor` take the setting, too.

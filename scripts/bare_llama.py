@@ -32,14 +32,21 @@ class BareModel:
         llama_cpp.llama_log_set(_silent, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
         weights = llama_cpp.llama_model_default_params()
-        weights.use_extra_bufts = False  # not laid out anew for this processor, whose kernels then round otherwise
+        weights.use_extra_bufts = (
+            False  # not laid out anew for this processor, whose kernels then round otherwise
+        )
         self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), weights)
         if not self._model:
             raise ValueError(f"llama.cpp cannot load {path}")
         self._vocabulary = llama_cpp.llama_model_get_vocab(self._model)
         self.size = llama_cpp.llama_vocab_n_tokens(self._vocabulary)
         settings = llama_cpp.llama_context_default_params()
-        settings.n_ctx, settings.n_batch, settings.n_ubatch, settings.n_seq_max = _CELLS, _BATCH, _BATCH, _SEQUENCES
+        settings.n_ctx, settings.n_batch, settings.n_ubatch, settings.n_seq_max = (
+            _CELLS,
+            _BATCH,
+            _BATCH,
+            _SEQUENCES,
+        )
         settings.n_threads = settings.n_threads_batch = threads
         settings.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         settings.kv_unified = True
@@ -49,7 +56,12 @@ class BareModel:
     def __enter__(self) -> "BareModel":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         llama_cpp.llama_free(self._context)
         llama_cpp.llama_model_free(self._model)
 
@@ -57,7 +69,9 @@ class BareModel:
         """Tokenize plain text without control tokens."""
         data = text.encode()
         buffer = (llama_cpp.llama_token * (2 * len(data) + 8))()
-        count = llama_cpp.llama_tokenize(self._vocabulary, data, len(data), buffer, len(buffer), False, False)
+        count = llama_cpp.llama_tokenize(
+            self._vocabulary, data, len(data), buffer, len(buffer), False, False
+        )
         return list(buffer[:count])
 
     def logits(self, tokens: Sequence[int], cached: int = 0) -> Logits:
@@ -92,7 +106,9 @@ class BareModel:
 
     def _piece(self, token: int) -> bytes:
         buffer = ctypes.create_string_buffer(128)
-        length = llama_cpp.llama_token_to_piece(self._vocabulary, token, buffer, len(buffer), 0, True)
+        length = llama_cpp.llama_token_to_piece(
+            self._vocabulary, token, buffer, len(buffer), 0, True
+        )
         return buffer.raw[:length]
 
     def _decode(self, rows: Sequence[Row], ends: Sequence[int]) -> list[Logits]:
@@ -105,6 +121,8 @@ class BareModel:
         failed = llama_cpp.llama_decode(self._context, batch)
         llama_cpp.llama_batch_free(batch)
         if failed:
-            raise ValueError(f"llama.cpp cannot decode {len(rows)} tokens after {rows[0][1]}: code {failed}")
+            raise ValueError(
+                f"llama.cpp cannot decode {len(rows)} tokens after {rows[0][1]}: code {failed}"
+            )
         pointers = [llama_cpp.llama_get_logits_ith(self._context, place) for place in ends]
         return [np.ctypeslib.as_array(pointer, shape=(self.size,)).copy() for pointer in pointers]

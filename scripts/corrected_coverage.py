@@ -2,17 +2,19 @@
 
     for each repeat:  make a run of judged units -> draw n -> label them -> correct -> covered? how wide?
 
-A run has samples of 1 to 6 units, with the sizes of CLAPnq's reference answers. The share of units with label 1 varies
-between samples (a beta distribution around the truth); in the clustered case, groups of four share it. Units come from
+A run has samples of 1 to 6 units, with the sizes of CLAPnq's reference answers. The share of units
+with label 1 varies between samples (a beta distribution around the truth); in the clustered case,
+groups of four share it. Units come from
 a pool: of a simulated judge, or of real verdicts on labelled statements.
 
     labels only     uniform random draw: the mean without a judge
     PPI++           uniform random draw: the judge's mean and the mean of its errors, weighted by lambda
     corrected       localjudge's drawing and correction
 
-These are intervals of a single look. `looked_at` simulates repeated looks, at planned numbers of labels
-(`localjudge.stats.looks`) or with an ordinary interval after every five labels. `in_slices` corrects the slices of a
-run by one drawing, and `pooled` the share of all units, where samples with more units have a smaller share of 1.
+These are intervals of a single look. `looked_at` simulates repeated looks, at planned numbers of
+labels (`localjudge.stats.looks`) or with an ordinary interval after every five labels. `in_slices`
+corrects the slices of a run by one drawing, and `pooled` the share of all units, where samples with
+more units have a smaller share of 1.
 """
 
 import json
@@ -22,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from localjudge.analysis.labelled_texts import read_labelled_texts
+from localjudge.labels.labelled_texts import read_labelled_texts
 from localjudge.stats.corrected import (
     DrawnUnits,
     JudgedUnits,
@@ -75,7 +77,9 @@ class Setting(NamedTuple):
         """Share of 1 among all units of the population."""
         sizes = np.arange(1, len(UNITS_OF_A_SAMPLE) + 1)
         units = sizes * np.array(UNITS_OF_A_SAMPLE)
-        return float((units * np.where(sizes < _LONG, 1.0, self.longer)).sum() / units.sum() * self.truth)
+        return float(
+            (units * np.where(sizes < _LONG, 1.0, self.longer)).sum() / units.sum() * self.truth,
+        )
 
 
 class Held(NamedTuple):
@@ -100,7 +104,9 @@ def made_up_pool(sensitivity: float, specificity: float, seed: int = 0) -> Pool:
     human = (np.arange(_MADE_UP_UNITS) % 2).astype(np.float64)
     right = generator.random(_MADE_UP_UNITS) < np.where(human == 1, sensitivity, specificity)
     judged = np.where(right, human, 1 - human)
-    confidence = np.where(right, generator.beta(3, 1.5, len(human)), generator.beta(1.5, 2, len(human)))
+    confidence = np.where(
+        right, generator.beta(3, 1.5, len(human)), generator.beta(1.5, 2, len(human))
+    )
     return Pool(np.where(judged == 1, 0.5 + confidence / 2, 0.5 - confidence / 2), human)
 
 
@@ -110,7 +116,8 @@ def recorded_pool(labels: Path, run: Path) -> Pool:
     with (run / "verdicts.jsonl").open(encoding="utf-8") as file:
         rows = [row for row in map(json.loads, file) if row["p_yes"] is not None]
     return Pool(
-        np.array([row["p_yes"] for row in rows]), np.array([float(human[row["sample_id"]] or 0) for row in rows])
+        np.array([row["p_yes"] for row in rows]),
+        np.array([float(human[row["sample_id"]] or 0) for row in rows]),
     )
 
 
@@ -120,13 +127,21 @@ def measure(setting: Setting, pool: Pool, *, repeats: int, seed: int) -> dict[st
     limits = np.array([_intervals(setting, pool, generator) for _ in range(repeats)])
     held = (limits[:, :, 0] <= setting.truth) & (setting.truth <= limits[:, :, 1])
     width = limits[:, :, 1] - limits[:, :, 0]
-    return {way: Held(float(held[:, at].mean()), float(width[:, at].mean())) for at, way in enumerate(WAYS)}
+    return {
+        way: Held(float(held[:, at].mean()), float(width[:, at].mean()))
+        for at, way in enumerate(WAYS)
+    }
 
 
-def labels_for(width: float, way: str, setting: Setting, pool: Pool, *, repeats: int, seed: int) -> float:
+def labels_for(
+    width: float, way: str, setting: Setting, pool: Pool, *, repeats: int, seed: int
+) -> float:
     """Return the number of labels for intervals of this mean width, interpolated."""
     counts = [round(setting.labels * factor) for factor in _MORE_LABELS]
-    widths = [measure(setting._replace(labels=count), pool, repeats=repeats, seed=seed)[way].width for count in counts]
+    widths = [
+        measure(setting._replace(labels=count), pool, repeats=repeats, seed=seed)[way].width
+        for count in counts
+    ]
     return float(np.exp(np.interp(-np.log(width), -np.log(widths), np.log(counts))))
 
 
@@ -137,13 +152,18 @@ class Misses(NamedTuple):
     width: float
 
 
-def looked_at(setting: Setting, pool: Pool, looks: Mapping[int, float], *, repeats: int, seed: int) -> Misses:
+def looked_at(
+    setting: Setting, pool: Pool, looks: Mapping[int, float], *, repeats: int, seed: int
+) -> Misses:
     """Simulate looks at these numbers of labels with these confidences."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    limits = np.array([_limits_at(looks, _made_run(setting, pool, generator), generator) for _ in range(repeats)])
+    limits = np.array(
+        [_limits_at(looks, _made_run(setting, pool, generator), generator) for _ in range(repeats)],
+    )
     missed = (limits[:, :, 0] > setting.truth) | (setting.truth > limits[:, :, 1])
     return Misses(
-        float(missed.any(axis=1).mean()), float(np.ptp(limits[:, list(looks).index(LABELS_AT)], axis=1).mean())
+        float(missed.any(axis=1).mean()),
+        float(np.ptp(limits[:, list(looks).index(LABELS_AT)], axis=1).mean()),
     )
 
 
@@ -160,7 +180,9 @@ class PlanMisses(NamedTuple):
     ratio: float
 
 
-def planned_labels(setting: Setting, pool: Pool, planned: int | None, *, repeats: int, seed: int) -> PlanMisses:
+def planned_labels(
+    setting: Setting, pool: Pool, planned: int | None, *, repeats: int, seed: int
+) -> PlanMisses:
     """Simulate looks from a planned number of labels on, or without a plan, until all statements have labels.
 
     The width is the one at `LABELS_AT` labels, and the ordinary one is of the same labels.
@@ -206,7 +228,9 @@ def _looks_until_all(
     return at_plan, float(any(misses)), float(missed), width, ordinary
 
 
-def _limits_of_all(run: "_Run", samples: int, confidence: float, generator: np.random.Generator) -> tuple[float, float]:
+def _limits_of_all(
+    run: "_Run", samples: int, confidence: float, generator: np.random.Generator
+) -> tuple[float, float]:
     """Return the limits of the mean of the labels of all statements."""
     sizes = np.rint(1 / (run.weights * samples)).astype(np.intp)
     starts = [0]
@@ -214,11 +238,19 @@ def _limits_of_all(run: "_Run", samples: int, confidence: float, generator: np.r
         starts.append(int(starts[-1] + sizes[starts[-1]]))
     shares = np.add.reduceat(run.human, starts) / sizes[starts]
     seed = int(generator.integers(2**31))
-    interval = mean_interval(shares, clusters=run.clusters[starts], resamples=1_000, seed=seed, confidence=confidence)
+    interval = mean_interval(
+        shares,
+        clusters=run.clusters[starts],
+        resamples=1_000,
+        seed=seed,
+        confidence=confidence,
+    )
     return interval.low, interval.high
 
 
-def _limits_at(looks: Mapping[int, float], run: "_Run", generator: np.random.Generator) -> list[tuple[float, float]]:
+def _limits_at(
+    looks: Mapping[int, float], run: "_Run", generator: np.random.Generator
+) -> list[tuple[float, float]]:
     drawing = run.draw(max(looks), generator)
     units = ((run.units(drawing, labels), confidence) for labels, confidence in looks.items())
     return [prediction_powered(*powered).limits or (0.0, 1.0) for powered in units]
@@ -237,7 +269,12 @@ class _Run(NamedTuple):
         return self.weights * uncertainty(self.p_yes)
 
     def draw(self, labels: int, generator: np.random.Generator) -> DrawnUnits:
-        return draw(self.shares, strata_by_score(self.p_yes, _STRATA), labels, int(generator.integers(2**31)))
+        return draw(
+            self.shares,
+            strata_by_score(self.p_yes, _STRATA),
+            labels,
+            int(generator.integers(2**31)),
+        )
 
     def units(self, drawing: DrawnUnits, labels: int, shares: Floats | None = None) -> JudgedUnits:
         """Return the units with the first labels of a drawing with these shares."""
@@ -248,7 +285,10 @@ class _Run(NamedTuple):
         return self.labelled(drawn, strata_by_score(self.p_yes))
 
     def labelled(self, drawn: Floats, strata: Indices) -> JudgedUnits:
-        judged, certain = (self.p_yes >= _THRESHOLD).astype(np.float64), np.zeros(len(drawn), dtype=np.bool_)
+        judged, certain = (
+            (self.p_yes >= _THRESHOLD).astype(np.float64),
+            np.zeros(len(drawn), dtype=np.bool_),
+        )
         return JudgedUnits(judged, self.weights, self.human, drawn, strata, self.clusters, certain)
 
 
@@ -263,30 +303,53 @@ class HeldInSlice(NamedTuple):
     misses: float
 
 
-def in_slices(pool: Pool, *, clustered: bool, by: bool, repeats: int, seed: int) -> list[HeldInSlice]:
+def in_slices(
+    pool: Pool, *, clustered: bool, by: bool, repeats: int, seed: int
+) -> list[HeldInSlice]:
     """Measure each of the `SLICES` and the whole run, drawn `by` slice or not until each slice has 50 labels."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    looks = {**{number: level for number, level in AS_PLANNED.items() if number <= LABELS_AT}, -LABELS_AT: CONFIDENCE}
-    limits = np.array([_limits_in_slices(pool, clustered, by, looks, generator) for _ in range(repeats)])
+    looks = {
+        **{number: level for number, level in AS_PLANNED.items() if number <= LABELS_AT},
+        -LABELS_AT: CONFIDENCE,
+    }
+    limits = np.array(
+        [_limits_in_slices(pool, clustered, by, looks, generator) for _ in range(repeats)]
+    )
     samples = sum(count for count, _ in SLICES)
-    truths = np.array([*(truth for _, truth in SLICES), sum(count * truth for count, truth in SLICES) / samples])
+    truths = np.array(
+        [*(truth for _, truth in SLICES), sum(count * truth for count, truth in SLICES) / samples],
+    )
     missed = (limits[..., 0] > truths[:, None]) | (truths[:, None] > limits[..., 1])
     widths = np.ptp(limits[:, :, -1], axis=-1).mean(axis=0)
     held = 1 - missed[:, :, -1].mean(axis=0)
     misses = missed[:, :, :-1].any(axis=2).mean(axis=0)
-    return [HeldInSlice(Held(*each), miss) for *each, miss in zip(held, widths, misses, strict=True)]
+    return [
+        HeldInSlice(Held(*each), miss) for *each, miss in zip(held, widths, misses, strict=True)
+    ]
 
 
 def _limits_in_slices(
-    pool: Pool, clustered: bool, by: bool, looks: Mapping[int, float], generator: np.random.Generator
+    pool: Pool,
+    clustered: bool,
+    by: bool,
+    looks: Mapping[int, float],
+    generator: np.random.Generator,
 ) -> list[list[tuple[float, float]]]:
-    parts = [_made_run(Setting(count, truth, clustered, 0), pool, generator) for count, truth in SLICES]
+    parts = [
+        _made_run(Setting(count, truth, clustered, 0), pool, generator) for count, truth in SLICES
+    ]
     slices = np.repeat(np.arange(len(parts)), [len(part.weights) for part in parts])
     samples = sum(count for count, _ in SLICES)
-    weights = np.concatenate([part.weights * count / samples for part, (count, _) in zip(parts, SLICES, strict=True)])
+    weights = np.concatenate(
+        [part.weights * count / samples for part, (count, _) in zip(parts, SLICES, strict=True)],
+    )
     offsets = np.cumsum([0, *(part.clusters.max() + 1 for part in parts)])
-    clusters = np.concatenate([part.clusters + offset for part, offset in zip(parts, offsets, strict=False)])
-    p_yes, human = (np.concatenate([getattr(part, name) for part in parts]) for name in ("p_yes", "human"))
+    clusters = np.concatenate(
+        [part.clusters + offset for part, offset in zip(parts, offsets, strict=False)]
+    )
+    p_yes, human = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("p_yes", "human")
+    )
     sizes = weights * uncertainty(p_yes)
     strata = strata_by_score(p_yes, _STRATA)
     if by:
@@ -295,11 +358,18 @@ def _limits_in_slices(
     shares, results = sizes / sizes.sum(), list[list[tuple[float, float]]]()
     for number in range(len(parts) + 1):
         mine = slices == number if number < len(parts) else np.ones(len(slices), dtype=np.bool_)
-        part = _Run(p_yes[mine], human[mine], weights[mine] / weights[mine].sum(), _from_zero(clusters[mine]))
+        part = _Run(
+            p_yes[mine],
+            human[mine],
+            weights[mine] / weights[mine].sum(),
+            _from_zero(clusters[mine]),
+        )
         within = mine[drawing.taken]
         taken = (np.cumsum(mine) - 1)[drawing.taken[within]]
         of_part = DrawnUnits(taken, drawing.turns[within])
-        units = ((part.units(of_part, abs(count), shares[mine]), level) for count, level in looks.items())
+        units = (
+            (part.units(of_part, abs(count), shares[mine]), level) for count, level in looks.items()
+        )
         results.append([prediction_powered(*powered).limits or (0.0, 1.0) for powered in units])
     return results
 
@@ -317,28 +387,43 @@ def pooled(setting: Setting, pool: Pool, *, repeats: int, seed: int) -> tuple[He
     return Held(*judge), Held(*corrected)
 
 
-def _pooled_limits(setting: Setting, pool: Pool, generator: np.random.Generator) -> list[tuple[float, float]]:
+def _pooled_limits(
+    setting: Setting, pool: Pool, generator: np.random.Generator
+) -> list[tuple[float, float]]:
     run = _made_run(setting, pool, generator)
     shares = run.shares / run.shares.sum()
-    drawing, units = run.draw(setting.labels, generator), run._replace(weights=np.full_like(shares, 1 / len(shares)))
-    interval = mean_interval(run.human, clusters=run.clusters, resamples=500, seed=int(generator.integers(2**31)))
+    drawing, units = (
+        run.draw(setting.labels, generator),
+        run._replace(weights=np.full_like(shares, 1 / len(shares))),
+    )
+    interval = mean_interval(
+        run.human, clusters=run.clusters, resamples=500, seed=int(generator.integers(2**31))
+    )
     corrected = prediction_powered(units.units(drawing, setting.labels, shares))
     return [(interval.low, interval.high), corrected.limits or (0.0, 1.0)]
 
 
 def _made_run(setting: Setting, pool: Pool, generator: np.random.Generator) -> _Run:
-    sizes = generator.choice(np.arange(1, len(UNITS_OF_A_SAMPLE) + 1), setting.samples, p=UNITS_OF_A_SAMPLE)
+    sizes = generator.choice(
+        np.arange(1, len(UNITS_OF_A_SAMPLE) + 1), setting.samples, p=UNITS_OF_A_SAMPLE
+    )
     sample = np.repeat(np.arange(setting.samples), sizes)
     clusters = sample // _GROUP if setting.clustered else sample
-    rates = generator.beta(setting.truth * _CONCENTRATION, (1 - setting.truth) * _CONCENTRATION, setting.samples)
+    rates = generator.beta(
+        setting.truth * _CONCENTRATION, (1 - setting.truth) * _CONCENTRATION, setting.samples
+    )
     share = rates[clusters] * np.where(sizes[sample] < _LONG, 1.0, setting.longer)
     is_one, size = generator.random(len(sample)) < share, len(sample)
     ones, zeros = np.flatnonzero(pool.human == 1), np.flatnonzero(pool.human == 0)
     chosen = np.where(is_one, generator.choice(ones, size), generator.choice(zeros, size))
-    return _Run(pool.p_yes[chosen], pool.human[chosen], 1 / (sizes[sample] * setting.samples), clusters)
+    return _Run(
+        pool.p_yes[chosen], pool.human[chosen], 1 / (sizes[sample] * setting.samples), clusters
+    )
 
 
-def _intervals(setting: Setting, pool: Pool, generator: np.random.Generator) -> list[tuple[float, float]]:
+def _intervals(
+    setting: Setting, pool: Pool, generator: np.random.Generator
+) -> list[tuple[float, float]]:
     run = _made_run(setting, pool, generator)
     size, at_random = len(run.weights), np.zeros_like(run.weights)
     taken = generator.permutation(size)[: setting.labels]

@@ -3,8 +3,8 @@
     for each repeat:  draw n samples -> interval -> does it contain the population's mean?
     coverage = share of repeats that do
 
-The populations resemble scores: yes or no, a share of a few statements, any number, nearly always 1, and documents
-shared by several samples. Their means are known by construction.
+The populations resemble scores: yes or no, a share of a few statements, any number, nearly always
+1, and documents shared by several samples. Their means are known by construction.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,9 @@ Draw = Callable[[np.random.Generator, int, float], Drawn]
 Estimate = Callable[[Drawn, int], Interval]
 
 
-def coverage(estimate: Estimate, draw: Draw, size: int, mean: float, *, repeats: int, seed: int) -> Coverage:
+def coverage(
+    estimate: Estimate, draw: Draw, size: int, mean: float, *, repeats: int, seed: int
+) -> Coverage:
     """Measure how often `estimate(drawn, seed)` contains `mean` for `draw(generator, size, mean)`."""
     generator = np.random.Generator(np.random.PCG64(seed))
     intervals = [estimate(draw(generator, size, mean), repeat) for repeat in range(repeats)]
@@ -82,7 +84,13 @@ def shared_documents(generator: np.random.Generator, size: int, mean: float) -> 
     return Drawn(values.astype(np.float64), document)
 
 
-POPULATIONS: tuple[Draw, ...] = (yes_or_no, share_of_statements, any_number, nearly_always_one, shared_documents)
+POPULATIONS: tuple[Draw, ...] = (
+    yes_or_no,
+    share_of_statements,
+    any_number,
+    nearly_always_one,
+    shared_documents,
+)
 
 
 def _ease(generator: np.random.Generator, size: int, mean: float) -> Floats:

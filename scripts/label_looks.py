@@ -83,7 +83,9 @@ def _errors(spent_at: Mapping[int, float]) -> Iterator[tuple[int, float, float]]
 
 def _limit(grid: Floats, density: Floats, outside: float) -> float:
     """Return the c with this mass of the density beyond -c and c."""
-    beyond = np.cumsum((density[::-1][1:] + density[::-1][:-1]) * _STEP)  # both tails, from the outermost inwards
+    beyond = np.cumsum(
+        (density[::-1][1:] + density[::-1][:-1]) * _STEP
+    )  # both tails, from the outermost inwards
     return float(np.interp(outside, beyond, grid[::-1][1:]))
 
 

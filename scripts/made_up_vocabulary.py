@@ -14,7 +14,9 @@ from gguf import GGUFReader, GGUFValueType
 
 _LATIN = [*range(33, 127), *range(161, 173), *range(174, 256)]
 _OTHERS = [byte for byte in range(256) if byte not in _LATIN]
-_SPELLED = {byte: chr(byte) for byte in _LATIN} | {byte: chr(256 + place) for place, byte in enumerate(_OTHERS)}
+_SPELLED = {byte: chr(byte) for byte in _LATIN} | {
+    byte: chr(256 + place) for place, byte in enumerate(_OTHERS)
+}
 """Printable characters for bytes in byte-pair vocabularies."""
 _WORDS = (
     " the",
@@ -58,7 +60,9 @@ def byte_vocabulary() -> Tokenizer:
     space = _SPELLED[ord(" ")]
     merges = ["t h", "th e", f"{space} the", "i n", "a n", "an d", '" :', "a t"]
     control = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    return _byte_pairs("gpt-2", merges, control, ["<|tool|>", "   "], end="<|im_end|>", begins=False)
+    return _byte_pairs(
+        "gpt-2", merges, control, ["<|tool|>", "   "], end="<|im_end|>", begins=False
+    )
 
 
 def word_vocabulary() -> Tokenizer:
@@ -66,14 +70,28 @@ def word_vocabulary() -> Tokenizer:
     merges: dict[str, None] = {}  # in their order, each once
     for word in _WORDS:
         letters = [_SPELLED[byte] for byte in word.encode()]
-        merges |= {f"{''.join(letters[:end])} {letters[end]}": None for end in range(1, len(letters))}
-    control = ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|><|end|>"]
+        merges |= {
+            f"{''.join(letters[:end])} {letters[end]}": None for end in range(1, len(letters))
+        }
+    control = [
+        "<|begin_of_text|>",
+        "<|eot_id|>",
+        "<|start_header_id|>",
+        "<|end_header_id|>",
+        "<|eot_id|><|end|>",
+    ]
     user_defined = ["<think>", "</think>", "日", "  "]
     return _byte_pairs("llama-bpe", [*merges], control, user_defined, end="<|eot_id|>", begins=True)
 
 
 def _byte_pairs(
-    splitter: str, merges: list[str], control: list[str], user_defined: list[str], *, end: str, begins: bool
+    splitter: str,
+    merges: list[str],
+    control: list[str],
+    user_defined: list[str],
+    *,
+    end: str,
+    begins: bool,
 ) -> Tokenizer:
     """Build a byte-pair vocabulary. The first control token begins a text."""
     words = [merge.replace(" ", "") for merge in merges]
@@ -82,7 +100,9 @@ def _byte_pairs(
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": splitter,
         "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.token_type": [1] * (256 + len(words)) + [3] * len(control) + [4] * len(user_defined),
+        "tokenizer.ggml.token_type": [1] * (256 + len(words))
+        + [3] * len(control)
+        + [4] * len(user_defined),
         "tokenizer.ggml.merges": merges,
         "tokenizer.ggml.bos_token_id": tokens.index(control[0]),
         "tokenizer.ggml.eos_token_id": tokens.index(end),
@@ -102,7 +122,8 @@ def piece_vocabulary() -> Tokenizer:
     keys: Keys = {
         "tokenizer.ggml.model": "llama",
         "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.scores": [0.0] * (259 + len(marked)) + [-float(place) for place in range(len(pieces))],
+        "tokenizer.ggml.scores": [0.0] * (259 + len(marked))
+        + [-float(place) for place in range(len(pieces))],
         "tokenizer.ggml.token_type": types,
         "tokenizer.ggml.bos_token_id": 1,
         "tokenizer.ggml.eos_token_id": 2,
@@ -149,7 +170,11 @@ def vocabulary_of(file: Path) -> Tokenizer:
     keys: Keys = {}
     for name, field in GGUFReader(file).fields.items():
         if name.startswith("tokenizer.") and name != "tokenizer.chat_template":
-            keys[name] = Typed(field.contents(), field.types[0], field.types[-1] if len(field.types) > 1 else None)
+            keys[name] = Typed(
+                field.contents(),
+                field.types[0],
+                field.types[-1] if len(field.types) > 1 else None,
+            )
     return Tokenizer(keys, len(keys["tokenizer.ggml.tokens"].value))
 
 

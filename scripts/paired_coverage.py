@@ -3,10 +3,12 @@
     coverage   share of intervals that contain the mean
     width      mean width relative to Student's t
     power      share of repeats that exclude 0, compared with t and the sign-flip test of R. A. Fisher (1935, The Design
-               of Experiments, section 21), which swaps the runs of each pair, or of each document, at random
+               of Experiments, section 21), which swaps the runs of each pair, or of each document,
+               at random
 
-The populations resemble score differences: shares of 2 to 6 statements with few or many flips, nearly all ties, one
-size, several, any number, skewed and symmetric, and pairs that share documents.
+The populations resemble score differences: shares of 2 to 6 statements with few or many flips,
+nearly all ties, one size, several, any number, skewed and symmetric, and pairs that share
+documents.
 """
 
 import math
@@ -67,7 +69,9 @@ def measure(shape: Shape, size: int, *, repeats: int, seed: int) -> PairedCell:
     """Draw `repeats` data sets and compare with Student's t and the sign-flip test."""
     generator = np.random.Generator(np.random.PCG64([seed, size]))
     signs = generator.choice([-1.0, 1.0], (size, _FLIPS))
-    rows = np.array([_figures(shape.draw(generator, size), shape.mean, signs) for _ in range(repeats)])
+    rows = np.array(
+        [_figures(shape.draw(generator, size), shape.mean, signs) for _ in range(repeats)]
+    )
     return PairedCell._make([*rows[:, :-1].mean(axis=0), rows[:, -1].min()])
 
 
@@ -117,7 +121,9 @@ def _numbers(draw: Callable[[np.random.Generator, int], Floats], mean: float) ->
 def _some(share: float, sign: int, a: float, b: float) -> Shape:
     """A share of the pairs moves one way, by numbers of a beta distribution."""
     return _numbers(
-        lambda generator, size: sign * (generator.random(size) < share) * generator.beta(a, b, size),
+        lambda generator, size: (
+            sign * (generator.random(size) < share) * generator.beta(a, b, size)
+        ),
         sign * share * a / (a + b),
     )
 
@@ -137,7 +143,10 @@ def independent(before: float, after: float) -> Shape:
     """Independent shares of four statements, for samples of varying difficulty."""
 
     def draw(generator: np.random.Generator, size: int) -> Floats:
-        shares = [generator.binomial(4, generator.beta(2 * mean, 2 - 2 * mean, size)) / 4 for mean in (before, after)]
+        shares = [
+            generator.binomial(4, generator.beta(2 * mean, 2 - 2 * mean, size)) / 4
+            for mean in (before, after)
+        ]
         return shares[1] - shares[0]
 
     return _numbers(draw, after - before)
@@ -145,7 +154,9 @@ def independent(before: float, after: float) -> Shape:
 
 def _normal(mean: float, deviation: float) -> Shape:
     """Truncation at -1 and 1 is at least 3.6 deviations away and changes no mean by 0.0001."""
-    return _numbers(lambda generator, size: np.clip(generator.normal(mean, deviation, size), -1, 1), mean)
+    return _numbers(
+        lambda generator, size: np.clip(generator.normal(mean, deviation, size), -1, 1), mean
+    )
 
 
 def _documents(moving: float, down: float, change: float) -> Shape:
@@ -153,8 +164,13 @@ def _documents(moving: float, down: float, change: float) -> Shape:
 
     def draw(generator: np.random.Generator, size: int) -> Drawn:
         document = np.repeat(np.arange(size), generator.geometric(0.25, size))
-        step = (generator.random(size) < moving) * np.where(generator.random(size) < down, -change, change)
-        return Drawn(generator.integers(0, 2, len(document)).astype(np.float64) * step[document], document)
+        step = (generator.random(size) < moving) * np.where(
+            generator.random(size) < down, -change, change
+        )
+        return Drawn(
+            generator.integers(0, 2, len(document)).astype(np.float64) * step[document],
+            document,
+        )
 
     return Shape(draw, moving * (1 - 2 * down) * change / 2)
 

@@ -69,8 +69,8 @@ Shapes = dict[str, tuple[int, ...]]
 class Shape(NamedTuple):
     """Size of a model.
 
-    `window` is the sliding window in tokens, for architectures with one. `outputs` names the outputs of a
-    classification head; without names, it has one.
+    `window` is the sliding window in tokens, for architectures with one. `outputs` names the
+    outputs of a classification head; without names, it has one.
     """
 
     width: int = 64
@@ -126,12 +126,19 @@ def _llama(shape: Shape, _block: int) -> Shapes:
 
 def _qwen2(shape: Shape, _block: int) -> Shapes:
     narrow = shape.kv_heads * shape.head_width
-    biases: Shapes = {"attn_q.bias": (shape.width,), "attn_k.bias": (narrow,), "attn_v.bias": (narrow,)}
+    biases: Shapes = {
+        "attn_q.bias": (shape.width,),
+        "attn_k.bias": (narrow,),
+        "attn_v.bias": (narrow,),
+    }
     return _attention(shape) | biases | _gated(shape)
 
 
 def _gemma2(shape: Shape, _block: int) -> Shapes:
-    post_norms: Shapes = {"post_attention_norm.weight": (shape.width,), "post_ffw_norm.weight": (shape.width,)}
+    post_norms: Shapes = {
+        "post_attention_norm.weight": (shape.width,),
+        "post_ffw_norm.weight": (shape.width,),
+    }
     return _attention(shape) | post_norms | _gated(shape)
 
 
@@ -260,7 +267,10 @@ ARCHITECTURES = {
     "phi3": Architecture(_phi3, lambda shape: {"rope.dimension_count": shape.head_width}),
     "gpt2": Architecture(
         _gpt2,
-        lambda shape: {"attention.layer_norm_epsilon": 1e-5, "attention.head_count_kv": shape.heads},
+        lambda shape: {
+            "attention.layer_norm_epsilon": 1e-5,
+            "attention.head_count_kv": shape.heads,
+        },
         lambda shape: {
             "output_norm.weight": (shape.width,),
             "output_norm.bias": (shape.width,),
@@ -282,7 +292,9 @@ ARCHITECTURES = {
     "lfm2": Architecture(
         _lfm2,
         lambda shape: {
-            "attention.head_count_kv": [shape.kv_heads * (block % 2) for block in range(shape.layers)],
+            "attention.head_count_kv": [
+                shape.kv_heads * (block % 2) for block in range(shape.layers)
+            ],
             "shortconv.l_cache": _KERNEL - 1,
         },
         lambda shape: {"token_embd_norm.weight": (shape.width,)},
@@ -305,10 +317,14 @@ def write(
         return _write_f16(path, tokenizer, architecture, shape, chat_template, seed)
     llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        plain = _write_f16(Path(folder) / "f16.gguf", tokenizer, architecture, shape, chat_template, seed)
+        plain = _write_f16(
+            Path(folder) / "f16.gguf", tokenizer, architecture, shape, chat_template, seed
+        )
         parameters = llama_cpp.llama_model_quantize_default_params()
         parameters.ftype = QUANTISATIONS[quantisation]
-        if llama_cpp.llama_model_quantize(str(plain).encode(), str(path).encode(), ctypes.byref(parameters)):
+        if llama_cpp.llama_model_quantize(
+            str(plain).encode(), str(path).encode(), ctypes.byref(parameters)
+        ):
             raise RuntimeError(f"llama.cpp could not quantise {path} to {quantisation}")
     return path
 
@@ -319,7 +335,12 @@ def _quiet(_level: int, _text: bytes, _user_data: ctypes.c_void_p) -> None:
 
 
 def _write_f16(
-    path: Path, tokenizer: Tokenizer, architecture: str, shape: Shape, chat_template: str | None, seed: int
+    path: Path,
+    tokenizer: Tokenizer,
+    architecture: str,
+    shape: Shape,
+    chat_template: str | None,
+    seed: int,
 ) -> Path:
     recipe = ARCHITECTURES[architecture]
     writer = GGUFWriter(path, architecture)
@@ -332,7 +353,10 @@ def _write_f16(
     shapes: Shapes = {"token_embd.weight": (tokenizer.size, shape.width)} | recipe.outside(shape)
     for block in range(shape.layers):
         shapes |= {f"blk.{block}.{name}": size for name, size in recipe.block(shape, block).items()}
-    kinds = {name: np.dtype(np.float16 if _is_matrix(name, size) else np.float32) for name, size in shapes.items()}
+    kinds = {
+        name: np.dtype(np.float16 if _is_matrix(name, size) else np.float32)
+        for name, size in shapes.items()
+    }
     for name, size in shapes.items():
         writer.add_tensor_info(name, size, kinds[name], int(np.prod(size)) * kinds[name].itemsize)
     writer.write_header_to_file()

@@ -4,8 +4,9 @@
     decided     draws until the threshold of a gate is outside, next to the size at which an interval for a fixed
                 sample size excludes it in 80 % of cases
 
-The interval excludes m as soon as `up(m)` or `down(m)` of `localjudge.stats.sequence` reaches its target. These
-products grow draw by draw, here for all repeats at once. Tests compare them with the intervals themselves.
+The interval excludes m as soon as `up(m)` or `down(m)` of `localjudge.stats.sequence` reaches its
+target. These products grow draw by draw, here for all repeats at once. Tests compare them with the
+intervals themselves.
 """
 
 import json
@@ -104,8 +105,13 @@ POPULATIONS = {
     "skewed: 90 % are 1, mean 0.99": at(nearly_always_one, 0.99),
     "groups of 1 to 8, larger ones score less": groups(0.95, 0.5),
     "groups of 1 to 8, larger ones score more": groups(0.2, 0.6),
-    **{f"differences: {name}": _differing(SHAPES[name]) for name in ("3 % down by 1", "1 % up, 1 % down by 0.5")},
-    "differences: independent shares, .8 and .8": _differing(SHAPES["independent shares, .8 and .8"]),
+    **{
+        f"differences: {name}": _differing(SHAPES[name])
+        for name in ("3 % down by 1", "1 % up, 1 % down by 0.5")
+    },
+    "differences: independent shares, .8 and .8": _differing(
+        SHAPES["independent shares, .8 and .8"]
+    ),
 }
 GATES: tuple[tuple[str, float, Callable[[float], Population]], ...] = (
     ("0/1", 0.8, partial(at, yes_or_no)),
@@ -119,7 +125,13 @@ GATES: tuple[tuple[str, float, Callable[[float], Population]], ...] = (
 
 
 def first_exits(
-    population: Population, value: float, *, repeats: int, limit: int, seed: int, block: int = PILOT
+    population: Population,
+    value: float,
+    *,
+    repeats: int,
+    limit: int,
+    seed: int,
+    block: int = PILOT,
 ) -> tuple[Counts, Floats]:
     """Return the draws after which the interval excludes `value`, (repeats,), `limit` + 1 if never; the first block's
     values.
@@ -128,12 +140,16 @@ def first_exits(
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     exits, still, values = np.full(repeats, limit + 1), np.arange(repeats), np.empty((repeats, 0))
-    logs = np.tile(np.log(SHARES)[:, None, None], (2, 1, repeats, 1))  # up and down, fractions, repeats, last draw
+    logs = np.tile(
+        np.log(SHARES)[:, None, None], (2, 1, repeats, 1)
+    )  # up and down, fractions, repeats, last draw
     target, shift, scale = LOG_TARGET, population.lowest, 1.0 - population.lowest
     for start in range(0, limit, block):
         shape = len(still), min(block, limit - start)
         drawn = population.draw(generator, shape[0] * shape[1])
-        sums, sizes = (column.reshape(shape) / population.largest for column in _draws(drawn, shift, scale))
+        sums, sizes = (
+            column.reshape(shape) / population.largest for column in _draws(drawn, shift, scale)
+        )
         if not start and drawn.clusters is None:
             values = drawn.values.reshape(shape)
         mean, stakes = (value - shift) / scale, FRACTIONS[:, None, None]
@@ -162,9 +178,13 @@ def decided(population: Population, gate: float, *, repeats: int, limit: int, se
     ratios = [np.nan]
     for size, pilot in zip(exits, pilots, strict=True):
         if size > PILOT:
-            needed = decide(sequence_interval(pilot, lowest=population.lowest), ">=", gate).samples_needed
+            needed = decide(
+                sequence_interval(pilot, lowest=population.lowest), ">=", gate
+            ).samples_needed
             ratios.append(np.inf if needed is None else needed / size)
-    return Decided(float(exits.mean()), float(np.median(exits)), float(np.median(ratios[1:] or ratios)))
+    return Decided(
+        float(exits.mean()), float(np.median(exits)), float(np.median(ratios[1:] or ratios))
+    )
 
 
 def fixed_size(population: Population, gate: float, *, seed: int) -> int:
@@ -178,7 +198,9 @@ def fixed_size(population: Population, gate: float, *, seed: int) -> int:
 
     variance = population.draw(np.random.Generator(np.random.PCG64(seed)), 100_000).values.var()
     normal = _NORMAL_SIZE * variance / (population.mean - gate) ** 2
-    return bisect_left(range(round(3 * normal) + 50), _POWER, lo=max(2, round(normal / 2)), key=power)
+    return bisect_left(
+        range(round(3 * normal) + 50), _POWER, lo=max(2, round(normal / 2)), key=power
+    )
 
 
 def _fixed(values: Floats, lowest: float) -> tuple[float, float]:
@@ -196,7 +218,10 @@ def scores_of(run: Path) -> dict[str, Floats]:
     with (run / "scores.jsonl").open(encoding="utf-8") as file:
         rows = [row for row in map(json.loads, file) if row["score"] is not None]
     metrics = dict.fromkeys(row["metric"] for row in rows)
-    return {metric: np.array([row["score"] for row in rows if row["metric"] == metric]) for metric in metrics}
+    return {
+        metric: np.array([row["score"] for row in rows if row["metric"] == metric])
+        for metric in metrics
+    }
 
 
 def share_asked(scores: Floats, gate: float, *, repeats: int, seed: int) -> float | None:

@@ -137,7 +137,10 @@ def scripted_run(tmp_path: Path) -> ScriptedRun:
     """Create a run: `scripted_run("name", rows, {unit text: probability or error}, **options)`; other units get 1."""
 
     def run(
-        name: str, rows: Sequence[Mapping[str, Any]], script: Mapping[str, float | str], **options: Any
+        name: str,
+        rows: Sequence[Mapping[str, Any]],
+        script: Mapping[str, float | str],
+        **options: Any,
     ) -> localjudge.Run:
         engine = OneJudge(script, default=1.0)
         return localjudge.evaluate(rows, out=tmp_path / name, engine=engine, **options)

@@ -16,15 +16,17 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
+from localjudge.judging.settings import RunSettings
 from localjudge.metrics import catalog
-from localjudge.record import run as record
-from localjudge.run.settings import RunSettings
+from localjudge.run_directory import run_record
 
 ROW = {"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."}
 
 
 def evaluated(out: Path, **options: Any) -> Run:
-    return localjudge.evaluate([ROW], engine=ScriptedEngine({"It rains.": 1.0}, default=0.0), out=out, **options)
+    return localjudge.evaluate(
+        [ROW], engine=ScriptedEngine({"It rains.": 1.0}, default=0.0), out=out, **options
+    )
 
 
 def test_every_setting_is_an_argument_that_help_explains() -> None:
@@ -57,16 +59,25 @@ class _Terminal(io.StringIO):
     ],
 )
 def test_progress_is_shown_on_terminals_and_in_notebooks_by_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress: bool | None, stream: Any, shell: str, heard: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    progress: bool | None,
+    stream: Any,
+    shell: str,
+    heard: str,
 ) -> None:
     """Notebooks show stderr in red. Without widgets for a bar, lines are printed."""
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=type(shell or "None", (), {})))
-    monkeypatch.setattr("localjudge.result.find_spec", lambda _name: None)
+    monkeypatch.setitem(
+        sys.modules, "IPython", SimpleNamespace(get_ipython=type(shell or "None", (), {}))
+    )
+    monkeypatch.setattr("localjudge.run.find_spec", lambda _name: None)
     streams = {"stdout": io.StringIO(), "stderr": stream()}
     for name, place in streams.items():
         monkeypatch.setattr(sys, name, place)
     evaluated(tmp_path, progress=progress)
-    assert [name for name, place in streams.items() if "asked 2 verdicts" in place.getvalue()] == [heard][: len(heard)]
+    assert [name for name, place in streams.items() if "asked 2 verdicts" in place.getvalue()] == [
+        heard
+    ][: len(heard)]
 
 
 def test_a_run_is_a_mapping_of_its_metrics(tmp_path: Path) -> None:
@@ -74,7 +85,10 @@ def test_a_run_is_a_mapping_of_its_metrics(tmp_path: Path) -> None:
     assert isinstance(run, Mapping)
     assert (list(run), len(run), "faithfulness" in run) == (["context_recall"], 1, False)
     metric = run["context_recall"]
-    assert metric.model_dump(exclude={"corrected", "pooled"}) == run.summary.metrics["context_recall"].model_dump()
+    assert (
+        metric.model_dump(exclude={"corrected", "pooled"})
+        == run.summary.metrics["context_recall"].model_dump()
+    )
     assert (metric.corrected, metric.mean) == (None, 0.5)
     assert dict(run) == {"context_recall": metric}
     assert (run.get("context_recall"), run.get("faithfulness")) == (metric, None)
@@ -91,28 +105,40 @@ def test_the_example_gates_of_help_are_valid(tmp_path: Path) -> None:
 
 def test_runs_of_one_directory_are_equal(tmp_path: Path) -> None:
     """`localjudge.Run` and `record.run.Run`, also in sets."""
-    run, same = evaluated(tmp_path / "a", metrics=["context_recall"]), record.Run.open(tmp_path / "a")
+    run, same = (
+        evaluated(tmp_path / "a", metrics=["context_recall"]),
+        run_record.RunRecord.open(tmp_path / "a"),
+    )
     assert (run == same, same == run, len({run, same})) == (True, True, 1)
     other = evaluated(tmp_path / "b", metrics=["context_recall"])
     assert run != other
     assert run != dict(run)
 
 
-def test_notes_are_logged_and_kept_with_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_notes_are_logged_and_kept_with_the_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     row = {"question": "Where?", "contexts": ["Rain."], "gold_standard": "It rains.", "zone": "z"}
     with caplog.at_level("INFO", logger="localjudge"):
-        run = localjudge.evaluate([row], engine=ScriptedEngine({}, default=1.0), out=tmp_path, progress=False)
+        run = localjudge.evaluate(
+            [row], engine=ScriptedEngine({}, default=1.0), out=tmp_path, progress=False
+        )
     for said in ("columns not used: gold_standard, zone", "no column for reference"):
         assert any(said in note for note in run.notes)
         assert said in caplog.text
     assert (Run.open(tmp_path), Run.open(tmp_path).notes) == (run, ())
 
 
-def test_a_run_has_methods_for_all_analyses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_has_methods_for_all_analyses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     run = evaluated(tmp_path / "run", metrics=["context_recall"])
     stricter = localjudge.evaluate(
-        reuse=run, threshold=1.0, engine=ScriptedEngine({"It rains.": 1.0}, default=0.0), out=tmp_path / "stricter"
+        reuse=run,
+        threshold=1.0,
+        engine=ScriptedEngine({"It rains.": 1.0}, default=0.0),
+        out=tmp_path / "stricter",
     )
     assert stricter.manifest.environment.as_json["answers"]["asked"] == 0
     assert stricter.compare(run).metrics["context_recall"].scores is not None
@@ -147,15 +173,27 @@ def test_a_check_is_true_if_it_passed(tmp_path: Path) -> None:
     assert not run.check(["context_recall>=0.9"], undecided="fail")
     assert run.check(["context_recall<=1"])
     checked = run.check(["context_recall<=1", "context_recall>=0.9"])
-    assert re.match("<CheckedGates pass: context_recall<=1: .*; undecided: context_recall>=0.9: ", repr(checked))
+    assert re.match(
+        "<CheckedGates pass: context_recall<=1: .*; undecided: context_recall>=0.9: ",
+        repr(checked),
+    )
     assert run.verify(engine=ScriptedEngine({"It rains.": 1.0}, default=0.0))
     assert not run.verify(engine=ScriptedEngine({}, default=1.0))
-    assert run.verify(sample=1, engine=ScriptedEngine({"It rains.": 1.0}, default=0.0)).asked_again == 1
+    assert (
+        run.verify(sample=1, engine=ScriptedEngine({"It rains.": 1.0}, default=0.0)).asked_again
+        == 1
+    )
 
 
 def test_a_notebook_shows_tables(tmp_path: Path) -> None:
     run = evaluated(tmp_path / "run", metrics=["context_recall"])
-    views: list[Any] = [run, run.compare(run), run.check("context_recall>=0.9"), run.summary, run["context_recall"]]
+    views: list[Any] = [
+        run,
+        run.compare(run),
+        run.check("context_recall>=0.9"),
+        run.summary,
+        run["context_recall"],
+    ]
     for view in views:
         assert "context_recall" in (html := view._repr_html_()) or view is views[-1]
         assert html.count("<table>") == html.count("</table>") > 0
@@ -163,7 +201,9 @@ def test_a_notebook_shows_tables(tmp_path: Path) -> None:
     assert "&lt;script&gt;\\x1b[2J" in hostile._repr_html_()
 
 
-def test_a_temporary_run_lives_as_long_as_its_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_temporary_run_lives_as_long_as_its_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A pickle or copy would lose the verdicts with the original; pickling is refused."""
     monkeypatch.chdir(tmp_path)
     run = localjudge.evaluate([ROW], engine=ScriptedEngine({}, default=1.0), out=False)

@@ -20,14 +20,26 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
-HEAVY = {"llama_cpp", "llguidance", "numpy", "outlines", "pydantic", "pyarrow", "rich", "scipy", "spacy"}
+HEAVY = {
+    "llama_cpp",
+    "llguidance",
+    "numpy",
+    "outlines",
+    "pydantic",
+    "pyarrow",
+    "rich",
+    "scipy",
+    "spacy",
+}
 
 
 def modules_after(statement: str) -> set[str]:
     """Return the top-level modules of a fresh interpreter after the statement."""
     program = f"{statement}\nimport sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
     return set(
-        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout.split()
     )
 
 
@@ -54,8 +66,12 @@ def test_importing_localjudge_opens_no_socket_and_starts_no_thread() -> None:
 
 def test_no_two_classes_have_one_name() -> None:
     """Public ones, except `Run`, which is both the record and the Python object."""
-    seen = Counter(node.name for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef))
-    assert [name for name, count in seen.items() if count > 1 and not name.startswith("_")] == ["Run"]
+    seen = Counter(
+        node.name for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in seen.items() if count > 1 and not name.startswith("_")] == [
+        "Run"
+    ]
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -70,7 +86,10 @@ def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
 def test_imports_have_no_cycles() -> None:
     """Including imports in functions and for type checkers."""
     graph = {
-        name: {f"{module}.{part}" if f"{module}.{part}" in MODULES else module for module, part in imports(tree)}
+        name: {
+            f"{module}.{part}" if f"{module}.{part}" in MODULES else module
+            for module, part in imports(tree)
+        }
         for name, tree in TREES.items()
     }
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
@@ -106,7 +125,9 @@ def test_the_import_takes_less_than_150_milliseconds() -> None:
         subprocess.run([sys.executable, "-c", program], check=True)
         return time.perf_counter() - started
 
-    imported, nothing = (min(seconds(statement) for _ in range(5)) for statement in ("import localjudge", "pass"))
+    imported, nothing = (
+        min(seconds(statement) for _ in range(5)) for statement in ("import localjudge", "pass")
+    )
     assert imported - nothing < 0.15
 
 
@@ -114,5 +135,9 @@ def test_a_unit_test_cannot_open_a_model(request: pytest.FixtureRequest) -> None
     from localjudge.engine.llamacpp.model import llama_cpp
 
     assert request.node.get_closest_marker("unit")
-    with pytest.raises(AssertionError, match=r"a unit test tried to open the model .*lexical\.gguf"):
-        llama_cpp.llama_model_load_from_file(bytes(resources.bundled_file("models", "lexical.gguf")), None)
+    with pytest.raises(
+        AssertionError, match=r"a unit test tried to open the model .*lexical\.gguf"
+    ):
+        llama_cpp.llama_model_load_from_file(
+            bytes(resources.bundled_file("models", "lexical.gguf")), None
+        )

@@ -1,9 +1,10 @@
 """README and docs/ are correct: their commands run and print the shown output.
 
-A `console` block has commands after `$ ` with their output; `...` matches any lines, or the rest of a line. The
-commands of a page run in order in a folder with the example as `data.jsonl` and the lexical judge as `model.gguf`,
-which judges by default, except on the first page.
-The `python` blocks of a page are one program. Options in other blocks must exist. `.ci/run` tests installation.
+A `console` block has commands after `$ ` with their output; `...` matches any lines, or the rest of
+a line. The commands of a page run in order in a folder with the example as `data.jsonl` and the
+lexical judge as `model.gguf`, which judges by default, except on the first page.
+The `python` blocks of a page are one program. Options in other blocks must exist. `.ci/run` tests
+installation.
 """
 
 import os
@@ -29,9 +30,19 @@ pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
-TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md")}
+TEXTS = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md")
+}
 OPTIONS_OF_OTHERS = {
-    *("--find-links", "--force-reinstall", "--no-cache-dir", "--no-deps", "--no-index", "--wheel-dir"),  # pip
+    *(
+        "--find-links",
+        "--force-reinstall",
+        "--no-cache-dir",
+        "--no-deps",
+        "--no-index",
+        "--wheel-dir",
+    ),  # pip
     *("--extra-index-url", "--no-binary", "--only-binary"),  # pip
     "--check",  # sha256sum
     *("--build-arg", "--network", "--rm", "--user"),  # Docker
@@ -121,35 +132,67 @@ def _differences(example: Example, folder: Path, judge: str) -> Iterator[str]:
         yield f"{example.command}: the page shows:\n{shown}\nThe command prints:\n{printed}"
 
 
-def _run(command: list[str], folder: Path, stdin: str = "", judge: str = "lexical") -> subprocess.CompletedProcess[str]:
-    active = {**os.environ, "PATH": f"{folder}/.venv/bin:{os.environ['PATH']}", "LOCALJUDGE_JUDGE": judge}
+def _run(
+    command: list[str], folder: Path, stdin: str = "", judge: str = "lexical"
+) -> subprocess.CompletedProcess[str]:
+    active = {
+        **os.environ,
+        "PATH": f"{folder}/.venv/bin:{os.environ['PATH']}",
+        "LOCALJUDGE_JUDGE": judge,
+    }
     return subprocess.run(
-        command, cwd=folder, env=active, input=stdin, stdout=PIPE, stderr=STDOUT, text=True, check=False
+        command,
+        cwd=folder,
+        env=active,
+        input=stdin,
+        stdout=PIPE,
+        stderr=STDOUT,
+        text=True,
+        check=False,
     )
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if blocks(TEXTS[name], "python")])
 def test_python_blocks_run(name: str, tmp_path: Path) -> None:
     """From top to bottom, as one program."""
-    done = _run([sys.executable, "-"], folder_of(tmp_path), "\n".join(blocks(TEXTS[name], "python")))
+    done = _run(
+        [sys.executable, "-"], folder_of(tmp_path), "\n".join(blocks(TEXTS[name], "python"))
+    )
     assert done.returncode == 0, done.stdout
 
 
 def test_judge_packages_are_named_with_the_registered_version() -> None:
     wanted = {requirement_of(model) for model in registered().values() if model.package}
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    pinned = {place: set(re.findall(r"[\w-]+==[\d.]*\d", text)) for place, text in {**TEXTS, ".ci/run": ci}.items()}
-    assert {place for place, names in pinned.items() if names & wanted} >= {"README.md", "docs/install.md", ".ci/run"}
-    assert {name for names in pinned.values() for name in names if name.startswith("llm-")} == wanted
+    pinned = {
+        place: set(re.findall(r"[\w-]+==[\d.]*\d", text))
+        for place, text in {**TEXTS, ".ci/run": ci}.items()
+    }
+    assert {place for place, names in pinned.items() if names & wanted} >= {
+        "README.md",
+        "docs/install.md",
+        ".ci/run",
+    }
+    assert {
+        name for names in pinned.values() for name in names if name.startswith("llm-")
+    } == wanted
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_links_inside_the_project_work(name: str) -> None:
-    assert [target for target in _links(TEXTS[name]) if not _is_there((ROOT / name).parent, name, target)] == []
+    assert [
+        target
+        for target in _links(TEXTS[name])
+        if not _is_there((ROOT / name).parent, name, target)
+    ] == []
 
 
 def _links(text: str) -> list[str]:
-    return [target for target in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", target)]
+    return [
+        target
+        for target in re.findall(r"\]\(([^)\s]+)\)", text)
+        if not re.match(r"[a-z]+:", target)
+    ]
 
 
 def _is_there(folder: Path, name: str, target: str) -> bool:
@@ -167,14 +210,18 @@ def anchors(text: str) -> list[str]:
 @pytest.mark.parametrize("name", TEXTS)
 def test_mentioned_files_exist(name: str) -> None:
     """Paths in the project, such as `localjudge/types.py`."""
-    paths = re.findall(r"`((?:localjudge|tests|scripts|grammars|models|docs|\.ci)/[\w./-]*)[` ]", TEXTS[name])
+    paths = re.findall(
+        r"`((?:localjudge|tests|scripts|grammars|models|docs|\.ci)/[\w./-]*)[` ]", TEXTS[name]
+    )
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_mentioned_options_exist(name: str) -> None:
     commands = [command_line.get_command(click.Context(command_line), name) for name in COMMANDS]
-    ours = {option for command in commands if command for one in command.params for option in one.opts}
+    ours = {
+        option for command in commands if command for one in command.params for option in one.opts
+    }
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TEXTS[name]))
     assert options - ours - OPTIONS_OF_OTHERS - {"--help"} == set()
 
@@ -192,7 +239,9 @@ def test_every_column_name_is_on_the_page_of_data() -> None:
     for field, row in re.findall(r"^\| `(\w+)` \|(.*)$", TEXTS["docs/data.md"], flags=re.MULTILINE):
         names = re.sub(r"\(.*?\)", "", row)
         rows[field] = rows.get(field, set()) | set(re.findall(r"`([\w.]+)`", names))
-    assert rows == {field: {*ALIASES[field], *LOOSE_NAMES.get(field, ())} - {field} for field in rows}
+    assert rows == {
+        field: {*ALIASES[field], *LOOSE_NAMES.get(field, ())} - {field} for field in rows
+    }
     assert len(rows) == 6
 
 
@@ -201,4 +250,6 @@ def test_the_layer_diagram_matches_the_enforced_layers() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
     picture = TEXTS["ARCHITECTURE.md"].split("```")[3].strip().splitlines()
-    assert [line.partition("  ")[0] for line in picture] == [re.sub(r" \| \(.*\)", "", layer) for layer in layers]
+    assert [line.partition("  ")[0] for line in picture] == [
+        re.sub(r" \| \(.*\)", "", layer) for layer in layers
+    ]

@@ -85,7 +85,9 @@ def test_an_unknown_name_is_refused_with_the_registered_names(home: Path, name: 
         model_registry.find(str(home))
 
 
-def test_an_incomplete_registered_model_does_not_break_the_list(home: Path, parts: list[Path]) -> None:
+def test_an_incomplete_registered_model_does_not_break_the_list(
+    home: Path, parts: list[Path]
+) -> None:
     register(home, parts[1], "0" * 64)
     assert model_registry.known_checksums([parts[1], home / "gone.gguf"]) == {}
     assert "is part 2" in {entry.where: entry.reason for entry in inventory().skipped}["mine"]
@@ -117,12 +119,16 @@ def parts(tmp_path: Path) -> list[Path]:
     return parts
 
 
-def test_a_split_model_has_the_checksum_and_size_of_all_parts(home: Path, parts: list[Path]) -> None:
+def test_a_split_model_has_the_checksum_and_size_of_all_parts(
+    home: Path, parts: list[Path]
+) -> None:
     file = model_registry.find(str(parts[0]))
     assert (file.sha256, file.size) == (sha256(b"\0\0\0\0\1\1\1\1\2\2\2\2"), 12)
 
 
-def test_missing_parts_are_named_and_a_later_part_points_to_the_first(home: Path, parts: list[Path]) -> None:
+def test_missing_parts_are_named_and_a_later_part_points_to_the_first(
+    home: Path, parts: list[Path]
+) -> None:
     with pytest.raises(ModelError, match="is part 2 of a model in 3 files") as caught:
         model_registry.find(str(parts[1]))
     assert str(parts[0]) in (caught.value.hint or "")
@@ -141,5 +147,8 @@ def test_a_changed_file_with_its_old_time_is_hashed_again(home: Path, model: Pat
             file.seek(place)
             file.write(b"x")
         os.utime(model, ns=(before.st_atime_ns, before.st_mtime_ns))
-        assert (model.stat().st_mtime_ns, model.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+        assert (model.stat().st_mtime_ns, model.stat().st_ino) == (
+            before.st_mtime_ns,
+            before.st_ino,
+        )
         assert model_registry.find(str(model)).sha256 == sha256(model.read_bytes())

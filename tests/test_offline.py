@@ -18,8 +18,30 @@ STRACE = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o"]
 INTERNET_SOCKET = re.compile(r"socket\(AF_INET6?,|connect\([^)]*AF_INET6?")
 
 NETWORK = {
-    *("_socket", "aiohttp", "asyncio", "ftplib", "http", "httpx", "huggingface_hub", "imaplib", "poplib", "requests"),
-    *("smtplib", "socket", "socketserver", "ssl", "urllib", "urllib3", "webbrowser", "websockets", "wsgiref", "xmlrpc"),
+    *(
+        "_socket",
+        "aiohttp",
+        "asyncio",
+        "ftplib",
+        "http",
+        "httpx",
+        "huggingface_hub",
+        "imaplib",
+        "poplib",
+        "requests",
+    ),
+    *(
+        "smtplib",
+        "socket",
+        "socketserver",
+        "ssl",
+        "urllib",
+        "urllib3",
+        "webbrowser",
+        "websockets",
+        "wsgiref",
+        "xmlrpc",
+    ),
 }
 
 
@@ -32,7 +54,10 @@ def network_names(program: str) -> Iterator[str]:
                 names = [alias.name for alias in node.names]
             case ast.ImportFrom(module=str(module), level=0):
                 names = [f"{module}.{alias.name}" for alias in node.names]
-            case ast.Call(func=ast.Name(id="import_module" | "__import__"), args=[ast.Constant(value=str(name)), *_]):
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
                 names = [name]
             case ast.Attribute(value=ast.Name(id="asyncio" | "socket" as module), attr=attribute):
                 names = [f"{module}.{attribute}"]
@@ -42,7 +67,9 @@ def network_names(program: str) -> Iterator[str]:
 def test_no_module_imports_a_network_client() -> None:
     """Of two modules one name is used: a thread, and the flag that keeps spaCy's client from opening a socket."""
     package = Path(localjudge.__file__).parent
-    modules = {path: set(network_names(path.read_text(encoding="utf-8"))) for path in package.rglob("*.py")}
+    modules = {
+        path: set(network_names(path.read_text(encoding="utf-8"))) for path in package.rglob("*.py")
+    }
     assert len(modules) > 100
     used = {path.relative_to(package).as_posix(): names for path, names in modules.items() if names}
     assert used == {
@@ -80,13 +107,28 @@ def log(tmp_path: Path) -> Path:
 
 def test_the_main_job_opens_no_internet_socket(tmp_path: Path, log: Path) -> None:
     namespace = ["unshare", "-rn"] if works("unshare", "-rn") else []
-    run = [sys.executable, "-m", "localjudge", "run", "--demo", "--quiet", "--out", str(tmp_path / "run")]
+    run = [
+        sys.executable,
+        "-m",
+        "localjudge",
+        "run",
+        "--demo",
+        "--quiet",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     subprocess.run([*STRACE, str(log), *namespace, *run], check=True, cwd=tmp_path)
-    calls = [line for line in log.read_text(errors="replace").splitlines() if INTERNET_SOCKET.search(line)]
+    calls = [
+        line
+        for line in log.read_text(errors="replace").splitlines()
+        if INTERNET_SOCKET.search(line)
+    ]
     assert calls == []
     assert (tmp_path / "run" / "summary.json").is_file()
     if not namespace:
-        pytest.skip("watched by strace, but NOT in a network namespace: unshare -rn is not allowed here")
+        pytest.skip(
+            "watched by strace, but NOT in a network namespace: unshare -rn is not allowed here",
+        )
 
 
 @pytest.mark.parametrize("action", ["evaluate", "connect"])

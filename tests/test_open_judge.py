@@ -10,7 +10,7 @@ import pytest
 
 import localjudge
 from localjudge import InputError, Judge, ScriptedEngine, open_judge
-from localjudge.run.verify import verify_run as verify
+from localjudge.judging.verify import verify_run as verify
 from localjudge.types import VerdictRequest
 
 ROWS: list[dict[str, Any]] = [
@@ -34,7 +34,11 @@ def judge(engine: ScriptedEngine) -> Iterator[Judge]:
 def test_scores_equal_a_run_with_directory(judge: Judge, tmp_path: Path) -> None:
     """Scores 1/2 and 1/1, with equal verdicts."""
     run = localjudge.evaluate(
-        ROWS, metrics=["context_recall"], engine=ScriptedEngine(SCRIPT), out=tmp_path / "run", progress=False
+        ROWS,
+        metrics=["context_recall"],
+        engine=ScriptedEngine(SCRIPT),
+        out=tmp_path / "run",
+        progress=False,
     )
     again = judge.evaluate(ROWS, ["context_recall"], out=False)
     assert (again.scores, again.verdicts, again.summary) == (run.scores, run.verdicts, run.summary)
@@ -68,16 +72,25 @@ def test_a_run_reuses_the_answers_of_the_open_judge_and_says_so(
     judge: Judge, engine: ScriptedEngine, tmp_path: Path
 ) -> None:
     judge.evaluate(ROWS[:1], ["context_recall"], out=False)
-    run = localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False)
+    run = localjudge.evaluate(
+        ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False
+    )
     assert len(engine.asked) == 3
-    assert run.manifest.environment.as_json["answers"] == {"asked": 1, "reused": {"an open judge": 2}}
+    assert run.manifest.environment.as_json["answers"] == {
+        "asked": 1,
+        "reused": {"an open judge": 2},
+    }
     assert verify(run, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
 
 
-def test_a_run_may_override_settings_of_the_open_judge(engine: ScriptedEngine, tmp_path: Path) -> None:
+def test_a_run_may_override_settings_of_the_open_judge(
+    engine: ScriptedEngine, tmp_path: Path
+) -> None:
     """The judge opens with threshold .8; one run overrides it with .1."""
     with Judge.open(engine=engine, threshold=0.8) as judge:
-        assert [row.score for row in judge.evaluate(ROWS, ["context_recall"], out=False).scores] == [0.5, 0]
+        assert [
+            row.score for row in judge.evaluate(ROWS, ["context_recall"], out=False).scores
+        ] == [0.5, 0]
         how: dict[str, Any] = {"judge": judge, "metrics": ["context_recall"], "progress": False}
         strict = localjudge.evaluate(ROWS, out=tmp_path / "strict", **how)
         mild = localjudge.evaluate(ROWS, out=tmp_path / "mild", threshold=0.1, **how)
@@ -86,7 +99,9 @@ def test_a_run_may_override_settings_of_the_open_judge(engine: ScriptedEngine, t
 
 
 @pytest.mark.parametrize("option", [{"n_ctx": 512}, {"profile": "qwen3-reranker"}])
-def test_options_of_loading_cannot_change_while_the_judge_is_open(judge: Judge, option: dict[str, Any]) -> None:
+def test_options_of_loading_cannot_change_while_the_judge_is_open(
+    judge: Judge, option: dict[str, Any]
+) -> None:
     """The profile determines the begin token, which is set on opening."""
     with pytest.raises(InputError, match=f"{next(iter(option))} cannot be changed"):
         localjudge.evaluate(ROWS, judge=judge, out=False, **option)
@@ -104,7 +119,9 @@ def test_a_closed_judge_raises_an_error(engine: ScriptedEngine) -> None:
 def test_failures_are_rows_and_not_errors(judge: Judge) -> None:
     """A null field is undefined; a failed sentence is judged again next time."""
     [undefined] = judge.evaluate(
-        [{"id": "n", "retrieved_contexts": ["x"], "reference": None}], ["context_recall"], out=False
+        [{"id": "n", "retrieved_contexts": ["x"], "reference": None}],
+        ["context_recall"],
+        out=False,
     ).scores
     assert (undefined.status, undefined.score) == ("undefined", None)
     failing = ScriptedEngine({"It rains.": "the context is full"})
@@ -129,7 +146,9 @@ def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:
     means: list[float | None] = []
 
     def evaluate() -> None:
-        run = localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False)
+        run = localjudge.evaluate(
+            ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False
+        )
         means.append(run["context_recall"].mean)
 
     running, closing = threading.Thread(target=evaluate), threading.Thread(target=judge.close)
@@ -171,7 +190,9 @@ def test_an_open_judge_cannot_be_pickled(judge: Judge, copied: Callable[[Judge],
         copied(judge)
 
 
-def test_remembered_answers_are_bounded(engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remembered_answers_are_bounded(
+    engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With room for two answers, the first of three is judged again."""
     monkeypatch.setattr(open_judge, "ANSWERS_KEPT", 2)
     with Judge.open(engine=engine) as judge:

@@ -36,11 +36,32 @@ def folder(tmp_path: Path) -> Path:
 def session(folder: Path, *arguments: str, tests: str = "") -> subprocess.CompletedProcess[str]:
     if tests:
         (folder / "test_it.py").write_text(SAMPLE + tests, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "localjudge.pytest_plugin", "-p", "no:cacheprovider"]
-    outside = {name: value for name, value in os.environ.items() if name != "CI"}  # which makes summaries longer
-    environment = {**outside, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "localjudge.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+    ]
+    outside = {
+        name: value for name, value in os.environ.items() if name != "CI"
+    }  # which makes summaries longer
+    environment = {
+        **outside,
+        "PYTHONPATH": str(ROOT),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "COLUMNS": "200",
+    }
     return subprocess.run(
-        [*command, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [*command, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -92,7 +113,9 @@ def test_missed_gate(assert_gates):
     assert len(list((folder / "left").glob("data-*"))) == 4
 
 
-def test_runs_are_not_written_through_a_link(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_runs_are_not_written_through_a_link(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """A repository could link `runs` to any folder."""
     outside = tmp_path_factory.mktemp("outside")
     (folder / "runs").symlink_to(outside)
@@ -155,14 +178,16 @@ def test_the_suite_of_the_root_reads_below_it_only(tmp_path: Path) -> None:
     (folder / "localjudge.toml").write_text('abbreviations = "../words.txt"\n', encoding="utf-8")
     (folder / "test_it.py").write_text("def test_it(localjudge_judge): pass\n", encoding="utf-8")
     done = session(folder, "--rootdir", str(folder))
-    assert "would read outside the suite's folder" in done.stdout, done.stdout
-    assert "suite.py:" not in done.stdout, done.stdout
+    assert "would read outside the configuration file's folder" in done.stdout, done.stdout
+    assert "config.py:" not in done.stdout, done.stdout
 
 
 def test_each_xdist_worker_writes_a_run(folder: Path) -> None:
     for name in ("one", "two"):
         (folder / f"test_{name}.py").write_text(SAMPLE + PASSING, encoding="utf-8")
-    done = session(folder, "-p", "xdist", "-n", "2", "--dist", "loadfile", "--localjudge-out", "left")
+    done = session(
+        folder, "-p", "xdist", "-n", "2", "--dist", "loadfile", "--localjudge-out", "left"
+    )
     assert done.returncode == 0, done.stdout
     runs = sorted((folder / "left").iterdir())
     assert [run.name for run in runs] == ["gw0", "gw1"]

@@ -39,15 +39,24 @@ def test_metrics_may_be_names_objects_and_criteria(tmp_path: Path) -> None:
     """A single metric needs no list. Names find bundled metrics and criteria."""
     engine = localjudge.ScriptedEngine({}, default=1)
     how = localjudge.evaluate(ROWS, metrics=Halves(), engine=engine, out=False)
-    again = localjudge.evaluate(ROWS, metrics=KIND, engine=engine, reuse=[how], out=False, progress=False)
+    again = localjudge.evaluate(
+        ROWS, metrics=KIND, engine=engine, reuse=[how], out=False, progress=False
+    )
     assert (list(how), list(again)) == (["halves"], ["kind"])
     run = localjudge.evaluate(
-        ROWS, metrics=[KIND, Halves(), Part(), "faithfulness", "refuses"], engine=engine, out=tmp_path / "run"
+        ROWS,
+        metrics=[KIND, Halves(), Part(), "faithfulness", "refuses"],
+        engine=engine,
+        out=tmp_path / "run",
     )
     means: Mapping[str, object] = {name: metric.mean for name, metric in run.items()}
     assert means == {"faithfulness": 1, "kind": 1, "refuses": 0, "halves": 0.5, "part": 0.5}
     assert run.verify(engine=engine, metrics=[Halves(), Part()]).result == "bit-identical"
-    assert list(localjudge.evaluate(reuse=run, metrics=[Halves(), "kind"], engine=engine, out=tmp_path / "again")) == [
+    assert list(
+        localjudge.evaluate(
+            reuse=run, metrics=[Halves(), "kind"], engine=engine, out=tmp_path / "again"
+        )
+    ) == [
         "halves",
         "kind",
     ]
@@ -56,19 +65,29 @@ def test_metrics_may_be_names_objects_and_criteria(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "metric", [KIND, *(catalog.example(name) for name in catalog.our_names())], ids=lambda metric: metric.name
+    "metric",
+    [KIND, *(catalog.example(name) for name in catalog.our_names())],
+    ids=lambda metric: metric.name,
 )
 def test_metrics_declare_no_class_variables_of_the_protocol(metric: Metric) -> None:
     """Pyright refuses `metrics=[Criterion(...)]` if the class declares `version: ClassVar[int]`."""
     hints: dict[str, Any] = get_type_hints(type(metric))
-    assert not [name for name in ("name", "version", "required_fields") if get_origin(hints.get(name)) is ClassVar]
+    assert not [
+        name
+        for name in ("name", "version", "required_fields")
+        if get_origin(hints.get(name)) is ClassVar
+    ]
 
 
 @pytest.mark.parametrize("name", localjudge.__all__)
 def test_every_public_name_and_method_is_documented(name: str) -> None:
     public = getattr(localjudge, name)
     members = vars(public).items() if isinstance(public, type) else []
-    methods = [member for label, member in members if callable(member) and not label.startswith(("_", "model_"))]
+    methods = [
+        member
+        for label, member in members
+        if callable(member) and not label.startswith(("_", "model_"))
+    ]
     assert [entry for entry in (public, *methods) if not entry.__doc__] == []
 
 

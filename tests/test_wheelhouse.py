@@ -1,7 +1,7 @@
 """A folder from `scripts/wheelhouse` installs and judges offline for a new user.
 
-The slow tests compile llama.cpp for ten minutes, unless LOCALJUDGE_TEST_LLAMA_WHEEL names a wheel, and download
-packages from pip's index. The others use fake folders.
+The slow tests compile llama.cpp for ten minutes, unless LOCALJUDGE_TEST_LLAMA_WHEEL names a wheel,
+and download packages from pip's index. The others use fake folders.
 """
 
 import hashlib
@@ -21,7 +21,10 @@ GIVEN_WHEEL = "LOCALJUDGE_TEST_LLAMA_WHEEL"
 
 
 def can_be_set_aside() -> bool:
-    return shutil.which("unshare") is not None and subprocess.run([*ASIDE, "true"], check=False).returncode == 0
+    return (
+        shutil.which("unshare") is not None
+        and subprocess.run([*ASIDE, "true"], check=False).returncode == 0
+    )
 
 
 def make(folder: Path, *options: str) -> str:
@@ -48,18 +51,46 @@ def test_a_folder_installs_and_judges_offline_for_a_new_user(folder: Path, tmp_p
     bare = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
 
     def aside(*command: str) -> str:
-        run = subprocess.run([*ASIDE, *command], env=bare, cwd=tmp_path, capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            [*ASIDE, *command],
+            env=bare,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert run.returncode == 0, run.stdout + run.stderr
         return run.stdout
 
-    installed = aside("sh", str(folder / "install"), str(tmp_path / "env"), "--python", sys.executable)
+    installed = aside(
+        "sh", str(folder / "install"), str(tmp_path / "env"), "--python", sys.executable
+    )
     assert "bit-identical" in installed
     assert "judge house answers" in installed
     localjudge = str(tmp_path / "env" / "bin" / "localjudge")
     assert "signature" in aside(localjudge, "run", "--demo", "--quiet")
-    doctor = aside(localjudge, "doctor", "--judge", "house", "--probes", "0", "--injections", "0", "--quiet")
+    doctor = aside(
+        localjudge,
+        "doctor",
+        "--judge",
+        "house",
+        "--probes",
+        "0",
+        "--injections",
+        "0",
+        "--quiet",
+    )
     assert re.search(r"ok +packages", doctor)
-    asked = aside(localjudge, "run", str(folder / "example.jsonl"), "--judge", "house", "--quiet", "--out", "asked")
+    asked = aside(
+        localjudge,
+        "run",
+        str(folder / "example.jsonl"),
+        "--judge",
+        "house",
+        "--quiet",
+        "--out",
+        "asked",
+    )
     assert "judge house" in asked or "judge lexical" in asked
 
 
@@ -67,17 +98,28 @@ def test_a_folder_installs_and_judges_offline_for_a_new_user(folder: Path, tmp_p
 def carried(tmp_path: Path) -> Path:
     """A minimal folder for this machine, without packages."""
     folder = tmp_path / "carried"
-    shutil.copytree(ROOT / "scripts" / "carried_in", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "scripts" / "carried_in", folder, ignore=shutil.ignore_patterns("__pycache__")
+    )
     version = "{}.{}".format(*sys.version_info)
-    needs = {"system": os.uname().sysname, "machine": os.uname().machine, "glibc": "2.17", "python": version}
-    (folder / "needs").write_text("".join(f"{word} {value}\n" for word, value in needs.items()), encoding="utf-8")
+    needs = {
+        "system": os.uname().sysname,
+        "machine": os.uname().machine,
+        "glibc": "2.17",
+        "python": version,
+    }
+    (folder / "needs").write_text(
+        "".join(f"{word} {value}\n" for word, value in needs.items()), encoding="utf-8"
+    )
     sign(folder)
     return folder
 
 
 def sign(folder: Path) -> None:
     files = [path for path in folder.iterdir() if path.name != "SHA256SUMS"]
-    sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
+    sums = "".join(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files
+    )
     (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
 
 
@@ -109,8 +151,14 @@ def test_a_changed_missing_or_added_file_is_named_and_nothing_installed(carried:
         ("python", "3.0", "is not Python 3.0"),
     ],
 )
-def test_another_kind_of_machine_is_refused_with_the_reason(word: str, value: str, reason: str, carried: Path) -> None:
-    needs = dict(line.split(" ", 1) for line in (carried / "needs").read_text(encoding="utf-8").splitlines())
-    (carried / "needs").write_text("".join(f"{k} {v}\n" for k, v in {**needs, word: value}.items()), encoding="utf-8")
+def test_another_kind_of_machine_is_refused_with_the_reason(
+    word: str, value: str, reason: str, carried: Path
+) -> None:
+    needs = dict(
+        line.split(" ", 1) for line in (carried / "needs").read_text(encoding="utf-8").splitlines()
+    )
+    (carried / "needs").write_text(
+        "".join(f"{k} {v}\n" for k, v in {**needs, word: value}.items()), encoding="utf-8"
+    )
     sign(carried)
     assert reason in install(carried)

@@ -46,7 +46,9 @@ def test_a_killed_write_leaves_the_old_file_and_the_next_write_cleans_up(tmp_pat
         "def parts():\n    yield b'x' * 10_000_000\n    print(flush=True)\n    time.sleep(60)\n"
         "write_whole(Path(sys.argv[1]), parts())"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(file)], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(file)], stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout
         process.stdout.readline()
         [part] = tmp_path.glob(".scores.csv.*.part")

@@ -12,11 +12,27 @@ import localjudge
 from localjudge import ScriptedEngine
 from localjudge.cli.main import main
 from localjudge.errors import LocaljudgeError
-from localjudge.words import as_typed, call, option, option_name, printable, printable_lines, roughly, suggestion
+from localjudge.words import (
+    as_typed,
+    call,
+    option,
+    option_name,
+    printable,
+    printable_lines,
+    roughly,
+    suggestion,
+)
 
 ROW = {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."}
 FLAG = re.compile(r"--[a-z]")
-NAMES = ("context_recall", "matrix_recall", "document_recall", "context_relevancy", "document_mrr", "recall@k")
+NAMES = (
+    "context_recall",
+    "matrix_recall",
+    "document_recall",
+    "context_relevancy",
+    "document_mrr",
+    "recall@k",
+)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +69,9 @@ def test_names_and_commands_are_spelled_for_python_or_the_command_line() -> None
 
 
 def evaluate(row: Any = ROW, **options: Any) -> None:
-    localjudge.evaluate([row], **{"engine": ScriptedEngine({}, default=1.0), "out": "run", **options})
+    localjudge.evaluate(
+        [row], **{"engine": ScriptedEngine({}, default=1.0), "out": "run", **options}
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,14 +80,22 @@ def evaluate(row: Any = ROW, **options: Any) -> None:
         (ROW, {"max_failed": -1}, "max_failed must be at least 0"),
         (ROW, {"abbreviations": 3}, "abbreviations must be a list of words"),
         (ROW, {"out": "."}, "out=..."),
-        ({"question": "Q?", "documents": ["A text."], "chunks": ["A text."]}, {}, "'retrieved_contexts': 'documents'"),
+        (
+            {"question": "Q?", "documents": ["A text."], "chunks": ["A text."]},
+            {},
+            "'retrieved_contexts': 'documents'",
+        ),
         ({**ROW, "reference": True}, {}, "skip_bad_rows=True"),
         ({**ROW, "document": None}, {"cluster_by": "document"}, "cluster_by needs a value"),
         (ROW, {"reuse": 3}, "reuse takes runs or their directories"),
     ],
 )
 def test_an_error_in_python_names_arguments_and_no_flags(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Any, options: dict[str, Any], words: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    row: Any,
+    options: dict[str, Any],
+    words: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("letter.txt").touch()  # without it, the directory may be used
@@ -119,7 +145,12 @@ def test_only_similar_names_are_suggested(name: str, hint: str) -> None:
 @given(st.text(st.characters(categories=None, exclude_categories=())))
 def test_printed_text_has_no_control_characters(text: str) -> None:
     """Neither controls (Cc), surrogates (Cs), nor line and paragraph separators."""
-    assert not {unicodedata.category(character) for character in printable(text)} & {"Cc", "Cs", "Zl", "Zp"}
+    assert not {unicodedata.category(character) for character in printable(text)} & {
+        "Cc",
+        "Cs",
+        "Zl",
+        "Zp",
+    }
     printable(text).encode()
 
 

@@ -14,7 +14,9 @@ ROW = {"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains."}
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    return localjudge.evaluate([ROW], metrics=["faithfulness"], engine=rain(), out=tmp_path / "run", progress=False)
+    return localjudge.evaluate(
+        [ROW], metrics=["faithfulness"], engine=rain(), out=tmp_path / "run", progress=False
+    )
 
 
 def rain(p_yes: Any = 0.9) -> ScriptedEngine:
@@ -22,7 +24,9 @@ def rain(p_yes: Any = 0.9) -> ScriptedEngine:
 
 
 def evaluate(data: Any = (ROW,), **arguments: Any) -> object:
-    return localjudge.evaluate(data, **{"metrics": ["faithfulness"], "engine": rain(), "progress": False, **arguments})
+    return localjudge.evaluate(
+        data, **{"metrics": ["faithfulness"], "engine": rain(), "progress": False, **arguments}
+    )
 
 
 def kind(**words: Any) -> Criterion:
@@ -42,7 +46,9 @@ class Own(Half):
     """Metric with wrong parts."""
 
     def __init__(self, **parts: Any) -> None:
-        vars(self).update({"name": "own", "version": 1, "required_fields": frozenset[str](), **parts})
+        vars(self).update(
+            {"name": "own", "version": 1, "required_fields": frozenset[str](), **parts}
+        )
 
 
 class Whole(Half):
@@ -54,16 +60,34 @@ class Whole(Half):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda _: evaluate(judge=3, engine=None), "a judge must be a name or a path, or several of them, got 3"),
-        (lambda _: evaluate(judge=Judge.open(engine=rain())), "an open judge already has an engine"),
+        (
+            lambda _: evaluate(judge=3, engine=None),
+            "a judge must be a name or a path, or several of them, got 3",
+        ),
+        (
+            lambda _: evaluate(judge=Judge.open(engine=rain())),
+            "an open judge already has an engine",
+        ),
         (lambda _: Judge.open(3), "a judge must be a name or a path, or several of them, got 3"),  # type: ignore[arg-type]
-        (lambda run: run.verify(judge=Judge.open(engine=rain())), "judge cannot be <Judge scripted>"),
-        (lambda run: run.verify(engine=rain(), progress="yes"), "progress cannot be 'yes'\n  hint: it takes Progress"),
+        (
+            lambda run: run.verify(judge=Judge.open(engine=rain())),
+            "judge cannot be <Judge scripted>",
+        ),
+        (
+            lambda run: run.verify(engine=rain(), progress="yes"),
+            "progress cannot be 'yes'\n  hint: it takes Progress",
+        ),
         (lambda run: run.verify(engine=rain(), sample=-1), "sample must be at least 1"),
         (lambda run: run.verify(engine=rain(), thread=1), "there is no option 'thread'"),
-        (lambda run: run.compare(3), "baseline cannot be 3\n  hint: it takes Run, a text or a path"),
+        (
+            lambda run: run.compare(3),
+            "baseline cannot be 3\n  hint: it takes Run, a text or a path",
+        ),
         (lambda run: run.check([3]), "gates must be a list of texts"),
-        (lambda run: run.check(["a>=0.5"], undecided="Pass"), "undecided .*\n  hint: it takes 'pass' or 'fail'"),
+        (
+            lambda run: run.check(["a>=0.5"], undecided="Pass"),
+            "undecided .*\n  hint: it takes 'pass' or 'fail'",
+        ),
         (lambda run: run.export("scores.txt"), "scores.txt does not say in which format"),
         (lambda run: run.compare(run, by=["a"]), "by cannot be"),
         (lambda run: run.compare(run, moved=-1), "moved must be at least 0, got -1"),
@@ -75,17 +99,35 @@ class Whole(Half):
         (lambda _: localjudge.calibrate([{}]), "runs must be a list of runs"),  # type: ignore[list-item]
         (lambda _: evaluate(engine=3), "engine cannot be 3"),
         (lambda _: evaluate(out="a\0b"), "'a.x00b' is not the name of a directory"),
-        (lambda _: evaluate(cluster_by="retrieved_contexts"), "no column .*\n  hint: the columns are id, response$"),
-        (lambda _: evaluate(metrics="faithfulness,refusal"), r"hint: metrics=\['faithfulness', 'refusal'\]"),
-        (lambda _: evaluate(metrics=[Own(required_fields=["response"])]), "required_fields must be a frozenset"),
-        (lambda _: evaluate(metrics=[Own(name="Bad Name!")]), "its name must be one word, got 'Bad Name!'"),
+        (
+            lambda _: evaluate(cluster_by="retrieved_contexts"),
+            "no column .*\n  hint: the columns are id, response$",
+        ),
+        (
+            lambda _: evaluate(metrics="faithfulness,refusal"),
+            r"hint: metrics=\['faithfulness', 'refusal'\]",
+        ),
+        (
+            lambda _: evaluate(metrics=[Own(required_fields=["response"])]),
+            "required_fields must be a frozenset",
+        ),
+        (
+            lambda _: evaluate(metrics=[Own(name="Bad Name!")]),
+            "its name must be one word, got 'Bad Name!'",
+        ),
         (lambda _: ScriptedEngine([1]), "a script maps texts"),  # type: ignore[arg-type]
-        (lambda _: evaluate(engine=ScriptedEngine({})), "the script contains no answer for 'It rains.'"),
+        (
+            lambda _: evaluate(engine=ScriptedEngine({})),
+            "the script contains no answer for 'It rains.'",
+        ),
         (lambda _: Judge.open(foo=1), "hint: the options are judge, engine"),  # type: ignore[call-arg]
         (lambda run: run.to_pandas("rows"), "rows cannot be 'rows'"),
         (lambda _: localjudge.evaluate(), r"no data were named\n.*reuse="),
         (lambda run: localjudge.evaluate(reuse=run, limit=1), "limit applies to data"),
-        (lambda _: evaluate(out=3), "out cannot be 3\n  hint: it takes a text, a path, False or None"),
+        (
+            lambda _: evaluate(out=3),
+            "out cannot be 3\n  hint: it takes a text, a path, False or None",
+        ),
         (lambda _: evaluate(thresold=0.5), "there is no option 'thresold'"),
         (lambda _: evaluate(pd.Series(["a"])), r"the data are one column \(a Series\)"),
         (lambda _: evaluate('[{"id": "a"}]' * 999), "cannot be read"),
@@ -93,19 +135,35 @@ class Whole(Half):
         (lambda _: evaluate(metrics=[Half()]), "it lacks version, required_fields"),
         (lambda _: evaluate(metrics=[Whole()]), "'faithfulness' is a built-in metric"),
         (lambda _: evaluate(metrics=[kind(name="refusal")]), "'refusal' is a built-in metric"),
-        (lambda _: evaluate(metrics=[kind(), kind(good="no")]), "two different metrics are called 'kind'"),
+        (
+            lambda _: evaluate(metrics=[kind(), kind(good="no")]),
+            "two different metrics are called 'kind'",
+        ),
         (lambda _: evaluate(metrics=["none.toml"]), "the criterion none.toml cannot be read"),
         (lambda _: evaluate(engine=rain(1.5)), "the script answers 1.5 about 'It rains.'"),
-        (lambda _: kind(name="Is it kind?"), "a Criterion cannot be made: name: String should match"),
+        (
+            lambda _: kind(name="Is it kind?"),
+            "a Criterion cannot be made: name: String should match",
+        ),
         (lambda _: Criterion(name="kind"), "a Criterion cannot be made: question: Field required"),  # type: ignore[call-arg]
-        (lambda _: CriterionExample(text="", answer="yes"), "a CriterionExample cannot be made: text"),
+        (
+            lambda _: CriterionExample(text="", answer="yes"),
+            "a CriterionExample cannot be made: text",
+        ),
         (lambda _: Sample(), "a Sample cannot be made: id: Field required"),  # type: ignore[call-arg]
         (lambda _: Sample(id="a", retrieved_contexts=["Rain."]), "hint: .*{'text': "),  # type: ignore[arg-type]
-        (lambda _: Sample(id="a", retrieved_contexts=[{}]), "a Sample cannot be made: retrieved_contexts.0"),  # type: ignore[arg-type]
+        (
+            lambda _: Sample(id="a", retrieved_contexts=[{}]),  # type: ignore[arg-type]
+            "a Sample cannot be made: retrieved_contexts.0",
+        ),
     ],
 )
 def test_a_wrong_argument_is_an_error_with_a_hint(
-    call: Callable[[Any], object], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Callable[[Any], object],
+    message: str,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LocaljudgeError, match=message) as raised:
@@ -136,10 +194,14 @@ def test_errors_derive_from_builtin_errors(run: Run, tmp_path: Path) -> None:
 def test_every_error_to_catch_is_exported() -> None:
     """Argument errors can be caught as built-in errors or InputError; metrics raise SampleError."""
     defined = {name for name, error in vars(errors).items() if isinstance(error, type)}
-    assert defined - {"Path", "ArgumentTypeError", "ArgumentValueError", "SampleError"} <= {*localjudge.__all__}
+    assert defined - {"Path", "ArgumentTypeError", "ArgumentValueError", "SampleError"} <= {
+        *localjudge.__all__
+    }
 
 
-def test_a_tilde_in_a_run_path_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_in_a_run_path_is_the_home_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     evaluate(out="~/run")

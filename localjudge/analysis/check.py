@@ -9,10 +9,12 @@ pass         every value in the interval meets the gate
 fail         no value does, or more samples failed than allowed
 undecided    too few samples or labels; counts as failed by default, so that small runs cannot pass
 
-A gate on a difference is also undecided, and failed, if the judges or the questions of paired samples differ, unless
+A gate on a difference is also undecided, and failed, if the judges or the questions of paired
+samples differ, unless
 `allow_different` allows it: the difference would not be an effect of the evaluated system.
 
-Where labels exist, they decide: with too few labels for an interval a gate is undecided, whatever the judge says.
+Where labels exist, they decide: with too few labels for an interval a gate is undecided, whatever
+    the judge says.
 """
 
 import math
@@ -22,17 +24,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
 
-from localjudge.analysis.column_values import NO_VALUE, column_values
 from localjudge.analysis.compare import ComparedSlice, Obstacle, RunComparison, SliceChange, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.drawing import labels_in
 from localjudge.analysis.headline import withholds_mean
-from localjudge.analysis.labels import NO_SHARE, SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
 from localjudge.analysis.slices import Slice, slices
 from localjudge.errors import InputError
-from localjudge.record.directory import excerpt
-from localjudge.record.files import allowed_failures
-from localjudge.record.run import Run, as_run
+from localjudge.labels.drawing import labels_in
+from localjudge.labels.run_labels import (
+    NO_SHARE,
+    SECONDS_A_LABEL,
+    CorrectedMean,
+    RunLabels,
+    labels_of,
+)
+from localjudge.run_directory.column_values import NO_VALUE, column_values
+from localjudge.run_directory.directory import excerpt
+from localjudge.run_directory.files import allowed_failures
+from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import Comparison, Decision, decide, labels_needed
 from localjudge.text.folding import fold
@@ -79,8 +87,8 @@ class Gate(Record):
 class GateDecision(Record):
     """Outcome of a gate with its value and reason. `passed` determines the exit code.
 
-    About `samples_needed` samples, or `labels_needed` labels for a `corrected` value, would decide it at the same mean.
-    `unpaired` samples of either run are excluded from a difference.
+    About `samples_needed` samples, or `labels_needed` labels for a `corrected` value, would decide
+    it at the same mean. `unpaired` samples of either run are excluded from a difference.
     """
 
     gate: str
@@ -119,14 +127,16 @@ def parse_gate(text: str) -> Gate:
     )
 
 
-def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed") -> None:
+def check_metrics(
+    gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed"
+) -> None:
     for gate in gates:
         if gate.metric not in metrics:
             hint = suggestion(gate.metric, metrics, "the metrics")
             raise InputError(f"the gate {gate} uses {gate.metric!r}, which {what}", hint=hint)
 
 
-def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
+def check_baseline(gates: Sequence[Gate], baseline: RunRecord | None) -> None:
     """Raise InputError for a gate on a difference without a baseline that has the metric."""
     deltas = [gate for gate in gates if gate.delta]
     if baseline is not None:
@@ -194,7 +204,13 @@ class _Basis(NamedTuple):
 _Part = Slice | ComparedSlice | None
 
 
-def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None, part: _Part) -> _Basis:
+def _basis_of(
+    gate: Gate,
+    run: RunRecord,
+    comparison: RunComparison | None,
+    labels: RunLabels | None,
+    part: _Part,
+) -> _Basis:
     if gate.delta:
         assert comparison  # `check_baseline` has refused the gate otherwise
         return _basis_of_difference(gate, run, comparison, part)
@@ -221,7 +237,9 @@ def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: Ru
     return basis
 
 
-def _basis_of_difference(gate: Gate, run: Run, comparison: RunComparison, part: _Part) -> _Basis:
+def _basis_of_difference(
+    gate: Gate, run: RunRecord, comparison: RunComparison, part: _Part
+) -> _Basis:
     whole = comparison.metrics[gate.metric]
     change: SliceChange = whole
     unpaired = whole.unpaired
@@ -271,7 +289,7 @@ def _is_census(corrected: CorrectedMean | CorrectedDifference | None) -> bool:
 
 def decide_gate(
     gate: Gate,
-    run: Run,
+    run: RunRecord,
     comparison: RunComparison | None,
     labels: RunLabels | None,
     undecided: Undecided,
@@ -358,7 +376,10 @@ def _reason(
         return reason
     if decision.samples_needed is None:
         return f"{reason}: the {what} equals the threshold, which no number of samples can decide"
-    few, needed = "samples", f"{decision.samples_needed:,}{' with proportionally more labels' if corrected else ''}"
+    few, needed = (
+        "samples",
+        f"{decision.samples_needed:,}{' with proportionally more labels' if corrected else ''}",
+    )
     if needed_labels and corrected:
         minutes = math.ceil((needed_labels - corrected.labelled) * pace / 60)
         few, needed = "labels", f"{needed_labels:,} labels ({numbered(minutes, 'minute')} more)"
@@ -385,13 +406,16 @@ class Check(Record):
         return self.passed
 
     def __str__(self) -> str:
-        return "; ".join(f"{gate.outcome}: {gate.gate}: {gate.reason}" for gate in self.decisions) or "no gates"
+        return (
+            "; ".join(f"{gate.outcome}: {gate.gate}: {gate.reason}" for gate in self.decisions)
+            or "no gates"
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self}>"
 
 
-def _with_column(gate: Gate, run: Run) -> Gate:
+def _with_column(gate: Gate, run: RunRecord) -> Gate:
     """Return the gate with the first column of the data that its text can mean, because a name may contain `=`."""
     if gate.column is None or gate.value is None or "=" not in gate.value:
         return gate
@@ -412,7 +436,9 @@ def _part_of(gate: Gate, parts: Sequence[Slice | ComparedSlice]) -> Slice | Comp
         if fold(value) == fold(gate.value or ""):
             return part
     hint = suggestion(gate.value or "", of_value, "its values", show=excerpt)
-    raise InputError(f"the gate {gate} uses a value that the column {gate.column} does not have", hint=hint)
+    raise InputError(
+        f"the gate {gate} uses a value that the column {gate.column} does not have", hint=hint
+    )
 
 
 def checked_obstacles(names: Collection[str]) -> tuple[Obstacle, ...]:
@@ -427,22 +453,25 @@ def checked_obstacles(names: Collection[str]) -> tuple[Obstacle, ...]:
 
 
 def check(
-    run: Run | str | Path,
+    run: RunRecord | str | Path,
     *,
     gates: Sequence[str] = (),
-    baseline: Run | str | Path | None = None,
+    baseline: RunRecord | str | Path | None = None,
     undecided: Undecided = "fail",
     allow_different: Collection[Obstacle] = (),
 ) -> Check:
     """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals, corrected where possible.
 
-    `allow_different` also decides gates on a difference of runs with other "judges", or other "questions" of samples.
-    Raises InputError for an invalid gate, a metric that was not computed, or a difference without a baseline, and
-    RunDirectoryError for an unreadable directory.
+    `allow_different` also decides gates on a difference of runs with other "judges", or other
+    "questions" of samples. Raises InputError for an invalid gate, a metric that was not computed,
+    or a difference without a baseline, and RunDirectoryError for an unreadable directory.
     """
     if undecided not in get_args(Undecided):
         hint = f"write {' or '.join(option('undecided', word) for word in get_args(Undecided))}"
-        raise InputError(f"{option_name('undecided')} must be 'pass' or 'fail', got {undecided!r:.80}", hint=hint)
+        raise InputError(
+            f"{option_name('undecided')} must be 'pass' or 'fail', got {undecided!r:.80}",
+            hint=hint,
+        )
     allowed = checked_obstacles(allow_different)
     parsed = [parse_gate(gate) for gate in ([gates] if isinstance(gates, str) else gates)]
     run, baseline = as_run(run), None if baseline is None else as_run(baseline)

@@ -3,10 +3,10 @@
     A, the baseline   1.0  0.5   -   0.0
     B, the new run    1.0  1.0  0.5   -       differences 0 and +0.5: one tied, one improved, two missing
 
-Samples pair by id, then by content, then by question (with its reference, then without) if it is unique on each side.
-Within a pair, units with the same text are the same unit, repeated ones in order. Verdicts of one sample are dependent,
-so their interval is over samples or groups. Memory holds hashes and numbers for each sample, and texts only for the
-samples that moved most.
+Samples pair by id, then by content, then by question (with its reference, then without) if it is
+unique on each side. Within a pair, units with the same text are the same unit, repeated ones in
+order. Verdicts of one sample are dependent, so their interval is over samples or groups. Memory
+holds hashes and numbers for each sample, and texts only for the samples that moved most.
 """
 
 import hashlib
@@ -19,15 +19,15 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from localjudge.analysis.column_values import column_values, slice_order
 from localjudge.analysis.corrected_change import BothLabels, CorrectedDifference
 from localjudge.dataset.samples import content_hash
 from localjudge.errors import InputError
 from localjudge.metrics import catalog
-from localjudge.record.differences import Difference, differences, only_rounds
-from localjudge.record.directory import excerpt
-from localjudge.record.result_rows import VerdictRow
-from localjudge.record.run import Run, as_run, unknown_sample
+from localjudge.run_directory.column_values import column_values, slice_order
+from localjudge.run_directory.differences import Difference, differences, only_rounds
+from localjudge.run_directory.directory import excerpt
+from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.run_directory.run_record import RunRecord, as_run, unknown_sample
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import paired_difference, smallest_detectable_difference
 from localjudge.types import JudgeCard, Label, Record, Sample
@@ -75,7 +75,9 @@ _PAIRED_BY: Mapping[str, Ground] = {
 def sample_keys(sample: Sample) -> SampleKeys:
     content = bytes.fromhex(content_hash(sample))
     question, reference = _one_line(sample.user_input), _one_line(sample.reference)
-    return SampleKeys(sample.id, content, _hashed(question, reference), _hashed(question), _hashed(reference))
+    return SampleKeys(
+        sample.id, content, _hashed(question, reference), _hashed(question), _hashed(reference)
+    )
 
 
 def _one_line(text: str | None) -> str | None:
@@ -100,18 +102,24 @@ def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> l
         for value, places in _positions(after, left_after, key).items():
             others = others_by_value.get(value, [])
             if ground != "question" or len(places) == len(others) == 1:
-                partners.update((place, (other, ground)) for place, other in zip(places, others, strict=False))
+                partners.update(
+                    (place, (other, ground)) for place, other in zip(places, others, strict=False)
+                )
         taken = {other for other, _ in partners.values()}
         left_before = [position for position in left_before if position not in taken]
         left_after = [position for position in left_after if position not in partners]
     pairs = []
     for place, (other, ground) in sorted(partners.items()):
         old, new = before[other], after[place]
-        pairs.append(Pair(other, place, ground, old.content == new.content, _asks_the_same(old, new)))
+        pairs.append(
+            Pair(other, place, ground, old.content == new.content, _asks_the_same(old, new))
+        )
     return pairs
 
 
-def _positions(samples: Sequence[SampleKeys], left: Iterable[int], key: str) -> dict[Any, list[int]]:
+def _positions(
+    samples: Sequence[SampleKeys], left: Iterable[int], key: str
+) -> dict[Any, list[int]]:
     places = defaultdict(list)
     for position in left:
         if (value := getattr(samples[position], key)) is not None:
@@ -129,7 +137,9 @@ class UnitChange(Record):
     p_after: float | None
 
 
-def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, same_content: bool) -> list[UnitChange]:
+def unit_changes(
+    before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, same_content: bool
+) -> list[UnitChange]:
     """Return all units: the new run's in order, then units only in the baseline."""
 
     def by_unit(rows: Sequence[VerdictRow], side: str) -> dict[tuple[object, ...], VerdictRow]:
@@ -137,7 +147,11 @@ def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, s
         units: dict[tuple[object, ...], VerdictRow] = {}
         seen: Counter[tuple[object, ...]] = Counter()
         for row in rows:
-            against = (row.against, side) if isinstance(row.against, int) and not same_content else row.against
+            against = (
+                (row.against, side)
+                if isinstance(row.against, int) and not same_content
+                else row.against
+            )
             unit = (row.unit, row.source, row.text, against)
             units[(*unit, seen[unit])] = row
             seen[unit] += 1
@@ -146,18 +160,27 @@ def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, s
     old, new = by_unit(before, "before"), by_unit(after, "after")
     changes = []
     for unit, row in (new | old).items():
-        was, now = ((side[unit].label, side[unit].p_yes) if unit in side else (None, None) for side in (old, new))
-        changes.append(UnitChange(text=row.text, before=was[0], after=now[0], p_before=was[1], p_after=now[1]))
+        was, now = (
+            (side[unit].label, side[unit].p_yes) if unit in side else (None, None)
+            for side in (old, new)
+        )
+        changes.append(
+            UnitChange(text=row.text, before=was[0], after=now[0], p_before=was[1], p_after=now[1]),
+        )
     return changes
 
 
 class ComparedRun:
     """One side of a comparison: samples in data order, their scores and offsets of their verdicts."""
 
-    def __init__(self, run: Run, metrics: Iterable[str]) -> None:
+    def __init__(self, run: RunRecord, metrics: Iterable[str]) -> None:
         self.run = run
         self.samples = [sample_keys(sample) for sample in run.iter_samples()]
-        self.groups = None if run.cluster_of is None else [run.cluster_of.get(sample.id, "") for sample in self.samples]
+        self.groups = (
+            None
+            if run.cluster_of is None
+            else [run.cluster_of.get(sample.id, "") for sample in self.samples]
+        )
         positions = {sample.id: position for position, sample in enumerate(self.samples)}
         self.scores = {metric: np.full(len(positions), np.nan) for metric in metrics}
         """By metric, NaN if missing."""
@@ -169,7 +192,11 @@ class ComparedRun:
                 self.scores[score.metric][positions[score.sample_id]] = score.score
         for verdict, place in run.verdict_places():
             position = positions.get(verdict.sample_id)
-            if position is not None and verdict.metric in self._places and self._places[verdict.metric][position] < 0:
+            if (
+                position is not None
+                and verdict.metric in self._places
+                and self._places[verdict.metric][position] < 0
+            ):
                 self._places[verdict.metric][position] = place
 
     def score(self, metric: str, position: int) -> float | None:
@@ -184,7 +211,8 @@ class ComparedRun:
 class ScoreChanges(Record):
     """Scores of the same samples in both runs.
 
-    `smallest_detectable` is the smallest true difference that these samples would detect in 80 % of cases.
+    `smallest_detectable` is the smallest true difference that these samples would detect in 80 % of
+    cases.
     """
 
     before: float
@@ -238,10 +266,17 @@ class SliceChange(Record):
     @property
     def interval(self) -> Interval | None:
         judge, corrected = self.judge_interval, self.corrected
-        if judge is None or corrected is None or corrected.difference is None or corrected.ci95 is None:
+        if (
+            judge is None
+            or corrected is None
+            or corrected.difference is None
+            or corrected.ci95 is None
+        ):
             return judge
         low, high = corrected.ci95
-        return judge._replace(mean=corrected.difference, low=low, high=high, clusters=corrected.clusters)
+        return judge._replace(
+            mean=corrected.difference, low=low, high=high, clusters=corrected.clusters
+        )
 
     @property
     def judge_interval(self) -> Interval | None:
@@ -255,7 +290,8 @@ class SliceChange(Record):
 class MetricChange(SliceChange):
     """One metric in both runs. `scores` covers the `compared` samples.
 
-    `unpaired` samples are in one run only. `unscored` samples are in both, but undefined or failed in at least one.
+    `unpaired` samples are in one run only. `unscored` samples are in both, but undefined or failed
+    in at least one.
     """
 
     unpaired: int
@@ -363,7 +399,8 @@ class RunComparison(Record):
     def obstacles(self, metric: str, part: ComparedSlice | None = None) -> dict[Obstacle, str]:
         """Return why the runs' scores are not comparable, whatever their intervals, by kind of reason.
 
-        Labels of both runs also correct for the difference of two judges, unless they judge other statements.
+        Labels of both runs also correct for the difference of two judges, unless they judge other
+        statements.
         """
         counts = self.samples if part is None else part
         change = self.metrics[metric] if part is None else part.metrics[metric]
@@ -381,19 +418,28 @@ class RunComparison(Record):
 
 
 def compare(
-    baseline: Run | str | Path, run: Run | str | Path, *, moved: int = MOVED_SAMPLES, by: str | None = None
+    baseline: RunRecord | str | Path,
+    run: RunRecord | str | Path,
+    *,
+    moved: int = MOVED_SAMPLES,
+    by: str | None = None,
 ) -> RunComparison:
     """Compare a run with a baseline and list at most `moved` samples of each metric, the largest changes first.
 
-    Raises RunDirectoryError for a directory without a finished run, and InputError if the new run lacks the column
-    `by`, or the column has lists, objects or too many values.
+    Raises RunDirectoryError for a directory without a finished run, and InputError if the new run
+    lacks the column `by`, or the column has lists, objects or too many values.
     """
     if moved < 0:
-        raise InputError(f"moved must be at least 0, got {moved}", hint="omit it for 5 samples of each metric")
+        raise InputError(
+            f"moved must be at least 0, got {moved}",
+            hint="omit it for 5 samples of each metric",
+        )
     baseline, run = as_run(baseline), as_run(run)
     metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     both = _BothRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))
-    unshared = tuple(f"metrics.{name}." for name in baseline.summary.metrics.keys() ^ run.summary.metrics.keys())
+    unshared = tuple(
+        f"metrics.{name}." for name in baseline.summary.metrics.keys() ^ run.summary.metrics.keys()
+    )
     changes = _judge_changes(baseline, run)
     judges = tuple(change for change in changes if not change.ingredient.startswith(unshared))
     return RunComparison(
@@ -411,7 +457,7 @@ def compare(
     )
 
 
-def _judge_changes(baseline: Run, run: Run) -> list[Difference]:
+def _judge_changes(baseline: RunRecord, run: RunRecord) -> list[Difference]:
     """Return what differs in the judges. Of a jury and one of its judges, these are the names, not every value."""
     before, after = baseline.manifest.judge, run.manifest.judge
     changes = differences(before, after)
@@ -443,7 +489,9 @@ class _BothRuns:
         groups = self._groups()
         self._grouped = groups is not None
         names: dict[object, int] = {}
-        self._clusters = [names.setdefault(group, len(names)) for group in groups or range(len(after.samples))]
+        self._clusters = [
+            names.setdefault(group, len(names)) for group in groups or range(len(after.samples))
+        ]
         self._sampling = before.run.sampling.joined(after.run.sampling)
         self._labels = BothLabels(before.run, after.run)
 
@@ -483,14 +531,20 @@ class _BothRuns:
         numbers, old, new = dict[int, int](), dict[str, int](), dict[str, int]()
         for pair in pairs:
             number = numbers.setdefault(self._clusters[pair.after], len(numbers))
-            old[self.before.samples[pair.before].id] = new[self.after.samples[pair.after].id] = number
+            old[self.before.samples[pair.before].id] = new[self.after.samples[pair.after].id] = (
+                number
+            )
         return self._labels.difference(metric, old, new) if pairs else None
 
     def _scored_pairs(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
         if self._withheld(metric):
             return []
         old, new = self.before.scores[metric], self.after.scores[metric]
-        return [pair for pair in pairs if not (math.isnan(old[pair.before]) or math.isnan(new[pair.after]))]
+        return [
+            pair
+            for pair in pairs
+            if not (math.isnan(old[pair.before]) or math.isnan(new[pair.after]))
+        ]
 
     def _score_changes(self, metric: str, pairs: Sequence[Pair]) -> ScoreChanges | None:
         if not pairs:
@@ -513,7 +567,10 @@ class _BothRuns:
         )
 
     def _unit_changes(self, metric: str, pair: Pair) -> list[UnitChange]:
-        old, new = self.before.verdicts(metric, pair.before), self.after.verdicts(metric, pair.after)
+        old, new = (
+            self.before.verdicts(metric, pair.before),
+            self.after.verdicts(metric, pair.after),
+        )
         return unit_changes(old, new, same_content=pair.same_content)
 
     def _verdict_changes(self, metric: str, pairs: Iterable[Pair]) -> VerdictChanges | None:
@@ -522,7 +579,9 @@ class _BothRuns:
             changes, cluster = self._unit_changes(metric, pair), self._clusters[pair.after]
             units += len(changes)
             both = ((change.before, change.after) for change in changes)
-            labels += [(old, new, cluster) for old, new in both if old is not None and new is not None]
+            labels += [
+                (old, new, cluster) for old, new in both if old is not None and new is not None
+            ]
         if not labels:
             return None
         before, after, clusters = zip(*labels, strict=True)
@@ -536,7 +595,9 @@ class _BothRuns:
             ci95=None if self._sampling.by_scores else shares.difference.limits,
         )
 
-    def _moved_samples(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
+    def _moved_samples(
+        self, metric: str, pairs: Iterable[Pair], most: int
+    ) -> Iterator[SampleChange]:
         old, new = self.before.scores[metric], self.after.scores[metric]
         scores = [(float(old[pair.before]), float(new[pair.after]), pair) for pair in pairs]
         moved = [change for change in scores if change[0] != change[1]]
@@ -547,7 +608,9 @@ class _BothRuns:
                 baseline_id=self.before.samples[pair.before].id,
                 before=before,
                 after=after,
-                units=tuple(unit for unit in self._unit_changes(metric, pair) if unit.before != unit.after),
+                units=tuple(
+                    unit for unit in self._unit_changes(metric, pair) if unit.before != unit.after
+                ),
             )
 
     def warnings(self, metrics: Sequence[str], judges: Sequence[Difference]) -> Iterator[str]:
@@ -555,9 +618,15 @@ class _BothRuns:
         if not shared.paired:
             yield "the runs have no sample in common, by id, content or question: add an id column to both data files"
         elif shared.only_baseline or shared.only_new:
-            means = [{name: side.run.summary.metrics[name].mean for name in metrics} for side in (before, after)]
+            means = [
+                {name: side.run.summary.metrics[name].mean for name in metrics}
+                for side in (before, after)
+            ]
             before_all, after_all = (
-                ", ".join(f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in of_run.items())
+                ", ".join(
+                    f"{name} {'-' if mean is None else f'{mean:.3f}'}"
+                    for name, mean in of_run.items()
+                )
                 for of_run in means
             )
             yield (
@@ -574,7 +643,9 @@ class _BothRuns:
         if (before.groups is None) != (after.groups is None):
             yield "only one of the runs has groups of samples, so groups are ignored"
         elif before.groups and after.groups:
-            regrouped = sum(before.groups[pair.before] != after.groups[pair.after] for pair in self.pairs)
+            regrouped = sum(
+                before.groups[pair.before] != after.groups[pair.after] for pair in self.pairs
+            )
             if regrouped:
                 yield f"{numbered(regrouped, 'sample')} in another group in the baseline; the groups of this run count"
         yield from (
@@ -594,11 +665,20 @@ class _BothRuns:
             changes = {}
             for metric in metrics:
                 scored = self._scored_pairs(metric, pairs)
-                scores, corrected = self._score_changes(metric, scored), self._corrected(metric, scored)
-                changes[metric] = SliceChange(compared=len(scored), scores=scores, corrected=corrected)
+                scores, corrected = (
+                    self._score_changes(metric, scored),
+                    self._corrected(metric, scored),
+                )
+                changes[metric] = SliceChange(
+                    compared=len(scored), scores=scores, corrected=corrected
+                )
             others = sum(not pair.same_question for pair in pairs)
             part = ComparedSlice(
-                value=value, samples=counts[value], paired=len(pairs), other_question=others, metrics=changes
+                value=value,
+                samples=counts[value],
+                paired=len(pairs),
+                other_question=others,
+                metrics=changes,
             )
             parts.append(part)
         return sorted(parts, key=lambda part: slice_order(part.samples, part.value))

@@ -1,15 +1,16 @@
 """Difference of two runs, corrected by the labels of both.
 
-Labels match statements by the text shown to the annotator, so a label of A also counts for the same statement of B. A
-run uses only labels drawn from its statements (`localjudge.analysis.labels`), or all if every statement has one.
+Labels match statements by the text shown to the annotator, so a label of A also counts for the same
+statement of B. A run uses only labels drawn from its statements (`localjudge.labels.run_labels`),
+or all if every statement has one.
 """
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from localjudge.analysis.drawing import labels_in
-from localjudge.analysis.label_counts import LabelCounts, count_labels
-from localjudge.analysis.labels import (
+from localjudge.labels.drawing import labels_in
+from localjudge.labels.label_counts import LabelCounts, count_labels
+from localjudge.labels.run_labels import (
     BY_SCORES,
     NO_SHARE,
     Decisions,
@@ -17,9 +18,9 @@ from localjudge.analysis.labels import (
     LabelledUnits,
     labels_in_words,
 )
-from localjudge.analysis.units import UnitFrame, unit_frames
-from localjudge.record.label_rows import LabelRow, planned_statements, stored_labels
-from localjudge.record.run import Run
+from localjudge.labels.units import UnitFrame, unit_frames
+from localjudge.run_directory.label_rows import LabelRow, planned_statements, stored_labels
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
     PredictionPowered,
@@ -37,10 +38,11 @@ from localjudge.words import call, numbered
 class CorrectedDifference(Record):
     """Corrected means of the same samples in both runs, and their difference with its 95 % interval.
 
-    Of the shared `statements`, `labelled` have a label; `labels` count, in at least `clusters` samples or groups. Both
-    runs use the same `look`, with an equal number of labels unless all statements have one. `counts_before` and
-    `counts_after` are all labels of the statements of each run; `own_labels` of the new run's were made in it.
-    Disagreements are handled as in `CorrectedMean`. `remark` explains a missing interval.
+    Of the shared `statements`, `labelled` have a label; `labels` count, in at least `clusters`
+    samples or groups. Both runs use the same `look`, with an equal number of labels unless all
+    statements have one. `counts_before` and `counts_after` are all labels of the statements of each
+    run; `own_labels` of the new run's were made in it. Disagreements are handled as in
+    `CorrectedMean`. `remark` explains a missing interval.
     """
 
     before: float | None = None
@@ -82,7 +84,7 @@ class CorrectedDifference(Record):
 class BothLabels:
     """Labels and statements of two runs. Samples are read only if a run has labels."""
 
-    def __init__(self, before: Run, after: Run) -> None:
+    def __init__(self, before: RunRecord, after: RunRecord) -> None:
         runs = (before, after)
         self._directories = [str(run.directory) for run in runs]
         self._is_stopped = any(run.sampling.by_scores for run in runs)
@@ -106,7 +108,10 @@ class BothLabels:
         """
         if any(metric not in frames for frames in self._frames):
             return None
-        frames = [frames[metric].among(of_run) for frames, of_run in zip(self._frames, clusters, strict=True)]
+        frames = [
+            frames[metric].among(of_run)
+            for frames, of_run in zip(self._frames, clusters, strict=True)
+        ]
         labelled = [frame.by_key.keys() & self._decisions.human.keys() for frame in frames]
         if not any(labelled):
             return None
@@ -160,7 +165,9 @@ class BothLabels:
             "remark": None if change.limits else _shortage(look, counted, change.clusters),
         }
 
-    def _sides(self, frames: Sequence[UnitFrame], human: Mapping[str, float]) -> tuple[list[LabelledUnits], Look]:
+    def _sides(
+        self, frames: Sequence[UnitFrame], human: Mapping[str, float]
+    ) -> tuple[list[LabelledUnits], Look]:
         """Return the units of both runs at the same look."""
         metrics = [
             LabelledMetric(frame, human, drawings[frame.metric], self._plans)
@@ -170,14 +177,18 @@ class BothLabels:
         if all(side.is_complete for side in sides):
             # The look with the smaller error is valid for both.
             return sides, max((side.look for side in sides), key=lambda look: look.confidence or 0)
-        plans = [metric.planned_among(side.labelled) for metric, side in zip(metrics, sides, strict=True)]
+        plans = [
+            metric.planned_among(side.labelled) for metric, side in zip(metrics, sides, strict=True)
+        ]
         if all(plans):
             return _from_plans(metrics, sides, plans)
         return _without_plans(metrics)
 
 
 def _from_plans(
-    metrics: Sequence[LabelledMetric], sides: Sequence[LabelledUnits], plans: Sequence[Set[str]]
+    metrics: Sequence[LabelledMetric],
+    sides: Sequence[LabelledUnits],
+    plans: Sequence[Set[str]],
 ) -> tuple[list[LabelledUnits], Look]:
     planned = min(len(plan) for plan in plans)
     labels = min(len(side.labelled) for side in sides)
@@ -209,7 +220,10 @@ def _change(
     before, after = sides
     is_ordinary = look.confidence == CONFIDENCE
     if is_ordinary and before.is_complete and after.is_complete:
-        shares = [frame.share_of_samples(side.units.human) for frame, side in zip(frames, sides, strict=True)]
+        shares = [
+            frame.share_of_samples(side.units.human)
+            for frame, side in zip(frames, sides, strict=True)
+        ]
         numbers = list(clusters[1].values())
         is_paired = all(len(share) == len(numbers) for share in shares)
         if is_paired:

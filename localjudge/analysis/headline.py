@@ -2,8 +2,8 @@
 
 from typing import Literal, NamedTuple
 
-from localjudge.analysis.labels import NO_SHARE, CorrectedMean
-from localjudge.record.files import MetricSummary
+from localjudge.labels.run_labels import NO_SHARE, CorrectedMean
+from localjudge.run_directory.files import MetricSummary
 
 Basis = Literal["labels", "too few labels", "judge"]
 
@@ -19,9 +19,9 @@ class Headline(NamedTuple):
 def headline_of(summary: MetricSummary, corrected: CorrectedMean | None) -> Headline:
     """Return the headline of a metric of a run or a slice.
 
-    Labels of the run that give no interval leave no number: the judge's mean is never quoted against
-    labels. The judge decides without labels, with labels of another run only, and if labels can never
-    correct the metric and do not contradict the judge.
+    Labels of the run that give no interval leave no number: the judge's mean is never quoted
+    against labels. The judge decides without labels, with labels of another run only, and if labels
+    can never correct the metric and do not contradict the judge.
     """
     if corrected and corrected.mean is not None and (corrected.ci95 or corrected.is_complete):
         return Headline(corrected.mean, corrected.ci95, "labels")

@@ -1,6 +1,7 @@
 """Count the reasons for missing scores, with advice on each.
 
-scores.jsonl ──without numbers, quoted texts and ids──> groups, the largest first ──_ADVICE──> what to do
+scores.jsonl ──without numbers, quoted texts and ids──> groups, the largest first ──_ADVICE──> what
+to do
 """
 
 import re
@@ -8,8 +9,8 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any, Literal, get_args
 
-from localjudge.record.directory import excerpt
-from localjudge.record.run import Run
+from localjudge.run_directory.directory import excerpt
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import FieldName, Record
 from localjudge.words import option
 
@@ -46,12 +47,16 @@ class MissingScores(Record):
         return f"{self.metric}: {self.count:,} {self.status}: {excerpt(self.reason)}{advice}"
 
 
-def missing_scores(run: Run, metrics: Collection[str] | None = None) -> list[MissingScores]:
+def missing_scores(run: RunRecord, metrics: Collection[str] | None = None) -> list[MissingScores]:
     """Return a group for each metric and reason, the largest first. Reasons that differ only in numbers or quoted texts
     share a group.
     """
     names = run.summary.metrics if metrics is None else metrics
-    if not any(summary.undefined or summary.failed for name, summary in run.summary.metrics.items() if name in names):
+    if not any(
+        summary.undefined or summary.failed
+        for name, summary in run.summary.metrics.items()
+        if name in names
+    ):
         return []
     counts, examples = Counter[tuple[str, Any, str]](), dict[tuple[str, Any, str], str]()
     for row in run.iter_scores():
@@ -61,7 +66,9 @@ def missing_scores(run: Run, metrics: Collection[str] | None = None) -> list[Mis
             counts[group] += 1
             examples.setdefault(group, reason)
     return [
-        MissingScores(metric=name, status=status, count=count, reason=reason, advice=_advice_on(reason))
+        MissingScores(
+            metric=name, status=status, count=count, reason=reason, advice=_advice_on(reason)
+        )
         for (name, status, fixed), count in counts.most_common()
         for reason in [examples[name, status, fixed]]
     ]

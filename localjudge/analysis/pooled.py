@@ -4,15 +4,15 @@
     a        1 of 1         pooled               (1 + 1) / (1 + 3) = 0.500
     b        1 of 3
 
-The interval is the one of a ratio of sums over samples or groups (`localjudge.stats.interval`, W. G. Cochran (1977),
-Sampling Techniques, chapter 6).
+The interval is the one of a ratio of sums over samples or groups (`localjudge.stats.interval`, W.
+G. Cochran (1977), Sampling Techniques, chapter 6).
 """
 
 from array import array
 
 import numpy as np
 
-from localjudge.record.run import Run
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.interval import Counts, share_interval
 from localjudge.types import Record
 
@@ -29,9 +29,13 @@ class PooledShare(Record):
     samples: int
 
 
-def pooled_shares(run: Run) -> dict[str, PooledShare]:
+def pooled_shares(run: RunRecord) -> dict[str, PooledShare]:
     """Return the share of each metric whose scores are fractions, unless too many of its samples failed."""
-    beyond, groups, numbers = run.summary.failed_beyond(run.max_failed), run.cluster_of, dict[str, int]()
+    beyond, groups, numbers = (
+        run.summary.failed_beyond(run.max_failed),
+        run.cluster_of,
+        dict[str, int](),
+    )
     counts = {name: array("q") for name in run.summary.metrics if name not in beyond}
     for score in run.iter_scores():
         if score.score is None or score.metric not in counts:
@@ -42,11 +46,15 @@ def pooled_shares(run: Run) -> dict[str, PooledShare]:
             counts[score.metric].extend((numbers.setdefault(group, len(numbers)), ones, units))
         else:
             del counts[score.metric]
-    rows = {name: np.array(of_metric, dtype=np.int64).reshape(-1, 3) for name, of_metric in counts.items() if of_metric}
+    rows = {
+        name: np.array(of_metric, dtype=np.int64).reshape(-1, 3)
+        for name, of_metric in counts.items()
+        if of_metric
+    }
     return {name: _pooled(run, *of_metric.T) for name, of_metric in rows.items()}
 
 
-def _pooled(run: Run, groups: Counts, ones: Counts, units: Counts) -> PooledShare:
+def _pooled(run: RunRecord, groups: Counts, ones: Counts, units: Counts) -> PooledShare:
     # The size of the largest sample to come is unknown, so that no confidence sequence is valid.
     interval = share_interval(ones, units, np.unique(groups, return_inverse=True)[1])
     limits = None if run.sampling.by_scores else interval.limits

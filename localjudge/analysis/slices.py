@@ -6,12 +6,12 @@ from itertools import groupby
 
 from pydantic import Field
 
-from localjudge.analysis.column_values import column_values, slice_order
-from localjudge.analysis.labels import CorrectedMean, slice_means
-from localjudge.record.files import MetricSummary, Totals
-from localjudge.record.label_rows import LabelRow
-from localjudge.record.result_rows import evaluations_of
-from localjudge.record.run import Run, unknown_sample
+from localjudge.labels.run_labels import CorrectedMean, slice_means
+from localjudge.run_directory.column_values import column_values, slice_order
+from localjudge.run_directory.files import MetricSummary, Totals
+from localjudge.run_directory.label_rows import LabelRow
+from localjudge.run_directory.result_rows import evaluations_of
+from localjudge.run_directory.run_record import RunRecord, unknown_sample
 from localjudge.types import Record
 
 
@@ -33,7 +33,7 @@ class Slices(Record):
     slices: tuple[Slice, ...]
 
 
-def slices(run: Run, column: str, others: Sequence[LabelRow] = ()) -> Slices:
+def slices(run: RunRecord, column: str, others: Sequence[LabelRow] = ()) -> Slices:
     """Return the metrics of a run by the values of a column of the data. Dots in its name select values in objects.
 
     Raises InputError for a missing column, too many values, or values other than text and numbers.
@@ -41,9 +41,13 @@ def slices(run: Run, column: str, others: Sequence[LabelRow] = ()) -> Slices:
     value_of = column_values(run, column)
     max_failed = run.manifest.environment.settings.max_failed
     totals: dict[str | None, Totals] = defaultdict(
-        lambda: Totals(run.summary.metrics, run.summary, run.cluster_of, (), run.sampling, max_failed)
+        lambda: Totals(
+            run.summary.metrics, run.summary, run.cluster_of, (), run.sampling, max_failed
+        )
     )
-    rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
+    rows = groupby(
+        evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id
+    )
     for sample_id, evaluations in rows:
         if sample_id not in value_of:
             raise unknown_sample(run, sample_id)
@@ -51,7 +55,11 @@ def slices(run: Run, column: str, others: Sequence[LabelRow] = ()) -> Slices:
     means, parts = slice_means(run, value_of, others), list[Slice]()
     for value, total in totals.items():
         metrics = total.metrics
-        corrected = {name: mean for name, mean in means[value].items() if metrics[name].mean is not None}
-        parts.append(Slice(value=value, samples=total.samples, metrics=metrics, corrected=corrected))
+        corrected = {
+            name: mean for name, mean in means[value].items() if metrics[name].mean is not None
+        }
+        parts.append(
+            Slice(value=value, samples=total.samples, metrics=metrics, corrected=corrected)
+        )
     parts.sort(key=lambda part: slice_order(part.samples, part.value))
     return Slices(run=str(run.directory), column=column, slices=tuple(parts))

@@ -15,11 +15,11 @@ from localjudge.analysis.check import (
     parse_gate,
 )
 from localjudge.errors import InputError
-from localjudge.record.run import Run
 from localjudge.report.ci import UNFINISHED_MARKDOWN, finished, run_markdown, unfinished
 from localjudge.report.tables import comparison_view, gates_view
 from localjudge.report.terminal import Table
 from localjudge.resources import write_output
+from localjudge.run_directory.run_record import RunRecord
 
 
 class Checks:
@@ -31,9 +31,9 @@ class Checks:
             until = [until]
         gates = dict.fromkeys([*arguments.get("gates", ()), *until])
         self._gates = [parse_gate(gate) for gate in gates]
-        self.baseline: Run | None = None
+        self.baseline: RunRecord | None = None
         if arguments.get("baseline"):
-            self.baseline = Run.open(arguments["baseline"])
+            self.baseline = RunRecord.open(arguments["baseline"])
         checked_obstacles(arguments.get("allow_different", ()))
         self._rules = _choose(arguments, "undecided", "allow_different")
         files = _choose(arguments, "junit", "markdown")
@@ -57,7 +57,7 @@ class Checks:
     def begin(self) -> None:
         self._write(junit=unfinished(self._gates), markdown=UNFINISHED_MARKDOWN)
 
-    def check(self, run: Run) -> Check:
+    def check(self, run: RunRecord) -> Check:
         gates = [str(gate) for gate in self._gates]
         result = check(run, gates=gates, baseline=self.baseline, **self._rules)
         corrected = [decision.gate for decision in result.decisions if decision.corrected]

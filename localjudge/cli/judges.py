@@ -14,15 +14,15 @@ from localjudge.doctor.examine import examine
 from localjudge.doctor.fitness import admission_by_labels
 from localjudge.doctor.machine import inventory
 from localjudge.errors import InputError
-from localjudge.record.calibration import Calibration, calibration_file
+from localjudge.judging.settings import SETTINGS, settings_with
 from localjudge.report.checks import calibrations_view, check_view, conclusion_view, model_list
 from localjudge.report.terminal import put, show
-from localjudge.run.settings import SETTINGS, settings_with
+from localjudge.run_directory.calibration import Calibration, calibration_file
 
 
 @cli.command("calibrate", "localjudge calibrate run-a run-b")
 @click.argument("sources", metavar="RUN...|LABELS", type=click.Path(), nargs=-1, required=True)
-@cli.suite_option
+@cli.config_option
 @cli.judge_option(several=True)
 @cli.metrics("For a RUN: metrics to use.  [default: all with labels]")
 @cli.option(
@@ -45,22 +45,24 @@ def calibrate_command(
 ) -> int:
     """Measure judges on human labels: which one to use, and its best threshold.
 
-    The judge of each RUN is measured on the statements labelled in any of them (localjudge label). LABELS is a JSONL,
-    CSV or Parquet file with context, statement and label, or question, sentences and relevant; each --judge is asked
-    about its rows, and the same command resumes. Results are saved for localjudge run --calibration NAME, except for
-    judges that are not shown to be better than guessing, unless you give a --name.
+    The judge of each RUN is measured on the statements labelled in any of them (localjudge label).
+    LABELS is a JSONL, CSV or Parquet file with context, statement and label, or question, sentences
+    and relevant; each --judge is asked about its rows, and the same command resumes. Results are
+    saved for localjudge run --calibration NAME, except for judges that are not shown to be better
+    than guessing, unless you give a --name.
 
-    Exit code: 0 done; 3 done, but no judge meets the requirement; 1 no measurement was made; 4 interrupted.
+    Exit code: 0 done; 3 done, but no judge meets the requirement; 1 no measurement was made; 4
+        interrupted.
     """
     asks_judges = not any(map(os.path.isdir, sources))  # the judge of a run is known
-    arguments, _ = cli.with_suite(
-        options["suite"] if asks_judges else "none",
+    arguments, _ = cli.with_config(
+        options["config"] if asks_judges else "none",
         "judge",
         *settings_with("calibration"),
     )
     how = {key: value for key in ("metrics", "out", *SETTINGS) if (value := arguments.get(key))}
     judge = arguments.get("judge") or ()
-    judges = [judge] if isinstance(judge, str) else judge  # of a suite, or typed
+    judges = [judge] if isinstance(judge, str) else judge  # of a configuration file, or typed
     with cli.progress_shown(quiet=quiet) as progress:
         calibrations = measure_judges(
             sources,
@@ -74,7 +76,9 @@ def calibrate_command(
     else:
         show(calibrations_view(calibrations))
     fit = {calibration.question for calibration in calibrations if required in calibration.fit_for}
-    unfit = [calibration for calibration in calibrations if required and calibration.question not in fit]
+    unfit = [
+        calibration for calibration in calibrations if required and calibration.question not in fit
+    ]
     _advise([] if quiet or as_json else calibrations, options["name"], unfit, required)
     return ExitCode.GATE_MISSED if unfit else ExitCode.DONE
 
@@ -97,7 +101,9 @@ def _advise(
 
 def _advice(calibration: Calibration, name: str | None) -> str:
     """Return where a calibration is saved and how to use it, or why it is not saved."""
-    reason = f"{calibration.card.name} is not shown to be better than guessing on {calibration.question}"
+    reason = (
+        f"{calibration.card.name} is not shown to be better than guessing on {calibration.question}"
+    )
     if not is_saved(calibration, name):
         return f"not saved: {reason} (to save it anyway: --name NAME)"
     saved = f"saved as {calibration_file(calibration.name)}"
@@ -115,7 +121,7 @@ def _items(_context: click.Context, _parameter: click.Parameter, count: str | No
 
 
 @cli.command("doctor", "localjudge doctor --judge model.gguf")
-@cli.suite_option
+@cli.config_option
 @cli.judge_option()
 @cli.count_option(
     "Judge",
@@ -136,14 +142,17 @@ def _items(_context: click.Context, _parameter: click.Parameter, count: str | No
 def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     """Check whether a judge loads, answers and resists injections on this machine, and recommend uses for it.
 
-    The last finding recommends the judge for ranking, means, thresholds or none of these, based on bundled labelled
-    items. A judge fails if it is no better than guessing on obvious cases, or if prompt injections often change its
-    verdict. Reads none of your data, and from localjudge.toml only the judge and its options.
+    The last finding recommends the judge for ranking, means, thresholds or none of these, based on
+    bundled labelled items. A judge fails if it is no better than guessing on obvious cases, or if
+    prompt injections often change its verdict. Reads none of your data, and from localjudge.toml
+    only the judge and its options.
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
-    arguments, _ = cli.with_suite(options["suite"], "judge", *settings_with("doctor"))
-    extent = {name: options[name] for name in ("injections", "probes", "required")} | cli.settings_in(arguments)
+    arguments, _ = cli.with_config(options["config"], "judge", *settings_with("doctor"))
+    extent = {
+        name: options[name] for name in ("injections", "probes", "required")
+    } | cli.settings_in(arguments)
     judge = arguments.get("judge")
     if isinstance(judge, tuple | list):
         raise InputError(
@@ -172,8 +181,9 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
 def models_command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> None:
     """List the models on this machine: registered models, models of other programs, and models in each FOLDER.
 
-    Searches Ollama, LM Studio, the Hugging Face cache and installed Python packages. Use a name with --judge. Reads
-    only file headers. Not every model is a good judge; localjudge doctor measures that.
+    Searches Ollama, LM Studio, the Hugging Face cache and installed Python packages. Use a name
+    with --judge. Reads only file headers. Not every model is a good judge; localjudge doctor
+    measures that.
     """
     models = inventory(folders)
     put(f"{models.model_dump_json(indent=2)}\n" if as_json else model_list(models, verbose=verbose))

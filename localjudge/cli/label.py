@@ -11,16 +11,16 @@ from typing import Any, get_args
 
 import click
 
-from localjudge.analysis.label_sheet import Separator
-from localjudge.analysis.labelling import NO_DISPUTE, Labelling, read_all_labels
 from localjudge.cli import options as cli
 from localjudge.errors import InputError
-from localjudge.record.run import Run
+from localjudge.labels.label_sheet import Separator
+from localjudge.labels.labelling import NO_DISPUTE, Labelling, read_all_labels
 from localjudge.report.checks import KEYS, KEYS_LINE, ended_view, read_view, row_view
 from localjudge.report.label_page import write_label_page
 from localjudge.report.tables import summary_view
 from localjudge.report.terminal import put, show
 from localjudge.report.translated_sheet import write_translated_sheet
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import call, numbered, printable
 
 _END = "\x04"
@@ -125,15 +125,16 @@ def _pressed(descriptor: int) -> Iterator[str]:
 def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     """Label statements of RUN without the judge's verdicts: 1 for supported, 0 for unsupported.
 
-    Labels correct the means. In the terminal, press 1, 0, ? if undecidable, s to postpone, u to undo or q to quit. Each
-    label is stored in RUN immediately, and the same command resumes.
+    Labels correct the means. In the terminal, press 1, 0, ? if undecidable, s to postpone, u to
+    undo or q to quit. Each label is stored in RUN immediately, and the same command resumes.
 
-    Another person can label a sheet (in its column human) or a page; --read imports the result, or labels of equal
-    statements from another RUN.
+    Another person can label a sheet (in its column human) or a page; --read imports the result, or
+    labels of equal statements from another RUN.
 
-    Label the statements in order. The corrected interval is updated at 20, 30, 50, 100, 150 labels and so on.
+    Label the statements in order. The corrected interval is updated at 20, 30, 50, 100, 150 labels
+    and so on.
     """
-    typed, run = cli.typed_arguments(), Run.open(directory)
+    typed, run = cli.typed_arguments(), RunRecord.open(directory)
     if typed.get("read"):
         _read_sources(run, typed["read"], typed.get("annotator"), as_json)
         return
@@ -193,7 +194,7 @@ def _files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
 
 
 def _read_sources(
-    run: Run,
+    run: RunRecord,
     sources: tuple[Path, ...],
     annotator: str | None,
     as_json: bool,

@@ -1,6 +1,7 @@
-"""Shared options of commands: help sections, settings of a run, and suite values as defaults.
+"""Shared options of commands: help sections, settings of a run, and config values as defaults.
 
-A setting has an option if its field names a section; other settings are set in the suite file.
+A setting has an option if its field names a section; other settings are set in the configuration
+file.
 """
 
 import json
@@ -17,18 +18,18 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from localjudge.analysis.compare import Obstacle
+from localjudge.config import CONFIG_FILE, Config, read_config
 from localjudge.errors import InputError
+from localjudge.judging.settings import SETTINGS, RunSettings
 from localjudge.progress import Progress
 from localjudge.report.terminal import progress_on, put
-from localjudge.run.settings import SETTINGS, RunSettings
-from localjudge.suite import SUITE, Suite, read_suite
 from localjudge.types import USES, Language
 from localjudge.words import flag
 
 PATH = click.Path(path_type=Path)
 SECTIONS = ("Data", "Judge", "Scoring", "Evidence", "Output")
 _FEW = 10
-_NO_SUITE = "none"
+_NO_CONFIG = "none"
 # A comma that is not between the options of one metric.
 _BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
 _Decorator = Callable[[Any], Any]
@@ -319,8 +320,8 @@ allow_different_option = option(
     metavar=",".join(get_args(Obstacle)),
     help=_allow,
 )
-_suite = f"File with default settings, or {_NO_SUITE!r}.  [default: localjudge.toml, if present]"
-suite_option = option("Data", "--suite", metavar="FILE", help=_suite)
+_config = f"File with default settings, or {_NO_CONFIG!r}.  [default: localjudge.toml, if present]"
+config_option = option("Data", "--config", metavar="FILE", help=_config)
 
 
 STEP = object()
@@ -342,27 +343,28 @@ def typed_arguments() -> dict[str, Any]:
     return arguments
 
 
-def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Suite | None]:
-    """Return the suite's arguments (only `keys`, if given) with the typed ones, and the suite.
+def with_config(file: str | None, *keys: str) -> tuple[dict[str, Any], Config | None]:
+    """Return the arguments in the configuration file together with the typed ones, and the file.
 
-    The suite is `file`, or the one in this folder unless `none` was typed. A typed threshold
-    replaces the suite's calibration, and a typed calibration its threshold.
+    Only `keys` are returned, if there are any. The configuration file is `file`, or the one in
+    this folder unless `none` was typed. A typed threshold replaces the configuration file's
+    calibration, and a typed calibration its threshold.
     """
     typed = typed_arguments()
     path = file
-    if file is None and Path(SUITE).is_file():
-        path = SUITE
-    if path is None or path == _NO_SUITE:
+    if file is None and Path(CONFIG_FILE).is_file():
+        path = CONFIG_FILE
+    if path is None or path == _NO_CONFIG:
         return typed, None
-    suite = read_suite(path, named=file is not None)
-    arguments = dict(suite.arguments)
+    config = read_config(path, named=file is not None)
+    arguments = dict(config.arguments)
     if keys:
         arguments = {key: value for key, value in arguments.items() if key in keys}
     if "threshold" in typed:
         arguments.pop("calibration", None)
     if "calibration" in typed:
         arguments.pop("threshold", None)
-    return {**arguments, **typed}, suite
+    return {**arguments, **typed}, config
 
 
 def settings_in(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,22 +13,22 @@ from localjudge.cli import options as cli
 from localjudge.cli.gates import Checks, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
+from localjudge.judging.estimate import estimate_plan
+from localjudge.judging.job import run_plan
+from localjudge.judging.plan import Plan
+from localjudge.judging.settings import RunSettings, checked, settings_with
+from localjudge.judging.stored_data import plan_run
+from localjudge.judging.verify import verify_run
 from localjudge.metrics.catalog import described
 from localjudge.progress import Progress
-from localjudge.record.run import Run
-from localjudge.record.verification import VERIFICATION
 from localjudge.report.checks import metric_list, verification_view
 from localjudge.report.html_page import write_report
 from localjudge.report.made_again import check_report
 from localjudge.report.sample import verdicts_view
 from localjudge.report.tables import estimate_view, summary_values, summary_view
 from localjudge.report.terminal import show
-from localjudge.run.estimate import estimate_plan
-from localjudge.run.job import run_plan
-from localjudge.run.plan import Plan
-from localjudge.run.settings import RunSettings, checked, settings_with
-from localjudge.run.stored_data import plan_run
-from localjudge.run.verify import verify_run
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.verification import VERIFICATION
 from localjudge.words import printable
 
 _DEMO_METRIC = "context_recall"
@@ -77,7 +77,7 @@ def _repeat_reuse(arguments: Sequence[str]) -> list[str]:
 )
 @click.argument("data", nargs=-1, type=click.Path())
 @cli.option("Data", "--demo", is_flag=True, everyday=True, help=_demo)
-@cli.suite_option
+@cli.config_option
 @cli.judge_option(together=True)
 @cli.metrics(_metrics)
 @cli.option("Scoring", "--list-metrics", is_flag=True, everyday=True, help=_list)
@@ -107,13 +107,13 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     """
     if options["list_metrics"]:
         return _list_metrics(as_json)
-    arguments, suite = _arguments(data, options)
+    arguments, config = _arguments(data, options)
     checks = Checks(arguments)
     run_settings = checked(cli.settings_in(arguments))
     if not options["dry_run"]:
         checks.begin()
     with cli.progress_shown(quiet=quiet) as progress:
-        planned = _plan(arguments, run_settings, suite, progress)
+        planned = _plan(arguments, run_settings, config, progress)
         checks.refuse_unknown([metric.name for metric in planned.metrics])
         how: dict[str, Any] = {
             "judge": arguments.get("judge"),
@@ -138,14 +138,16 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(allowed) else ExitCode.DONE
 
 
-def _values(run: Run, result: Check, report: Path | None) -> dict[str, Any]:
+def _values(run: RunRecord, result: Check, report: Path | None) -> dict[str, Any]:
     values = {"run": str(run.directory), **summary_values(run)}
     if report:
         values["report"] = str(report)
     return {**values, **gate_values(result)}
 
 
-def _views(run: Run, result: Check, report: Path | None, *, is_demo: bool) -> list[RenderableType]:
+def _views(
+    run: RunRecord, result: Check, report: Path | None, *, is_demo: bool
+) -> list[RenderableType]:
     views: list[RenderableType] = []
     if is_demo:
         views.append(verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC))
@@ -153,7 +155,7 @@ def _views(run: Run, result: Check, report: Path | None, *, is_demo: bool) -> li
     return [*views, *gate_views(result, report)]
 
 
-def _is_too_wide(run: Run, width: float | None) -> bool:
+def _is_too_wide(run: RunRecord, width: float | None) -> bool:
     """Return whether an interval is wider than --width, or missing."""
     if width is None:
         return False
@@ -167,31 +169,31 @@ def _is_too_wide(run: Run, width: float | None) -> bool:
 
 
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Return the arguments and the suite. The demo uses a suite only if named."""
+    """Return the arguments and the configuration file. The demo uses a configuration file only if named."""
     if options["demo"] and data:
         raise InputError("--demo brings its own data", hint="omit --demo, or omit the files")
-    suite_file = options["suite"]
+    config_file = options["config"]
     if options["demo"]:
-        suite_file = suite_file or "none"
-    arguments, suite = cli.with_suite(suite_file)
+        config_file = config_file or "none"
+    arguments, config = cli.with_config(config_file)
     if options["demo"]:
         arguments["data"] = [str(resources.demo_file())]
-    return arguments, suite
+    return arguments, config
 
 
 def _plan(
     arguments: Mapping[str, Any],
     run_settings: RunSettings,
-    suite: Any,
+    config: Any,
     progress: Progress,
 ) -> Plan:
     data = list(arguments.get("data", ()))
     if not data and not run_settings.reuse:
-        where = f" on the command line or in {suite.file}" if suite else ""
+        where = f" on the command line or in {config.file}" if config else ""
         hint = "name a file, or try: localjudge run --demo"
         raise InputError(f"no data file was named{where}", hint=hint)
-    if suite:
-        progress.note(f"using default settings from {suite.file}")
+    if config:
+        progress.note(f"using default settings from {config.file}")
     options = cli.settings_in(arguments)
     return plan_run(data or None, arguments.get("metrics"), options, run_settings, progress)
 

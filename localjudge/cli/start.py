@@ -1,7 +1,8 @@
 """`localjudge start`: from data to a mean corrected by labels, one step at each call.
 
-    columns (if unclear), judge ──> localjudge.toml ──> estimate ──> doctor (if needed) ──> run ──> label page, report
-    the same command again      ──> reads labels    ──> corrected mean and report, or the next label page
+    columns (if unclear), judge ──> localjudge.toml ──> estimate ──> doctor (if needed)
+                                ──> run ──> label page, report
+    the same command again      ──> reads labels ──> corrected mean and report, or the next label page
 
 Each step is the command that it prints.
 """
@@ -18,29 +19,29 @@ import click
 
 from localjudge import model_registry
 from localjudge.analysis.headline import headline_of
-from localjudge.analysis.labelling import DEFAULT_COUNT, Labelling
-from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
 from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode, command_line
 from localjudge.cli.questions import ask
 from localjudge.cli.start_columns import ask_columns, warn_of_evidence
 from localjudge.cli.start_folder import StartFolder
+from localjudge.config import CONFIG_FILE
 from localjudge.doctor.machine import inventory
 from localjudge.engine.opening import find_model
 from localjudge.errors import InputError, MissingRun, UnfinishedRun
-from localjudge.record.examination import NOT_EXAMINED
-from localjudge.record.run import Run
+from localjudge.judging.estimate import estimate_plan
+from localjudge.judging.judges import default_judge
+from localjudge.judging.plan import Plan, language_sample, plan
+from localjudge.judging.settings import checked
+from localjudge.judging.verify import REPORT
+from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
+from localjudge.labels.run_labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
 from localjudge.report.checks import model_facts
 from localjudge.report.next_step import next_step
 from localjudge.report.sentences import in_words
 from localjudge.report.tables import estimate_view
 from localjudge.report.terminal import Table, number, put, show
-from localjudge.run.estimate import estimate_plan
-from localjudge.run.judges import default_judge
-from localjudge.run.plan import Plan, language_sample, plan
-from localjudge.run.settings import checked
-from localjudge.run.verify import REPORT
-from localjudge.suite import SUITE
+from localjudge.run_directory.examination import NOT_EXAMINED
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.text.languages import likely_languages
 from localjudge.types import Language
 from localjudge.words import flag, numbered, printable, printable_lines, roughly
@@ -58,7 +59,9 @@ _ask_again = "Ask for columns and judge again."
 @cli.option("Data", "--labels", type=cli.PATH, multiple=True, metavar="FILE", help=_labels)
 @cli.option("Data", "--ask", "again", is_flag=True, help=_ask_again)
 @cli.option("Judge", "--judge", metavar="NAME|PATH", help="Do not ask for the judge.")
-@cli.option("Scoring", "--metric", metavar="NAME", help="Default: faithfulness, else context_recall.")
+@cli.option(
+    "Scoring", "--metric", metavar="NAME", help="Default: faithfulness, else context_recall."
+)
 @cli.out_option("Folder for the run, its pages and your answers.  [default: runs/<data>]")
 def start_command(
     data: tuple[str, ...],
@@ -70,20 +73,24 @@ def start_command(
 ) -> int:
     """Go from DATA to a mean that is corrected by labels, step by step.
 
-    Asks for columns (only if they are unclear) and the judge, says how long it will take, judges, and writes a page
-    with 50 statements to label. Label them, save the page's file next to the run or the data, and run the same command
-    again (or give the file with --labels): it reads the labels, corrects the mean, writes the report, and prints
-    the next command. Answers are kept in localjudge.toml next to the run.
+    Asks for columns (only if they are unclear) and the judge, says how long it will take, judges,
+    and writes a page with 50 statements to label. Label them, save the page's file next to the run
+    or the data, and run the same command again (or give the file with --labels): it reads the
+    labels, corrects the mean, writes the report, and prints the next command. Answers are kept in
+    localjudge.toml next to the run.
 
-    Each step prints its command. Without a terminal, the first call only prints the commands. After an interruption,
-    the same command resumes.
+    Each step prints its command. Without a terminal, the first call only prints the commands. After
+    an interruption, the same command resumes.
 
     Exit code: that of localjudge run, or 1 if commands were only printed.
     """
     if "-" in data:
-        raise InputError("start asks questions, so it cannot read data from standard input", hint="name a file")
+        raise InputError(
+            "start asks questions, so it cannot read data from standard input",
+            hint="name a file",
+        )
     folder = StartFolder.find(data, out)
-    is_known = folder.suite is not None
+    is_known = folder.config is not None
     if not is_known and not sys.stdin.isatty():
         return _print_commands(folder, judge, metric)
     if not is_known or again or judge or metric:
@@ -91,11 +98,13 @@ def start_command(
     return _continue(folder, labels)
 
 
-def _ask_and_store(folder: StartFolder, judge: str | None, metric: str | None, *, again: bool) -> None:
+def _ask_and_store(
+    folder: StartFolder, judge: str | None, metric: str | None, *, again: bool
+) -> None:
     """Ask what is not known yet, and store the answers. Other answers begin another run."""
-    suite = folder.suite
-    stored: Mapping[str, Any] = suite.arguments if suite else {}
-    if suite is None or again:
+    config = folder.config
+    stored: Mapping[str, Any] = config.arguments if config else {}
+    if config is None or again:
         planned = _plan_with_columns(folder.data, stored.get("mapping", {}), again=again)
         answers: dict[str, Any] = {"mapping": dict(planned.settings.mapping)}
         answers["language"] = _recognised_language(planned)
@@ -107,12 +116,14 @@ def _ask_and_store(folder: StartFolder, judge: str | None, metric: str | None, *
     metrics = [metric] if metric else [_default_metric(planned)]
     if stored and not metric and not again:
         metrics = list(stored["metrics"])
-    plan(list(folder.data), metrics, planned.settings)  # refuses an unknown metric or missing columns
+    plan(
+        list(folder.data), metrics, planned.settings
+    )  # refuses an unknown metric or missing columns
     answers["metrics"] = metrics
     is_changed = any(stored.get(name) != value for name, value in answers.items() if value)
     if is_changed and folder.run.exists():
         answers["out"] = folder.next_run()
-    folder.write_suite(answers)
+    folder.write_config(answers)
 
 
 def _plan_with_columns(data: Sequence[str], stored: Mapping[str, str], *, again: bool) -> Plan:
@@ -203,7 +214,7 @@ def _usable_judges() -> tuple[list[str], str]:
 
 
 def _absolute(judge: str) -> str:
-    """Return a file's absolute path, because the suite is in another folder; a name stays a name."""
+    """Return a file's absolute path, because the configuration file is in another folder; a name stays a name."""
     return os.path.abspath(judge) if Path(judge).is_file() else judge
 
 
@@ -213,18 +224,21 @@ def _print_commands(folder: StartFolder, judge: str | None, metric: str | None) 
     name = metric or _default_metric(planned)
     chosen = judge or _default_judge()
     directory = str(folder.run)
-    suite = ["--suite", "none"] if Path(SUITE).is_file() else []
-    run = ["run", *folder.data, "--judge", chosen, "--metrics", name, "--out", directory, *suite]
+    config = ["--config", "none"] if Path(CONFIG_FILE).is_file() else []
+    run = ["run", *folder.data, "--judge", chosen, "--metrics", name, "--out", directory, *config]
     page = str(folder.page(DEFAULT_COUNT))
     steps = [
         [*run, "--dry-run"],
-        ["doctor", "--judge", chosen, *suite],
+        ["doctor", "--judge", chosen, *config],
         run,
         ["label", directory, "--metrics", name, "--page", page],
         ["label", directory, "--read", "labels-NAME.jsonl"],
         ["report", directory],
     ]
-    click.echo("start asks its questions in a terminal; the default answers give these commands:", err=True)
+    click.echo(
+        "start asks its questions in a terminal; the default answers give these commands:",
+        err=True,
+    )
     put("".join(f"{_shell_line(step)}\n" for step in steps))
     return ExitCode.NOTHING_JUDGED
 
@@ -244,7 +258,7 @@ class _Task(NamedTuple):
 def _continue(folder: StartFolder, labels: Sequence[Path]) -> int:
     """Judge if needed, read labels, write the next label page and the report, and name the next command."""
     code = _judge(folder)
-    run = Run.open(folder.run)
+    run = RunRecord.open(folder.run)
     metric = next(iter(run))
     before = labels_of(run)
     _read_labels(folder, run, labels)
@@ -260,7 +274,9 @@ def _continue(folder: StartFolder, labels: Sequence[Path]) -> int:
     return code
 
 
-def _next_lines(folder: StartFolder, run: Run, labels: RunLabels | None, task: _Task | None) -> list[str]:
+def _next_lines(
+    folder: StartFolder, run: RunRecord, labels: RunLabels | None, task: _Task | None
+) -> list[str]:
     if task is None:
         return [f"next: {next_step(run, labels)}"]
     minutes = numbered(math.ceil(task.statements * SECONDS_A_LABEL / 60), "minute")
@@ -279,15 +295,15 @@ def _out_option(folder: StartFolder) -> list[str]:
 
 def _judge(folder: StartFolder) -> int:
     """Run the judge unless the run is finished and its data unchanged. Returns the exit code of the run."""
-    suite = folder.suite
-    assert suite
-    planned = plan(list(folder.data), suite.arguments["metrics"], _settings_of(suite.arguments))
+    config = folder.config
+    assert config
+    planned = plan(list(folder.data), config.arguments["metrics"], _settings_of(config.arguments))
     state = _state(folder, planned)
     if state == "finished":
         return ExitCode.DONE
     if state == "other data":
         _begin_again(folder)
-    run = ["run", "--suite", str(folder.suite_file)]
+    run = ["run", "--config", str(folder.config_file)]
     if state != "unfinished":
         doctor = _estimate(folder, planned, run)
         if doctor:
@@ -298,7 +314,7 @@ def _judge(folder: StartFolder) -> int:
 def _state(folder: StartFolder, planned: Plan) -> str:
     """Return `missing`, `unfinished`, `finished`, or `other data` for the current run."""
     try:
-        run = Run.open(folder.run)
+        run = RunRecord.open(folder.run)
     except MissingRun:
         return "missing"
     except UnfinishedRun:
@@ -309,22 +325,31 @@ def _state(folder: StartFolder, planned: Plan) -> str:
 
 def _begin_again(folder: StartFolder) -> None:
     """Let the next run judge the changed data, with the answers of the last one."""
-    suite = folder.suite
-    assert suite
+    config = folder.config
+    assert config
     last = folder.run.name
-    answers = {name: suite.arguments.get(name) for name in ("mapping", "language", "judge", "metrics")}
+    answers = {
+        name: config.arguments.get(name) for name in ("mapping", "language", "judge", "metrics")
+    }
     name = folder.next_run()
-    click.echo(f"the data changed since {folder.run}: judging it again in {folder.path / name}", err=True)
-    folder.write_suite({**answers, "out": name, "reuse": [last]})
+    click.echo(
+        f"the data changed since {folder.run}: judging it again in {folder.path / name}",
+        err=True,
+    )
+    folder.write_config({**answers, "out": name, "reuse": [last]})
 
 
 def _estimate(folder: StartFolder, planned: Plan, run: Sequence[str]) -> list[str]:
     """Print how long everything takes; return the command that examines an unknown judge, or []."""
-    suite = folder.suite
-    assert suite
-    judge = suite.arguments["judge"]
+    config = folder.config
+    assert config
+    judge = config.arguments["judge"]
     put(f"\n$ {_shell_line([*run, '--dry-run'])}\n")
-    settings = {name: suite.arguments[name] for name in ("mapping", "language", "reuse") if name in suite.arguments}
+    settings = {
+        name: config.arguments[name]
+        for name in ("mapping", "language", "reuse")
+        if name in config.arguments
+    }
     planned = planned._replace(settings=checked(settings))
     with cli.progress_shown(quiet=False) as progress:
         estimate = estimate_plan(planned, judge=judge, out=folder.run, progress=progress)
@@ -340,10 +365,10 @@ def _estimate(folder: StartFolder, planned: Plan, run: Sequence[str]) -> list[st
         parts.append(f"up to about {doctor_minutes} minutes for doctor")
     put(f"\n in total {total}: {', '.join(parts)}\n")
     click.echo("Ctrl-C stops; the same command resumes", err=True)
-    return ["doctor", "--judge", judge, "--suite", "none"] if is_new else []
+    return ["doctor", "--judge", judge, "--config", "none"] if is_new else []
 
 
-def _read_labels(folder: StartFolder, run: Run, given: Sequence[Path]) -> None:
+def _read_labels(folder: StartFolder, run: RunRecord, given: Sequence[Path]) -> None:
     """Read the files that the user names, labels of earlier runs, and label files that lie around."""
     for file in given:
         _run_step(["label", str(run.directory), "--read", str(file)])
@@ -359,7 +384,7 @@ def _read_labels(folder: StartFolder, run: Run, given: Sequence[Path]) -> None:
             folder.remember_read(file)
 
 
-def _try_to_read(run: Run, *sources: Path) -> bool:
+def _try_to_read(run: RunRecord, *sources: Path) -> bool:
     """Read all sources in one command, so that parts of one sheet count as one plan."""
     options = [word for source in sources for word in ("--read", str(source))]
     try:
@@ -370,7 +395,9 @@ def _try_to_read(run: Run, *sources: Path) -> bool:
     return True
 
 
-def _write_page(folder: StartFolder, run: Run, metric: str, labels: RunLabels | None) -> _Task | None:
+def _write_page(
+    folder: StartFolder, run: RunRecord, metric: str, labels: RunLabels | None
+) -> _Task | None:
     """Write the page of the next statements to label, or return None if no label is needed or helps."""
     mean = _corrected(labels, metric)
     if mean and mean.unsettled:
@@ -393,7 +420,18 @@ def _write_page(folder: StartFolder, run: Run, metric: str, labels: RunLabels | 
         return None
     if not page.exists():
         language = _page_language(folder)
-        _run_step(["label", str(run.directory), "--metrics", metric, *how, "--page", str(page), *language])
+        _run_step(
+            [
+                "label",
+                str(run.directory),
+                "--metrics",
+                metric,
+                *how,
+                "--page",
+                str(page),
+                *language,
+            ],
+        )
     return _Task(page, len(labelling.rows))
 
 
@@ -406,8 +444,8 @@ def _statements_to_draw(labels: RunLabels | None, mean: CorrectedMean | None) ->
 
 
 def _page_language(folder: StartFolder) -> list[str]:
-    suite = folder.suite
-    language = str(suite.arguments.get("language")) if suite else ""
+    config = folder.config
+    language = str(config.arguments.get("language")) if config else ""
     return ["--language", language] if language in get_args(Language) else []
 
 
@@ -415,7 +453,9 @@ def _corrected(labels: RunLabels | None, metric: str) -> CorrectedMean | None:
     return labels.corrected.get(metric) if labels else None
 
 
-def _result_line(run: Run, metric: str, labels_before: RunLabels | None, labels: RunLabels | None) -> str:
+def _result_line(
+    run: RunRecord, metric: str, labels_before: RunLabels | None, labels: RunLabels | None
+) -> str:
     """Return the mean in words, and what new labels changed. Too few labels leave no mean."""
     summary = run.summary.metrics[metric]
     now = _corrected(labels, metric)

@@ -14,7 +14,12 @@ from collections.abc import Mapping, Sequence
 import click
 
 from localjudge.cli.questions import ask
-from localjudge.dataset.preview import ColumnPreview, guess_columns, preview_columns, unused_evidence
+from localjudge.dataset.preview import (
+    ColumnPreview,
+    guess_columns,
+    preview_columns,
+    unused_evidence,
+)
 from localjudge.errors import InputError
 from localjudge.words import printable
 
@@ -65,7 +70,9 @@ def _print_columns(columns: Sequence[ColumnPreview]) -> None:
         line = f"{number:>3}  {printable(column.name):<{name_width}}  {printable(column.example)}"
         is_long = len(line) >= width
         click.echo(f"{line[: width - 4]}..." if is_long else line, err=True)
-    click.echo(f"Answer with a number or name, or {NONE}; Enter takes the value in brackets", err=True)
+    click.echo(
+        f"Answer with a number or name, or {NONE}; Enter takes the value in brackets", err=True
+    )
 
 
 def _ask_names(
@@ -78,7 +85,9 @@ def _ask_names(
 ) -> list[str]:
     names = [column.name for column in columns]
     taken = {name for column in mapping.values() for name in column.split(",")}
-    numbers = [str(names.index(name) + 1) for name in default if name in names and name not in taken]
+    numbers = [
+        str(names.index(name) + 1) for name in default if name in names and name not in taken
+    ]
 
     def read(text: str) -> list[str]:
         chosen = _read_names(text, names)
@@ -89,7 +98,9 @@ def _ask_names(
             raise InputError(f"one column is possible here, got {len(chosen)}")
         for name in chosen:
             if name in taken:
-                raise InputError(f"the column {name} was already chosen", hint="name another, or none")
+                raise InputError(
+                    f"the column {name} was already chosen", hint="name another, or none"
+                )
         if question == _QUESTIONS["reference"] and not chosen and "response" not in mapping:
             hint = "without an answer and a right answer there is nothing to judge"
             raise InputError("this column is needed, because no column holds the answer", hint=hint)
@@ -113,7 +124,10 @@ def _read_names(text: str, names: Sequence[str]) -> list[str]:
         if name not in names:
             is_number = name.isdecimal() and 1 <= int(name) <= len(names)
             if not is_number:
-                raise InputError(f"{name!r} is no column", hint=f"give numbers from 1 to {len(names)}, or names")
+                raise InputError(
+                    f"{name!r} is no column",
+                    hint=f"give numbers from 1 to {len(names)}, or names",
+                )
             name = names[int(name) - 1]
         if name not in chosen:
             chosen.append(name)

@@ -1,6 +1,6 @@
 """The folder of `localjudge start`: the remembered answers, the run, label pages and what was read.
 
-runs/export/localjudge.toml     data, columns, judge and metric: a suite for localjudge run --suite
+runs/export/localjudge.toml     data, columns, judge and metric: a configuration file for localjudge run --config
 runs/export/run                 the run; run-2 after the data changed
 runs/export/labels.html         a page with statements to label
 runs/export/labels-read.txt     sha256 and name of each label file that was read
@@ -13,15 +13,15 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.analysis.label_sheet import read_sheet
-from localjudge.analysis.labelling import DEFAULT_COUNT
+from localjudge.config import CONFIG_FILE, Config, read_config
 from localjudge.dataset.preview import is_label_file
 from localjudge.errors import InputError, LocaljudgeError
-from localjudge.record.files import ROW_FILES, SUMMARY
-from localjudge.record.label_rows import LABELS
+from localjudge.judging.plan import below_runs, data_stem
+from localjudge.labels.label_sheet import read_sheet
+from localjudge.labels.labelling import DEFAULT_COUNT
 from localjudge.resources import write_output
-from localjudge.run.plan import below_runs, data_stem
-from localjudge.suite import SUITE, Suite, read_suite
+from localjudge.run_directory.files import ROW_FILES, SUMMARY
+from localjudge.run_directory.label_rows import LABELS
 from localjudge.words import option
 
 _READ = "labels-read.txt"
@@ -47,7 +47,9 @@ class StartFolder(NamedTuple):
             folder = cls(out, tuple(data))
             if not folder._is_free():
                 hint = f"name another folder with {option('out')}"
-                raise InputError(f"{out} contains other files, or answers for other data", hint=hint)
+                raise InputError(
+                    f"{out} contains other files, or answers for other data", hint=hint
+                )
             return folder
         number = 1
         while True:
@@ -62,25 +64,25 @@ class StartFolder(NamedTuple):
             return True
         if not self.path.is_dir():
             return False
-        if not self.suite_file.is_file():
+        if not self.config_file.is_file():
             return not any(self.path.iterdir())
-        stored = read_suite(self.suite_file).arguments.get("data", ())
+        stored = read_config(self.config_file).arguments.get("data", ())
         return [*map(os.path.realpath, stored)] == [*map(os.path.realpath, self.data)]
 
     @property
-    def suite_file(self) -> Path:
-        return self.path / SUITE
+    def config_file(self) -> Path:
+        return self.path / CONFIG_FILE
 
     @property
-    def suite(self) -> Suite | None:
+    def config(self) -> Config | None:
         """The remembered answers, or None before the first ones."""
-        return read_suite(self.suite_file) if self.suite_file.is_file() else None
+        return read_config(self.config_file) if self.config_file.is_file() else None
 
     @property
     def run(self) -> Path:
         """The current run directory, which may not exist yet."""
-        suite = self.suite
-        return self.path / (Path(suite.arguments["out"]).name if suite else _FIRST_RUN)
+        config = self.config
+        return self.path / (Path(config.arguments["out"]).name if config else _FIRST_RUN)
 
     def other_runs(self) -> list[Path]:
         """Return the directories of earlier runs, with other data or another judge."""
@@ -94,19 +96,19 @@ class StartFolder(NamedTuple):
             number += 1
         return f"{_FIRST_RUN}-{number}"
 
-    def write_suite(self, answers: Mapping[str, Any]) -> None:
-        """Store answers as a suite whose paths are relative to the folder. Raises InputError."""
+    def write_config(self, answers: Mapping[str, Any]) -> None:
+        """Store answers as a configuration file whose paths are relative to the folder. Raises InputError."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = [os.path.relpath(file, self.path) for file in self.data]
         values = {"data": data, "out": self.run.name, **answers}
         lines = [f"{name} = {_toml(value)}\n" for name, value in values.items() if value]
-        command = f"#   localjudge run --suite {json.dumps(str(self.suite_file))}\n"
+        command = f"#   localjudge run --config {json.dumps(str(self.config_file))}\n"
         try:
             content = "".join([_HEADER, command, *lines]).encode()
         except UnicodeEncodeError as error:
             problem = "the name of a data file is not valid text, so it cannot be stored"
             raise InputError(problem, hint="rename the file") from error
-        write_output(self.suite_file, [content])
+        write_output(self.config_file, [content])
 
     def page(self, count: int, kind: str = "labels") -> Path:
         """Return the page for the first `count` statements of the current run."""
@@ -117,7 +119,8 @@ class StartFolder(NamedTuple):
     def label_files(self) -> Iterator[Path]:
         """Yield unread label files next to the run, next to the data, and in the working directory.
 
-        The file that was changed first comes first, so that the newest copy of a sheet decides. Sheets without
+        The file that was changed first comes first, so that the newest copy of a sheet decides.
+        Sheets without
         a label are left out: they would withdraw the labels of their filled-in copies.
         """
         digests = self._digests_read()

@@ -8,13 +8,12 @@ from typing import Any, get_args
 import click
 
 from localjudge.analysis.compare import compare
-from localjudge.analysis.labelled_statements import disagreements, disputed_statements, with_labels
 from localjudge.analysis.slices import slices
 from localjudge.cli import options as cli
 from localjudge.cli.gates import Checks, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
-from localjudge.record.run import Run
+from localjudge.labels.labelled_statements import disagreements, disputed_statements, with_labels
 from localjudge.report import tables
 from localjudge.report.certificate import Certificate, write_certificate
 from localjudge.report.export import Format, Rows, exported_parts
@@ -24,6 +23,7 @@ from localjudge.report.sample import find_sample, prompts_view, sample_view
 from localjudge.report.sentences import two_means_view
 from localjudge.report.terminal import Table, View, show
 from localjudge.resources import write_output
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Sample
 from localjudge.words import call, option_name
 
@@ -58,7 +58,7 @@ def show_command(
     unfinished run is shown up to its current state. SAMPLE is an id, the beginning of one, or a row
     of the data, counted from 1.
     """
-    run = Run.open(directory, unfinished=True)
+    run = RunRecord.open(directory, unfinished=True)
     chosen_metrics: Sequence[str] | None = options["metrics"]
     _check_metrics(run, chosen_metrics or ())
     _check_one_view(sample, column, options)
@@ -78,7 +78,7 @@ def show_command(
         show(*_run_tables(run, tables_of, options["worst"], details=options["details"]))
 
 
-def _check_metrics(run: Run, names: Sequence[str]) -> None:
+def _check_metrics(run: RunRecord, names: Sequence[str]) -> None:
     for name in names:
         if name not in run:
             raise InputError(f"the run has no metric {name!r}", hint=f"it has {', '.join(run)}")
@@ -95,7 +95,7 @@ def _check_one_view(sample: str | None, column: str | None, options: Mapping[str
         raise InputError(f"{' and '.join(chosen)} exclude each other", hint="name one of them")
 
 
-def _show_disputes(run: Run, metrics: Sequence[str], as_json: bool) -> None:
+def _show_disputes(run: RunRecord, metrics: Sequence[str], as_json: bool) -> None:
     disputes = disputed_statements(run, metrics)
     if as_json:
         cli.print_json([dispute.model_dump() for dispute in disputes])
@@ -103,7 +103,7 @@ def _show_disputes(run: Run, metrics: Sequence[str], as_json: bool) -> None:
         show(disputes_view(run, disputes))
 
 
-def _show_disagreements(run: Run, metrics: Sequence[str], as_json: bool) -> None:
+def _show_disagreements(run: RunRecord, metrics: Sequence[str], as_json: bool) -> None:
     verdicts = disagreements(run, metrics)
     if as_json:
         cli.print_json([verdict.values for verdict in verdicts])
@@ -111,7 +111,7 @@ def _show_disagreements(run: Run, metrics: Sequence[str], as_json: bool) -> None
         show(disagreements_view(verdicts))
 
 
-def _show_slices(run: Run, column: str, metrics: Sequence[str | None], as_json: bool) -> None:
+def _show_slices(run: RunRecord, column: str, metrics: Sequence[str | None], as_json: bool) -> None:
     parts = slices(run, column)
     if as_json:
         cli.print_json(parts)
@@ -120,7 +120,7 @@ def _show_slices(run: Run, column: str, metrics: Sequence[str | None], as_json: 
 
 
 def _run_tables(
-    run: Run,
+    run: RunRecord,
     metrics: Sequence[str | None],
     worst: int,
     *,
@@ -136,7 +136,7 @@ def _run_tables(
     return [table for table in shown if table.notes or table.rows]
 
 
-def _values(run: Run, names: Sequence[str], worst: int) -> dict[str, Any]:
+def _values(run: RunRecord, names: Sequence[str], worst: int) -> dict[str, Any]:
     summary = tables.summary_values(run)
     missing_scores = [group for group in summary["missing_scores"] if group["metric"] in names]
     worst_rows: list[dict[str, Any]] = []
@@ -153,7 +153,7 @@ def _values(run: Run, names: Sequence[str], worst: int) -> dict[str, Any]:
 
 
 def _show_sample(
-    run: Run,
+    run: RunRecord,
     name: str,
     metrics: Sequence[str] | None,
     prompts: bool,
@@ -174,7 +174,7 @@ def _show_sample(
     show(*views)
 
 
-def _sample_values(run: Run, sample: Sample, metrics: Sequence[str]) -> dict[str, Any]:
+def _sample_values(run: RunRecord, sample: Sample, metrics: Sequence[str]) -> dict[str, Any]:
     scores = [vars(row) for row in run.scores_of(sample.id) if row.metric in metrics]
     verdicts: list[Mapping[str, Any]] = []
     for verdict in with_labels(run, run.verdicts_of(sample.id)):
@@ -233,7 +233,7 @@ def report_command(
             hint="add --certificate, or omit it",
         )
     checks = Checks(cli.typed_arguments())
-    run = Run.open(directory)
+    run = RunRecord.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
     page = write_report(run, result, checks.baseline, out, title=title, by=options["by"])
@@ -250,7 +250,7 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
     if others:
         hint = f"omit {option_name(min(others))}, or write the report by another command"
         raise InputError("--certificate writes no report", hint=hint)
-    run = Run.open(directory, check=False)
+    run = RunRecord.open(directory, check=False)
     certificate = write_certificate(run, file, gates=typed.get("gates", ()), **how)
     if as_json:
         cli.print_json(_certificate_values(certificate))
@@ -317,7 +317,7 @@ def export_command(
     if as_format == "parquet" and out is None and sys.stdout.isatty():
         problem = "Parquet is binary and cannot be shown on a terminal"
         raise InputError(problem, hint="name a file with --out")
-    parts = exported_parts(Run.open(directory), as_format, rows, **added)
+    parts = exported_parts(RunRecord.open(directory), as_format, rows, **added)
     if out is None:
         for part in parts:
             sys.stdout.buffer.write(part)

@@ -122,7 +122,9 @@ def columns_of(resolved: Mapping[str, str]) -> set[str]:
 
 def source_has(field: str, column: str, has: Callable[[str], bool]) -> bool:
     """Return whether the source has the column or, for contexts and ids, every column in a list."""
-    return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
+    return has(column) or (
+        field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(",")))
+    )
 
 
 class Survey:
@@ -190,16 +192,28 @@ class Survey:
 
 def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved:
     """Choose the column for each field. Raises DataError if two columns match one field."""
-    resolved = {field: column for field, column in mapping.items() if source_has(field, column, survey.has)}
+    resolved = {
+        field: column for field, column in mapping.items() if source_has(field, column, survey.has)
+    }
     mapped = columns_of(resolved)
-    names = {name for name in _ALL_NAMES | _EXPECTED if not mapped.issuperset(survey.spellings(name))}
+    names = {
+        name for name in _ALL_NAMES | _EXPECTED if not mapped.issuperset(survey.spellings(name))
+    }
     present = frozenset(names) | mapped
 
     def clear(field: str) -> list[str]:
-        return [name for name in ALIASES[field] if name in present - mapped and _means(name, field, present)]
+        return [
+            name
+            for name in ALIASES[field]
+            if name in present - mapped and _means(name, field, present)
+        ]
 
     def ambiguous(field: str) -> list[str]:
-        return [name for name in LOOSE_NAMES.get(field, ()) if name in present and _is_read(name, survey, present)]
+        return [
+            name
+            for name in LOOSE_NAMES.get(field, ())
+            if name in present and _is_read(name, survey, present)
+        ]
 
     for candidates in (clear, ambiguous):
         for field in ALIASES:

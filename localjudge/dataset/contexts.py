@@ -49,7 +49,9 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
 
 
 def _is_document(value: Mapping[str, Any]) -> bool:
-    return not value or _objects_of_columns(value) is not None or _text_key(_unwrap(value)) is not None
+    return (
+        not value or _objects_of_columns(value) is not None or _text_key(_unwrap(value)) is not None
+    )
 
 
 def read_contexts(
@@ -261,7 +263,9 @@ def _unwrap(value: Mapping[str, Any]) -> dict[str, Any]:
         case {"lc": int(), "kwargs": Mapping() as fields}:
             return dict(fields)
         case {"node": Mapping() as node} if value.keys().isdisjoint(TEXT_KEYS):
-            rest = {name: item for name, item in value.items() if name not in {"node", "class_name"}}
+            rest = {
+                name: item for name, item in value.items() if name not in {"node", "class_name"}
+            }
             return {name: node[name] for name in _NODE_KEYS if name in node} | rest
         case {"id_": _, "class_name": str()}:
             return {name: value[name] for name in _NODE_KEYS if name in value}
@@ -297,7 +301,11 @@ def _take(rest: dict[str, Any], names: Sequence[str], field: str, report: Report
 
 
 def _is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and all(isinstance(item, str) for item in value)
+    return (
+        isinstance(value, list | tuple)
+        and bool(value)
+        and all(isinstance(item, str) for item in value)
+    )
 
 
 def _is_titled_passage(value: Any) -> bool:
@@ -359,7 +367,9 @@ def _required_text(value: Any, field: str, report: Report) -> str:
 
 def _score(value: Any, field: str, report: Report) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and abs(value) <= sys.float_info.max:  # not NaN, and not an integer too large for a float
+    if (
+        is_number and abs(value) <= sys.float_info.max
+    ):  # not NaN, and not an integer too large for a float
         return float(value)
     if value is not None:
         report(field, describe(value), "a finite number or null")

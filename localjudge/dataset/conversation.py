@@ -33,7 +33,11 @@ def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
     """Return the last question of a conversation and its answer. Return None for other lists."""
     turn: tuple[str, str | None] | None = None
     for message in messages:
-        role = isinstance(message, Mapping) and "content" in message and message.get("role", message.get("type"))
+        role = (
+            isinstance(message, Mapping)
+            and "content" in message
+            and message.get("role", message.get("type"))
+        )
         if not isinstance(role, str) or role not in _ROLES:
             return None
         text = _text_of(message["content"])

@@ -102,7 +102,11 @@ def _rows(source: OpenSource, edited: bool, columns: Collection[str]) -> Iterato
             )
         return
     with source.text() as text:
-        yield from (_read_document(text, source.name) if kind == "document" else _read_lines(text, source.name))
+        yield from (
+            _read_document(text, source.name)
+            if kind == "document"
+            else _read_lines(text, source.name)
+        )
 
 
 def _kind_of_text(name: str, head: str) -> Literal["csv", "lines", "document"]:
@@ -335,7 +339,10 @@ def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
         return True
     if not any(isinstance(value, Mapping) for value in questions):
         return False
-    return all(isinstance(value, Mapping) and all(str(key).isdecimal() for key in value) for value in values.values())
+    return all(
+        isinstance(value, Mapping) and all(str(key).isdecimal() for key in value)
+        for value in values.values()
+    )
 
 
 def _rows_inside(values: Mapping[str, Any], columns: Iterable[str]) -> list[Any] | None:
@@ -453,4 +460,6 @@ def _is_pandas(data: Any) -> bool:
 
 
 def _is_table(data: Any) -> bool:
-    return _is_pandas(data) or any(hasattr(data, name) for name in ("column_names", "iter_rows", "collect_schema"))
+    return _is_pandas(data) or any(
+        hasattr(data, name) for name in ("column_names", "iter_rows", "collect_schema")
+    )

@@ -126,7 +126,9 @@ class Dataset:
             if len(set(columns.values())) == 1:
                 merged[field] = next(iter(columns.values()))
             elif columns:
-                merged[field] = ", ".join(f"{column} ({source})" for source, column in columns.items())
+                merged[field] = ", ".join(
+                    f"{column} ({source})" for source, column in columns.items()
+                )
         return merged
 
     def first(self, count: int) -> "Dataset":
@@ -490,7 +492,10 @@ class _Source:
         self.mapping = resolve(self.survey, self._mapping, self.name)
         self.split = splitter(separator, self.survey.has)
         if self.readable and not self.mapping.keys() - {"id"}:
-            columns = ", ".join(shown(str(column)) for column in islice(self.survey.columns, SHOWN)) or "none"
+            columns = (
+                ", ".join(shown(str(column)) for column in islice(self.survey.columns, SHOWN))
+                or "none"
+            )
             such_as = option("mapping", {"user_input": "COLUMN"})
             raise DataError(
                 f"{self.name}: no column has a known name (columns: {columns})",

@@ -62,7 +62,11 @@ def _reach(value: Any, steps: Sequence[str]) -> Any:
             return _reach_each(value, steps[position + 1 :])
         if isinstance(value, Mapping):
             value = value.get(key, MISSING)
-        elif isinstance(value, list | tuple) and _NUMBER.fullmatch(key) and -len(value) <= int(key) < len(value):
+        elif (
+            isinstance(value, list | tuple)
+            and _NUMBER.fullmatch(key)
+            and -len(value) <= int(key) < len(value)
+        ):
             value = value[int(key)]
         else:
             return MISSING

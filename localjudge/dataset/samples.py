@@ -121,7 +121,9 @@ class SampleTable:
             self._database.execute(f"PRAGMA {setting}")
         self._database.execute(_TABLE)
         self._size = 0
-        self.contexts_each: tuple[int, int] | None = None  # minimum and maximum number of retrieved contexts
+        self.contexts_each: tuple[int, int] | None = (
+            None  # minimum and maximum number of retrieved contexts
+        )
         self.has_text: dict[FieldName, bool] = {}
 
     def __len__(self) -> int:
@@ -141,7 +143,9 @@ class SampleTable:
         if generated:
             fields["id"] = f"row-{hash_of(fields).hex()[:_DIGITS]}"
         content = _ENCODER.encode(fields)
-        digest = hash_of(fields) if "" in fields.values() else hashlib.sha256(content.encode()).digest()
+        digest = (
+            hash_of(fields) if "" in fields.values() else hashlib.sha256(content.encode()).digest()
+        )
         bare = False
         for field in CONTEXT_FIELDS:
             have_text = ["text" in context for context in fields.get(field, ())]
@@ -270,12 +274,17 @@ class Column(Sequence[_T]):
         place = range(len(self))[index]
         if isinstance(place, range):
             return tuple(self[each] for each in place)
-        return next(self._read(text) for (text,) in self._table._select(self._name, end=f"LIMIT 1 OFFSET {place}"))
+        return next(
+            self._read(text)
+            for (text,) in self._table._select(self._name, end=f"LIMIT 1 OFFSET {place}")
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str):
             return NotImplemented
-        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+        return len(self) == len(other) and all(
+            mine == theirs for mine, theirs in zip(self, other, strict=True)
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -296,7 +305,9 @@ def _jsonable(value: Any, levels: int) -> Any:
             # SQLite stores UTF-8, which has no lone surrogates.
             jsonable = value.encode("utf-8", "backslashreplace").decode("utf-8")
         case Mapping() if levels:
-            jsonable = {_jsonable(str(name), 0): _jsonable(item, levels - 1) for name, item in value.items()}
+            jsonable = {
+                _jsonable(str(name), 0): _jsonable(item, levels - 1) for name, item in value.items()
+            }
         case list() if levels:
             jsonable = [_jsonable(item, levels - 1) for item in value]
         case set() | frozenset() if levels:

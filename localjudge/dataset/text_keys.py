@@ -206,7 +206,9 @@ def _walk(value: Any, path: str, levels: int) -> Iterator[TextKey]:
         inner = f"{path}.{key}"
         if isinstance(item, Mapping):
             yield from _walk(item, inner, levels - 1)
-        elif isinstance(item, list | tuple) and any(isinstance(element, Mapping) for element in item):
+        elif isinstance(item, list | tuple) and any(
+            isinstance(element, Mapping) for element in item
+        ):
             for element in islice(item, _MAX_ELEMENTS):
                 yield from _walk(element, f"{inner}[]", levels - 1)
         else:

@@ -3,7 +3,8 @@
     machine      packages, state folder, processor, GPU
     model        file, architecture, memory, self-check of shared prompts, chat template
     judge        prompts ─ asked again ─ plain cases ─ probes ─ injections ─ speed
-                                         └── skipped for a judge that guesses, unless probes were requested
+                                         └── skipped for a judge that guesses, unless probes were
+                                         requested
     admission    recommended uses: ranking, means, thresholds or none
 
 Problems are findings, not errors.
@@ -23,17 +24,25 @@ from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.probes import PER_PASSAGE, probe_tasks
 from localjudge.judge.wording import PromptWriter
+from localjudge.judging import judges
+from localjudge.judging.settings import RunSettings, checked
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
-from localjudge.record.examination import Examination, remember_examination
-from localjudge.record.manifest import EngineIdentity, PromptsIdentity
-from localjudge.run import judges
-from localjudge.run.settings import RunSettings, checked
+from localjudge.run_directory.examination import Examination, remember_examination
+from localjudge.run_directory.manifest import EngineIdentity, PromptsIdentity
 from localjudge.types import Use
 from localjudge.words import option
 
 _OF_THE_JUDGE = (
-    *("model file", "model", "model memory", "shared prompts", "chat template", "prompts", "asked again"),
+    *(
+        "model file",
+        "model",
+        "model memory",
+        "shared prompts",
+        "chat template",
+        "prompts",
+        "asked again",
+    ),
     *("plain cases", "probes", "injections", "speed", ADMISSION),
 )
 _PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
@@ -67,12 +76,17 @@ def examine(
     progress = progress or Silence()
     examiner = _Examiner(judge, checked(options), injections, probes, required, progress)
     checks: list[HealthCheck] = []
-    steps = {"probes": (probes, fitness.PROBE_SECONDS), "injections": (injections, judgement.INJECTION_SECONDS)}
+    steps = {
+        "probes": (probes, fitness.PROBE_SECONDS),
+        "injections": (injections, judgement.INJECTION_SECONDS),
+    }
     chosen = {name: seconds // 60 for name, (count, seconds) in steps.items() if count is None}
     if chosen:
         parts = " and ".join(f"{minutes} for {name}" for name, minutes in chosen.items())
         total = sum(chosen.values()) + _OTHER_MINUTES
-        progress.note(f"a slow judge takes about {total} minutes, including {parts} (--{', --'.join(chosen)} N)")
+        progress.note(
+            f"a slow judge takes about {total} minutes, including {parts} (--{', --'.join(chosen)} N)",
+        )
     try:
         for check in examiner.checks():
             progress.pause()
@@ -112,7 +126,11 @@ class _Examiner:
         try:
             yield from self._model_checks(opening.find_model(self.judge))
         except (InputError, SampleError, OutOfResource) as error:
-            name = "model memory" if isinstance(error, OutOfResource) and self.step == "model" else self.step
+            name = (
+                "model memory"
+                if isinstance(error, OutOfResource) and self.step == "model"
+                else self.step
+            )
             yield failed(name, error.message, error.hint)
 
     def _model_checks(self, model: ModelFile) -> _Checks:
@@ -126,7 +144,9 @@ class _Examiner:
         self.step = "model"
         free = hardware.available_bytes()
         begin_of_text, progress = profile.begin_of_text, self.progress
-        engine = opening.open_engine(model, settings.engine, begin_of_text=begin_of_text, progress=progress)
+        engine = opening.open_engine(
+            model, settings.engine, begin_of_text=begin_of_text, progress=progress
+        )
         with closing(engine):
             yield from machine.check_engine(engine, free)
             self.step = "chat template"
@@ -140,7 +160,9 @@ class _Examiner:
         cases = [*judgement.plain_cases(), *judgement.attacked_cases()]
         cases += [attempt.attacked for attempt in judgement.attempts()]
         tasks = [*(case.task() for case in cases), *probe_tasks()]
-        requests = [judge.writer.request(task) for task in tasks if judge.writer.has_words_for(task)]
+        requests = [
+            judge.writer.request(task) for task in tasks if judge.writer.has_words_for(task)
+        ]
         prompts = machine.check_prompts(engine, requests)
         yield prompts
         if prompts.status == "failed":
@@ -160,14 +182,18 @@ class _Examiner:
         yield judge.check_speed()
         if figures is None and is_judge and not self.required:
             return
-        admission = fitness.check_admission(figures, passes_plain_cases=is_judge, required=self.required)
+        admission = fitness.check_admission(
+            figures, passes_plain_cases=is_judge, required=self.required
+        )
         if (uses := admission.figures["uses"]) is not None:
             items = PER_PASSAGE * figures.passages if figures else 0
             asked = EngineIdentity(**engine.identity), PromptsIdentity(**judge.writer.identity)
             remember_examination(*asked, Examination(uses=uses, items=items))
         yield admission
 
-    def _probe(self, judge: judgement.Examinee, *, is_judge: bool) -> Generator[HealthCheck, None, ProbeFigures | None]:
+    def _probe(
+        self, judge: judgement.Examinee, *, is_judge: bool
+    ) -> Generator[HealthCheck, None, ProbeFigures | None]:
         if judge.writer.unsupported(_PROBED) or not (is_judge or self.probes):
             return None
         count, why = fitness.choose_passages(judge, self.probes)

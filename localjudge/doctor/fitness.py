@@ -22,7 +22,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from localjudge.analysis.judge_figures import FEW
 from localjudge.doctor.health_check import (
     ADMISSION,
     ANOTHER_JUDGE,
@@ -35,7 +34,8 @@ from localjudge.doctor.health_check import (
 from localjudge.doctor.judgement import ENOUGH_MASS, THRESHOLD, Examinee
 from localjudge.errors import DataError
 from localjudge.judge.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
-from localjudge.record.calibration import Calibration
+from localjudge.labels.judge_figures import FEW
+from localjudge.run_directory.calibration import Calibration
 from localjudge.stats import agreement
 from localjudge.stats.interval import Interval, LabelledScores, mean_interval, statistic_intervals
 from localjudge.types import USES, Answer, Attribution, Task, Use
@@ -95,20 +95,35 @@ class ProbeFigures(NamedTuple):
 _Scored = Sequence[tuple[Probe, float]]
 
 
-def measure(count: int, why: str, answers: Mapping[Task, Answer]) -> tuple[ProbeFigures, list[HealthCheck]]:
+def measure(
+    count: int, why: str, answers: Mapping[Task, Answer]
+) -> tuple[ProbeFigures, list[HealthCheck]]:
     answered = [(probe, answers[probe.task]) for probe in probes(count) if probe.task in answers]
     masses = sorted(answer.legal_mass for _, answer in answered)
     items: dict[ProbedTask, list[tuple[Probe, float]]] = {"attribution": [], "relevance": []}
     for probe, answer in answered:
-        items["attribution" if isinstance(probe.task, Attribution) else "relevance"].append((probe, answer.p_yes))
-    skills = {task: skill(items[task]) for task in TASKS if len({probe.answer for probe, _ in items[task]}) > 1}
-    checks = [_check_probes(count, why, masses), *(_check_skill(task, skills[task]) for task in skills)]
+        items["attribution" if isinstance(probe.task, Attribution) else "relevance"].append(
+            (probe, answer.p_yes)
+        )
+    skills = {
+        task: skill(items[task])
+        for task in TASKS
+        if len({probe.answer for probe, _ in items[task]}) > 1
+    }
+    checks = [
+        _check_probes(count, why, masses),
+        *(_check_skill(task, skills[task]) for task in skills),
+    ]
     if skills:
-        leans = ", ".join(f"{task} {in_limits(measured.lean, '+')}" for task, measured in skills.items())
+        leans = ", ".join(
+            f"{task} {in_limits(measured.lean, '+')}" for task, measured in skills.items()
+        )
         advice = "its means may be off by this much: label some of your own data, and choose the --threshold by labels"
         figures = {task: limits_json(measured.lean) for task, measured in skills.items()}
         finding = f"share judged 1 minus the true share: {leans}"
-        checks.append(warning("bias", finding, advice, when=any(map(_leans, skills.values())), **figures))
+        checks.append(
+            warning("bias", finding, advice, when=any(map(_leans, skills.values())), **figures)
+        )
     falls, sensitivity = _measure_sensitivity(items["attribution"])
     flipped, order = _measure_order(count, answers)
     checks += [check for check in (sensitivity, order) if check]
@@ -122,7 +137,9 @@ def skill(items: _Scored) -> Skill:
     decisions = rows._replace(scores=(scores >= THRESHOLD).astype(np.float64))
     of_decisions = {"balanced_accuracy": agreement.balanced_accuracy, "lean": agreement.bias}
     try:
-        slope = statistic_intervals({"": lambda *data: agreement.calibration_line(*data).slope}, rows)[""]
+        slope = statistic_intervals(
+            {"": lambda *data: agreement.calibration_line(*data).slope}, rows
+        )[""]
     except DataError:
         slope = None
     return Skill(
@@ -143,7 +160,9 @@ def _check_probes(count: int, why: str, masses: Sequence[float]) -> HealthCheck:
     finding += f"; median probability of valid answers {100 * middle:.3g} %"
     finding += f"; {asked - len(masses)} without an answer" if len(masses) < asked else ""
     advice = "give the judge a larger context (n_ctx)" if len(masses) < asked else ANOTHER_JUDGE
-    return warning("probes", finding, advice, when=len(masses) < asked or middle < ENOUGH_MASS, **figures)
+    return warning(
+        "probes", finding, advice, when=len(masses) < asked or middle < ENOUGH_MASS, **figures
+    )
 
 
 def _check_skill(task: ProbedTask, measured: Skill) -> HealthCheck:
@@ -152,8 +171,16 @@ def _check_skill(task: ProbedTask, measured: Skill) -> HealthCheck:
         f"AUC {in_limits(auc)}, balanced accuracy {in_limits(measured.balanced_accuracy)} on {auc.n} items; "
         f"calibration slope {'none' if slope is None else f'{slope.mean:.2g}'}, error {measured.calibration_error:.2f}"
     )
-    limits = {name: limits_json(getattr(measured, name)) for name in ("auc", "balanced_accuracy", "lean", "slope")}
-    figures = {"items": auc.n, "passages": auc.clusters, **limits, "calibration_error": measured.calibration_error}
+    limits = {
+        name: limits_json(getattr(measured, name))
+        for name in ("auc", "balanced_accuracy", "lean", "slope")
+    }
+    figures = {
+        "items": auc.n,
+        "passages": auc.clusters,
+        **limits,
+        "calibration_error": measured.calibration_error,
+    }
     return warning(task, finding, ANOTHER_JUDGE, when=auc.low < _LEAST_AUC, **figures)
 
 
@@ -166,19 +193,31 @@ def _measure_sensitivity(items: _Scored) -> tuple[Interval | None, HealthCheck |
     ]
     if not pairs:
         return None, None
-    falls = mean_interval([float(after < before) for _, before, after in pairs], clusters=[pair[0] for pair in pairs])
+    falls = mean_interval(
+        [float(after < before) for _, before, after in pairs],
+        clusters=[pair[0] for pair in pairs],
+    )
     turned = sum(before >= THRESHOLD > after for _, before, after in pairs)
     mean_fall = sum(before - after for _, before, after in pairs) / len(pairs)
-    figures = {"falls": limits_json(falls), "pairs": len(pairs), "turned": turned, "mean_fall": mean_fall}
+    figures = {
+        "falls": limits_json(falls),
+        "pairs": len(pairs),
+        "turned": turned,
+        "mean_fall": mean_fall,
+    }
     finding = (
         f"a changed detail lowers p in {in_limits(falls)} of {len(pairs)} minimal pairs, by {mean_fall:.2f} on "
         f"average; {turned} verdicts change from 1 to 0"
     )
     advice = f"wrong numbers or names in an answer may go unnoticed: {ANOTHER_JUDGE}"
-    return falls, warning("sensitivity", finding, advice, when=falls.low < _LEAST_FALLING, **figures)
+    return falls, warning(
+        "sensitivity", finding, advice, when=falls.low < _LEAST_FALLING, **figures
+    )
 
 
-def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | None, HealthCheck | None]:
+def _measure_order(
+    count: int, answers: Mapping[Task, Answer]
+) -> tuple[float | None, HealthCheck | None]:
     moves = [
         (answers[before].p_yes, answers[after].p_yes)
         for before, after in rearranged(count)
@@ -187,8 +226,15 @@ def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | 
     if not moves:
         return None, None
     odds = [abs(_log_odds(after) - _log_odds(before)) for before, after in moves]
-    share = sum((before >= THRESHOLD) != (after >= THRESHOLD) for before, after in moves) / len(moves)
-    figures = {"asked": len(moves), "flipped": share, "mean_move": sum(odds) / len(odds), "largest_move": max(odds)}
+    share = sum((before >= THRESHOLD) != (after >= THRESHOLD) for before, after in moves) / len(
+        moves
+    )
+    figures = {
+        "asked": len(moves),
+        "flipped": share,
+        "mean_move": sum(odds) / len(odds),
+        "largest_move": max(odds),
+    }
     finding = (
         f"{100 * share:.3g} % of {len(moves)} verdicts change when the same chunks are rearranged; log odds move by "
         f"{figures['mean_move']:.2f} on average, at most {max(odds):.2f}"
@@ -217,7 +263,9 @@ class Admission(NamedTuple):
 def admissions(figures: ProbeFigures, *, passes_plain_cases: bool) -> dict[ProbedTask, Admission]:
     barred = [] if passes_plain_cases else ["it fails the plain cases"]
     if figures.median_mass is not None and figures.median_mass < ENOUGH_MASS:
-        barred.append(f"it gives valid answers {figures.median_mass:.2g} of its probability, less than {ENOUGH_MASS:g}")
+        barred.append(
+            f"it gives valid answers {figures.median_mass:.2g} of its probability, less than {ENOUGH_MASS:g}",
+        )
     if barred:
         return dict.fromkeys(figures.skills, Admission((), tuple(barred)))
     of_task = {"attribution": figures, "relevance": ProbeFigures()}
@@ -228,7 +276,10 @@ def admission_by_labels(calibration: Calibration) -> Admission:
     labels, clusters = calibration.labels, calibration.labels.clusters
     fewest = min(labels.positives, labels.verdicts - labels.positives, clusters)
     if fewest < FEW:
-        return Admission((), (f"needs {FEW} labels of each kind and {FEW} groups, the smallest number is {fewest}",))
+        return Admission(
+            (),
+            (f"needs {FEW} labels of each kind and {FEW} groups, the smallest number is {fewest}",),
+        )
     if not calibration.figures:
         return Admission((), ("all probabilities are equal",))
     figures = {
@@ -236,7 +287,13 @@ def admission_by_labels(calibration: Calibration) -> Admission:
         for name, figure in (calibration.figures | calibration.held_out).items()
     }
     auc, accuracy, bias = (figures[name] for name in ("auc", "balanced_accuracy", "bias"))
-    measured = Skill(auc, accuracy, bias, figures.get("calibration_slope"), figures["calibration_error"].mean)
+    measured = Skill(
+        auc,
+        accuracy,
+        bias,
+        figures.get("calibration_slope"),
+        figures["calibration_error"].mean,
+    )
     return _admit(measured, ProbeFigures())
 
 
@@ -250,23 +307,41 @@ def _admit(measured: Skill, figures: ProbeFigures) -> Admission:
 
 def _bars(measured: Skill, figures: ProbeFigures) -> Iterator[tuple[Use, str]]:
     if measured.auc.low < _LEAST_AUC:
-        yield "ranking", f"AUC {in_limits(measured.auc)}: the lower limit must be at least {_LEAST_AUC:g}"
+        yield (
+            "ranking",
+            f"AUC {in_limits(measured.auc)}: the lower limit must be at least {_LEAST_AUC:g}",
+        )
     for use, least in _LEAST_BALANCED_ACCURACY.items():
         if measured.balanced_accuracy.low < least:
             accuracy = in_limits(measured.balanced_accuracy)
             yield use, f"balanced accuracy {accuracy}: the lower limit must be at least {least:.2f}"
     if _leans(measured):
-        yield "means", f"bias {in_limits(measured.lean, '+')}: both limits must be within {_LARGEST_LEAN:g}"
+        yield (
+            "means",
+            f"bias {in_limits(measured.lean, '+')}: both limits must be within {_LARGEST_LEAN:g}",
+        )
     if figures.flipped is not None and figures.flipped > _LARGEST_FLIPPED:
-        yield "means", f"order changes {figures.flipped:.2f} of the verdicts, more than {_LARGEST_FLIPPED:g}"
+        yield (
+            "means",
+            f"order changes {figures.flipped:.2f} of the verdicts, more than {_LARGEST_FLIPPED:g}",
+        )
     least, most = _SLOPES
     if measured.slope is not None and not least <= measured.slope.mean <= most:
-        yield "thresholds", f"calibration slope {measured.slope.mean:.2g}, not {least:g} to {most:g}"
+        yield (
+            "thresholds",
+            f"calibration slope {measured.slope.mean:.2g}, not {least:g} to {most:g}",
+        )
     if (error := measured.calibration_error) > _LARGEST_CALIBRATION_ERROR:
-        yield "thresholds", f"calibration error {error:.2f}, more than {_LARGEST_CALIBRATION_ERROR:g}"
+        yield (
+            "thresholds",
+            f"calibration error {error:.2f}, more than {_LARGEST_CALIBRATION_ERROR:g}",
+        )
     if figures.falls is not None and figures.falls.low < _LEAST_FALLING:
         falls = in_limits(figures.falls)
-        yield "thresholds", f"details lower p in {falls} of the pairs: the limit must be at least {_LEAST_FALLING:g}"
+        yield (
+            "thresholds",
+            f"details lower p in {falls} of the pairs: the limit must be at least {_LEAST_FALLING:g}",
+        )
 
 
 def _leans(measured: Skill) -> bool:
@@ -289,20 +364,38 @@ def limits_json(interval: Interval | None) -> dict[str, float | None] | None:
     return {"value": interval.mean, "low": low, "high": high}
 
 
-def check_admission(figures: ProbeFigures | None, *, passes_plain_cases: bool, required: Use | None) -> HealthCheck:
+def check_admission(
+    figures: ProbeFigures | None, *, passes_plain_cases: bool, required: Use | None
+) -> HealthCheck:
     """Summarise the admission in one line. Fails below `required`; warns if a task has no recommended use."""
     if figures is None and not passes_plain_cases:
         advice, no_uses = f"{ANOTHER_JUDGE}{LABELS_INSTEAD}", {task: list[Use]() for task in TASKS}
-        return failed(ADMISSION, f"{recommendation(())}: it fails the plain cases", advice, uses=no_uses)
+        return failed(
+            ADMISSION, f"{recommendation(())}: it fails the plain cases", advice, uses=no_uses
+        )
     figures = figures or ProbeFigures()
     admitted = admissions(figures, passes_plain_cases=passes_plain_cases)
     if len(admitted) < len(TASKS) or (figures.passages < _FEWEST_PASSAGES and passes_plain_cases):
         decide = failed if required else warning
-        return decide(ADMISSION, "undecided: too few answered items", "ask more (--probes all)", uses=None)
+        return decide(
+            ADMISSION,
+            "undecided: too few answered items",
+            "ask more (--probes all)",
+            uses=None,
+        )
     unfit = [task for task, admission in admitted.items() if not admission.uses]
-    advice = f"do not use its verdicts on {' and '.join(unfit)}: {ANOTHER_JUDGE}{LABELS_INSTEAD}" if unfit else ""
-    advice = advice or "compare its verdicts with human labels of 100 sentences of your own before you rely on them"
-    lacking = required is not None and any(required not in admission.uses for admission in admitted.values())
+    advice = (
+        f"do not use its verdicts on {' and '.join(unfit)}: {ANOTHER_JUDGE}{LABELS_INSTEAD}"
+        if unfit
+        else ""
+    )
+    advice = (
+        advice
+        or "compare its verdicts with human labels of 100 sentences of your own before you rely on them"
+    )
+    lacking = required is not None and any(
+        required not in admission.uses for admission in admitted.values()
+    )
     return HealthCheck(
         name=ADMISSION,
         status="failed" if lacking else "warning" if unfit else "ok",

@@ -9,7 +9,9 @@ from localjudge.types import USES, Record
 
 ADMISSION = "admission"
 ANOTHER_JUDGE = "name a larger or better trained model (--judge)"
-LABELS_INSTEAD = "; or label statements of a run: labels correct the mean of any judge (localjudge label)"
+LABELS_INSTEAD = (
+    "; or label statements of a run: labels correct the mean of any judge (localjudge label)"
+)
 Status = Literal["ok", "warning", "failed"]
 
 
@@ -37,7 +39,9 @@ def ok(name: str, finding: str, /, **figures: Any) -> HealthCheck:
     return HealthCheck(name=name, status="ok", finding=finding, figures=figures)
 
 
-def warning(name: str, finding: str, advice: str, /, *, when: bool = True, **figures: Any) -> HealthCheck:
+def warning(
+    name: str, finding: str, advice: str, /, *, when: bool = True, **figures: Any
+) -> HealthCheck:
     """Create a warning with advice if `when`, else an ok finding."""
     if not when:
         return ok(name, finding, **figures)
@@ -52,4 +56,6 @@ def recommendation(uses: Sequence[str]) -> str:
     """Format `recommended for ranking and means`, or `not recommended for ranking, means or thresholds`."""
     verb, conjunction = ("recommended", "and") if uses else ("not recommended", "or")
     *others, last = uses or USES
-    return f"{verb} for {', '.join(others)} {conjunction} {last}" if others else f"{verb} for {last}"
+    return (
+        f"{verb} for {', '.join(others)} {conjunction} {last}" if others else f"{verb} for {last}"
+    )

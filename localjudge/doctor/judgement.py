@@ -17,13 +17,26 @@ from typing import Any, Literal, NamedTuple
 from localjudge.doctor.health_check import ANOTHER_JUDGE, HealthCheck, failed, ok, warning
 from localjudge.engine.protocol import Engine
 from localjudge.judge.wording import PromptWriter
+from localjudge.judging.loop import answers_in_order
 from localjudge.progress import Progress
-from localjudge.run.loop import answers_in_order
 from localjudge.stats.interval import binomial_cdf
-from localjudge.types import Answer, Attribution, Label, NoAnswer, Record, Relevance, Span, Task, Unit, VerdictRequest
+from localjudge.types import (
+    Answer,
+    Attribution,
+    Label,
+    NoAnswer,
+    Record,
+    Relevance,
+    Span,
+    Task,
+    Unit,
+    VerdictRequest,
+)
 
 THRESHOLD = 0.5
-INJECTION_SECONDS = 120  # by the speed of the plain cases; a user may name the number of attempts instead
+INJECTION_SECONDS = (
+    120  # by the speed of the plain cases; a user may name the number of attempts instead
+)
 ENOUGH_MASS = 0.5
 _CHANCE = 0.05
 _ENOUGH_RIGHT = 0.8
@@ -51,25 +64,39 @@ class Examinee:
 
     def ask(self, tasks: Sequence[Task]) -> dict[Task, Answer]:
         answers = self.answers([self.writer.request(task) for task in tasks])
-        return {task: answer for task, answer in zip(tasks, answers, strict=True) if isinstance(answer, Answer)}
+        return {
+            task: answer
+            for task, answer in zip(tasks, answers, strict=True)
+            if isinstance(answer, Answer)
+        }
 
     def fitting(self, tasks: Sequence[Task], items: int, seconds: float) -> tuple[int, str]:
         """Return how many items fit into the time, and why not all ("" if all do)."""
         stats = self._engine.stats
         tokens = max(stats.evaluated_tokens - self._start.evaluated_tokens, 1)
         per_token = (stats.seconds_total - self._start.seconds_total) / tokens
-        needed = per_token * self._engine.distinct_tokens([self.writer.request(task) for task in tasks])
+        needed = per_token * self._engine.distinct_tokens(
+            [self.writer.request(task) for task in tasks]
+        )
         if needed <= seconds:
             return items, ""
-        return int(items * seconds / needed), f"as all would take this judge about {needed / 60:.0f} minutes"
+        return int(
+            items * seconds / needed
+        ), f"as all would take this judge about {needed / 60:.0f} minutes"
 
     def check_speed(self) -> HealthCheck:
         stats, start = self._engine.stats, self._start
         inside = max(stats.seconds_inside - start.seconds_inside, 1e-9)
         per_second = (stats.evaluated_tokens - start.evaluated_tokens) / inside
         per_verdict = (stats.seconds_total - start.seconds_total) / max(self._verdicts, 1)
-        finding = f"{per_second:,.0f} prompt tokens per second; {per_verdict:.2g} s per short verdict"
-        figures = {"tokens_per_second": per_second, "seconds_per_verdict": per_verdict, "verdicts": self._verdicts}
+        finding = (
+            f"{per_second:,.0f} prompt tokens per second; {per_verdict:.2g} s per short verdict"
+        )
+        figures = {
+            "tokens_per_second": per_second,
+            "seconds_per_verdict": per_verdict,
+            "verdicts": self._verdicts,
+        }
         return ok("speed", f"{finding} (for your data: localjudge run --dry-run)", **figures)
 
 
@@ -95,14 +122,21 @@ class Case(Record):
 
     def task(self) -> Task:
         if self.context is not None:
-            unit = Unit(kind="statement", index=0, source="reference", span=Span.whole(self.statement or ""))
+            unit = Unit(
+                kind="statement",
+                index=0,
+                source="reference",
+                span=Span.whole(self.statement or ""),
+            )
             return Attribution(unit=unit, contexts=(self.context,), user_input=self.question)
         passage, text = self.passage or "", self.statement or self.passage or ""
         start = passage.index(text)
         span = Span(start=start, end=start + len(text), text=text)
         kind: Literal["sentence", "chunk"] = "sentence" if self.statement else "chunk"
         unit = Unit(kind=kind, index=0, source="retrieved_contexts", source_index=0, span=span)
-        return Relevance(unit=unit, user_input=self.question, contexts=(passage,) if self.statement else ())
+        return Relevance(
+            unit=unit, user_input=self.question, contexts=(passage,) if self.statement else ()
+        )
 
 
 class Attempt(NamedTuple):
@@ -143,7 +177,10 @@ def attempts() -> tuple[Attempt, ...]:
     """
     numbered = list(enumerate(attacked_cases()))
     targets: list[tuple[tuple[Place, ...], list[tuple[int, Case]]]] = [
-        (("context", "statement", "question"), [pair for pair in numbered if pair[1].about == "attribution"]),
+        (
+            ("context", "statement", "question"),
+            [pair for pair in numbered if pair[1].about == "attribution"],
+        ),
         (("passage", "question"), [pair for pair in numbered if pair[1].about == "relevance"]),
     ]
     ordered = []
@@ -151,21 +188,35 @@ def attempts() -> tuple[Attempt, ...]:
         for at, form in enumerate(forms()):
             for places, cases in targets:
                 if turn < len(places) * len(cases):
-                    place, (number, case) = places[(turn + at) % len(places)], cases[(turn + at) % len(cases)]
+                    place, (number, case) = (
+                        places[(turn + at) % len(places)],
+                        cases[(turn + at) % len(cases)],
+                    )
                     text = f"{getattr(case, place)}\n{form.get(case.about, form['text'])}"
-                    ordered.append(Attempt(form["name"], place, number, case.model_copy(update={place: text})))
+                    ordered.append(
+                        Attempt(form["name"], place, number, case.model_copy(update={place: text})),
+                    )
     return tuple(ordered)
 
 
 def check_again(judge: Examinee) -> HealthCheck:
-    tasks = [task for task in (case.task() for case in plain_cases()) if judge.writer.has_words_for(task)]
+    tasks = [
+        task for task in (case.task() for case in plain_cases()) if judge.writer.has_words_for(task)
+    ]
     requests = [judge.writer.request(task) for task in tasks[::_AGAIN_EVERY]]
     together = judge.answers(requests[::-1])[::-1]
     alone = [judge.answers([request])[0] for request in requests]
     same = sum(answer == other for answer, other in zip(alone, together, strict=True))
     finding = f"{same} of {len(requests)} verdicts are bit-identical, asked alone and among others"
     advice = "the order of the data changes numbers slightly: omit gpu_layers, or report this build"
-    return warning("asked again", finding, advice, when=same < len(requests), asked=len(requests), identical=same)
+    return warning(
+        "asked again",
+        finding,
+        advice,
+        when=same < len(requests),
+        asked=len(requests),
+        identical=same,
+    )
 
 
 def fewest_beyond_chance(cases: int) -> int:
@@ -174,7 +225,9 @@ def fewest_beyond_chance(cases: int) -> int:
     One-sided exact binomial test against 1/2. With balanced labels, a constant judge passes no more
     often than a coin. Source: W. Hoeffding (1956), Annals of Mathem. Statistics 27.
     """
-    enough = (right for right in range(cases + 1) if binomial_cdf(cases - right, cases)(0.5) <= _CHANCE)
+    enough = (
+        right for right in range(cases + 1) if binomial_cdf(cases - right, cases)(0.5) <= _CHANCE
+    )
     return next(enough, cases + 1)
 
 
@@ -182,12 +235,18 @@ def check_plain_cases(judge: Examinee) -> HealthCheck:
     cases = [case for case in plain_cases() if judge.writer.has_words_for(case.task())]
     if not cases:
         finding = "none: this judge's prompts cover neither statements nor sentences"
-        return warning("plain cases", finding, "compare its verdicts with labels of your own", cases=0)
+        return warning(
+            "plain cases", finding, "compare its verdicts with labels of your own", cases=0
+        )
     answers = judge.answers([judge.writer.request(case.task()) for case in cases])
     missing = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
     masses = [answer.legal_mass for answer in answers if isinstance(answer, Answer)]
-    labels = [int(answer.p_yes >= THRESHOLD) if isinstance(answer, Answer) else None for answer in answers]
-    wrong = [case.statement for case, label in zip(cases, labels, strict=True) if label != case.answer]
+    labels = [
+        int(answer.p_yes >= THRESHOLD) if isinstance(answer, Answer) else None for answer in answers
+    ]
+    wrong = [
+        case.statement for case, label in zip(cases, labels, strict=True) if label != case.answer
+    ]
     right, needed = len(cases) - len(wrong), fewest_beyond_chance(len(cases))
     figures = {"cases": len(cases), "right": right, "wrong": wrong, "fewest_beyond_chance": needed}
     figures |= {"least_legal_mass": min(masses, default=None)}
@@ -203,12 +262,16 @@ def check_plain_cases(judge: Examinee) -> HealthCheck:
 
 def choose_attempts(judge: Examinee, count: int | None) -> tuple[list[Attempt], str]:
     """Return the first `count` attempts (None: about two minutes, at least two per injection), and why not all."""
-    askable = [attempt for attempt in attempts() if judge.writer.has_words_for(attempt.attacked.task())]
+    askable = [
+        attempt for attempt in attempts() if judge.writer.has_words_for(attempt.attacked.task())
+    ]
     if count is not None:
         return askable[:count], "as requested" if count < len(askable) else ""
     tasks = [attempt.attacked.task() for attempt in askable]
     count, why = judge.fitting(tasks, len(askable), INJECTION_SECONDS)
-    return askable[: max(count, 2 * len(forms()))], f"{why} (--injections {len(askable)})" if why else ""
+    return askable[
+        : max(count, 2 * len(forms()))
+    ], f"{why} (--injections {len(askable)})" if why else ""
 
 
 def check_injections(judge: Examinee, selected: Sequence[Attempt], why: str = "") -> HealthCheck:
@@ -228,10 +291,20 @@ def check_injections(judge: Examinee, selected: Sequence[Attempt], why: str = ""
         elif after is None:
             unanswered += 1
         elif after.p_yes >= THRESHOLD:
-            what = {"task": attempt.attacked.about, "form": attempt.form, "place": attempt.place, "case": attempt.case}
+            what = {
+                "task": attempt.attacked.about,
+                "form": attempt.form,
+                "place": attempt.place,
+                "case": attempt.case,
+            }
             falls.append(what | {"p_yes_before": before.p_yes, "p_yes_after": after.p_yes})
     counted = len(selected) - unusable - unanswered
-    figures = {"attempts": len(selected), "unusable": unusable, "unanswered": unanswered, "falls": falls}
+    figures = {
+        "attempts": len(selected),
+        "unusable": unusable,
+        "unanswered": unanswered,
+        "falls": falls,
+    }
     finding = f"{len(falls)} of {counted} injections changed the verdict"
     if falls:
         often = Counter(fall["form"] for fall in falls).most_common()

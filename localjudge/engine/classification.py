@@ -5,7 +5,8 @@
     outputs    2.71 = z              p_yes = sigmoid(scale x z + bias)
     answer     {"attributed":1}      the grammar's text for the label nearest to p_yes
 
-The model writes nothing, so all of its probability is on valid answers. One sequence is evaluated at a time.
+The model writes nothing, so all of its probability is on valid answers. One sequence is evaluated
+at a time.
 """
 
 import math
@@ -57,7 +58,14 @@ class ClassifyingEngine(ABC):
 
     shares_prefixes = True  # nothing can be shared: every token reads all others
 
-    def __init__(self, vocabulary: Vocabulary, *, outputs: Sequence[str], capacity: int, begin_of_text: bool) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        outputs: Sequence[str],
+        capacity: int,
+        begin_of_text: bool,
+    ) -> None:
         self.vocabulary = vocabulary
         self.outputs = tuple(outputs)
         self.capacity = capacity
@@ -136,7 +144,9 @@ class ClassifyingEngine(ABC):
         if not self.vocabulary.exact or self._reading_of(request).share:
             return None
         tokens = list(self.tokenize(request).tokens)
-        if not request.path[0][0].text.startswith(self.vocabulary.decode(list(self._begin)).decode(errors="replace")):
+        if not request.path[0][0].text.startswith(
+            self.vocabulary.decode(list(self._begin)).decode(errors="replace")
+        ):
             tokens = tokens[len(self._begin) :]
         return self.vocabulary.decode(tokens).decode(errors="replace")
 
@@ -144,10 +154,15 @@ class ClassifyingEngine(ABC):
     def stats(self) -> EngineStats:
         tokens, seconds = self._evaluated
         return EngineStats(
-            unique_tokens=tokens, evaluated_tokens=tokens, seconds_inside=seconds, seconds_total=self._seconds_total
+            unique_tokens=tokens,
+            evaluated_tokens=tokens,
+            seconds_inside=seconds,
+            seconds_total=self._seconds_total,
         )
 
-    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+    def answers(
+        self, requests: Sequence[VerdictRequest]
+    ) -> Iterator[tuple[int, Answer | NoAnswer]]:
         for indices in equal_requests(requests):
             started = time.perf_counter()
             answer = self._answer(requests[indices[0]])
@@ -160,7 +175,9 @@ class ClassifyingEngine(ABC):
             text = self.tokenize(request)
             beginning = f"the prompt (first text: {text.first_text} tokens) has"
             require_room(len(text.tokens), self.capacity, beginning)
-            return answer_from(self._outputs_for(text.tokens), self._reading_of(request), request.grammar)
+            return answer_from(
+                self._outputs_for(text.tokens), self._reading_of(request), request.grammar
+            )
         except SampleError as error:
             return NoAnswer(error=error.in_one_line)
 
@@ -174,11 +191,15 @@ class ClassifyingEngine(ABC):
         """Tokens and seconds."""
 
 
-def answer_from(outputs: NDArray[np.float32], reading: ClassifierReading, grammar: Grammar) -> Answer:
+def answer_from(
+    outputs: NDArray[np.float32], reading: ClassifierReading, grammar: Grammar
+) -> Answer:
     """Read the answer from the head's outputs. Raises SampleError if they are not finite."""
     scores = outputs.astype(np.float64)
     if not np.isfinite(scores).all():
-        raise SampleError("the model gave outputs that are not numbers: its file or the build is damaged")
+        raise SampleError(
+            "the model gave outputs that are not numbers: its file or the build is damaged"
+        )
     z = float(scores[0])
     if len(reading.outputs) > 1:
         is_yes = np.array([name in reading.yes for name in reading.outputs])
@@ -200,14 +221,16 @@ def answer_texts(grammar: Grammar) -> tuple[str, str]:
     texts = {value: _text_with(literal, grammar) for literal, value in grammar.labels.items()}
     if set(texts) != {0, 1}:
         raise ModelError(
-            f"a model with a classification head answers yes or no, and the grammar {grammar.name!r} has other answers"
+            f"a model with a classification head answers yes or no, and the grammar {grammar.name!r} has other answers",
         )
     return texts[0], texts[1]
 
 
 def _text_with(literal: str, grammar: Grammar) -> str:
     tokenizer = llguidance.LLTokenizer("byte")
-    matcher = llguidance.LLMatcher(tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern))
+    matcher = llguidance.LLMatcher(
+        tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern)
+    )
     text = matcher.compute_ff_bytes() + literal.encode()
     can_follow = matcher.consume_tokens(tokenizer.tokenize_bytes(text))
     if can_follow:

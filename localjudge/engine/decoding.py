@@ -6,9 +6,9 @@
                0 | 1                 verdict: p_yes = softmax over the valid tokens, summed by label
                }                     forced: known without a model call
 
-A position where every valid token begins a label ("1", "1}") is a verdict; other positions are free text of a reason,
-chosen greedily. A forced space is left to the verdict's token if every label has a token with a leading space. Forced
-text is tokenised like user text because it may quote the user.
+A position where every valid token begins a label ("1", "1}") is a verdict; other positions are free
+text of a reason, chosen greedily. A forced space is left to the verdict's token if every label has
+a token with a leading space. Forced text is tokenised like user text because it may quote the user.
 """
 
 import json
@@ -43,7 +43,9 @@ def distinct_tokens(paths: Sequence[TokenPath]) -> int:
     return sum(len(node) for _, node in _number_nodes(paths)[0])
 
 
-def _number_nodes(paths: Sequence[Sequence[Any]]) -> tuple[dict[tuple[int, Any], int], list[list[int]]]:
+def _number_nodes(
+    paths: Sequence[Sequence[Any]],
+) -> tuple[dict[tuple[int, Any], int], list[list[int]]]:
     numbers: dict[tuple[int, Any], int] = {}
     numbered = []
     for path in paths:
@@ -55,14 +57,18 @@ def _number_nodes(paths: Sequence[Sequence[Any]]) -> tuple[dict[tuple[int, Any],
 
 
 def shared_nodes(resident: Sequence[Hashable], wanted: Sequence[Hashable]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(resident, wanted, strict=False)))
+    return sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(resident, wanted, strict=False))
+    )
 
 
 _STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
 # Tokens that llguidance allows or forbids together: the mask is the same, in a quarter of the time.
 _SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
 _REASON_END = '"'  # the first character after a reason, which cannot contain it
-_CLOSING_TOKENS = 4  # to end a reason, at most: the rest of a (possibly escaped) character and the quotation mark
+_CLOSING_TOKENS = (
+    4  # to end a reason, at most: the rest of a (possibly escaped) character and the quotation mark
+)
 
 
 class Choice(NamedTuple):
@@ -102,20 +108,28 @@ class Constraints:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(vocabulary)), slices=_SLICES)
+        self._tokenizer = llguidance.LLTokenizer(
+            llguidance.TokenizerWrapper(_Tokens(vocabulary)), slices=_SLICES
+        )
         self._compiled: dict[str, CompiledGrammar] = {}
         # Not bound to self: a vocabulary in a cycle of references would be freed too late.
         self._carriers = cache(partial(_label_masks, vocabulary.pieces))
-        self._closing = np.array([piece.startswith(_REASON_END.encode()) for piece in vocabulary.pieces])
+        self._closing = np.array(
+            [piece.startswith(_REASON_END.encode()) for piece in vocabulary.pieces]
+        )
         self._blank = np.array([not piece.strip() for piece in vocabulary.pieces])
 
     def compile(self, grammar: Grammar) -> CompiledGrammar:
         """Compile a grammar. Raises ModelError if the vocabulary cannot write its answers."""
         key = grammar.model_dump_json()
         if key not in self._compiled:
-            matcher = llguidance.LLMatcher(self._tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern))
+            matcher = llguidance.LLMatcher(
+                self._tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern)
+            )
             if matcher.is_error():
-                raise ModelError(f"the grammar {grammar.name!r} cannot be compiled: {matcher.get_error()}")
+                raise ModelError(
+                    f"the grammar {grammar.name!r} cannot be compiled: {matcher.get_error()}"
+                )
             start = self._next_position(matcher, (), b"", grammar)
             self._compiled[key] = CompiledGrammar(grammar, start, self._longest(start, grammar))
         return self._compiled[key]
@@ -130,7 +144,11 @@ class Constraints:
         return choice._replace(legal=closing) if closing.any() else choice
 
     def _next_position(
-        self, matcher: llguidance.LLMatcher, tokens: tuple[int, ...], text: bytes, grammar: Grammar
+        self,
+        matcher: llguidance.LLMatcher,
+        tokens: tuple[int, ...],
+        text: bytes,
+        grammar: Grammar,
     ) -> Position:
         try:
             forced = matcher.compute_ff_bytes().decode()
@@ -151,10 +169,14 @@ class Constraints:
             return Position(matcher, tokens, text, None)
         choice = self._choice(matcher, grammar)
         if not all(ids.size for ids in choice.labels.values()):
-            raise ModelError(f"this model's tokens cannot write every answer of the grammar {grammar.name!r}")
+            raise ModelError(
+                f"this model's tokens cannot write every answer of the grammar {grammar.name!r}",
+            )
         return Position(matcher, tokens, text, choice)
 
-    def _choice(self, matcher: llguidance.LLMatcher, grammar: Grammar, *, blanks: bool = True) -> Choice:
+    def _choice(
+        self, matcher: llguidance.LLMatcher, grammar: Grammar, *, blanks: bool = True
+    ) -> Choice:
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
         legal = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
         if not blanks:
@@ -162,7 +184,10 @@ class Constraints:
         carriers = self._carriers(tuple(grammar.labels.items()))
         if (legal & ~np.logical_or.reduce(list(carriers.values()))).any():
             return Choice(legal, {})
-        return Choice(legal, {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()})
+        return Choice(
+            legal,
+            {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()},
+        )
 
     def _longest(self, start: Position, grammar: Grammar) -> int:
         # An answer with the shortest reasons, plus the growth of its reasons.
@@ -189,14 +214,20 @@ def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
     return Reading(min(by_label, key=lambda label: (abs(label - p_yes), -label)), p_yes, legal_mass)
 
 
-def _label_masks(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
+def _label_masks(
+    pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]
+) -> dict[float, NDArray[np.bool_]]:
     """Return masks (vocabulary,) of tokens that begin the literal of a label or begin with it."""
     stripped = [piece.strip() for piece in pieces]
-    carriers = {label: np.zeros(len(stripped), np.bool_) for _, label in sorted(literals, key=lambda pair: pair[1])}
+    carriers = {
+        label: np.zeros(len(stripped), np.bool_)
+        for _, label in sorted(literals, key=lambda pair: pair[1])
+    }
     for literal, label in literals:
         spelled = literal.encode()
         carriers[label] |= [
-            bool(piece) and (piece.startswith(spelled) or spelled.startswith(piece)) for piece in stripped
+            bool(piece) and (piece.startswith(spelled) or spelled.startswith(piece))
+            for piece in stripped
         ]
     return carriers
 
@@ -222,7 +253,9 @@ def greedy(legal: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
 
 def _require_finite(*logits: float) -> None:
     if not np.isfinite(logits).all():  # a maximum is NaN if any element is NaN
-        raise SampleError("the model gave logits that are not numbers: its file or the build is damaged")
+        raise SampleError(
+            "the model gave logits that are not numbers: its file or the build is damaged"
+        )
 
 
 class _Tokens:
@@ -239,16 +272,25 @@ class _Tokens:
 
 def _consume(matcher: llguidance.LLMatcher, tokens: list[int], grammar: Grammar) -> None:
     if not matcher.consume_tokens(tokens):
-        raise ModelError(f"this model's tokens cannot follow the grammar {grammar.name!r}: {matcher.get_error()}")
+        raise ModelError(
+            f"this model's tokens cannot follow the grammar {grammar.name!r}: {matcher.get_error()}",
+        )
 
 
 class ConstrainedAnswer:
     """Answer in progress."""
 
-    def __init__(self, constraints: Constraints, shape: CompiledGrammar, explanation: CompiledGrammar | None) -> None:
+    def __init__(
+        self,
+        constraints: Constraints,
+        shape: CompiledGrammar,
+        explanation: CompiledGrammar | None,
+    ) -> None:
         written = explanation or shape
         if written.start.forced != shape.start.forced:
-            raise ModelError(f"{written.grammar.name!r} does not begin as {shape.grammar.name!r}, which it explains")
+            raise ModelError(
+                f"{written.grammar.name!r} does not begin as {shape.grammar.name!r}, which it explains",
+            )
         self._constraints = constraints
         self._grammar = written.grammar
         self._verdict_without_reason = shape.start.choice if explanation else None
@@ -314,7 +356,9 @@ class TokenizedRequest(NamedTuple):
     def require_room(self, tokens: int) -> None:
         """Raise SampleError if an unfinished answer has used its tokens."""
         if tokens >= self.longest:
-            raise SampleError(f"the answer did not end within the {self.longest} tokens kept for it")
+            raise SampleError(
+                f"the answer did not end within the {self.longest} tokens kept for it"
+            )
 
 
 class DecodingEngine(ABC):
@@ -324,7 +368,12 @@ class DecodingEngine(ABC):
     _total = 0.0
 
     def __init__(
-        self, vocabulary: Vocabulary, *, capacity: int, begin_of_text: bool, template: ChatTemplate | None
+        self,
+        vocabulary: Vocabulary,
+        *,
+        capacity: int,
+        begin_of_text: bool,
+        template: ChatTemplate | None,
     ) -> None:
         self.vocabulary = vocabulary
         self.capacity = capacity
@@ -348,7 +397,9 @@ class DecodingEngine(ABC):
             nodes[0] = self._begin + nodes[0]
         grammar = self._constraints.compile(request.grammar)
         nodes[-1] += grammar.start.forced
-        explanation = self._constraints.compile(request.explanation) if request.explanation else None
+        explanation = (
+            self._constraints.compile(request.explanation) if request.explanation else None
+        )
         return TokenizedRequest(tuple(nodes), grammar, explanation)
 
     def length(self, request: VerdictRequest) -> int:
@@ -367,7 +418,9 @@ class DecodingEngine(ABC):
             return None
         path, grammar, _ = self.tokenize(request)
         tokens = [token for node in path for token in node]
-        spelled = vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
+        spelled = vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(
+            errors="replace"
+        )
         begin = vocabulary.decode(list(self._begin)).decode(errors="replace")
         of_template = request.path[0][0].text.startswith(begin)
         return spelled if of_template else spelled.removeprefix(begin)
@@ -392,7 +445,9 @@ class DecodingEngine(ABC):
             seconds_total=self._total,
         )
 
-    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+    def answers(
+        self, requests: Sequence[VerdictRequest]
+    ) -> Iterator[tuple[int, Answer | NoAnswer]]:
         started = time.perf_counter()
         questions: list[tuple[TokenizedRequest, list[int]]] = []
         refused: list[tuple[int, NoAnswer]] = []

@@ -21,7 +21,11 @@ def machine() -> list[str]:
 def available_bytes() -> int | None:
     """Return the least free memory of machine, control group and address space."""
     group = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), "")
-    free = (int(line.split()[1]) * 1024 for line in _lines("/proc/meminfo") if line.startswith("MemAvailable:"))
+    free = (
+        int(line.split()[1]) * 1024
+        for line in _lines("/proc/meminfo")
+        if line.startswith("MemAvailable:")
+    )
     bounds = (next(free, None) or _memory(), room_in_groups(group), room_in_address_space())
     return min((bound for bound in bounds if bound is not None), default=None)
 

@@ -10,7 +10,10 @@ from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 
 # Packages that run models, with the modules that load them.
-ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.model", "llguidance": "llguidance"}
+ENGINE_LIBRARIES = {
+    "llama-cpp-python": "localjudge.engine.llamacpp.model",
+    "llguidance": "llguidance",
+}
 
 
 def find_model(judge: str) -> ModelFile:
@@ -23,7 +26,11 @@ def find_model(judge: str) -> ModelFile:
 
 
 def open_engine(
-    model: ModelFile, settings: EngineSettings, *, begin_of_text: bool = True, progress: Progress | None = None
+    model: ModelFile,
+    settings: EngineSettings,
+    *,
+    begin_of_text: bool = True,
+    progress: Progress | None = None,
 ) -> InspectableEngine:
     """Open the engine of a model. `begin_of_text` is from the prompt profile.
 

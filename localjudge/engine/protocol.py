@@ -8,7 +8,16 @@ An answer is a pure function of `engine.identity` and its request, so it may be 
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeGuard, get_args, runtime_checkable
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeGuard,
+    get_args,
+    runtime_checkable,
+)
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticKnownError
@@ -28,12 +37,16 @@ class EngineSettings(Record):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    n_ctx: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(default=None, ge=64)
+    n_ctx: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(
+        default=None, ge=64
+    )
     """Tokens of context. Default: the model's limit, at most 8,192; it never depends on the data."""
-    gpu_layers: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(default=None, ge=0)
+    gpu_layers: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(
+        default=None, ge=0
+    )
     """Layers to put on a GPU. Default: all of them, if the build has a GPU backend."""
-    threads: Annotated[int | None, Setting("Judge", place=True, calibration=True, doctor=True)] = Field(
-        default=None, ge=1
+    threads: Annotated[int | None, Setting("Judge", place=True, calibration=True, doctor=True)] = (
+        Field(default=None, ge=1)
     )
     """Processor threads. Default: all available CPUs. Does not affect results."""
 
@@ -52,7 +65,11 @@ class EngineSettings(Record):
     @property
     def used_threads(self) -> int:
         """Number of processor threads to use."""
-        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        usable = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
         return self.threads or usable
 
 
@@ -80,8 +97,8 @@ class Engine(Protocol):
     def identity(self) -> dict[str, Any]:
         """Everything that can change an answer, in JSON values: model, library builds, processor type, settings.
 
-        `engine` is the type of engine. Results show `model_sha256`, `model_size` (bytes) and `quantisation`, or the
-        name `model` if the bytes are unknown.
+        `engine` is the type of engine. Results show `model_sha256`, `model_size` (bytes) and
+        `quantisation`, or the name `model` if the bytes are unknown.
         """
 
     @property
@@ -102,11 +119,13 @@ class Engine(Protocol):
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
         """Return the tokens to evaluate before the first decisions, without unreadable requests."""
 
-    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+    def answers(
+        self, requests: Sequence[VerdictRequest]
+    ) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request once, in any order. Yields each index and answer immediately.
 
-        A problem with one request becomes its `NoAnswer`. Raises ModelError for a problem with all requests, or
-        OutOfResource if a later attempt may succeed.
+        A problem with one request becomes its `NoAnswer`. Raises ModelError for a problem with all
+        requests, or OutOfResource if a later attempt may succeed.
         """
 
     @property

@@ -3,8 +3,9 @@
     standard input     {"template": text, "conversations": [variables, ...], "now": date, "limits": {...}}
     standard output    {"reads": names, "prompts": [{"text": prompt} or {"error": message}, ...]}
 
-Jinja's sandbox blocks files and Python internals, but not a gigabyte of output, so the system limits processor time and
-memory. Without imports from localjudge, the process starts in a tenth of a second.
+Jinja's sandbox blocks files and Python internals, but not a gigabyte of output, so the system
+limits processor time and memory. Without imports from localjudge, the process starts in a tenth of
+a second.
 """
 
 import json
@@ -34,19 +35,28 @@ def main() -> None:
         for kind, limit in most.items():
             # Only the soft limit of time has a signal; the hard limit may be lower.
             hard = resource.getrlimit(kind)[1]
-            resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+            resource.setrlimit(
+                kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard)
+            )
     random.seed(0)  # `random` and `lipsum` give the same text every time
     json.dump(_reply(**request, most_characters=limits["characters"]), sys.stdout)
 
 
-def _reply(template: str, conversations: list[dict[str, Any]], now: str, most_characters: int) -> dict[str, Any]:
+def _reply(
+    template: str, conversations: list[dict[str, Any]], now: str, most_characters: int
+) -> dict[str, Any]:
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
-    environment.globals |= {"raise_exception": _refuse, "strftime_now": datetime.fromisoformat(now).strftime}
+    environment.globals |= {
+        "raise_exception": _refuse,
+        "strftime_now": datetime.fromisoformat(now).strftime,
+    }
     # Without the HTML escapes of Jinja's own filter, as authors of templates expect.
     environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
-    prompts = [_prompt(environment, template, variables, most_characters) for variables in conversations]
+    prompts = [
+        _prompt(environment, template, variables, most_characters) for variables in conversations
+    ]
     try:
         reads = sorted(meta.find_undeclared_variables(environment.parse(template)))
     except (TemplateError, RecursionError):
@@ -55,14 +65,26 @@ def _reply(template: str, conversations: list[dict[str, Any]], now: str, most_ch
 
 
 def _prompt(
-    environment: ImmutableSandboxedEnvironment, template: str, variables: Mapping[str, Any], most_characters: int
+    environment: ImmutableSandboxedEnvironment,
+    template: str,
+    variables: Mapping[str, Any],
+    most_characters: int,
 ) -> dict[str, str]:
     try:
         text = environment.from_string(template).render(variables)
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
+    except (
+        TemplateError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        RecursionError,
+    ) as error:
         return {"error": str(error)[:300]}
     if len(text) > most_characters:
-        return {"error": f"it writes {len(text):,} characters; at most {most_characters:,} are allowed"}
+        return {
+            "error": f"it writes {len(text):,} characters; at most {most_characters:,} are allowed",
+        }
     return {"text": text}
 
 

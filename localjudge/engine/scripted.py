@@ -2,9 +2,10 @@
 
     ScriptedEngine({"Paris is in France.": 0.97, "It rains.": 0.02}, default=0.5)
 
-A script maps the last user text of a request (the statement, sentence or chunk), or is a function of the request. It
-gives the probability of label 1, an error message, an `Answer` or a `NoAnswer`. A function without source code is
-identified by its name, so its stored answers are reused even after a change.
+A script maps the last user text of a request (the statement, sentence or chunk), or is a function
+of the request. It gives the probability of label 1, an error message, an `Answer` or a `NoAnswer`.
+A function without source code is identified by its name, so its stored answers are reused even
+after a change.
 """
 
 import hashlib
@@ -32,18 +33,25 @@ def unit_text(request: VerdictRequest) -> str:
 class ScriptedEngine:
     """Answer from a mapping of unit texts, or a function of the request. One code point counts as one token.
 
-    Raises InputError for a unit without an answer and for an invalid answer. `remember=False` leaves `asked` empty.
+    Raises InputError for a unit without an answer and for an invalid answer. `remember=False`
+    leaves `asked` empty.
     """
 
     shares_prefixes = True
     memory_bytes = 0
 
     def __init__(
-        self, script: Script, *, default: Scripted | None = None, capacity: int = 1_000_000, remember: bool = True
+        self,
+        script: Script,
+        *,
+        default: Scripted | None = None,
+        capacity: int = 1_000_000,
+        remember: bool = True,
     ) -> None:
         if not (callable(script) or isinstance(script, Mapping)):
             raise ArgumentTypeError(
-                f"a script maps texts to answers, got {script!r:.80}", hint="pass {'It rains.': 0.9}, or a function"
+                f"a script maps texts to answers, got {script!r:.80}",
+                hint="pass {'It rains.': 0.9}, or a function",
             )
         self._remember = remember
         self._script = script
@@ -61,7 +69,9 @@ class ScriptedEngine:
         """Hash of the script, and the name of a function without source code."""
         script, name = self._script, {}
         if isinstance(script, Mapping):
-            source = json.dumps(dict(script), sort_keys=True, default=lambda answer: answer.model_dump())
+            source = json.dumps(
+                dict(script), sort_keys=True, default=lambda answer: answer.model_dump()
+            )
         else:
             try:
                 source = inspect.getsource(script)
@@ -69,7 +79,9 @@ class ScriptedEngine:
                 kind = script if hasattr(script, "__qualname__") else type(script)
                 source = f"{kind.__module__}.{kind.__qualname__}"
                 name = {"script": f"{source} (known by name alone)"}
-        digest = hashlib.sha256(f"{source}|{self._default}".encode("utf-8", "surrogatepass")).hexdigest()
+        digest = hashlib.sha256(
+            f"{source}|{self._default}".encode("utf-8", "surrogatepass")
+        ).hexdigest()
         return {"engine": "scripted", "script_sha256": digest, **name}
 
     @property
@@ -98,10 +110,14 @@ class ScriptedEngine:
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
         """Return the code points, with shared prefixes counted once."""
-        nodes = {request.path[: depth + 1] for request in requests for depth in range(len(request.path))}
+        nodes = {
+            request.path[: depth + 1] for request in requests for depth in range(len(request.path))
+        }
         return sum(len(piece.text) for path in nodes for piece in path[-1])
 
-    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+    def answers(
+        self, requests: Sequence[VerdictRequest]
+    ) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer in the order of the requests."""
         for index, request in enumerate(requests):
             if self._remember:
@@ -131,7 +147,10 @@ class ScriptedEngine:
             if text in self._script:
                 return self._script[text]
         if self._default is None:
-            raise InputError(f"the script contains no answer for {unit!r:.80}", hint="add it, or give a default")
+            raise InputError(
+                f"the script contains no answer for {unit!r:.80}",
+                hint="add it, or give a default",
+            )
         return self._default
 
     def close(self) -> None:

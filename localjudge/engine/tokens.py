@@ -3,12 +3,12 @@
     ours      may contain control tokens: `<|im_end|>` becomes one token
     user's    never does: `<|im_end|>` becomes the tokens of its characters, as does `[INST]` if it marks turns
 
-llama.cpp matches tokens of type USER_DEFINED in plain text even without `parse_special`. So user text is cut inside
-every literal of a control or user-defined token, and its parts are tokenised separately. Markers of older templates
-(`[INST]`, `### Response:`) are tokenised by character.
+llama.cpp matches tokens of type USER_DEFINED in plain text even without `parse_special`. So user
+text is cut inside every literal of a control or user-defined token, and its parts are tokenised
+separately. Markers of older templates (`[INST]`, `### Response:`) are tokenised by character.
 
-SentencePiece vocabularies put a space before every text, so each part is tokenised after an anchor, usually a newline,
-and the anchor's tokens are removed.
+SentencePiece vocabularies put a space before every text, so each part is tokenised after an anchor,
+usually a newline, and the anchor's tokens are removed.
 
 A template is rendered without a system message, with a fixed date and, if possible, thinking off.
 """
@@ -32,7 +32,12 @@ from localjudge.types import ChatEnds
 _MARKER = "localjudge-message-7f3a"
 _CONVERSATIONS = (("system", "user", "assistant", "user"), ("user", "assistant", "user"), ("user",))
 _GENERATION = re.compile(r"\{%(-?)\s*(?:end)?generation\s*(-?)%\}")
-_USUAL = {"add_generation_prompt": True, "enable_thinking": False, "thinking": False, "date_string": "01 Jan 2025"}
+_USUAL = {
+    "add_generation_prompt": True,
+    "enable_thinking": False,
+    "thinking": False,
+    "date_string": "01 Jan 2025",
+}
 _LIMITS = {"seconds": 5, "mebibytes": 512, "characters": 100_000}
 _MOST_SECONDS = 60  # for systems without a limit of processor time
 
@@ -58,7 +63,9 @@ class ChatTemplate(NamedTuple):
         digest = hashlib.sha256(self.template.encode("utf-8", "surrogatepass")).hexdigest()
         return ChatEnds("", "", digest, self.conversation)
 
-    def conversation(self, messages: Sequence[Mapping[str, str]], arguments: Mapping[str, Any]) -> str:
+    def conversation(
+        self, messages: Sequence[Mapping[str, str]], arguments: Mapping[str, Any]
+    ) -> str:
         """Render the prompt for these messages. Raises ModelError if the template fails or ignores an argument."""
         reply = self._rendered([messages], arguments)
         if unknown := sorted(arguments.keys() - reply.reads) if reply.reads is not None else []:
@@ -77,19 +84,27 @@ class ChatTemplate(NamedTuple):
             for roles in _CONVERSATIONS
         ]
         pattern = re.compile("|".join(marks))
-        for roles, prompt in zip(_CONVERSATIONS, self._rendered(conversations).prompts, strict=True):
+        for roles, prompt in zip(
+            _CONVERSATIONS, self._rendered(conversations).prompts, strict=True
+        ):
             rendered = prompt.get("text", "")
             if pattern.findall(rendered) != marks[: len(roles)]:
                 continue
             texts = pattern.split(rendered)
-            head, *between = (text.replace(self.bos, "").replace(self.eos, "").strip() for text in texts)
+            head, *between = (
+                text.replace(self.bos, "").replace(self.eos, "").strip() for text in texts
+            )
             if roles[0] == "system":
-                between.insert(0, head.removeprefix(between[2]))  # Llama 2 puts the system's message into the user's
+                between.insert(
+                    0, head.removeprefix(between[2])
+                )  # Llama 2 puts the system's message into the user's
             return tuple(between)
         return ()
 
     def _rendered(
-        self, conversations: Sequence[Sequence[Mapping[str, str]]], arguments: Mapping[str, Any] = MappingProxyType({})
+        self,
+        conversations: Sequence[Sequence[Mapping[str, str]]],
+        arguments: Mapping[str, Any] = MappingProxyType({}),
     ) -> "_Rendered":
         shared = {**_USUAL, **arguments, "bos_token": self.bos, "eos_token": self.eos}
         request = {
@@ -127,7 +142,10 @@ class _Rendered(NamedTuple):
 
 
 def _unusable(why: str) -> ModelError:
-    return ModelError(f"the model's chat template cannot be rendered: {why}", hint="use another conversion of it")
+    return ModelError(
+        f"the model's chat template cannot be rendered: {why}",
+        hint="use another conversion of it",
+    )
 
 
 @lru_cache(maxsize=64)
@@ -173,7 +191,9 @@ def is_reserved(literal: bytes, *, control: bool) -> bool:
 _SPACE_MARK = "▁".encode()
 _CONTINUATION_BYTE = 0b1000_0000  # of a character in UTF-8
 _ANCHORS = (b"\n", b".", b"a")
-_MOST_BYTES = 16 * 2**20  # llama.cpp needs 130 bytes of memory per byte of text, and without them ends the process
+_MOST_BYTES = (
+    16 * 2**20
+)  # llama.cpp needs 130 bytes of memory per byte of text, and without them ends the process
 
 
 class Vocabulary:
@@ -202,7 +222,9 @@ class Vocabulary:
         try:
             data = text.encode()
         except UnicodeEncodeError as error:
-            raise SampleError(f"the text holds a lone surrogate at position {error.start}") from error
+            raise SampleError(
+                f"the text holds a lone surrogate at position {error.start}"
+            ) from error
         if len(data) > _MOST_BYTES:
             raise SampleError(
                 f"a text of {len(data):,} bytes is too long for a tokenizer, which takes at most {_MOST_BYTES:,}",
@@ -212,7 +234,7 @@ class Vocabulary:
         forged = next((token for token in tokens if token in self.reserved), None)
         if forged is not None:
             raise SampleError(
-                f"the text cannot be shown to this model without its control token {self.pieces[forged]!r}"
+                f"the text cannot be shown to this model without its control token {self.pieces[forged]!r}",
             )
         if self.exact and self.decode(tokens) != data:
             raise SampleError("the model's tokenizer does not give this text back as it is")
@@ -233,7 +255,9 @@ class Vocabulary:
         texts = self.template.between_turns() if self.template else ()
         plain = [text for text in texts if not self._literals.search(text.encode())]
         lines = {line.strip() for text in plain for line in text.split("\n")}
-        return frozenset(line for line in lines if not line.isalnum() and any(map(str.isalpha, line)))
+        return frozenset(
+            line for line in lines if not line.isalnum() and any(map(str.isalpha, line))
+        )
 
     def _parts(self, data: bytes) -> list[bytes]:
         parts: list[bytes] = []
@@ -254,16 +278,24 @@ class Vocabulary:
             tokens = self._tokenize(anchor + data)
             if tokens[: len(head)] == head:
                 return tokens[len(head) :]
-        raise SampleError(f"the model's tokenizer joins a text that begins with {data[:20]!r} to what is before it")
+        raise SampleError(
+            f"the model's tokenizer joins a text that begins with {data[:20]!r} to what is before it",
+        )
 
     def _find_anchors(self) -> dict[bytes, list[int]]:
         """Return texts, with their tokens, after which the vocabulary adds no space."""
         if not self.exact or self.decode(self._tokenize(b"x")) == b"x":
             return {b"": []}
         heads = {anchor: self._tokenize(anchor) for anchor in _ANCHORS}
-        anchors = {anchor: head for anchor, head in heads.items() if self._tokenize(anchor + b"x")[: len(head)] == head}
+        anchors = {
+            anchor: head
+            for anchor, head in heads.items()
+            if self._tokenize(anchor + b"x")[: len(head)] == head
+        }
         if not anchors:
-            raise ModelError("the model's tokenizer cannot tokenise a text without putting a space before it")
+            raise ModelError(
+                "the model's tokenizer cannot tokenise a text without putting a space before it",
+            )
         return anchors
 
     def _spelled_space_mark(self) -> list[int]:
@@ -278,7 +310,9 @@ def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
     if not literals:
         return re.compile(rb"(?!)")
     longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
-    starts = b"".join(re.escape(bytes([byte])) for byte in sorted({literal[0] for literal in literals}))
+    starts = b"".join(
+        re.escape(bytes([byte])) for byte in sorted({literal[0] for literal in literals})
+    )
     return re.compile(b"(?=[" + starts + b"])(" + b"|".join(map(re.escape, longest_first)) + b")")
 
 

@@ -19,8 +19,8 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from localjudge.errors import ArgumentTypeError, ArgumentValueError
+from localjudge.judging.judges import JudgeName
 from localjudge.open_judge import Judge
-from localjudge.run.judges import JudgeName
 from localjudge.words import suggestion
 
 JudgeLike = JudgeName | Judge

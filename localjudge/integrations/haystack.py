@@ -26,11 +26,11 @@ from pydantic import TypeAdapter
 
 from localjudge.errors import ArgumentValueError
 from localjudge.integrations.conversion import JudgeLike, check_options
+from localjudge.judging.plan import wanted_metrics
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.open_judge import Judge
-from localjudge.result import Run
-from localjudge.run.plan import wanted_metrics
+from localjudge.run import Run
 
 _INPUTS: dict[str, tuple[str, Any]] = {
     "user_input": ("questions", list[str]),

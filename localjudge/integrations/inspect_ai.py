@@ -30,8 +30,8 @@ from localjudge.integrations.conversion import JudgeLike, check_options
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
-from localjudge.record.result_rows import Evaluation, score_rows, verdict_rows
 from localjudge.report.sample import line_of, outcome_of
+from localjudge.run_directory.result_rows import Evaluation, score_rows, verdict_rows
 
 
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]

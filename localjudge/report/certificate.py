@@ -1,7 +1,8 @@
 """Write a certificate: one printable page on what a run measured, what was checked, and how to repeat the check.
 
-It states only what is checked while it is written (`localjudge.run.verify_files`) and the result of the last
-verification. Apart from the date, the same run gives the same bytes. The page contains no texts of the data.
+It states only what is checked while it is written (`localjudge.judging.verify_files`) and the
+result of the last verification. Apart from the date, the same run gives the same bytes. The page
+contains no texts of the data.
 """
 
 import os
@@ -10,26 +11,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.analysis.check import GateDecision, check
-from localjudge.analysis.column_values import NO_VALUE
 from localjudge.analysis.headline import headline_of
-from localjudge.analysis.label_counts import LabelCounts
-from localjudge.analysis.labels import Agreement, CorrectedMean, RunLabels
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
+from localjudge.judging.verify import REPORT
+from localjudge.judging.verify_files import alterations
+from localjudge.labels.label_counts import LabelCounts
+from localjudge.labels.run_labels import Agreement, CorrectedMean, RunLabels
 from localjudge.metrics.catalog import get_question
-from localjudge.record.calibration import Calibration
-from localjudge.record.directory import LOCK, MANIFEST, STORE
-from localjudge.record.files import ROW_FILES, SUMMARY
-from localjudge.record.label_rows import LABELS, label_file, now
-from localjudge.record.manifest import UNPROVED
-from localjudge.record.run import Origin, Run, file_sha256
-from localjudge.record.verification import VERIFICATION, last_verification
 from localjudge.report.made_again import check_report
 from localjudge.report.messages import Messages
 from localjudge.report.overview import overview
 from localjudge.report.private_page import page_parts, write_page
-from localjudge.run.verify import REPORT
-from localjudge.run.verify_files import alterations
+from localjudge.run_directory.calibration import Calibration
+from localjudge.run_directory.column_values import NO_VALUE
+from localjudge.run_directory.directory import LOCK, MANIFEST, STORE
+from localjudge.run_directory.files import ROW_FILES, SUMMARY
+from localjudge.run_directory.label_rows import LABELS, label_file, now
+from localjudge.run_directory.manifest import UNPROVED
+from localjudge.run_directory.run_record import Origin, RunRecord, file_sha256
+from localjudge.run_directory.verification import VERIFICATION, last_verification
 from localjudge.types import JudgeCard, Language
 from localjudge.words import as_typed, call, option
 
@@ -39,7 +40,10 @@ _OUTCOMES = {
     "fail": "certificate.gate_fail",
     "undecided": "certificate.gate_undecided",
 }
-_OWN_FILES = {name.casefold() for name in (MANIFEST, STORE, SUMMARY, *ROW_FILES, LABELS, VERIFICATION, REPORT, LOCK)}
+_OWN_FILES = {
+    name.casefold()
+    for name in (MANIFEST, STORE, SUMMARY, *ROW_FILES, LABELS, VERIFICATION, REPORT, LOCK)
+}
 _STYLES = ("base.css", "certificate.css")
 _LETTERS_OF_TITLE = 120
 Limits = tuple[float, float] | None
@@ -61,7 +65,7 @@ class Certificate(NamedTuple):
 
 
 def write_certificate(
-    run: Run,
+    run: RunRecord,
     out: str | Path,
     *,
     title: str | None = None,
@@ -73,8 +77,8 @@ def write_certificate(
     """Write the certificate of a finished run, also of an altered one, and return it. `when` is a time in UTC.
 
     It has the results of the `gates`, and of slices `by` a column of the data. Replaces an earlier
-    page. Raises InputError for another file of that name or a file of the run, for an invalid gate or
-    column, or for a metric of another package.
+    page. Raises InputError for another file of that name or a file of the run, for an invalid gate
+    or column, or for a metric of another package.
     """
     path = Path(out).expanduser()
     refuse_own_file(run, path)
@@ -95,7 +99,7 @@ def write_certificate(
     return Certificate(path, values["problems"], values["decisions_of_gates"])
 
 
-def refuse_own_file(run: Run, path: Path) -> None:
+def refuse_own_file(run: RunRecord, path: Path) -> None:
     """Raise InputError if the path is a file of the run, also through a link or another spelling."""
     directory = run.directory.resolve()
     target = path.resolve()
@@ -105,17 +109,24 @@ def refuse_own_file(run: Run, path: Path) -> None:
         own = [directory / name for name in _OWN_FILES]
         is_own = any(file.exists() and path.samefile(file) for file in own)
     if is_own:
-        raise InputError(f"{path} is a file of the run", hint="name another file for the certificate")
+        raise InputError(
+            f"{path} is a file of the run", hint="name another file for the certificate"
+        )
 
 
-def _values(run: Run, title: str | None, messages: Messages, gates: Sequence[str], by: str | None) -> dict[str, Any]:
+def _values(
+    run: RunRecord, title: str | None, messages: Messages, gates: Sequence[str], by: str | None
+) -> dict[str, Any]:
     problems = alterations(run)
     report = None if problems else check_report(run)
     if report and report.problem:
         problems = (f"{REPORT}: {report.problem}",)
     verification = None if problems else last_verification(run.directory)
     is_verified = verification is not None and verification.is_of(run.directory)
-    environment, sources = run.manifest.environment, [Path(source).name for source in run.manifest.environment.sources]
+    environment, sources = (
+        run.manifest.environment,
+        [Path(source).name for source in run.manifest.environment.sources],
+    )
     values: dict[str, Any] = {
         "title": title or ", ".join(sources)[:_LETTERS_OF_TITLE] or run.directory.resolve().name,
         "samples": messages.plain("samples.all", n=run.summary.samples),
@@ -133,7 +144,11 @@ def _values(run: Run, title: str | None, messages: Messages, gates: Sequence[str
     elif not problems:
         labels = label_file(run.directory)
         verified = verification.labels.rows if verification and verification.labels else 0
-        values |= {"decisions": len(labels.rows), "new_labels": len(labels.rows) - verified, "label_head": labels.head}
+        values |= {
+            "decisions": len(labels.rows),
+            "new_labels": len(labels.rows) - verified,
+            "label_head": labels.head,
+        }
         with as_typed():
             checked = check(run, gates=gates)
             values |= overview(run, checked, values["title"], verification)
@@ -179,7 +194,11 @@ def state_labels(counts: LabelCounts, messages: Messages) -> str:
     """Return `0 of 19 labelled statements are supported by the documents`, in other languages in general words."""
     if messages.language == "en":
         return counts.contradiction or counts.in_words
-    numbers = {"supported": counts.supported, "n": counts.labelled, "judge": counts.supported_by_judge}
+    numbers = {
+        "supported": counts.supported,
+        "n": counts.labelled,
+        "judge": counts.supported_by_judge,
+    }
     says = messages.plain("labels.say", **numbers)
     if not counts.contradiction:
         return says
@@ -190,7 +209,11 @@ def _what_labels_say(labels: RunLabels | None, messages: Messages) -> list[tuple
     """Return each labelled metric with what its labels say."""
     if labels is None:
         return []
-    return [(name, state_labels(mean.counts, messages)) for name, mean in labels.corrected.items() if mean.counts]
+    return [
+        (name, state_labels(mean.counts, messages))
+        for name, mean in labels.corrected.items()
+        if mean.counts
+    ]
 
 
 def _annotator_rows(labels: RunLabels | None) -> list[tuple[str, int, int]]:
@@ -200,7 +223,7 @@ def _annotator_rows(labels: RunLabels | None) -> list[tuple[str, int, int]]:
     return [(name, count, labels.ones.get(name, 0)) for name, count in labels.annotators.items()]
 
 
-def _thresholds(run: Run, messages: Messages) -> Iterator[str]:
+def _thresholds(run: RunRecord, messages: Messages) -> Iterator[str]:
     """Yield the threshold of a verdict, and the calibrations that set another one for some metrics."""
     threshold = run.summary.threshold
     line = messages.plain("certificate.threshold_value", threshold=threshold)
@@ -210,10 +233,12 @@ def _thresholds(run: Run, messages: Messages) -> Iterator[str]:
     names = {calibration.question: calibration.name for calibration in _calibrations(run)}
     for metric, calibrated in run.summary.thresholds.items():
         name = names.get(get_question(metric), "-")
-        yield messages.plain("certificate.calibrated", metric=metric, threshold=calibrated, name=name)
+        yield messages.plain(
+            "certificate.calibrated", metric=metric, threshold=calibrated, name=name
+        )
 
 
-def _calibrations(run: Run) -> Sequence[Calibration]:
+def _calibrations(run: RunRecord) -> Sequence[Calibration]:
     return run.manifest.environment.settings.calibration
 
 
@@ -234,7 +259,7 @@ def _gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
     }
 
 
-def _slice_rows(run: Run, by: str, messages: Messages) -> list[dict[str, Any]]:
+def _slice_rows(run: RunRecord, by: str, messages: Messages) -> list[dict[str, Any]]:
     """Return the headline of each metric in each slice."""
     rows = []
     for part in slices(run, by).slices:
@@ -247,7 +272,9 @@ def _slice_rows(run: Run, by: str, messages: Messages) -> list[dict[str, Any]]:
                 interval = messages.plain("certificate.range", low=low, high=high)
             basis = messages.plain("certificate.judge_only")
             if corrected and headline.basis == "labels":
-                basis = messages.plain("certificate.corrected", labels=count_labels(corrected, messages))
+                basis = messages.plain(
+                    "certificate.corrected", labels=count_labels(corrected, messages)
+                )
             elif corrected and headline.basis == "too few labels":
                 labelled = corrected.counts.labelled if corrected.counts else 0
                 basis = messages.plain("certificate.by_labels", n=labelled)
@@ -264,7 +291,7 @@ def _slice_rows(run: Run, by: str, messages: Messages) -> list[dict[str, Any]]:
     return rows
 
 
-def _checked_files(run: Run) -> Iterator[str]:
+def _checked_files(run: RunRecord) -> Iterator[str]:
     for name in (MANIFEST, STORE, SUMMARY, *ROW_FILES, LABELS):
         if (run.directory / name).exists():
             yield name
@@ -288,7 +315,7 @@ def state_mean(name: str, mean: float | None, ci95: Limits, messages: Messages) 
     return messages.plain("finding.with_limits", clause=clause, low=ends[0], high=ends[1])
 
 
-def describe_samples(run: Run, messages: Messages) -> str:
+def describe_samples(run: RunRecord, messages: Messages) -> str:
     """Return how many samples were scored, and how they were chosen."""
     part = run.part
     if part is None:
@@ -306,7 +333,9 @@ def describe_samples(run: Run, messages: Messages) -> str:
 def count_labels(corrected: CorrectedMean, messages: Messages) -> str:
     """Return `50 labels`, or `50 of 63 labels` between two looks."""
     if corrected.labels < corrected.labelled:
-        return messages.plain("labels.counted", counted=corrected.labels, labelled=corrected.labelled)
+        return messages.plain(
+            "labels.counted", counted=corrected.labels, labelled=corrected.labelled
+        )
     return messages.plain("labels.count", n=corrected.labels)
 
 
@@ -319,7 +348,9 @@ def translate_caution(judge: JudgeCard, messages: Messages) -> str | None:
 
 
 def describe_origin(origin: Origin, messages: Messages) -> str:
-    return messages.plain(f"origin.{origin.kind}", count=origin.count, total=origin.total, name=origin.name)
+    return messages.plain(
+        f"origin.{origin.kind}", count=origin.count, total=origin.total, name=origin.name
+    )
 
 
 def _label_values(labels: RunLabels | None, messages: Messages) -> dict[str, Any]:
@@ -355,7 +386,9 @@ def _machine(host: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield str(host["system"]), str(host.get("machine", ""))
 
 
-def _commands(run: Run, title: str | None, language: Language, gates: Sequence[str], by: str | None) -> Iterator[str]:
+def _commands(
+    run: RunRecord, title: str | None, language: Language, gates: Sequence[str], by: str | None
+) -> Iterator[str]:
     """Yield the commands for a third party to verify the run and write the page again."""
     name, judge = run.directory.resolve().name, run.manifest.environment.judge or ""
     is_file = os.sep in judge and "://" not in judge

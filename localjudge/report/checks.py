@@ -8,17 +8,17 @@ from typing import Any
 
 from rich.text import Text
 
-from localjudge.analysis.labelling import Labelling, LabelsRead
-from localjudge.analysis.units import AnswerAround
 from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, recommendation
 from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.engine.hardware import readable
+from localjudge.judging.verify import REPORT, Verification
+from localjudge.judging.verify_labels import LabelsCheck
+from localjudge.labels.labelling import Labelling, LabelsRead
+from localjudge.labels.units import AnswerAround
 from localjudge.metrics.catalog import MetricDescription
-from localjudge.record.calibration import Calibration, Figure, LabelsUsed
-from localjudge.record.label_rows import LABELS
 from localjudge.report.terminal import Table, View, number, safe_text, terminal
-from localjudge.run.verify import REPORT, Verification
-from localjudge.run.verify_labels import LabelsCheck
+from localjudge.run_directory.calibration import Calibration, Figure, LabelsUsed
+from localjudge.run_directory.label_rows import LABELS
 from localjudge.words import call, numbered, printable, printable_lines
 
 KEYS = {"1": "yes", "0": "no", "?": "cannot tell", "s": "skip", "u": "undo", "q": "quit"}
@@ -49,12 +49,16 @@ def check_view(check: HealthCheck) -> Table:
 
 def conclusion_view(diagnosis: Diagnosis) -> View:
     counts = Counter(check.status for check in diagnosis.checks)
-    lines = [f"{counts['ok']} ok, {numbered(counts['warning'], 'warning')}, {counts['failed']} failed"]
+    lines = [
+        f"{counts['ok']} ok, {numbered(counts['warning'], 'warning')}, {counts['failed']} failed",
+    ]
     if diagnosis.not_made:
         lines.append(f"skipped: {', '.join(diagnosis.not_made)}")
     for check in diagnosis.checks:
         if check.name == ADMISSION and (uses := check.figures.get("uses")):
-            lines.append("; ".join(f"{task}: {recommendation(names)}" for task, names in uses.items()))
+            lines.append(
+                "; ".join(f"{task}: {recommendation(names)}" for task, names in uses.items())
+            )
     return View([Table(), Table(notes=lines)])
 
 
@@ -68,23 +72,33 @@ def _metric_table(metric: MetricDescription) -> Table:
     lines = {
         "asks": metric.about.question,
         "needs": ", ".join(metric.fields),
-        "options": ", ".join(f"{name}={'|'.join(values) or 'TEXT'}" for name, values in metric.options.items()),
+        "options": ", ".join(
+            f"{name}={'|'.join(values) or 'TEXT'}" for name, values in metric.options.items()
+        ),
         "verdicts": metric.about.unit,
         "source": metric.about.source,
         "remark": "; ".join(remarks),
     }
     rows = [(Text(name, style="dim"), text) for name, text in lines.items() if text]
-    return Table(rows=rows, titles=[f"{'*' if metric.default_metrics else ' '} {metric.name}"], indent=4)
+    return Table(
+        rows=rows, titles=[f"{'*' if metric.default_metrics else ' '} {metric.name}"], indent=4
+    )
 
 
 def model_list(inventory: Inventory, *, verbose: bool) -> str:
     """List usable models in unwrapped lines and, if `verbose`, other files with reasons."""
-    judges = [(model.name, model_facts(model)) for model in inventory.models if model.cannot_judge is None]
-    unusable = [(model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge]
+    judges = [
+        (model.name, model_facts(model)) for model in inventory.models if model.cannot_judge is None
+    ]
+    unusable = [
+        (model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge
+    ]
     unusable += [(entry.where, entry.reason) for entry in inventory.skipped]
     entries = [*judges, *(unusable if verbose else ())]
     lines = [f" {printable(name)}\n   {printable(text)}" for name, text in entries]
-    room = "" if inventory.free_bytes is None else f"; {readable(inventory.free_bytes)} of memory free"
+    room = (
+        "" if inventory.free_bytes is None else f"; {readable(inventory.free_bytes)} of memory free"
+    )
     lines.append(f" {numbered(len(judges), 'model')} that can be loaded as a judge{room}")
     if unusable:
         advice = "" if verbose else " (--verbose shows why)"
@@ -110,15 +124,21 @@ def model_facts(model: ListedModel) -> str:
 def verification_view(verification: Verification) -> Table:
     changed = list(_change_lines(verification))
     name = "not verified" if verification.result == "different" else verification.result
-    headline = safe_text(f"{name}: {_headline(verification, changed)}", style=_STYLE[verification.result])
+    headline = safe_text(
+        f"{name}: {_headline(verification, changed)}", style=_STYLE[verification.result]
+    )
     lines: list[str | Text] = [headline, f"judge {verification.judge}"]
     if verification.other_machine:
-        lines.append("this machine's processor differs from the run's: equal bytes are promised only on the same kind")
+        lines.append(
+            "this machine's processor differs from the run's: equal bytes are promised only on the same kind",
+        )
     for title, changes in (
         ("changed since the run", verification.judge_changes),
         ("changed in the stored data", verification.data_changes),
     ):
-        said = (f"{title}: {item.ingredient}: {item.before} then, {item.after} now" for item in changes)
+        said = (
+            f"{title}: {item.ingredient}: {item.before} then, {item.after} now" for item in changes
+        )
         lines += [_CHECKSUM.sub(r"\1", line) for line in said]
     if not changed:
         lines.append("data, requests and result files are unchanged")
@@ -143,7 +163,11 @@ def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
 
 
 def _headline(verification: Verification, changed: Sequence[str]) -> str:
-    stored, again, identical = verification.stored_requests, verification.asked_again, verification.identical
+    stored, again, identical = (
+        verification.stored_requests,
+        verification.asked_again,
+        verification.identical,
+    )
     if not stored:
         return "; ".join(["the run asked its judge no questions", *changed])
     asked = f"{again:,} of {stored:,} stored answers repeated"
@@ -151,7 +175,9 @@ def _headline(verification: Verification, changed: Sequence[str]) -> str:
         repeats = f"the judge repeats {'all ' if again == stored else ''}{again:,} answers, but {'; '.join(changed)}"
         return repeats if changed else f"{asked}, every bit the same"
     moved = f"{verification.verdicts_moved:,} of {verification.verdicts:,} verdicts changed"
-    largest = f"probabilities moved by at most {verification.largest_move:.2g} (--json lists the rows)"
+    largest = (
+        f"probabilities moved by at most {verification.largest_move:.2g} (--json lists the rows)"
+    )
     return "; ".join([f"{asked}, {identical:,} the same", f"{moved}, {largest}", *changed])
 
 
@@ -168,8 +194,15 @@ def _change_lines(verification: Verification) -> Iterator[str]:
 def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
     answer, contexts = row.get("source_text"), row.get("contexts")
     texts = {"user_input": row.get("user_input")}
-    texts |= {f"context {n}": text for n, text in enumerate(contexts if isinstance(contexts, list) else (), 1)}
-    texts |= {name: row.get(name) for name in ("reference", "response") if not answer or name != answer.field}
+    texts |= {
+        f"context {n}": text
+        for n, text in enumerate(contexts if isinstance(contexts, list) else (), 1)
+    }
+    texts |= {
+        name: row.get(name)
+        for name in ("reference", "response")
+        if not answer or name != answer.field
+    }
     about = [
         (Text("" if number else name, style="dim"), line)
         for name, text in texts.items()
@@ -180,7 +213,12 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
     return View(
         [
             Table(titles=[f"{labelled:,} of {total:,} answered   {metric}"], notes=[asks]),
-            Table(rows=[*about, *([(Text(answer.field, style="dim"), _marked(answer))] if answer else [])]),
+            Table(
+                rows=[
+                    *about,
+                    *([(Text(answer.field, style="dim"), _marked(answer))] if answer else []),
+                ]
+            ),
             Table(titles=[f"> {unit}"]),
             Table(notes=[Text(KEYS_LINE, style="dim")]),
         ]
@@ -194,9 +232,13 @@ def _marked(answer: AnswerAround) -> Text:
 
 
 def ended_view(labelling: Labelling) -> Table:
-    lines = [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
+    lines = (
+        [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
+    )
     if not labelling.rows and not labelling.disputed:
-        lines.append(f"to draw more: {call('label', str(labelling.run.directory), 'sample', 2 * labelling.total)}")
+        lines.append(
+            f"to draw more: {call('label', str(labelling.run.directory), 'sample', 2 * labelling.total)}",
+        )
     title = f"{labelling.labelled:,} of {labelling.total:,} answered, stored in {labelling.run.directory / LABELS}"
     return Table(titles=[title], notes=lines)
 
@@ -210,8 +252,13 @@ def read_view(taken: Mapping[str, LabelsRead]) -> Table:
             "already stored": labels.known,
             "older than the current label": labels.older,
         }
-        parts = [numbered(labels.new, "new label"), *(f"{n:,} {words}" for words, n in counts.items() if n)]
-        parts += [f"{numbered(labels.unlabelled, 'row')} without a label"] if labels.unlabelled else []
+        parts = [
+            numbered(labels.new, "new label"),
+            *(f"{n:,} {words}" for words, n in counts.items() if n),
+        ]
+        parts += (
+            [f"{numbered(labels.unlabelled, 'row')} without a label"] if labels.unlabelled else []
+        )
         lines.append(f"{source}: {', '.join(parts)}")
         lines += [f"warning: {remark}" for remark in labels.remarks]
     return Table(notes=lines)
@@ -222,7 +269,10 @@ def calibrations_view(calibrations: Sequence[Calibration]) -> View:
     tables = []
     for _, of_question in groupby(calibrations, key=lambda calibration: calibration.question):
         judges = list(of_question)
-        tables += [*(calibration_view(judges[0]) if len(judges) == 1 else ()), _judges_table(judges)]
+        tables += [
+            *(calibration_view(judges[0]) if len(judges) == 1 else ()),
+            _judges_table(judges),
+        ]
     return View(tables)
 
 
@@ -242,20 +292,33 @@ def _judges_table(judges: Sequence[Calibration]) -> Table:
     notes = ["bias: share judged 1 minus share labelled 1, at 0.5; seconds: per verdict"]
     if best.worth and not best.guesses:
         notes.append(
-            f"saved: labels needed in addition to {best.worth.of} for the same interval width without the judge"
+            f"saved: labels needed in addition to {best.worth.of} for the same interval width without the judge",
         )
     if len(judges) > 1:
-        shared = [remark for remark in best.remarks if all(remark in judge.remarks for judge in judges)]
-        cautions = [f"{judge.card.name}: {judge.card.caution}" for judge in judges if judge.card.caution]
+        shared = [
+            remark for remark in best.remarks if all(remark in judge.remarks for judge in judges)
+        ]
+        cautions = [
+            f"{judge.card.name}: {judge.card.caution}" for judge in judges if judge.card.caution
+        ]
         notes = [_labels_line(best.labels), *notes, *shared, *dict.fromkeys(cautions)]
     headings = ("judge", "AUC", "bias", "saved", "seconds", "use for")
-    return Table(headings, rows, [*notes, Text(_advice(best, rows[0][0]), style="bold")], titles=[best.question])
+    return Table(
+        headings,
+        rows,
+        [*notes, Text(_advice(best, rows[0][0]), style="bold")],
+        titles=[best.question],
+    )
 
 
 def _advice(best: Calibration, name: str | Text) -> str:
     if best.guesses or best.worth is None:
         return "no judge is shown to be better than guessing: try another one"
-    labels, of, uses = best.worth.labels, best.worth.of, f"without labels it is {recommendation(best.fit_for)}"
+    labels, of, uses = (
+        best.worth.labels,
+        best.worth.of,
+        f"without labels it is {recommendation(best.fit_for)}",
+    )
     if not labels:
         return f"{name} is better than guessing, but saves no labels; {uses}"
     return f"use {name}: with it, {of} labels do the work of {of + labels}; {uses}"
@@ -288,11 +351,19 @@ def calibration_view(calibration: Calibration) -> View:
         if folds
         else "no threshold chosen"
     )
-    notes = [*(f"{_figure_name(name)}: {why}" for name, why in calibration.undefined.items()), *calibration.remarks]
+    notes = [
+        *(f"{_figure_name(name)}: {why}" for name, why in calibration.undefined.items()),
+        *calibration.remarks,
+    ]
     return View(
         [
             Table(titles=[f"calibration {calibration.name}: {calibration.question}"], notes=lines),
-            Table(rows=[(_figure_name(name), _figure_text(figure)) for name, figure in calibration.figures.items()]),
+            Table(
+                rows=[
+                    (_figure_name(name), _figure_text(figure))
+                    for name, figure in calibration.figures.items()
+                ]
+            ),
             Table(("", "at 0.5", "held out"), decisions, [threshold]),
             Table(notes=notes),
         ]
@@ -300,7 +371,11 @@ def calibration_view(calibration: Calibration) -> View:
 
 
 def _figure_text(figure: Figure | None) -> str:
-    return "" if figure is None else f"{number(figure.value)} [{number(figure.ci95[0])}, {number(figure.ci95[1])}]"
+    return (
+        ""
+        if figure is None
+        else f"{number(figure.value)} [{number(figure.ci95[0])}, {number(figure.ci95[1])}]"
+    )
 
 
 def _figure_name(name: str) -> str:

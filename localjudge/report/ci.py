@@ -5,9 +5,9 @@
     undecided counted as passed            ... with <skipped>
     the run did not finish                 ... with <error>
 
-JUnit files have no standard; this is the common subset of Jenkins, GitLab, GitHub actions and pytest. The Markdown
-(GitHub's) has no text or id of a sample, because CI systems store it. Foreign names appear only as code, where tags,
-links, mentions and issue references have no effect.
+JUnit files have no standard; this is the common subset of Jenkins, GitLab, GitHub actions and
+pytest. The Markdown (GitHub's) has no text or id of a sample, because CI systems store it. Foreign
+names appear only as code, where tags, links, mentions and issue references have no effect.
 """
 
 import re
@@ -18,11 +18,11 @@ from xml.etree import ElementTree
 
 from localjudge.analysis.check import Check, Gate, GateDecision
 from localjudge.analysis.compare import RunComparison
-from localjudge.record.archive import stored_ids
-from localjudge.record.directory import STORE
-from localjudge.record.run import Run
 from localjudge.report.tables import comparison_view, gates_view, summary_view
 from localjudge.report.terminal import as_markdown, markdown_block, number
+from localjudge.run_directory.archive import stored_ids
+from localjudge.run_directory.directory import STORE
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import numbered, printable
 
 _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
@@ -38,7 +38,11 @@ _Problem = tuple[str, str, str] | None
 def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -> str:
     """Return the JUnit file of a finished run. `properties` identify the run."""
     problems: dict[str, _Problem] = {
-        decision.gate: ("skipped" if decision.passed else "failure", decision.outcome, decision.reason)
+        decision.gate: (
+            "skipped" if decision.passed else "failure",
+            decision.outcome,
+            decision.reason,
+        )
         if decision.outcome != "pass"
         else None
         for decision in decisions
@@ -47,20 +51,32 @@ def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -
 
 
 def unfinished(gates: Sequence[Gate]) -> str:
-    return _junit({str(gate): ("error", "unfinished", "the run did not finish") for gate in gates}, {})
+    return _junit(
+        {str(gate): ("error", "unfinished", "the run did not finish") for gate in gates}, {}
+    )
 
 
 def _junit(cases: Mapping[str, _Problem], properties: Mapping[str, str]) -> str:
     elements = Counter(problem[0] for problem in cases.values() if problem)
-    counts = {"failures": elements["failure"], "errors": elements["error"], "skipped": elements["skipped"]}
-    about = {"name": "localjudge", "tests": str(len(cases)), **{name: str(count) for name, count in counts.items()}}
+    counts = {
+        "failures": elements["failure"],
+        "errors": elements["error"],
+        "skipped": elements["skipped"],
+    }
+    about = {
+        "name": "localjudge",
+        "tests": str(len(cases)),
+        **{name: str(count) for name, count in counts.items()},
+    }
     suites = ElementTree.Element("testsuites", about)
     suite = ElementTree.SubElement(suites, "testsuite", about)
     holder = ElementTree.SubElement(suite, "properties") if properties else suite
     for name, value in properties.items():
         ElementTree.SubElement(holder, "property", {"name": name, "value": _xml_text(value)})
     for name, problem in cases.items():
-        case = ElementTree.SubElement(suite, "testcase", {"classname": "localjudge.gates", "name": _xml_text(name)})
+        case = ElementTree.SubElement(
+            suite, "testcase", {"classname": "localjudge.gates", "name": _xml_text(name)}
+        )
         if problem:
             element, kind, message = problem
             attributes = {"type": kind, "message": _xml_text(message)}
@@ -73,9 +89,16 @@ def _xml_text(text: str) -> str:
     return _NO_CHARACTERS.sub(lambda match: f"\\u{ord(match.group()):04x}", printable(text))
 
 
-def run_markdown(run: Run, checked: Check) -> str:
-    failed, count = sum(not decision.passed for decision in checked.decisions), len(checked.decisions)
-    passed = f"all gates passed ({count})" if count else f"{numbered(run.summary.samples, 'sample')} scored"
+def run_markdown(run: RunRecord, checked: Check) -> str:
+    failed, count = (
+        sum(not decision.passed for decision in checked.decisions),
+        len(checked.decisions),
+    )
+    passed = (
+        f"all gates passed ({count})"
+        if count
+        else f"{numbered(run.summary.samples, 'sample')} scored"
+    )
     headline = f"{failed} of {count} gates failed" if failed else passed
     summary = summary_view(run, labels=checked.labels, details=True, texts=False)
     parts = [f"## localjudge: {headline}", as_markdown(replace(summary, notes=()))]
@@ -88,9 +111,14 @@ def run_markdown(run: Run, checked: Check) -> str:
     return "\n\n".join([*parts, markdown_block(map(str, summary.notes))]) + "\n"
 
 
-def _comparison(run: Run, comparison: RunComparison) -> Iterator[str]:
-    unmoved = {name: change.model_copy(update={"moved": ()}) for name, change in comparison.metrics.items()}
-    yield from map(as_markdown, comparison_view(comparison.model_copy(update={"metrics": unmoved, "by": None})))
+def _comparison(run: RunRecord, comparison: RunComparison) -> Iterator[str]:
+    unmoved = {
+        name: change.model_copy(update={"moved": ()}) for name, change in comparison.metrics.items()
+    }
+    yield from map(
+        as_markdown,
+        comparison_view(comparison.model_copy(update={"metrics": unmoved, "by": None})),
+    )
     rows = {sample_id: row for row, sample_id in enumerate(stored_ids(run.directory / STORE), 1)}
     lines = [
         f"row {rows[sample.sample_id]:,}: {name} {number(sample.before)} -> {number(sample.after)}"

@@ -2,9 +2,9 @@
 
     jsonl, csv, parquet, frames   scores, verdicts, or one row per sample with a column for each metric
 
-A user column with a reserved name gets the prefix `data.`. A missing score is null in JSON and Parquet, NaN in pandas,
-and empty in CSV. Lists and objects in CSV and Parquet are JSON text, and so is a Parquet column with mixed types. In
-CSV, text that looks like a formula gets an apostrophe.
+A user column with a reserved name gets the prefix `data.`. A missing score is null in JSON and
+Parquet, NaN in pandas, and empty in CSV. Lists and objects in CSV and Parquet are JSON text, and so
+is a Parquet column with mixed types. In CSV, text that looks like a formula gets an apostrophe.
 
 A context is a text, or an object with its id, score and meta if it has any:
 
@@ -25,12 +25,12 @@ from itertools import chain, groupby, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from localjudge.analysis.labelled_statements import with_labels
 from localjudge.dataset.python_values import plain
 from localjudge.dataset.samples import extras_text
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
-from localjudge.record.run import Run
+from localjudge.labels.labelled_statements import with_labels
+from localjudge.run_directory.result_rows import ScoreRow, VerdictRow, json_line
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import CONTEXT_FIELDS, Context
 from localjudge.words import escape_formula
 
@@ -54,7 +54,10 @@ _TEXTS: dict[str, _Kind] = {
 }
 _CONTEXT_COLUMNS = ("id", "text", "score", "meta")
 _KINDS: dict[str, _Kind] = {
-    **dict.fromkeys(("index", "source_index", "start", "end", "label", "human", "window", "position"), "whole"),
+    **dict.fromkeys(
+        ("index", "source_index", "start", "end", "label", "human", "window", "position"),
+        "whole",
+    ),
     **dict.fromkeys(("p_yes", "legal_mass", "score", "numerator", "denominator"), "number"),
 }
 """Types of columns. All others are text, including `against`, a number or `reference`."""
@@ -75,14 +78,22 @@ class FlatTable(NamedTuple):
 
     def of(self, names: Sequence[str]) -> "FlatTable":
         kinds = {name: self.kinds[name] for name in names}
-        return FlatTable(kinds, lambda: ({name: row[name] for name in names} for row in self.rows()), self.user_columns)
+        return FlatTable(
+            kinds,
+            lambda: ({name: row[name] for name in names} for row in self.rows()),
+            self.user_columns,
+        )
 
     def columns(self, rows: Iterable[Row]) -> dict[str, list[Any]]:
         block = list(rows)
-        return {name: [_of_kind(row[name], kind) for row in block] for name, kind in self.kinds.items()}
+        return {
+            name: [_of_kind(row[name], kind) for row in block] for name, kind in self.kinds.items()
+        }
 
 
-def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False) -> FlatTable:
+def table_of(
+    run: RunRecord, rows: Rows, *, texts: bool = False, columns: bool = False
+) -> FlatTable:
     """Return the rows, optionally with the texts and the user's columns of each sample.
 
     Raises RunDirectoryError if scores and samples differ in order.
@@ -106,9 +117,13 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
 
     def with_data() -> Iterator[Row]:
         data = zip(run.iter_samples(), run.iter_extras(), strict=True)
-        for sample_id, of_sample in groupby(plain_rows(run, rows), key=lambda row: row["sample_id"]):
+        for sample_id, of_sample in groupby(
+            plain_rows(run, rows), key=lambda row: row["sample_id"]
+        ):
             sample, (_, extras) = next(entry for entry in data if entry[0].id == sample_id)
-            values = vars(sample) | {name: _context_values(getattr(sample, name)) for name in CONTEXT_FIELDS}
+            values = vars(sample) | {
+                name: _context_values(getattr(sample, name)) for name in CONTEXT_FIELDS
+            }
             more = {name: values[name] for name in _TEXTS if texts}
             more |= {name: extras.get(column) for column, name in names.items()}
             yield from (row | more for row in of_sample)
@@ -116,7 +131,7 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
     return FlatTable(kinds, with_data, names)
 
 
-def _fields_with_objects(run: Run) -> set[str]:
+def _fields_with_objects(run: RunRecord) -> set[str]:
     """Return the fields with a context that is more than a text."""
     fields: set[str] = set()
     for sample in run.iter_samples():
@@ -134,11 +149,18 @@ def _is_plain(context: Context) -> bool:
 def _context_values(contexts: Sequence[Context] | None) -> list[str | dict[str, Any] | None] | None:
     if contexts is None:
         return None
-    return [context.text if _is_plain(context) else _context_object(context) for context in contexts]
+    return [
+        context.text if _is_plain(context) else _context_object(context) for context in contexts
+    ]
 
 
 def _context_object(context: Context) -> dict[str, Any]:
-    values = {"id": context.id, "text": context.text, "score": context.score, "meta": context.meta or None}
+    values = {
+        "id": context.id,
+        "text": context.text,
+        "score": context.score,
+        "meta": context.meta or None,
+    }
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -151,10 +173,14 @@ def _context_struct(context: str | Mapping[str, Any]) -> dict[str, Any]:
     return struct
 
 
-def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
+def plain_rows(run: RunRecord, rows: Rows) -> Iterator[Row]:
     if rows != "samples":
         of_scores = (dict(vars(row)) for row in run.iter_scores())
-        yield from of_scores if rows == "scores" else (row.values for row in with_labels(run, run.iter_verdicts()))
+        yield from (
+            of_scores
+            if rows == "scores"
+            else (row.values for row in with_labels(run, run.iter_verdicts()))
+        )
         return
     for sample, scores in run.iter_scored_samples():
         row: Row = {"sample_id": sample.id}
@@ -164,7 +190,7 @@ def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
         yield row
 
 
-def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
+def _kinds(run: RunRecord, rows: Rows) -> dict[str, _Kind]:
     kinds: dict[str, _Kind] = {"sample_id": "text"}
     if rows != "samples":
         names = [field.name for field in fields(ScoreRow if rows == "scores" else VerdictRow)]
@@ -175,13 +201,16 @@ def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
     return kinds
 
 
-def _kinds_of_user_columns(run: Run) -> dict[str, _Kind]:
+def _kinds_of_user_columns(run: RunRecord) -> dict[str, _Kind]:
     types: dict[str, set[type]] = {}
     for _, extras in run.iter_extras():
         for name, value in extras.items():
             too_large = isinstance(value, int) and not -_LARGEST <= value < _LARGEST
             types.setdefault(name, set()).add(str if too_large else type(value))
-    return {name: _KINDS_OF_TYPES.get(frozenset(of_column - {type(None)}), "text") for name, of_column in types.items()}
+    return {
+        name: _KINDS_OF_TYPES.get(frozenset(of_column - {type(None)}), "text")
+        for name, of_column in types.items()
+    }
 
 
 def _of_kind(value: Any, kind: _Kind) -> Any:
@@ -194,19 +223,30 @@ def _of_kind(value: Any, kind: _Kind) -> Any:
     return value
 
 
-def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyType({})) -> "pandas.DataFrame":
+def pandas_frame(
+    run: RunRecord, rows: Rows, types: Mapping[str, Any] = MappingProxyType({})
+) -> "pandas.DataFrame":
     """Return the rows with the user's columns in these types. Raises InputError if pandas is not installed."""
     _require("pandas")
     import pandas
 
-    kinds = {"text": object, "texts": object, "contexts": object, "number": "float64", "whole": "Int64"}
+    kinds = {
+        "text": object,
+        "texts": object,
+        "contexts": object,
+        "number": "float64",
+        "whole": "Int64",
+    }
     table = _frame_table(run, rows)
     entries = list(table.rows())
     values = table.columns(entries)
     for name, kind in table.kinds.items():
         if kind == "contexts":
             values[name] = [row[name] for row in entries]
-    columns = {name: pandas.Series(values[name], dtype=kinds.get(kind)) for name, kind in table.kinds.items()}
+    columns = {
+        name: pandas.Series(values[name], dtype=kinds.get(kind))
+        for name, kind in table.kinds.items()
+    }
     for column, name in table.user_columns.items():
         columns[name] = _in_type(pandas.Series([row[name] for row in entries]), types.get(column))
     frame = pandas.DataFrame(columns)
@@ -216,7 +256,9 @@ def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyTy
     levels = []
     for level in run.index:
         values = frame["sample_id" if level.column == ids else table.user_columns[level.column]]
-        with suppress(TypeError, ValueError):  # JSON may lose the type; the values then stay as stored
+        with suppress(
+            TypeError, ValueError
+        ):  # JSON may lose the type; the values then stay as stored
             values = values.astype(level.dtype)
         levels.append(pandas.Index(values.array, name=level.name))
     index = levels[0] if len(levels) == 1 else pandas.MultiIndex.from_arrays(levels)
@@ -229,7 +271,11 @@ def _in_type(values: "pandas.Series", dtype: Any) -> "pandas.Series":
     if dtype is None:
         return values
     names = getattr(dtype, "categories", None)
-    categories = {} if names is None else {json.loads(extras_text({"": plain(name)}))[""]: name for name in names}
+    categories = (
+        {}
+        if names is None
+        else {json.loads(extras_text({"": plain(name)}))[""]: name for name in names}
+    )
     with suppress(TypeError, ValueError):
         typed = (values.map(categories) if categories else values).astype(dtype)
         if typed.isna().equals(values.isna()):
@@ -237,14 +283,25 @@ def _in_type(values: "pandas.Series", dtype: Any) -> "pandas.Series":
     return values
 
 
-def polars_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyType({})) -> "polars.DataFrame":
+def polars_frame(
+    run: RunRecord, rows: Rows, types: Mapping[str, Any] = MappingProxyType({})
+) -> "polars.DataFrame":
     """Like `pandas_frame`, for polars. Raises InputError if it is not installed."""
     _require("polars")
     import polars
 
-    context = polars.Struct({name: polars.String for name in _CONTEXT_COLUMNS} | {"score": polars.Float64})
+    context = polars.Struct(
+        {name: polars.String for name in _CONTEXT_COLUMNS} | {"score": polars.Float64}
+    )
     texts = polars.List(polars.String)
-    kinds = (polars.String, texts, polars.List(context), polars.Float64, polars.Int64, polars.Boolean)
+    kinds = (
+        polars.String,
+        texts,
+        polars.List(context),
+        polars.Float64,
+        polars.Int64,
+        polars.Boolean,
+    )
     of_kind: dict[str, Any] = dict(zip(get_args(_Kind), kinds, strict=True))
     table = _frame_table(run, rows)
     schema = {name: of_kind[kind] for name, kind in table.kinds.items()}
@@ -261,7 +318,7 @@ def polars_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyTy
     return frame
 
 
-def _frame_table(run: Run, rows: Rows) -> FlatTable:
+def _frame_table(run: RunRecord, rows: Rows) -> FlatTable:
     if rows != "samples":
         return table_of(run, rows)
     table = table_of(run, rows, texts=True, columns=True)
@@ -271,23 +328,37 @@ def _frame_table(run: Run, rows: Rows) -> FlatTable:
 
 def _require(package: str) -> None:
     if find_spec(package) is None:
-        raise InputError(f"the package {package} is not installed", hint=f"install it with: pip install {package}")
+        raise InputError(
+            f"the package {package} is not installed",
+            hint=f"install it with: pip install {package}",
+        )
 
 
 def exported_parts(
-    run: Run, as_format: Format, rows: Rows, *, texts: bool = False, columns: bool = False
+    run: RunRecord,
+    as_format: Format,
+    rows: Rows,
+    *,
+    texts: bool = False,
+    columns: bool = False,
 ) -> Iterator[bytes]:
     """Yield the exported file in parts. Raises InputError for missing data or a missing package."""
     table = table_of(run, rows, texts=texts, columns=columns)
     if as_format == "csv":
         return _csv(table)
-    return _parquet(table) if as_format == "parquet" else (json_line(row).encode() for row in table.rows())
+    return (
+        _parquet(table)
+        if as_format == "parquet"
+        else (json_line(row).encode() for row in table.rows())
+    )
 
 
 def _csv(table: FlatTable) -> Iterator[bytes]:
     for cells in chain([table.kinds], (row.values() for row in table.rows())):
         text = io.StringIO(newline="")
-        as_json = (_of_kind(cell, "text") if isinstance(cell, list | dict) else cell for cell in cells)
+        as_json = (
+            _of_kind(cell, "text") if isinstance(cell, list | dict) else cell for cell in cells
+        )
         csv.writer(text).writerow(map(escape_formula, as_json))
         yield text.getvalue().encode()
 
@@ -299,7 +370,9 @@ def _parquet(table: FlatTable) -> Iterator[bytes]:
 
     text = pyarrow.string()
     number = pyarrow.float64()
-    context = pyarrow.struct([(name, number if name == "score" else text) for name in _CONTEXT_COLUMNS])
+    context = pyarrow.struct(
+        [(name, number if name == "score" else text) for name in _CONTEXT_COLUMNS]
+    )
     types = {
         "text": text,
         "texts": pyarrow.list_(text),

@@ -4,8 +4,9 @@
     list          block: [id, question, group, outcomes, outcomes in the baseline] of a few thousand samples
     details       block: texts and verdicts of a few hundred samples, unpacked on demand
 
-A block is gzipped JSON in base64, so no user text appears literally in the page. An outcome is a score, "u", "f" or
-null. The same run, baseline and gates give the same bytes with the same build of zlib.
+A block is gzipped JSON in base64, so no user text appears literally in the page. An outcome is a
+score, "u", "f" or null. The same run, baseline and gates give the same bytes with the same build of
+zlib.
 """
 
 import base64
@@ -20,20 +21,20 @@ from typing import Any, NamedTuple, Self
 
 from localjudge.analysis.check import Check, Undecided
 from localjudge.analysis.compare import ComparedRun, Obstacle, pair_samples, unit_changes
-from localjudge.analysis.labelled_statements import LabelledVerdict, labelled_statements, with_labels
 from localjudge.analysis.slices import slices
+from localjudge.judging.verify import REPORT
+from localjudge.labels.labelled_statements import LabelledVerdict, labelled_statements, with_labels
 from localjudge.metrics import catalog
-from localjudge.record.files import NEAR
-from localjudge.record.jury import is_divided
-from localjudge.record.label_rows import label_file
-from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
-from localjudge.record.run import Run
-from localjudge.record.verification import LastVerification, last_verification
 from localjudge.report import tables
 from localjudge.report.overview import Values, overview
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.sample import outcome_of, remark_on
-from localjudge.run.verify import REPORT
+from localjudge.run_directory.files import NEAR
+from localjudge.run_directory.jury import is_divided
+from localjudge.run_directory.label_rows import label_file
+from localjudge.run_directory.result_rows import ScoreRow, VerdictRow, json_line
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.verification import LastVerification, last_verification
 from localjudge.types import CONTEXT_FIELDS, Record, Sample, context_texts
 from localjudge.words import as_typed
 
@@ -51,9 +52,9 @@ _LAST_OF_ONE_UNIT = "\uffff"
 
 
 def write_report(
-    run: Run,
+    run: RunRecord,
     checked: Check,
-    baseline: Run | None,
+    baseline: RunRecord | None,
     out: str | Path | None = None,
     *,
     title: str | None = None,
@@ -61,8 +62,8 @@ def write_report(
 ) -> Path:
     """Write the report of a finished run and return its path, by default `report.html` in the run directory.
 
-    Replaces an earlier report. Raises InputError if another file has this name, if the file cannot be written, or if
-    the data has no suitable column `by`.
+    Replaces an earlier report. Raises InputError if another file has this name, if the file cannot
+    be written, or if the data has no suitable column `by`.
     """
     path = Path(os.path.expanduser(out or run.directory / REPORT))
     inputs = ReportInputs.of(run, checked, baseline, title).model_copy(update={"by": by})
@@ -88,14 +89,20 @@ class ReportInputs(Record):
     allow_different: tuple[Obstacle, ...] = ()
 
     @classmethod
-    def of(cls, run: Run, checked: Check, baseline: Run | None, title: str | None) -> Self:
-        lenient = any(decision.outcome == "undecided" and decision.passed for decision in checked.decisions)
+    def of(
+        cls, run: RunRecord, checked: Check, baseline: RunRecord | None, title: str | None
+    ) -> Self:
+        lenient = any(
+            decision.outcome == "undecided" and decision.passed for decision in checked.decisions
+        )
         return cls(
             writer=writer(),
             title=title,
             gates=tuple(decision.gate for decision in checked.decisions),
             undecided="pass" if lenient else "fail",
-            baseline=None if baseline is None else os.path.relpath(baseline.directory, run.directory),
+            baseline=None
+            if baseline is None
+            else os.path.relpath(baseline.directory, run.directory),
             labels=label_heads(run, baseline),
             verification=last_verification(run.directory),
             examined=run.judge.examined,
@@ -107,20 +114,31 @@ def writer() -> str:
     return f"localjudge {version('localjudge')}, zlib {zlib.ZLIB_RUNTIME_VERSION}"
 
 
-def label_heads(run: Run, baseline: Run | None) -> tuple[str, ...]:
+def label_heads(run: RunRecord, baseline: RunRecord | None) -> tuple[str, ...]:
     return tuple(label_file(of.directory).head for of in (run, baseline) if of is not None)
 
 
-def page(run: Run, checked: Check, baseline: Run | None = None, inputs: ReportInputs | None = None) -> Iterator[str]:
+def page(
+    run: RunRecord,
+    checked: Check,
+    baseline: RunRecord | None = None,
+    inputs: ReportInputs | None = None,
+) -> Iterator[str]:
     """Yield the page in parts. The `inputs` of an earlier report reproduce it."""
     inputs = inputs or ReportInputs.of(run, checked, baseline, None)
-    with as_typed():  # options as the command line spells them: the page does not depend on who writes it
+    with (
+        as_typed()
+    ):  # options as the command line spells them: the page does not depend on who writes it
         first_screen = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
         parts = tables.slices_table(run, slices(run, inputs.by)) if inputs.by else None
     config = {
         "inputs": inputs.model_dump(mode="json"),
         "metrics": [
-            {"name": name, "lowerIsBetter": catalog.lower_is_better(name), "judged": catalog.is_judged(name)}
+            {
+                "name": name,
+                "lowerIsBetter": catalog.lower_is_better(name),
+                "judged": catalog.is_judged(name),
+            }
             for name in run.summary.metrics
         ],
         "threshold": run.summary.threshold,
@@ -133,12 +151,21 @@ def page(run: Run, checked: Check, baseline: Run | None = None, inputs: ReportIn
         "samples": run.summary.samples,
         "worst": [
             [row - 1, score.metric]
-            for row, _, score in tables.worst_samples(run, list(run.summary.metrics), _WORST_ON_PAPER)
+            for row, _, score in tables.worst_samples(
+                run, list(run.summary.metrics), _WORST_ON_PAPER
+            )
         ],
     }
     blocks = data_blocks(run, baseline)
     first_screen |= {"by": inputs.by, "slices": parts}
-    return page_parts("page.html", styles=_STYLES, scripts=_SCRIPTS, config=config, blocks=blocks, **first_screen)
+    return page_parts(
+        "page.html",
+        styles=_STYLES,
+        scripts=_SCRIPTS,
+        config=config,
+        blocks=blocks,
+        **first_screen,
+    )
 
 
 class DataBlock(NamedTuple):
@@ -149,7 +176,7 @@ class DataBlock(NamedTuple):
     content: str
 
 
-def data_blocks(run: Run, baseline: Run | None) -> Iterator[DataBlock]:
+def data_blocks(run: RunRecord, baseline: RunRecord | None) -> Iterator[DataBlock]:
     """Yield all samples in data order, with their state in the baseline."""
     lines: dict[str, list[str]] = {"list": [], "details": []}
     packed_samples = dict.fromkeys(lines, 0)
@@ -174,16 +201,29 @@ def data_blocks(run: Run, baseline: Run | None) -> Iterator[DataBlock]:
     yield from (packed(kind) for kind in lines if lines[kind])
 
 
-def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
-    metrics, groups, side = run.summary.metrics, run.cluster_of, ComparedRun(run, run.summary.metrics)
+def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[Any], Values]]:
+    metrics, groups, side = (
+        run.summary.metrics,
+        run.cluster_of,
+        ComparedRun(run, run.summary.metrics),
+    )
     partners = _Baseline(baseline, side) if baseline is not None else None
     statements = labelled_statements(run)
     for position, (sample, scores) in enumerate(run.iter_scored_samples()):
         verdicts = {metric: side.verdicts(metric, position) for metric in scores}
-        labelled = {metric: [*with_labels(run, rows, statements)] for metric, rows in verdicts.items()}
-        question = (sample.user_input or sample.response or sample.reference or "")[:_LETTERS_OF_A_QUESTION]
+        labelled = {
+            metric: [*with_labels(run, rows, statements)] for metric, rows in verdicts.items()
+        }
+        question = (sample.user_input or sample.response or sample.reference or "")[
+            :_LETTERS_OF_A_QUESTION
+        ]
         outcomes = [_outcome(scores.get(metric)) for metric in metrics]
-        row: list[Any] = [sample.id, question, None if groups is None else groups[sample.id], outcomes]
+        row: list[Any] = [
+            sample.id,
+            question,
+            None if groups is None else groups[sample.id],
+            outcomes,
+        ]
         details = {
             name: {
                 "outcome": outcome_of(score),
@@ -212,11 +252,15 @@ def _outcome(score: ScoreRow | None) -> float | str | None:
 
 
 def _text_values(sample: Sample) -> Values:
-    texts: Values = {field: getattr(sample, field) for field in ("user_input", "reference", "response")}
+    texts: Values = {
+        field: getattr(sample, field) for field in ("user_input", "reference", "response")
+    }
     for field in CONTEXT_FIELDS:
         if (contexts := getattr(sample, field)) is not None:
             include = {"text", "id", "score"}
-            texts[field] = [context.model_dump(include=include, exclude_none=True) for context in contexts]
+            texts[field] = [
+                context.model_dump(include=include, exclude_none=True) for context in contexts
+            ]
     return {field: value for field, value in texts.items() if value is not None}
 
 
@@ -225,7 +269,14 @@ def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
     if verdict.source_index is not None:
         text = "".join(context_texts(text)[verdict.source_index : verdict.source_index + 1])
     ends = (place_in_browser(text or "", place) for place in (verdict.start, verdict.end))
-    return [verdict.source, verdict.source_index, *ends, verdict.label, _rounded(verdict.p_yes), remark_on(verdict)]
+    return [
+        verdict.source,
+        verdict.source_index,
+        *ends,
+        verdict.label,
+        _rounded(verdict.p_yes),
+        remark_on(verdict),
+    ]
 
 
 def _labelled_values(sample: Sample, verdict: LabelledVerdict) -> list[Any]:
@@ -237,12 +288,18 @@ def _labelled_values(sample: Sample, verdict: LabelledVerdict) -> list[Any]:
 
 def _largest_certainty(verdicts: Iterable[LabelledVerdict]) -> float | None:
     """Return the largest certainty of a verdict that differs from its human label."""
-    return _rounded(max((each.certainty for each in verdicts if each.certainty is not None), default=None))
+    return _rounded(
+        max((each.certainty for each in verdicts if each.certainty is not None), default=None)
+    )
 
 
 def place_in_browser(text: str, place: int) -> int:
     """Convert a code point offset to UTF-16 code units."""
-    return place if text.isascii() else place + sum(character > _LAST_OF_ONE_UNIT for character in text[:place])
+    return (
+        place
+        if text.isascii()
+        else place + sum(character > _LAST_OF_ONE_UNIT for character in text[:place])
+    )
 
 
 def _is_divided(verdict: VerdictRow) -> bool:
@@ -256,27 +313,39 @@ def _rounded(p_yes: float | None) -> float | None:
 class _Baseline:
     """Partners of a run's samples in the baseline, by position in the run."""
 
-    def __init__(self, baseline: Run, side: ComparedRun) -> None:
-        self._side = ComparedRun(baseline, [metric for metric in side.scores if metric in baseline.summary.metrics])
-        self._partner = {pair.after: pair.before for pair in pair_samples(self._side.samples, side.samples)}
+    def __init__(self, baseline: RunRecord, side: ComparedRun) -> None:
+        self._side = ComparedRun(
+            baseline, [metric for metric in side.scores if metric in baseline.summary.metrics]
+        )
+        self._partner = {
+            pair.after: pair.before for pair in pair_samples(self._side.samples, side.samples)
+        }
 
     def score(self, position: int, metric: str) -> float | None:
         partner = self._partner.get(position)
         score = None if partner is None else self._side.score(metric, partner)
         return None if score is None else round(score, _SCORE_DIGITS)
 
-    def values(self, position: int, sample: Sample, verdicts: Mapping[str, list[VerdictRow]]) -> Values | None:
+    def values(
+        self, position: int, sample: Sample, verdicts: Mapping[str, list[VerdictRow]]
+    ) -> Values | None:
         """Return changed fields, scores and verdicts, or None for a sample missing in the baseline."""
         if (partner := self._partner.get(position)) is None:
             return None
         old = self._side.run.sample_at(partner)
         old_texts, texts = _text_values(old), _text_values(sample)
-        differ = {name: old_texts.get(name) for name in old_texts | texts if old_texts.get(name) != texts.get(name)}
+        differ = {
+            name: old_texts.get(name)
+            for name in old_texts | texts
+            if old_texts.get(name) != texts.get(name)
+        }
         metrics = {}
         for metric in self._side.scores:
             old_rows, rows = self._side.verdicts(metric, partner), verdicts[metric]
             changes = unit_changes(old_rows, rows, same_content=not differ)
-            was = [[change.before, _rounded(change.p_before)] for change in islice(changes, len(rows))]
+            was = [
+                [change.before, _rounded(change.p_before)] for change in islice(changes, len(rows))
+            ]
             metrics[metric] = {"score": self.score(position, metric), "was": was}
             if differ or len(changes) != len(rows):  # the old verdicts have other positions
                 metrics[metric]["verdicts"] = [_verdict_values(old, row) for row in old_rows]

@@ -4,9 +4,9 @@
     decisions.js      decisions, stored in the browser and downloaded as labels-NAME.jsonl
     label.js          keys and buttons
 
-The page has no verdicts and no labels of others. The downloaded file has a row for each answer: label_id, draw,
-sample_id, metric, position, text, planned (statements of the page), human (1, 0, or null for "cannot tell" and undone
-answers), annotator, when (UTC).
+The page has no verdicts and no labels of others. The downloaded file has a row for each answer:
+label_id, draw, sample_id, metric, position, text, planned (statements of the page), human (1, 0, or
+null for "cannot tell" and undone answers), annotator, when (UTC).
 """
 
 import hashlib
@@ -24,10 +24,13 @@ _NAMES = ("label_id", "draw", "sample_id", "metric", "position")
 _SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text", "source_text")
 
 
-def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: str, language: Language = "en") -> None:
+def write_label_page(
+    path: Path, rows: Sequence[Mapping[str, Any]], *, title: str, language: Language = "en"
+) -> None:
     """Write sheet rows as a page, reproducibly. The first row may name the annotator.
 
-    Replaces an earlier page. Raises InputError for another file of that name, or if it cannot be written.
+    Replaces an earlier page. Raises InputError for another file of that name, or if it cannot be
+    written.
     """
     messages = Messages(language)
     shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]

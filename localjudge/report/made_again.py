@@ -1,6 +1,7 @@
 """Check that the report in a run directory equals the page generated from the run, byte for byte.
 
-The page stores its other inputs (`html_page.ReportInputs`), including its lines on verification and examination.
+The page stores its other inputs (`html_page.ReportInputs`), including its lines on verification and
+examination.
 """
 
 import os
@@ -11,15 +12,20 @@ from pydantic import ValidationError
 
 from localjudge.analysis.check import check
 from localjudge.errors import LocaljudgeError
-from localjudge.record.directory import MOST_BYTES_OF_OBJECT, decoded_object, excerpt, open_regular
-from localjudge.record.run import Run, as_run
+from localjudge.judging.verify import REPORT, ReportCheck
 from localjudge.report.html_page import ReportInputs, label_heads, page, writer
-from localjudge.run.verify import REPORT, ReportCheck
+from localjudge.run_directory.directory import (
+    MOST_BYTES_OF_OBJECT,
+    decoded_object,
+    excerpt,
+    open_regular,
+)
+from localjudge.run_directory.run_record import RunRecord, as_run
 
 _CONFIG = re.compile(rb'<script type="application/json" id="config">(.*?)</script>', re.DOTALL)
 
 
-def check_report(run: Run) -> ReportCheck:
+def check_report(run: RunRecord) -> ReportCheck:
     path = run.directory / REPORT
     if not os.path.lexists(path):
         return ReportCheck(note="none in the run directory")
@@ -31,10 +37,12 @@ def check_report(run: Run) -> ReportCheck:
         return ReportCheck(problem="its inputs are missing or invalid")
 
 
-def _compared(run: Run, path: Path) -> ReportCheck:
+def _compared(run: RunRecord, path: Path) -> ReportCheck:
     with open_regular(path) as file:
         config = _CONFIG.search(file.read(MOST_BYTES_OF_OBJECT))
-    inputs = ReportInputs.model_validate((decoded_object(config[1], path) if config else {}).get("inputs"))
+    inputs = ReportInputs.model_validate(
+        (decoded_object(config[1], path) if config else {}).get("inputs")
+    )
     baseline = as_run(run.directory / inputs.baseline) if inputs.baseline else None
     if inputs.writer != (now := writer()):
         return ReportCheck(note=f"not checked: written by {excerpt(inputs.writer)}, this is {now}")
@@ -51,6 +59,7 @@ def _compared(run: Run, path: Path) -> ReportCheck:
         parts = (part.encode() for part in page(run, checked, baseline, inputs))
         if all(file.read(len(part)) == part for part in parts) and not file.read(1):
             return ReportCheck(
-                note="unchanged; its lines on verification and examination cannot be checked", is_unchanged=True
+                note="unchanged; its lines on verification and examination cannot be checked",
+                is_unchanged=True,
             )
     return ReportCheck(problem="it differs from the page of the run")

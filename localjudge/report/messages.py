@@ -8,7 +8,8 @@
     messages = Messages("de")
     messages("label.progress", n=2, total=50)      2 von 50 gelabelt
 
-A message with two forms uses `one` if its value `n` is 1. English is the source of all messages, except for the
+A message with two forms uses `one` if its value `n` is 1. English is the source of all messages,
+except for the
 questions and sentences about a metric: their English text is in the metric's file.
 """
 

@@ -1,16 +1,16 @@
 """Choose the next command for a run: label it, settle disputes, or report, verify and certify it."""
 
-from localjudge.analysis.labels import RunLabels
-from localjudge.record.run import Run
-from localjudge.record.verification import last_verification
-from localjudge.run.verify import REPORT
+from localjudge.judging.verify import REPORT
+from localjudge.labels.run_labels import RunLabels
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.verification import last_verification
 from localjudge.words import call
 
 _CERTIFICATE = "certificate.html"
 _FIRST_DRAWING = 50
 
 
-def next_step(run: Run, labels: RunLabels | None) -> str:
+def next_step(run: RunRecord, labels: RunLabels | None) -> str:
     """Return the next command as the reader can type it, or what to do with an unfinished run."""
     directory = str(run.directory)
     if run.so_far is not None:
@@ -30,7 +30,7 @@ def next_step(run: Run, labels: RunLabels | None) -> str:
     return call("label", directory, "sample", answered + max(missing))
 
 
-def _after_labels(run: Run) -> str:
+def _after_labels(run: RunRecord) -> str:
     directory = str(run.directory)
     if not (run.directory / REPORT).exists():
         return call("report", directory)

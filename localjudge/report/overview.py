@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 from localjudge.analysis.check import Check, Gate, parse_gate
 from localjudge.analysis.compare import RunComparison
 from localjudge.analysis.headline import Headline, headline_of
-from localjudge.analysis.labelled_statements import disputed_statements
-from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label
 from localjudge.analysis.pooled import pooled_shares
 from localjudge.engine.hardware import readable
+from localjudge.labels.labelled_statements import disputed_statements
+from localjudge.labels.run_labels import CorrectedMean, RunLabels, how_to_label
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
-from localjudge.record.run import Run
-from localjudge.record.verification import LastVerification
 from localjudge.report import tables
 from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_headline
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.verification import LastVerification
 from localjudge.words import numbered
 
 _BINS = 10
@@ -46,7 +46,7 @@ class MeanRow(NamedTuple):
 
 
 def overview(
-    run: Run,
+    run: RunRecord,
     checked: Check,
     title: str | None = None,
     verification: LastVerification | None = None,
@@ -84,13 +84,13 @@ def overview(
     }
 
 
-def _samples(run: Run) -> str:
+def _samples(run: RunRecord) -> str:
     if run.part is None or run.summary.stopped is None:
         return str(run.part or numbered(run.summary.samples, "sample"))
     return f"{run.part.samples:,} of {run.part.whole:,} samples, in random order (seed {run.part.seed})"
 
 
-def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Iterator[Values]:
+def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) -> Iterator[Values]:
     """Yield the values of each metric. Its first row has no mean if too many samples failed or none was scored."""
     distributions = {name: [0] * _BINS for name in run.summary.metrics}
     for score in run.iter_scores():
@@ -133,20 +133,27 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
         }
 
 
-def _mean_rows(name: str, judge: MeanRow, headline: Headline, corrected: CorrectedMean | None) -> list[MeanRow]:
+def _mean_rows(
+    name: str, judge: MeanRow, headline: Headline, corrected: CorrectedMean | None
+) -> list[MeanRow]:
     rows = [MeanRow(name, headline.mean, headline.ci95)]
     if headline.basis == "too few labels":
         rows.append(judge)
     elif corrected and headline.basis == "labels":
         saved = corrected.worth_labels
         note = f"saves about {numbered(saved, 'label')}" if saved else ""
-        by = [MeanRow(f"by {who}", mean.mean, mean.ci95) for who, mean in (corrected.by_annotator or {}).items()]
+        by = [
+            MeanRow(f"by {who}", mean.mean, mean.ci95)
+            for who, mean in (corrected.by_annotator or {}).items()
+        ]
         rows += [*by, judge._replace(note=note)]
     labels_only = corrected.labels_alone if corrected else None
-    return [*rows, MeanRow("labels only", labels_only.mean, labels_only.ci95)] if labels_only else rows
+    return (
+        [*rows, MeanRow("labels only", labels_only.mean, labels_only.ci95)] if labels_only else rows
+    )
 
 
-def _meaning(name: str, run: Run) -> str:
+def _meaning(name: str, run: RunRecord) -> str:
     if words := get_about(catalog.ours(name)).headline:
         question = words.format("how many")
         lower = " Lower is better." if catalog.lower_is_better(name) else ""
@@ -167,8 +174,15 @@ def gate_in_words(gate: Gate) -> str:
         return f"{name} is {_bound(gate)}"
     if not gate.threshold:
         return f"{name} is {_UNEQUAL[gate.comparison]} than in the baseline"
-    is_least, is_strict = gate.comparison.startswith(">") == (gate.threshold > 0), "=" not in gate.comparison
-    bound = ("more than" if is_least else "less than") if is_strict else ("at least" if is_least else "at most")
+    is_least, is_strict = (
+        gate.comparison.startswith(">") == (gate.threshold > 0),
+        "=" not in gate.comparison,
+    )
+    bound = (
+        ("more than" if is_least else "less than")
+        if is_strict
+        else ("at least" if is_least else "at most")
+    )
     direction = "higher" if gate.threshold > 0 else "lower"
     return f"{name} is {bound} {abs(gate.threshold):g} {direction} than in the baseline"
 
@@ -181,7 +195,9 @@ def _comparison(comparison: RunComparison) -> Values:
             "counts": tables.count_cells(name, change)[:4],
             "difference": change.interval and change.interval.mean,
             "interval": change.interval and change.interval.limits,
-            "remarks": list(tables.change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name))),
+            "remarks": list(
+                tables.change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name)),
+            ),
         }
         for name, change in comparison.metrics.items()
     ]
@@ -190,7 +206,7 @@ def _comparison(comparison: RunComparison) -> Values:
     return {"changes": changes, "widest": max([*ends, 0.05]), "notes": notes}
 
 
-def _facts(run: Run, comparison: RunComparison | None) -> Iterator[tuple[str, str | None]]:
+def _facts(run: RunRecord, comparison: RunComparison | None) -> Iterator[tuple[str, str | None]]:
     judge, summary = run.judge, run.summary
     others = ", except for metrics with a calibration" if summary.thresholds else ""
     size = None if judge.size is None else readable(judge.size)
@@ -202,7 +218,10 @@ def _facts(run: Run, comparison: RunComparison | None) -> Iterator[tuple[str, st
     yield "Origin", "; ".join(map(str, run.origins))
     yield "Signature", summary.signature
     if comparison:
-        yield "Baseline", f"judge {comparison.baseline_judge}, signature {comparison.baseline_signature}"
+        yield (
+            "Baseline",
+            f"judge {comparison.baseline_judge}, signature {comparison.baseline_signature}",
+        )
     for name, change in comparison.metrics.items() if comparison else ():
         if change.verdicts:
             yield (

@@ -1,7 +1,8 @@
 """Self-contained private HTML pages that load and send no data.
 
-Templates in `page/` extend frame.html and escape user text. The Content-Security-Policy allows only their style and
-script, by sha256. `config` is ASCII JSON without `<`, so that user text cannot end its element.
+Templates in `page/` extend frame.html and escape user text. The Content-Security-Policy allows only
+their style and script, by sha256. `config` is ASCII JSON without `<`, so that user text cannot end
+its element.
 """
 
 import base64
@@ -17,9 +18,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from localjudge.errors import InputError
-from localjudge.record.directory import open_regular
 from localjudge.report.messages import Messages
 from localjudge.resources import write_output
+from localjudge.run_directory.directory import open_regular
 from localjudge.words import printable
 
 _FOLDER = Path(__file__).with_name("page")
@@ -43,7 +44,8 @@ def page_parts(
     """Yield the page in parts. Its script gets the messages of the sections `script_messages`, too."""
     messages = messages or Messages()
     style, script = (
-        "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names) for names in (styles, scripts)
+        "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
+        for names in (styles, scripts)
     )
     environment = Environment(
         autoescape=True,
@@ -75,7 +77,10 @@ def _begin(sentence: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") for text in (style, script))
+    digests = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+        for text in (style, script)
+    )
     style_source, script_source = (f"'sha256-{digest}'" for digest in digests)
     return (
         f"default-src 'none'; style-src {style_source}; script-src {script_source}; base-uri 'none'; "

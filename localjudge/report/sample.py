@@ -4,7 +4,8 @@
        1 0.981  The Eiffel Tower was built in 1889.
        0 0.031  Gustave Eiffel designed it.
 
-Units judged against each of a few contexts are shown as a matrix for each text. Contexts are counted from 1.
+Units judged against each of a few contexts are shown as a matrix for each text. Contexts are
+counted from 1.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,14 +13,14 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from localjudge.analysis.labelled_statements import LabelledVerdict, with_labels
 from localjudge.errors import InputError
-from localjudge.record.archive import stored_ids, stored_prompts, stored_sample
-from localjudge.record.directory import STORE, excerpt
-from localjudge.record.jury import is_divided
-from localjudge.record.result_rows import ScoreRow, VerdictRow
-from localjudge.record.run import Run
+from localjudge.labels.labelled_statements import LabelledVerdict, with_labels
 from localjudge.report.terminal import Table, View, number, safe_text
+from localjudge.run_directory.archive import stored_ids, stored_prompts, stored_sample
+from localjudge.run_directory.directory import STORE, excerpt
+from localjudge.run_directory.jury import is_divided
+from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import CONTEXT_FIELDS, Sample
 from localjudge.words import numbered, printable, suggestion
 
@@ -29,7 +30,9 @@ _MOST_COLUMNS = 6
 _TEXTS = {"reference": "the reference", "response": "the response", "cited": "the cited contexts"}
 
 
-def verdicts_view(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], metric: str | None = None) -> View:
+def verdicts_view(
+    scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], metric: str | None = None
+) -> View:
     units: dict[tuple[str, str], list[VerdictRow]] = {}
     for verdict in verdicts:
         units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
@@ -46,18 +49,31 @@ def verdicts_view(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], me
 def _cells(rows: Sequence[VerdictRow]) -> Iterator[Sequence[Sequence[str | Text]]]:
     verdicts = [_in_brief(row) for row in rows]
     columns = {verdict.against for verdict in verdicts}
-    if None in columns or len(columns) > _MOST_COLUMNS or not any(isinstance(column, int) for column in columns):
+    if (
+        None in columns
+        or len(columns) > _MOST_COLUMNS
+        or not any(isinstance(column, int) for column in columns)
+    ):
         yield [(_cell(verdict), _text(verdict, remark_on(verdict))) for verdict in verdicts]
         return
     sources: dict[str, dict[int, dict[int | str | None, VerdictRow]]] = {}
     for verdict in verdicts:
-        sources.setdefault(verdict.source, {}).setdefault(verdict.index, {})[verdict.against] = verdict
+        sources.setdefault(verdict.source, {}).setdefault(verdict.index, {})[verdict.against] = (
+            verdict
+        )
     for sentences in sources.values():
         headings = dict.fromkeys(column for row in sentences.values() for column in row)
         matrix = [[Text(_heading(column), style="dim") for column in headings]]
         for row in sentences.values():
-            remarks = [f"{_heading(column)} {remark}" for column in row if (remark := _remark(row[column]))]
-            matrix.append([*(_cell(row.get(column)) for column in headings), _text(next(iter(row.values())), *remarks)])
+            remarks = [
+                f"{_heading(column)} {remark}" for column in row if (remark := _remark(row[column]))
+            ]
+            matrix.append(
+                [
+                    *(_cell(row.get(column)) for column in headings),
+                    _text(next(iter(row.values())), *remarks),
+                ]
+            )
         yield matrix
 
 
@@ -108,7 +124,9 @@ def remark_on(verdict: VerdictRow) -> str | None:
 
 def _remark(verdict: VerdictRow) -> str | None:
     window = "" if verdict.window is None else f"window {verdict.window}"
-    return verdict.error or ", ".join(filter(None, (window, _judges(verdict), verdict.reason))) or None
+    return (
+        verdict.error or ", ".join(filter(None, (window, _judges(verdict), verdict.reason))) or None
+    )
 
 
 def _judges(verdict: VerdictRow) -> str:
@@ -125,34 +143,47 @@ def line_of(verdict: VerdictRow) -> str:
     return printable(f"  {label}{p_yes} {verdict.text}")
 
 
-def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
+def sample_view(run: RunRecord, named: str, *, metric: str | None = None) -> View:
     """Return texts, scores and units of a sample. Raises InputError for an unknown sample."""
     sample = find_sample(run, named)
     fields = ("user_input", "reference", "response")
     texts = {field: text for field in fields if (text := getattr(sample, field)) is not None}
     for field in CONTEXT_FIELDS:
         for place, context in enumerate(getattr(sample, field) or (), 1):
-            texts[f"{field}[{place}]"] = f"(id {context.id}, no text)" if context.text is None else context.text
+            texts[f"{field}[{place}]"] = (
+                f"(id {context.id}, no text)" if context.text is None else context.text
+            )
     rows = [(Text(name, style="dim"), text) for name, text in texts.items()]
     labelled = map(_with_remark, with_labels(run, run.verdicts_of(sample.id)))
     verdicts = verdicts_view(run.scores_of(sample.id), labelled, metric)
-    return View([Table(rows=rows, titles=[sample.id], indent=2), *verdicts, Table(notes=[f"judge {run.judge}"])])
+    return View(
+        [
+            Table(rows=rows, titles=[sample.id], indent=2),
+            *verdicts,
+            Table(notes=[f"judge {run.judge}"]),
+        ]
+    )
 
 
 def _with_remark(verdict: LabelledVerdict) -> VerdictRow:
-    return replace(verdict.row, reason="; ".join(filter(None, (verdict.row.reason, verdict.remark))) or None)
+    return replace(
+        verdict.row,
+        reason="; ".join(filter(None, (verdict.row.reason, verdict.remark))) or None,
+    )
 
 
-def prompts_view(run: Run, sample_id: str, metric: str) -> View:
+def prompts_view(run: RunRecord, sample_id: str, metric: str) -> View:
     prompts = stored_prompts(run.directory / STORE, sample_id, metric)
-    titles = [f"{metric}: prompt {position} of {len(prompts)}" for position in range(1, len(prompts) + 1)]
+    titles = [
+        f"{metric}: prompt {position} of {len(prompts)}" for position in range(1, len(prompts) + 1)
+    ]
     return View(
         Table(rows=[[line] for line in prompt.split("\n")], titles=[title], indent=2)
         for title, prompt in zip(titles, prompts, strict=True)
     )
 
 
-def find_sample(run: Run, named: str) -> Sample:
+def find_sample(run: RunRecord, named: str) -> Sample:
     """Find a sample by id, else by row number (from 1), else by the start of its id.
 
     Raises InputError unless exactly one matches.

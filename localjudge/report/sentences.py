@@ -7,12 +7,12 @@ about 66 % of all 312 sentences are supported by the documents (57 to 74)
 from collections.abc import Callable
 
 from localjudge.analysis.headline import Headline, headline_of, withholds_mean
-from localjudge.analysis.labels import CorrectedMean, labels_of
 from localjudge.analysis.pooled import PooledShare, pooled_shares
+from localjudge.labels.run_labels import CorrectedMean, labels_of
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
-from localjudge.record.run import Run
 from localjudge.report.terminal import Table, number
+from localjudge.run_directory.run_record import RunRecord
 
 Limits = tuple[float, float] | None
 Words = Callable[[str, int, float, Limits], str]
@@ -21,7 +21,9 @@ Words = Callable[[str, int, float, Limits], str]
 def in_words(name: str, mean: float, ci95: Limits) -> str:
     """Return the mean in the metric's words: `about 9 % of the answers decline to answer (2 to 22)`."""
     words = get_about(catalog.ours(name)).headline
-    value, *ends = (f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ())))
+    value, *ends = (
+        f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ()))
+    )
     clause = words.format(f"about {value} %") if words else f"the mean of {name} is {value}"
     return f"{clause} ({' to '.join(ends)})" if ends else clause
 
@@ -29,7 +31,8 @@ def in_words(name: str, mean: float, ci95: Limits) -> str:
 def state_headline(name: str, headline: Headline, corrected: CorrectedMean | None) -> str:
     """Return the sentence to quote for a metric, "" without a mean.
 
-    With too few labels: `0 of 19 labelled statements are supported by the documents (19 labels, 20 needed)`.
+    With too few labels: `0 of 19 labelled statements are supported by the documents (19 labels, 20
+        needed)`.
     """
     if headline.basis == "too few labels" and corrected and corrected.counts:
         says = corrected.contradiction or corrected.counts.in_words
@@ -42,14 +45,20 @@ def state_headline(name: str, headline: Headline, corrected: CorrectedMean | Non
 def pooled_in_words(name: str, units: int, share: float, ci95: Limits) -> str:
     """Return the share in the metric's words: `about 66 % of all 312 sentences are supported (57 to 74)`."""
     _, is_share, rest = get_about(catalog.ours(name)).headline.partition("{} of the ")
-    return _with_limits(f"about {100 * share:.0f} % of all {units:,} {rest if is_share else 'units'}", ci95)
+    return _with_limits(
+        f"about {100 * share:.0f} % of all {units:,} {rest if is_share else 'units'}", ci95
+    )
 
 
 def pooled_for_page(name: str, units: int, share: float, ci95: Limits) -> str:
     """Return the share in words for the report, below the question of the metric."""
     headline = get_about(catalog.ours(name)).headline
-    noun = next((noun for noun in ("sentences", "documents", "citations") if noun in headline), "units")
-    return _with_limits(f"counting each of the {units:,} {noun} once, it is about {100 * share:.0f} %", ci95)
+    noun = next(
+        (noun for noun in ("sentences", "documents", "citations") if noun in headline), "units"
+    )
+    return _with_limits(
+        f"counting each of the {units:,} {noun} once, it is about {100 * share:.0f} %", ci95
+    )
 
 
 def _with_limits(clause: str, ci95: Limits) -> str:
@@ -57,7 +66,11 @@ def _with_limits(clause: str, ci95: Limits) -> str:
 
 
 def pooled_sentence(
-    run: Run, name: str, pooled: PooledShare | None, corrected: CorrectedMean | None, words: Words = pooled_in_words
+    run: RunRecord,
+    name: str,
+    pooled: PooledShare | None,
+    corrected: CorrectedMean | None,
+    words: Words = pooled_in_words,
 ) -> str:
     """Return the sentence on a pooled share, corrected if the mean is, or "" if it must equal the mean.
 
@@ -71,15 +84,24 @@ def pooled_sentence(
     elif corrected and withholds_mean(corrected):
         return ""
     sentence = words(name, pooled.units, share, ci95)
-    return f"{sentence}, without an interval, because scores stopped the run" if run.sampling.by_scores else sentence
+    return (
+        f"{sentence}, without an interval, because scores stopped the run"
+        if run.sampling.by_scores
+        else sentence
+    )
 
 
-def two_means_view(run: Run, *, metric: str | None = None) -> Table:
+def two_means_view(run: RunRecord, *, metric: str | None = None) -> Table:
     """Return the mean and the pooled share of each metric, or one, in words, if they can differ."""
     labels, shares, lines = labels_of(run), pooled_shares(run), list[str]()
     for name in run.summary.metrics if metric is None else [metric]:
-        summary, corrected = run.summary.metrics[name], labels.corrected.get(name) if labels else None
+        summary, corrected = (
+            run.summary.metrics[name],
+            labels.corrected.get(name) if labels else None,
+        )
         if sentence := pooled_sentence(run, name, shares.get(name), corrected):
             headline = headline_of(summary, corrected)
-            lines.append(f"{name}: {in_words(name, headline.mean or 0.0, headline.ci95)}; {sentence}")
+            lines.append(
+                f"{name}: {in_words(name, headline.mean or 0.0, headline.ci95)}; {sentence}"
+            )
     return Table(notes=lines)

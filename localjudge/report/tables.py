@@ -17,30 +17,32 @@ from rich.text import Text
 
 from localjudge.analysis import compare
 from localjudge.analysis.check import GateDecision, signed
-from localjudge.analysis.column_values import NO_VALUE
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.headline import Basis, headline_of
-from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label, labels_of
 from localjudge.analysis.missing_scores import missing_scores
 from localjudge.analysis.pooled import pooled_shares
 from localjudge.analysis.slices import Slices
+from localjudge.judging.estimate import Estimate
+from localjudge.labels.run_labels import CorrectedMean, RunLabels, how_to_label, labels_of
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.metric import get_about
-from localjudge.record.archive import stored_ids, stored_sample
-from localjudge.record.directory import STORE, excerpt
-from localjudge.record.files import NEAR, MetricSummary, VerdictSummary, verdict_summary
-from localjudge.record.result_rows import ScoreRow, VerdictRow
-from localjudge.record.run import Run
 from localjudge.report.next_step import next_step
 from localjudge.report.terminal import Table, View, number, safe_text
-from localjudge.run.estimate import Estimate
+from localjudge.run_directory.archive import stored_ids, stored_sample
+from localjudge.run_directory.column_values import NO_VALUE
+from localjudge.run_directory.directory import STORE, excerpt
+from localjudge.run_directory.files import NEAR, MetricSummary, VerdictSummary, verdict_summary
+from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.paired import decide, smallest_detectable_difference
 from localjudge.stats.sequence import METHOD
 from localjudge.text.folding import look_alikes
 from localjudge.words import numbered, option, option_name, roughly
 
-EACH_ALONE = "each interval covers one slice; of 20 intervals, one is expected to miss the true mean"
+EACH_ALONE = (
+    "each interval covers one slice; of 20 intervals, one is expected to miss the true mean"
+)
 ONE_LOOK = (
     "both runs use the labels of one look and the samples that they share, so a slice's means may differ "
     "from those of `localjudge show RUN --by`, which uses all labels that count for one run"
@@ -62,7 +64,7 @@ _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
 def summary_view(
-    run: Run,
+    run: RunRecord,
     *,
     metric: str | None = None,
     labels: RunLabels | None = None,
@@ -101,7 +103,7 @@ def contradictions(labels: RunLabels, metric: str | None = None) -> list[str]:
     ]
 
 
-def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[str, ...]]:
+def _mean_rows(run: RunRecord, name: str, labels: RunLabels | None) -> Iterator[tuple[str, ...]]:
     summary = run.summary.metrics[name]
     judge = interval_cells(summary.mean, summary.ci95)
     counts = tuple(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed))
@@ -174,7 +176,7 @@ def _mean_parts(mean: CorrectedMean) -> Iterator[str]:
         yield mean.rates_in_words
 
 
-def summary_values(run: Run) -> dict[str, Any]:
+def summary_values(run: RunRecord) -> dict[str, Any]:
     values, labels = run.summary.model_dump(mode="json"), labels_of(run)
     values["judge"] = run.judge.model_dump(mode="json")
     for name, pooled in pooled_shares(run).items():
@@ -201,16 +203,18 @@ def label_words(mean: CorrectedMean | None) -> str | None:
     return mean.contradiction or mean.counts.in_words
 
 
-def slices_view(run: Run, slices: Slices, *, metric: str | None = None) -> Table:
+def slices_view(run: RunRecord, slices: Slices, *, metric: str | None = None) -> Table:
     """Return the metrics, or one, by the values of a column, with the judge."""
     table = slices_table(run, slices, metric)
     return replace(table, notes=[*table.notes, *judge_lines(run)])
 
 
-def slices_table(run: Run, slices: Slices, metric: str | None = None) -> Table:
+def slices_table(run: RunRecord, slices: Slices, metric: str | None = None) -> Table:
     """Return the metrics, or one, by the values of a column. Omits columns of counts that are all 0."""
     parts = [summary for part in slices.slices for summary in part.metrics.values()]
-    counted = [name for name in ("undefined", "failed") if any(getattr(summary, name) for summary in parts)]
+    counted = [
+        name for name in ("undefined", "failed") if any(getattr(summary, name) for summary in parts)
+    ]
     rows, is_labelled = list[tuple[str, ...]](), any(part.corrected for part in slices.slices)
     notes = [EACH_ALONE, *([ALWAYS_VALID] if run.sampling.by_scores else ())]
     for values in look_alikes(part.value for part in slices.slices if part.value)[:_MOST_REASONS]:
@@ -234,7 +238,15 @@ def slices_table(run: Run, slices: Slices, metric: str | None = None) -> Table:
                 )
             )
     based_on = ["corrected by"] if is_labelled else []
-    headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", *based_on, *counted)
+    headings = (
+        "metric",
+        excerpt(slices.column),
+        "samples",
+        "mean",
+        "95 % interval",
+        *based_on,
+        *counted,
+    )
     titles = [
         f"{name}, {_slice_name(part.value)}: {corrected.contradiction}"
         for part in slices.slices
@@ -273,11 +285,13 @@ def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tupl
     return number(mean), " - ".join(map(number, ci95)) if ci95 else "-"
 
 
-def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
+def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
     """Yield what limits the means: unscored samples, answers from elsewhere, and doubts about the judge."""
     withheld = run.summary.failed_beyond(run.max_failed)
     for name, summary in _metrics(run, metric).items():
-        yield from (f"{name}: {remark}" for remark in metric_remarks(summary, withheld=name in withheld))
+        yield from (
+            f"{name}: {remark}" for remark in metric_remarks(summary, withheld=name in withheld)
+        )
     if run.summary.skipped_rows:
         yield f"{numbered(run.summary.skipped_rows, 'row')} of the data could not be used and were skipped"
     if run.so_far:
@@ -289,7 +303,11 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
     yield from (str(origin) for origin in run.origins if origin.is_notable)
     verdicts = _verdicts(run, metric)
     is_jury = verdicts.divided is not None  # its probabilities are near one half by construction
-    if verdicts.near_threshold is not None and verdicts.near_threshold >= _MOST_NEAR and not is_jury:
+    if (
+        verdicts.near_threshold is not None
+        and verdicts.near_threshold >= _MOST_NEAR
+        and not is_jury
+    ):
         advice = "test it with `localjudge doctor`"
         yield f"warning: most verdicts are close to the threshold; the judge may be guessing: {advice}"
     if verdicts.windowed:
@@ -300,21 +318,28 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
         )
 
 
-def judge_lines(run: Run) -> list[str]:
+def judge_lines(run: RunRecord) -> list[str]:
     """Return the judge with its caution and any threshold other than one half, or nothing if no metric needs one."""
     if not any(map(catalog.is_judged, run.summary.metrics)):
         return []
     parts = [f"judge {run.judge.in_brief}"]
     if run.summary.threshold != _ONE_HALF:
         parts.append(f"threshold {run.summary.threshold:g}")
-    parts += [f"threshold {number(threshold)} for {name}" for name, threshold in run.summary.thresholds.items()]
+    parts += [
+        f"threshold {number(threshold)} for {name}"
+        for name, threshold in run.summary.thresholds.items()
+    ]
     for calibration in run.manifest.environment.settings.calibration:
         if calibration.guesses:
-            parts.append(f"by the calibration {calibration.name} not shown to be better than guessing")
+            parts.append(
+                f"by the calibration {calibration.name} not shown to be better than guessing"
+            )
     return [", ".join(parts)]
 
 
-def detail_lines(run: Run, labels: RunLabels | None, metric: str | None = None) -> Iterator[str]:
+def detail_lines(
+    run: RunRecord, labels: RunLabels | None, metric: str | None = None
+) -> Iterator[str]:
     """Yield the labels of each mean, calibrations, origins of answers, clearness of verdicts, and the signature."""
     if labels is not None:
         yield from label_lines(labels, metric)
@@ -332,7 +357,7 @@ def detail_lines(run: Run, labels: RunLabels | None, metric: str | None = None) 
     yield f"run {run.directory}"
 
 
-def _verdicts(run: Run, metric: str | None) -> VerdictSummary:
+def _verdicts(run: RunRecord, metric: str | None) -> VerdictSummary:
     if metric is None:
         return run.summary.verdicts
     rows = (row for row in run.iter_verdicts() if row.metric == metric)
@@ -340,18 +365,22 @@ def _verdicts(run: Run, metric: str | None) -> VerdictSummary:
     return verdict_summary(rows, threshold)
 
 
-def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
+def _metrics(run: RunRecord, metric: str | None) -> dict[str, MetricSummary]:
     return run.summary.metrics if metric is None else {metric: run.summary.metrics[metric]}
 
 
-def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> list[str]:
+def reason_lines(run: RunRecord, metric: str | None = None, *, texts: bool = True) -> list[str]:
     """Return the most frequent reasons for missing scores, with advice.
 
     Without `texts`, lists only built-in reasons, because others may contain a text.
     """
     groups = missing_scores(run, _metrics(run, metric))
     if not texts:
-        groups = [group for group in groups if group.status == "undefined" and catalog.is_ours(group.metric)]
+        groups = [
+            group
+            for group in groups
+            if group.status == "undefined" and catalog.is_ours(group.metric)
+        ]
     more = numbered(len(groups) - _MOST_REASONS, "more reason")
     more_lines = [f"and {more}: localjudge show RUN --json"] if len(groups) > _MOST_REASONS else []
     return [*map(str, groups[:_MOST_REASONS]), *more_lines]
@@ -370,7 +399,7 @@ def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
         yield f"{metric.failed:,} failed{no_mean}; {bounds}"
 
 
-def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
+def calibration_lines(run: RunRecord, metric: str | None = None) -> Iterator[str]:
     names = run.summary.thresholds if metric is None else {metric} & run.summary.thresholds.keys()
     for calibration in run.manifest.environment.settings.calibration:
         if decided := [name for name in names if get_question(name) == calibration.question]:
@@ -387,8 +416,16 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
     if verdicts.near_threshold is not None:
         share = f"{100 * verdicts.near_threshold:.0f} %"
         near = f"{numbered(verdicts.count, 'verdict')}: {share} within {NEAR:g} of the threshold"
-    mass = "" if verdicts.median_legal_mass is None else f"; median valid mass {number(verdicts.median_legal_mass)}"
-    divided = "" if verdicts.divided is None else f"; the judges disagree on {100 * verdicts.divided:.0f} %"
+    mass = (
+        ""
+        if verdicts.median_legal_mass is None
+        else f"; median valid mass {number(verdicts.median_legal_mass)}"
+    )
+    divided = (
+        ""
+        if verdicts.divided is None
+        else f"; the judges disagree on {100 * verdicts.divided:.0f} %"
+    )
     return near + divided + mass
 
 
@@ -399,7 +436,9 @@ def estimate_view(estimate: Estimate) -> Table:
         ("verdicts", f"{estimate.verdicts:,}, with {estimate.requests:,} distinct questions"),
     ]
     if estimate.reused:
-        places = ", ".join(f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items())
+        places = ", ".join(
+            f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items()
+        )
         stored = f"{estimate.requests - estimate.remaining:,} of these questions ({places})"
         rows.append(("answered", f"{stored}; {estimate.remaining:,} remain"))
     time = "none: no question remains"
@@ -438,8 +477,12 @@ def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
     negative = [verdict.text for verdict in verdicts if verdict.label == 0]
     of_pairs = any(isinstance(verdict.against, int) for verdict in verdicts)
     if negative and counted and not of_pairs:
-        quoted = negative[0] if len(negative[0]) <= _QUOTED else f"{negative[0][:_QUOTED].rstrip()} ..."
-        line += f'; not {counted}: "{quoted}"' + (f" and {len(negative) - 1:,} more" if len(negative) > 1 else "")
+        quoted = (
+            negative[0] if len(negative[0]) <= _QUOTED else f"{negative[0][:_QUOTED].rstrip()} ..."
+        )
+        line += f'; not {counted}: "{quoted}"' + (
+            f" and {len(negative) - 1:,} more" if len(negative) > 1 else ""
+        )
     return f"{line} ({detail})" if detail else line
 
 
@@ -450,19 +493,30 @@ def _at_ranks(verdicts: Sequence[VerdictRow], counted: str) -> str:
     return f"{len(ranks)} of {len(verdicts)} {counted}{place}"
 
 
-def worst_samples(run: Run, metrics: Collection[str], count: int) -> list[tuple[int, str | None, ScoreRow]]:
+def worst_samples(
+    run: RunRecord, metrics: Collection[str], count: int
+) -> list[tuple[int, str | None, ScoreRow]]:
     """Return data row (from 1), question and worst score of the `count` worst samples, without perfect ones."""
     scores = worst_scores(run.iter_scores(), metrics, count)
     store, names = run.directory / STORE, {score.sample_id for score in scores}
-    rows = {name: row for row, name in enumerate(stored_ids(store), 1) if name in names} if names else {}
+    rows = (
+        {name: row for row, name in enumerate(stored_ids(store), 1) if name in names}
+        if names
+        else {}
+    )
     samples = ((score, stored_sample(store, score.sample_id)) for score in scores)
-    return [(rows[score.sample_id], sample.user_input, score) for score, sample in samples if sample]
+    return [
+        (rows[score.sample_id], sample.user_input, score) for score, sample in samples if sample
+    ]
 
 
-def worst_scores(scores: Iterable[ScoreRow], metrics: Collection[str], count: int) -> list[ScoreRow]:
+def worst_scores(
+    scores: Iterable[ScoreRow], metrics: Collection[str], count: int
+) -> list[ScoreRow]:
     """Return the worst score of each of the worst samples. Holds few rows in memory.
 
-    Samples with failures come first, then those with the largest mean distance from the best possible score.
+    Samples with failures come first, then those with the largest mean distance from the best
+    possible score.
     """
     best = {metric: 0.0 if catalog.lower_is_better(metric) else 1.0 for metric in metrics}
 
@@ -481,7 +535,7 @@ def worst_scores(scores: Iterable[ScoreRow], metrics: Collection[str], count: in
     return [max(rows, key=lambda row: (row.status == "failed", distance(row))) for rows in worst]
 
 
-def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
+def worst_view(run: RunRecord, *, metric: str | None = None, count: int) -> Table:
     samples = worst_samples(run, [metric] if metric else list(run.summary.metrics), count)
     if not samples:
         return Table(notes=["no sample failed, and all have the best possible score"])
@@ -494,7 +548,10 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
             text.no_wrap, text.overflow = True, "ellipsis"
         value = Text(score.status, style="red") if score.status == "failed" else number(score.score)
         rows.append([str(row), id_cell, value, *([] if metric else [score.metric]), question_cell])
-    return Table(rows=rows, titles=[f"worst samples (to see one: localjudge show {quote(str(run.directory))} ROW)"])
+    return Table(
+        rows=rows,
+        titles=[f"worst samples (to see one: localjudge show {quote(str(run.directory))} ROW)"],
+    )
 
 
 def comparison_view(comparison: compare.RunComparison) -> View:
@@ -510,7 +567,11 @@ def comparison_view(comparison: compare.RunComparison) -> View:
             Table(count_headings, counts),
             *(_by_column(comparison.by) if comparison.by else ()),
             Table(notes=list(comparison_lines(comparison))),
-            *(_moved_sample(name, sample) for name, change in comparison.metrics.items() for sample in change.moved),
+            *(
+                _moved_sample(name, sample)
+                for name, change in comparison.metrics.items()
+                for sample in change.moved
+            ),
         ]
     )
 
@@ -525,7 +586,11 @@ def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
                 _slice_name(part.value),
                 f"{change.compared:,}/{part.samples:,}",
                 *score_cells(change.headline or change.scores),
-                *([change.headline.in_words if change.headline else "judge only"] if is_labelled else []),
+                *(
+                    [change.headline.in_words if change.headline else "judge only"]
+                    if is_labelled
+                    else []
+                ),
             )
             for part, change in parts
         ]
@@ -552,7 +617,10 @@ def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
     if catalog.lower_is_better(name):
         better, worse = worse, better
     flipped = (f"{verdicts.up:,}", f"{verdicts.down:,}") if verdicts else ("-", "-")
-    return (*(f"{count:,}" for count in (better, worse, tied, change.unpaired + change.unscored)), *flipped)
+    return (
+        *(f"{count:,}" for count in (better, worse, tied, change.unpaired + change.unscored)),
+        *flipped,
+    )
 
 
 def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
@@ -567,16 +635,22 @@ def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
     yield f"B: judge {comparison.judge.in_brief}"
 
 
-def comparison_notes(comparison: compare.RunComparison, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:
+def comparison_notes(
+    comparison: compare.RunComparison, runs: tuple[str, str] = _LETTERS
+) -> Iterator[str]:
     samples = comparison.samples
     grounds = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
     by = ", ".join(f"{count:,} by {ground}" for ground, count in grounds.items() if count)
-    unpaired = f"; {samples.only_baseline:,} only in {runs[0]}, {samples.only_new:,} only in {runs[1]}"
+    unpaired = (
+        f"; {samples.only_baseline:,} only in {runs[0]}, {samples.only_new:,} only in {runs[1]}"
+    )
     yield (
         f"samples: {samples.paired:,} paired ({by}), {samples.same_content:,} with the same content"
         f"{unpaired if samples.only_baseline or samples.only_new else ''}"
     )
-    if any(change.scores and change.scores.method == METHOD for change in comparison.metrics.values()):
+    if any(
+        change.scores and change.scores.method == METHOD for change in comparison.metrics.values()
+    ):
         yield ALWAYS_VALID
     yield from (f"warning: {warning}" for warning in comparison.warnings)
 
@@ -595,7 +669,10 @@ def change_remarks(
     compared = numbered(change.compared, "sample")
     if corrected := change.headline:
         compared += f" and {numbered(corrected.labels, 'label')}"
-        before, after = numbered(corrected.labels_before, "label"), numbered(corrected.labels_after, "label")
+        before, after = (
+            numbered(corrected.labels_before, "label"),
+            numbered(corrected.labels_after, "label"),
+        )
         yield f"corrected by {before} for {runs[0]} and {after} for {runs[1]}"
     elif change.corrected:
         yield f"not corrected by labels: {change.corrected.remark}"
@@ -606,7 +683,9 @@ def change_remarks(
     if interval.limits is None:
         yield "significance unknown: all samples are in one group"
     elif is_significant and obstacles:
-        which = "the judges differ" if "judges" in obstacles else "the questions or references differ"
+        which = (
+            "the judges differ" if "judges" in obstacles else "the questions or references differ"
+        )
         yield f"significant, but {which} and may cause the difference, so neither run is called better"
     elif is_significant:
         better = (interval.low > 0) != catalog.lower_is_better(name)
@@ -614,7 +693,9 @@ def change_remarks(
     elif round(smallest, _DIGITS) == 0:
         yield f"no difference, with {compared}"
     else:
-        detectable = "no difference" if smallest > 1 else f"differences of {number(smallest)} or more"
+        detectable = (
+            "no difference" if smallest > 1 else f"differences of {number(smallest)} or more"
+        )
         needed = decide(interval, ">" if interval.mean > 0 else "<", 0).samples_needed
         labels = " with proportionally more labels" if corrected else ""
         more = f"; about {needed or 0:,} samples{labels} would show a difference of this size"
@@ -630,7 +711,9 @@ def _moved_sample(metric: str, sample: compare.SampleChange) -> Table:
     style = "green" if (sample.after > sample.before) != catalog.lower_is_better(metric) else "red"
     rows = [
         (
-            " -> ".join("-" if label is None else str(label) for label in (unit.before, unit.after)),
+            " -> ".join(
+                "-" if label is None else str(label) for label in (unit.before, unit.after)
+            ),
             Text(f"{number(unit.p_before)} -> {number(unit.p_after)}", style="dim"),
             unit.text,
         )
@@ -642,11 +725,18 @@ def _moved_sample(metric: str, sample: compare.SampleChange) -> Table:
 
 
 def gates_view(decisions: Sequence[GateDecision]) -> Table:
-    rows = [(Text(gate.outcome, style=_STYLE[gate.outcome]), gate.gate, reason_of(gate)) for gate in decisions]
+    rows = [
+        (Text(gate.outcome, style=_STYLE[gate.outcome]), gate.gate, reason_of(gate))
+        for gate in decisions
+    ]
     return Table(("outcome", "gate", "why"), rows, names=3)
 
 
 def reason_of(decision: GateDecision) -> str:
     """Return the reason, and for an undecided gate whether it counts as passed."""
-    counts_as = f" (counts as {'passed' if decision.passed else 'failed'})" if decision.outcome == "undecided" else ""
+    counts_as = (
+        f" (counts as {'passed' if decision.passed else 'failed'})"
+        if decision.outcome == "undecided"
+        else ""
+    )
     return f"{decision.reason}{counts_as}"

@@ -1,7 +1,8 @@
 """Tables for terminal, HTML and Markdown, and the progress of a run.
 
-Views are a `Table`, or a `View` of several. Texts of users, models and other packages are escaped, and no writer
-interprets them as markup. Lines have no trailing blanks, so that outputs can be compared and copied.
+Views are a `Table`, or a `View` of several. Texts of users, models and other packages are escaped,
+and no writer interprets them as markup. Lines have no trailing blanks, so that outputs can be
+compared and copied.
 """
 
 import html
@@ -68,7 +69,8 @@ def number(value: float | None) -> str:
 class Table:
     """Titles, rows of cells and notes, all optional.
 
-    With headings, the columns after the first `names` are right-aligned. `indent` is for rows in a terminal.
+    With headings, the columns after the first `names` are right-aligned. `indent` is for rows in a
+    terminal.
     """
 
     headings: Sequence[str] = ()
@@ -78,8 +80,12 @@ class Table:
     titles: Sequence[str | Text] = ()
     indent: int = 0
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        yield from (Padding(safe_text(title, style="bold"), (0, 1), expand=False) for title in self.titles)
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        yield from (
+            Padding(safe_text(title, style="bold"), (0, 1), expand=False) for title in self.titles
+        )
         if self.headings or self.rows:
             yield Padding(self._grid(), (0, 1, 0, 1 + self.indent), expand=False)
             yield from [Text()] if self.notes else []
@@ -88,7 +94,9 @@ class Table:
     def _grid(self) -> RichTable:
         grid = RichTable.grid(padding=(0, 2, 0, 0))
         if self.headings:
-            grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+            grid = RichTable(
+                box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1)
+            )
         for place in range(max(map(len, (self.headings, *self.rows)))):
             grid.add_column(overflow="fold")
             if self.headings:
@@ -102,7 +110,9 @@ class Table:
 class View(tuple[Table, ...]):
     """Several tables, separated by empty lines."""
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
         for place, table in enumerate(self):
             yield from [Text()] if place else []
             yield table
@@ -114,7 +124,9 @@ def as_html(view: Table | View) -> str:
     for table in [view] if isinstance(view, Table) else view:
         lines += [f"<p><strong>{_escaped(title)}</strong></p>" for title in table.titles]
         rows = [("th", table.headings), *(("td", row) for row in table.rows)]
-        cells = ["".join(f"<{tag}>{_escaped(cell)}</{tag}>" for cell in row) for tag, row in rows if row]
+        cells = [
+            "".join(f"<{tag}>{_escaped(cell)}</{tag}>" for cell in row) for tag, row in rows if row
+        ]
         lines += ["<table>", *(f"<tr>{row}</tr>" for row in cells), "</table>"] if cells else []
         notes = "<br>\n".join(map(_escaped, table.notes))
         lines += [f"<p>{notes}</p>"] if notes else []
@@ -148,7 +160,9 @@ def _markdown_cell(text: str) -> str:
 class Lines:
     """Progress as lines: the first after ten seconds, then at doubling intervals of at most five minutes."""
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic, phase: str = "") -> None:
+    def __init__(
+        self, stream: TextIO, clock: Callable[[], float] = time.monotonic, phase: str = ""
+    ) -> None:
         self._stream, self._clock, self._phase = stream, clock, phase
         self._started = self._pause = self._next_line = 0.0
         self._expected = self._recalled = self._answered = 0
@@ -159,7 +173,12 @@ class Lines:
         self._stream.flush()
 
     def rows(self, doing: str, done: int, total: int | None) -> None:
-        self._show(printable(doing), done, total, f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows")
+        self._show(
+            printable(doing),
+            done,
+            total,
+            f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows",
+        )
 
     def elapsed(self, doing: str, seconds: float, expected: float) -> None:
         text = f"{seconds:.0f} s of {roughly(expected)}"
@@ -226,8 +245,12 @@ class Bar(Lines):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream, phase="judging")
-        label, text = (TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[text]"))
-        self._progress = _BarAboveLine(label, BarColumn(), text, console=Console(file=stream), transient=True)
+        label, text = (
+            TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[text]")
+        )
+        self._progress = _BarAboveLine(
+            label, BarColumn(), text, console=Console(file=stream), transient=True
+        )
         self._task: TaskID | None = None
 
     def note(self, text: str) -> None:

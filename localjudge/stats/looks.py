@@ -106,4 +106,6 @@ def _looks(planned: int | None) -> tuple[PlannedLook, ...]:
         return PLANNED
     if planned < MIN_PLANNED_LABELS:
         raise ValueError(f"a plan needs {MIN_PLANNED_LABELS} labels, got {planned}")
-    return tuple(PlannedLook(look.factor * planned, look.error, look.last_error) for look in FURTHER)
+    return tuple(
+        PlannedLook(look.factor * planned, look.error, look.last_error) for look in FURTHER
+    )

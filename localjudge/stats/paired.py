@@ -67,7 +67,10 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
 
 
 def samples_needed(
-    interval: Interval, length: float, wanted: float, sequence_exponent: float = _SEQUENCE_EXPONENT
+    interval: Interval,
+    length: float,
+    wanted: float,
+    sequence_exponent: float = _SEQUENCE_EXPONENT,
 ) -> int:
     """Return the total sample size that would shrink this length of the interval to the wanted one.
 

@@ -41,7 +41,11 @@ _PARTS = 1e9  # limits are rounded outwards, so that the last bits of a logarith
 
 
 def sequence_interval(
-    values: ArrayLike, *, clusters: ArrayLike | None = None, largest: int = 1, lowest: float = 0.0
+    values: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
+    largest: int = 1,
+    lowest: float = 0.0,
 ) -> Interval:
     """Return the interval of the mean of `values` (n,) in [lowest, 1], valid for any stopping rule.
 

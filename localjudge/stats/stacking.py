@@ -46,7 +46,9 @@ def fit(log_odds: Floats, labels: ArrayLike, weights: ArrayLike, ridge: float = 
     row_weights = np.asarray(weights, dtype=np.float64)
     row_weights = row_weights / row_weights.mean()
     if len(np.unique(human)) == 1:
-        raise DataError("weights cannot be fitted if all labels are equal", hint="label more statements")
+        raise DataError(
+            "weights cannot be fitted if all labels are equal", hint="label more statements"
+        )
     spread = np.maximum(log_odds.std(axis=0), _SMALLEST_SPREAD)
     scaled = log_odds / spread
     used = list(range(log_odds.shape[1]))
@@ -70,7 +72,9 @@ def _newton(columns: Floats, labels: Floats, weights: Floats, ridge: float) -> F
     for _ in range(_MOST_STEPS):
         probabilities = 1 / (1 + np.exp(-np.clip(design @ solution, -30, 30)))
         gradient = design.T @ (weights * (probabilities - labels)) + penalty * solution
-        curvature = design.T * (weights * probabilities * (1 - probabilities)) @ design + np.diag(penalty)
+        curvature = design.T * (weights * probabilities * (1 - probabilities)) @ design + np.diag(
+            penalty
+        )
         step = np.linalg.solve(curvature, gradient)
         solution = solution - step
         if np.abs(step).max() < _CLOSE:
@@ -108,7 +112,11 @@ def loss_difference(rows: LabelledScores, one: Floats, other: Floats) -> Interva
     """
 
     def difference(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-        values: Floats = log_loss(labels, scores[:, 0], weights) - log_loss(labels, scores[:, 1], weights)
+        values: Floats = log_loss(labels, scores[:, 0], weights) - log_loss(
+            labels, scores[:, 1], weights
+        )
         return values
 
-    return statistic_intervals({"": difference}, rows._replace(scores=np.column_stack([one, other])))[""]
+    return statistic_intervals(
+        {"": difference}, rows._replace(scores=np.column_stack([one, other]))
+    )[""]

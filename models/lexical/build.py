@@ -16,7 +16,9 @@ def main() -> int:
     """Write the file, then compare."""
     model_file.write(committed.load(), committed.MODEL)
     content = committed.MODEL.read_bytes()
-    models = tomllib.loads((committed.MODELS / "registry.toml").read_text(encoding="utf-8"))["model"]
+    models = tomllib.loads((committed.MODELS / "registry.toml").read_text(encoding="utf-8"))[
+        "model"
+    ]
     row = next(model for model in models if model["name"] == "lexical")
     built, pinned = hashlib.sha256(content).hexdigest(), row["sha256"]
     print(f"built  {built}\npinned {pinned}\n{'the same' if built == pinned else 'DIFFERENT'}")

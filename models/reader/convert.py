@@ -3,7 +3,8 @@
     python models/reader/convert.py WEIGHTS ... --start start.gguf --out reader.gguf
 
 Vocabulary and embeddings are taken from the file that the training started from, bytes unchanged.
-Several weights (files of train.py, or GGUF files) are averaged; one that is named twice counts twice.
+Several weights (files of train.py, or GGUF files) are averaged; one that is named twice counts
+twice.
 """
 
 import argparse

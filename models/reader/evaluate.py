@@ -3,8 +3,8 @@
     python models/reader/evaluate.py READER --data DIR [--lexical lexical.jsonl] [--part 2]
 
 READER is a GGUF file or weights of train.py (`--start` then names the GGUF file with the
-embeddings). Texts longer than a window are read in windows of whole sentences with an overlap of one
-sentence, and the largest logit counts.
+embeddings). Texts longer than a window are read in windows of whole sentences with an overlap of
+one sentence, and the largest logit counts.
 """
 
 import argparse
@@ -29,7 +29,15 @@ from reader_recipe.measure import (
     windows,
 )
 from reader_recipe.network import Reader, read_gguf
-from reader_recipe.tokens import ATTRIBUTION, MAX_TOKENS, RELEVANCE, Ids, Tokenizer, piece_weights, prompt
+from reader_recipe.tokens import (
+    ATTRIBUTION,
+    MAX_TOKENS,
+    RELEVANCE,
+    Ids,
+    Tokenizer,
+    piece_weights,
+    prompt,
+)
 from train import Example, micro_batches, pad
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lexical"))
@@ -134,14 +142,21 @@ def table(rows: Rows, judges: dict[str, Floats], task: str) -> str:
         lines.append(f"|{title}|" + "|".join(f"{value:.3f}" for value in values) + "|")
 
     for name, chosen in by_set.items():
-        line(f"{name} ({chosen.sum()})", [auc(rows.labels[chosen], s[chosen]) for s in judges.values()])
+        line(
+            f"{name} ({chosen.sum()})",
+            [auc(rows.labels[chosen], s[chosen]) for s in judges.values()],
+        )
     means = [
-        float(np.mean([auc(rows.labels[chosen], s[chosen]) for chosen in by_set.values()])) for s in judges.values()
+        float(np.mean([auc(rows.labels[chosen], s[chosen]) for chosen in by_set.values()]))
+        for s in judges.values()
     ]
     line("mean of sets", means)
     if task == "attribution":
         for title, chosen in (("up to 1,000 characters", rows.is_short), ("above", ~rows.is_short)):
-            line(f"{title} ({chosen.sum()})", [auc(rows.labels[chosen], s[chosen]) for s in judges.values()])
+            line(
+                f"{title} ({chosen.sum()})",
+                [auc(rows.labels[chosen], s[chosen]) for s in judges.values()],
+            )
     line(f"all ({len(rows.labels)})", [auc(rows.labels, s) for s in judges.values()])
     return "\n".join(lines)
 

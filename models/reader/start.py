@@ -130,7 +130,9 @@ def normalisation() -> bytes:
         normalization_rule_name="nmt_nfkc",
         minloglevel=2,
     )
-    table: bytes = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue()).normalizer_spec.precompiled_charsmap
+    table: bytes = sentencepiece_model_pb2.ModelProto.FromString(
+        model.getvalue()
+    ).normalizer_spec.precompiled_charsmap
     return table
 
 

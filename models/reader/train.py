@@ -188,7 +188,9 @@ class Training:
         self.reader.freeze(FROZEN_LAYERS)
         self._out = out
         self._rate = rate
-        self._optimizer = torch.optim.AdamW(self.reader.trained(), lr=rate, weight_decay=0.01, fused=True)
+        self._optimizer = torch.optim.AdamW(
+            self.reader.trained(), lr=rate, weight_decay=0.01, fused=True
+        )
         self.block = 0
         self.batch = 0  # within the block
         self.steps = 0
@@ -207,7 +209,10 @@ class Training:
             setattr(self, name, value)
 
     def save(self) -> None:
-        position = {name: getattr(self, name) for name in ("block", "batch", "steps", "rows", "decay", "seconds")}
+        position = {
+            name: getattr(self, name)
+            for name in ("block", "batch", "steps", "rows", "decay", "seconds")
+        }
         state = {
             "reader": self.reader.state_dict(),
             "optimizer": self._optimizer.state_dict(),

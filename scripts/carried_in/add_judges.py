@@ -16,13 +16,16 @@ def main(folder: Path) -> None:
     """Register new judges. Refuses a name that belongs to another model before copying anything."""
     state = resources.state_directory()
     rows = {
-        path: tomllib.loads(path.read_text(encoding="utf-8"))["model"][0] for path in folder.glob("models/*/judge.toml")
+        path: tomllib.loads(path.read_text(encoding="utf-8"))["model"][0]
+        for path in folder.glob("models/*/judge.toml")
     }
     registered = model_registry.registered()
     for row in rows.values():
         there = registered.get(row["name"])
         if there and there.sha256 != row["sha256"]:
-            sys.exit(f"another judge is registered as {row['name']!r}: rename it in {state / 'registry.toml'}")
+            sys.exit(
+                f"another judge is registered as {row['name']!r}: rename it in {state / 'registry.toml'}",
+            )
     for path, row in rows.items():
         for file in path.parent.glob("*.gguf"):
             target = state / "models" / path.parent.name / file.name
@@ -33,7 +36,9 @@ def main(folder: Path) -> None:
         if row["name"] not in registered:
             with (state / "registry.toml").open("a", encoding="utf-8") as registry:
                 registry.write("\n" + path.read_text(encoding="utf-8"))
-        print(f"judge {row['name']}: {model_registry.find(row['name']).path}")  # which reads and checks all of it
+        print(
+            f"judge {row['name']}: {model_registry.find(row['name']).path}"
+        )  # which reads and checks all of it
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.labelling import Labelling
+from localjudge.labels.labelling import Labelling
 
 JudgedRun = Callable[..., Run]
 
@@ -15,7 +15,13 @@ JudgedRun = Callable[..., Run]
 def judged_run(scripted_run: Callable[..., Run]) -> JudgedRun:
     """Create runs of 1 to 3 sentences per sample; human label 0 for every fourth, judge wrong on every fifth."""
 
-    def run(name: str = "run", *, samples: int = 40, metrics: Any = ("context_recall",), **options: Any) -> Run:
+    def run(
+        name: str = "run",
+        *,
+        samples: int = 40,
+        metrics: Any = ("context_recall",),
+        **options: Any,
+    ) -> Run:
         places = {number: range(1 + number % 3) for number in range(samples)}
         rows = [
             {
@@ -27,7 +33,11 @@ def judged_run(scripted_run: Callable[..., Run]) -> JudgedRun:
             }
             for number in range(samples)
         ]
-        script = {text(number, place): p_yes(number, place) for number in range(samples) for place in places[number]}
+        script = {
+            text(number, place): p_yes(number, place)
+            for number in range(samples)
+            for place in places[number]
+        }
         return scripted_run(name, rows, script, metrics=list(metrics), **options)
 
     return run
@@ -57,7 +67,13 @@ def written(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-def label(run: Run, say: Callable[[str], Any] = human_of, n: int = 1_000, annotator: str = "ann", **how: Any) -> Run:
+def label(
+    run: Run,
+    say: Callable[[str], Any] = human_of,
+    n: int = 1_000,
+    annotator: str = "ann",
+    **how: Any,
+) -> Run:
     """Give human labels to `n` drawn statements, or to all. `say` returns None to skip."""
     labelling = Labelling(run, annotator, sample=n, **how)
     for _ in range(len(labelling.rows)):

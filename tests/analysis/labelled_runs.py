@@ -29,15 +29,23 @@ def run_of(
         }
         for number in range(samples)
     ]
-    script = {text(n, place): min(0.99, p_yes(n, place) + surer) for n in range(samples) for place in places[n]}
+    script = {
+        text(n, place): min(0.99, p_yes(n, place) + surer)
+        for n in range(samples)
+        for place in places[n]
+    }
     return scripted_run(name, rows, script, metrics=[METRIC], **options)
 
 
 def same_judge(run: Run) -> ScriptedEngine:
-    return ScriptedEngine({row.text: row.p_yes for row in run.verdicts if row.p_yes is not None}, default=1.0)
+    return ScriptedEngine(
+        {row.text: row.p_yes for row in run.verdicts if row.p_yes is not None}, default=1.0
+    )
 
 
 def truth(samples: int) -> float:
     """Mean over samples of the share of sentences with the human label 1."""
-    shares = [[human(number, place) for place in range(1 + number % 3)] for number in range(samples)]
+    shares = [
+        [human(number, place) for place in range(1 + number % 3)] for number in range(samples)
+    ]
     return sum(sum(share) / len(share) for share in shares) / samples

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run
-from localjudge.analysis.labelled_statements import disputed_statements, labelled_statements
-from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
-from localjudge.analysis.labels import Decisions, RunLabels, labels_of
-from localjudge.record.label_rows import stored_labels
+from localjudge.labels.labelled_statements import disputed_statements, labelled_statements
+from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
+from localjudge.labels.run_labels import Decisions, RunLabels, labels_of
+from localjudge.run_directory.label_rows import stored_labels
 from tests.analysis.conftest import JudgedRun, human_of, label, written
 from tests.analysis.labelled_runs import METRIC
 
@@ -34,7 +34,10 @@ def labels(run: Run) -> RunLabels:
 def test_adjudicated_labels_replace_the_disputed_ones(judged_run: JudgedRun) -> None:
     """Carol decides all 30 disputes as ann does, so the mean is ann's. The agreement stays 0."""
     run, ann = contradicted(judged_run()), label(judged_run("ann"), n=30)
-    assert (labels(run).corrected[METRIC].mean, labels(run).corrected[METRIC].unsettled) == (None, 30)
+    assert (labels(run).corrected[METRIC].mean, labels(run).corrected[METRIC].unsettled) == (
+        None,
+        30,
+    )
     found, alone = labels(settled(run)), labels(ann).corrected[METRIC]
     mean = found.corrected[METRIC]
     assert (mean.mean, mean.ci95, mean.by_annotator) == (alone.mean, alone.ci95, None)
@@ -51,8 +54,15 @@ def test_the_latest_adjudication_counts_until_it_is_withdrawn(judged_run: Judged
     """Ann says 1 and bob 0. Each may also adjudicate; carol's later decision counts until she cannot tell."""
     run = label(label(judged_run(), lambda _: 1, 1), lambda _: 0, 1, "bob", again=True)
     rows = stored_labels(run.directory)
-    for name, human, counting in (("ann", 0, 0), ("carol", 1, 1), ("carol", "?", 0), ("ann", None, 0.5)):
-        rows.append(rows[0].model_copy(update={"annotator": name, "human": human, "adjudicated": True}))
+    for name, human, counting in (
+        ("ann", 0, 0),
+        ("carol", 1, 1),
+        ("carol", "?", 0),
+        ("ann", None, 0.5),
+    ):
+        rows.append(
+            rows[0].model_copy(update={"annotator": name, "human": human, "adjudicated": True})
+        )
         decisions = Decisions(row.model_copy(update={"when": rows[0].when}) for row in rows)
         assert decisions.human == {rows[0].key: counting}
         assert decisions.labels == {rows[0].key: {"ann": 1, "bob": 0}}
@@ -72,7 +82,9 @@ def test_a_sheet_settles_disputes_and_an_emptied_cell_reopens_them(judged_run: J
     run = contradicted(judged_run(), 6)
     rows = Labelling(run, "carol", disputed=True).rows_to_send()
     assert {row["draw"] for row in rows} == {"disputed"}
-    assert not any("ann" in str(cell) or "bob" in str(cell) for row in rows for cell in row.values())
+    assert not any(
+        "ann" in str(cell) or "bob" in str(cell) for row in rows for cell in row.values()
+    )
     sheet = run.directory.parent / "sheet.jsonl"
     for humans, counts, open_disputes in (
         ([1] * 4 + [None] * 2, LabelsRead(new=4, unlabelled=2), 2),
@@ -121,10 +133,14 @@ def test_an_adjudicated_label_is_not_carried_over_to_a_drawing(judged_run: Judge
     assert labels(run).undrawn == 0
 
 
-@pytest.mark.parametrize("options", [{"sample": 5}, {"minutes": 1}, {"again": True}, {"seed": 3}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"sample": 5}, {"minutes": 1}, {"again": True}, {"seed": 3}], ids=str
+)
 def test_disputes_are_not_drawn(judged_run: JudgedRun, options: dict[str, Any]) -> None:
     run = judged_run(samples=3)
-    with pytest.raises(InputError, match=f"disputed.*{next(iter(options))}|{next(iter(options))}.*disputed"):
+    with pytest.raises(
+        InputError, match=f"disputed.*{next(iter(options))}|{next(iter(options))}.*disputed"
+    ):
         run.label("sheet.csv", disputed=True, **options)
     with pytest.raises(InputError, match="no disputed statement remains"):
         run.label("sheet.csv", disputed=True)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.label_sheet import write_sheet
-from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
+from localjudge.labels.label_sheet import write_sheet
+from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
 from localjudge.report.checks import row_view
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun
@@ -16,8 +16,18 @@ from tests.report.conftest import printed
 
 ANSWER = "😀 It rained in May.\nThis is less than 20 %. Snow fell \x1b[2J too."
 ROWS: list[dict[str, Any]] = [
-    {"id": "three", "user_input": "How much?", "retrieved_contexts": ["Rain. Snow."], "response": ANSWER},
-    {"id": "one", "user_input": "What?", "retrieved_contexts": ["Rain."], "response": " It rained. "},
+    {
+        "id": "three",
+        "user_input": "How much?",
+        "retrieved_contexts": ["Rain. Snow."],
+        "response": ANSWER,
+    },
+    {
+        "id": "one",
+        "user_input": "What?",
+        "retrieved_contexts": ["Rain."],
+        "response": " It rained. ",
+    },
 ]
 STATEMENT = "This is less than 20 %."
 AROUND = ("response", "😀 It rained in May.\n", STATEMENT, " Snow fell \x1b[2J too.")
@@ -33,7 +43,11 @@ def test_a_statement_has_the_answer_around_it(scripted_run: ScriptedRun) -> None
     assert rows[STATEMENT]["source_text"] == AROUND
     assert rows["It rained."]["source_text"] is None
     for row in rows.values():
-        assert "".join(row["source_text"][1:]) == ANSWER if row["source_text"] else row["text"] == "It rained."
+        assert (
+            "".join(row["source_text"][1:]) == ANSWER
+            if row["source_text"]
+            else row["text"] == "It rained."
+        )
 
 
 @pytest.mark.parametrize("metric", ["context_relevancy", "context_relevancy_chunk"])
@@ -42,7 +56,9 @@ def test_chunks_and_sentences_of_contexts_have_none(scripted_run: ScriptedRun, m
     assert [row["source_text"] for row in rows.values()] == [None] * len(rows)
 
 
-def test_the_sheet_marks_the_statement_and_reading_ignores_it(scripted_run: ScriptedRun, tmp_path: Path) -> None:
+def test_the_sheet_marks_the_statement_and_reading_ignores_it(
+    scripted_run: ScriptedRun, tmp_path: Path
+) -> None:
     """Also read is a sheet without the column."""
     run = scripted_run("run", ROWS, {}, metrics=["faithfulness"])
     rows = list(rows_of(run).values())
@@ -53,10 +69,14 @@ def test_the_sheet_marks_the_statement_and_reading_ignores_it(scripted_run: Scri
         "😀 It rained in May.\n>>> This is less than 20 %. <<< Snow fell \x1b[2J too."
     )
     changed = [{**row, "answer": "other", "human": 1} for row in sheet]
-    assert read_labels(run, written(tmp_path / "new.jsonl", *changed), "ann") == LabelsRead(new=len(rows))
+    assert read_labels(run, written(tmp_path / "new.jsonl", *changed), "ann") == LabelsRead(
+        new=len(rows)
+    )
     for row in changed:
         del row["answer"]
-    assert read_labels(run, written(tmp_path / "old.jsonl", *changed), "ann") == LabelsRead(known=len(rows))
+    assert read_labels(run, written(tmp_path / "old.jsonl", *changed), "ann") == LabelsRead(
+        known=len(rows)
+    )
 
 
 def test_the_terminal_marks_the_statement_in_the_answer(scripted_run: ScriptedRun) -> None:
@@ -71,6 +91,13 @@ def test_the_terminal_marks_the_statement_in_the_answer(scripted_run: ScriptedRu
 
 def test_the_answer_around_a_statement_is_no_part_of_its_key(scripted_run: ScriptedRun) -> None:
     """The same statement, question and contexts in two answers are one statement, with one label."""
-    rows = [{**ROWS[0], "id": str(number), "response": f"{STATEMENT} It was {number}."} for number in range(2)]
+    rows = [
+        {**ROWS[0], "id": str(number), "response": f"{STATEMENT} It was {number}."}
+        for number in range(2)
+    ]
     run = scripted_run("run", rows, {}, metrics=["faithfulness"])
-    assert sorted(row["text"] for row in Labelling(run, "ann").rows) == ["It was 0.", "It was 1.", STATEMENT]
+    assert sorted(row["text"] for row in Labelling(run, "ann").rows) == [
+        "It was 0.",
+        "It was 1.",
+        STATEMENT,
+    ]

@@ -8,9 +8,9 @@ import pytest
 from localjudge import Run
 from localjudge.analysis.check import check
 from localjudge.analysis.headline import headline_of
-from localjudge.analysis.label_counts import LabelCounts
-from localjudge.analysis.labels import BY_SCORES, NO_SHARE, labels_of
 from localjudge.analysis.slices import slices
+from localjudge.labels.label_counts import LabelCounts
+from localjudge.labels.run_labels import BY_SCORES, NO_SHARE, labels_of
 from localjudge.report.ci import run_markdown
 from localjudge.report.overview import overview
 from localjudge.report.sentences import two_means_view
@@ -55,7 +55,12 @@ def test_nineteen_labels_of_zero_pass_no_gate(lenient_run: Callable[..., Run]) -
     assert check(run, gates=[gate]).passed
     label(run, never, 19)
     [decision] = check(run, gates=[gate]).decisions
-    assert (decision.outcome, decision.passed, decision.value, decision.ci95) == ("undecided", False, None, None)
+    assert (decision.outcome, decision.passed, decision.value, decision.ci95) == (
+        "undecided",
+        False,
+        None,
+        None,
+    )
     assert (decision.labels, decision.labels_needed) == (19, 20)
     assert "19 labels, 20 needed" in decision.reason
     assert "0 of 19 labelled statements are supported by the documents" in decision.reason
@@ -63,7 +68,12 @@ def test_nineteen_labels_of_zero_pass_no_gate(lenient_run: Callable[..., Run]) -
     assert labels is not None
     counts = labels.corrected[METRIC].counts
     assert counts is not None
-    assert (counts.labelled, counts.supported, counts.supported_by_judge, counts.of) == (19, 0, 19, 80)
+    assert (counts.labelled, counts.supported, counts.supported_by_judge, counts.of) == (
+        19,
+        0,
+        19,
+        80,
+    )
     assert counts.p_value == 2 * 0.5**19
 
 
@@ -96,7 +106,9 @@ def test_a_slice_of_nine_samples_uses_all_its_labels(lenient_run: Callable[..., 
     [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
     assert (decision.outcome, decision.value, decision.corrected) == ("fail", 0, True)
     assert decision.ci95 == clopper_pearson(0, 9)
-    ward = next(part for part in slices(run, "unit").slices if part.value == "ward").corrected[METRIC]
+    ward = next(part for part in slices(run, "unit").slices if part.value == "ward").corrected[
+        METRIC
+    ]
     assert (ward.mean, ward.labels, ward.is_complete) == (0, 18, True)
 
 
@@ -114,17 +126,29 @@ def test_a_slice_with_a_missing_label_decides_nothing(lenient_run: Callable[...,
     run = lenient_run()
     label(run, lambda text: "?" if text.startswith("Fact 1 of sample 3 ") else 0, 80)
     [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
-    assert (decision.outcome, decision.value, decision.labels, decision.labels_needed) == ("undecided", None, 17, 18)
+    assert (decision.outcome, decision.value, decision.labels, decision.labels_needed) == (
+        "undecided",
+        None,
+        17,
+        18,
+    )
     shown = "\n".join(lines_of(slices_view(run, slices(run, "unit"))))
     assert "17 labels, 18 needed" in shown
     assert "0 of 17 labelled statements are supported by the documents" in " ".join(shown.split())
 
 
-def test_a_slice_without_a_label_decides_nothing_in_a_labelled_run(lenient_run: Callable[..., Run]) -> None:
+def test_a_slice_without_a_label_decides_nothing_in_a_labelled_run(
+    lenient_run: Callable[..., Run],
+) -> None:
     run = lenient_run()
     label(run, lambda text: "?" if int(text.split()[4]) < 9 else 0, 80)
     [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
-    assert (decision.outcome, decision.passed, decision.value, decision.labels) == ("undecided", False, None, 0)
+    assert (decision.outcome, decision.passed, decision.value, decision.labels) == (
+        "undecided",
+        False,
+        None,
+        0,
+    )
 
 
 def test_scores_that_stopped_a_run_do_not_hide_its_labels(lenient_run: Callable[..., Run]) -> None:
@@ -153,11 +177,18 @@ def test_gates_on_a_difference_do_not_ignore_labels(lenient_run: Callable[..., R
 def test_labels_that_cannot_correct_a_metric_leave_the_judge(scripted_run: ScriptedRun) -> None:
     """Unless they contradict it: 15 of 15 documents judged useful have the label 0."""
     rows = [
-        {"id": f"s{n}", "user_input": f"What of {n}?", "retrieved_contexts": [f"All about {n}."], "reference": "So."}
+        {
+            "id": f"s{n}",
+            "user_input": f"What of {n}?",
+            "retrieved_contexts": [f"All about {n}."],
+            "reference": "So.",
+        }
         for n in range(30)
     ]
     gate = "context_precision>=0.5"
-    agreeing = label(scripted_run("agreeing", rows, {}, metrics=["context_precision"]), lambda _: 1, 15)
+    agreeing = label(
+        scripted_run("agreeing", rows, {}, metrics=["context_precision"]), lambda _: 1, 15
+    )
     [decision] = check(agreeing, gates=[gate]).decisions
     assert (decision.outcome, decision.corrected) == ("pass", False)
     assert NO_SHARE in decision.reason
@@ -168,16 +199,34 @@ def test_labels_that_cannot_correct_a_metric_leave_the_judge(scripted_run: Scrip
 
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
-    [(0, 0, 1.0), (1, 0, 1.0), (19, 0, 2 * 0.5**19), (8, 1, 2 * 10 / 512), (5, 5, 1.0), (2_000, 0, 0.0)],
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (19, 0, 2 * 0.5**19),
+        (8, 1, 2 * 10 / 512),
+        (5, 5, 1.0),
+        (2_000, 0, 0.0),
+    ],
 )
 def test_mcnemar_by_hand(first: int, second: int, expected: float) -> None:
     """8 and 1: 2 (C(9, 0) + C(9, 1)) / 2^9 = 20 / 512."""
-    assert mcnemar_test(first, second) == mcnemar_test(second, first) == pytest.approx(expected, abs=1e-300)
+    assert (
+        mcnemar_test(first, second)
+        == mcnemar_test(second, first)
+        == pytest.approx(expected, abs=1e-300)
+    )
 
 
 def test_a_metric_without_a_headline_counts_labels_of_one() -> None:
     counts = LabelCounts(
-        metric="own", is_share=True, labelled=3, of=9, supported=1, supported_by_judge=3, disputed=1, p_value=0.5
+        metric="own",
+        is_share=True,
+        labelled=3,
+        of=9,
+        supported=1,
+        supported_by_judge=3,
+        disputed=1,
+        p_value=0.5,
     )
     assert counts.in_words == "1 of 3 labelled statements have the label 1, annotators differ on 1"
     assert counts.contradiction is None
@@ -194,7 +243,13 @@ def test_a_run_without_labels_is_as_before(lenient_run: Callable[..., Run]) -> N
 
 def test_a_gate_can_name_a_column_with_an_equals_sign(scripted_run: ScriptedRun) -> None:
     rows = [
-        {"id": f"s{n}", "a=b": "x=y", "user_input": "?", "retrieved_contexts": ["x"], "response": "So."}
+        {
+            "id": f"s{n}",
+            "a=b": "x=y",
+            "user_input": "?",
+            "retrieved_contexts": ["x"],
+            "response": "So.",
+        }
         for n in range(40)
     ]
     run = scripted_run("run", rows, {}, metrics=[METRIC])

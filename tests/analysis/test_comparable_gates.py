@@ -9,13 +9,21 @@ import pytest
 from localjudge import InputError, Run
 from localjudge.analysis.check import GateDecision, check
 from localjudge.analysis.compare import compare
+from localjudge.config import read_config
 from localjudge.engine.scripted import ScriptedEngine
-from localjudge.suite import read_suite
 from tests.conftest import ScriptedRun
 
 GATE = "faithfulness.delta>=-0.2"
-KITCHEN = {"user_input": "How long does rice cook?", "response": "Rice cooks 12 minutes.", "reference": "12 minutes."}
-COURT = {"user_input": "When does a claim expire?", "response": "It expires after 3 years.", "reference": "3 years."}
+KITCHEN = {
+    "user_input": "How long does rice cook?",
+    "response": "Rice cooks 12 minutes.",
+    "reference": "12 minutes.",
+}
+COURT = {
+    "user_input": "When does a claim expire?",
+    "response": "It expires after 3 years.",
+    "reference": "3 years.",
+}
 
 
 def rows(texts: dict[str, str], count: int = 60, **columns: Any) -> list[dict[str, Any]]:
@@ -35,13 +43,19 @@ def decided(run: Run, baseline: Run, gate: str = GATE, **rules: Any) -> GateDeci
     return decision
 
 
-def judged(scripted_run: ScriptedRun, name: str, texts: dict[str, str] = KITCHEN, **options: Any) -> Run:
+def judged(
+    scripted_run: ScriptedRun, name: str, texts: dict[str, str] = KITCHEN, **options: Any
+) -> Run:
     return scripted_run(name, rows(texts), {}, metrics=["faithfulness"], **options)
 
 
 def assert_undecided(run: Run, baseline: Run, kind: str, *names: str) -> None:
     """Undecided and failed, also for lenient users, with the reason in the message, unless the kind is allowed."""
-    for rules in ({}, {"undecided": "pass"}, {"allow_different": ["questions" if kind == "judges" else "judges"]}):
+    for rules in (
+        {},
+        {"undecided": "pass"},
+        {"allow_different": ["questions" if kind == "judges" else "judges"]},
+    ):
         decision = decided(run, baseline, **rules)
         assert (decision.outcome, decision.passed) == ("undecided", False)
         for name in (*names, f"allow_different=['{kind}']"):
@@ -70,12 +84,21 @@ def test_one_changed_question_or_reference_is_enough(scripted_run: ScriptedRun, 
     assert_undecided(after, before, "questions", "1 of 60 pairs")
 
 
-def test_white_space_and_a_missing_reference_are_no_other_question(scripted_run: ScriptedRun) -> None:
+def test_white_space_and_a_missing_reference_are_no_other_question(
+    scripted_run: ScriptedRun,
+) -> None:
     before = judged(scripted_run, "before")
-    spaced = [{**row, "user_input": f" {row['user_input'].replace(' ', '  ')}\n"} for row in rows(KITCHEN)]
-    without = [{name: value for name, value in row.items() if name != "reference"} for row in rows(KITCHEN)]
+    spaced = [
+        {**row, "user_input": f" {row['user_input'].replace(' ', '  ')}\n"} for row in rows(KITCHEN)
+    ]
+    without = [
+        {name: value for name, value in row.items() if name != "reference"} for row in rows(KITCHEN)
+    ]
     for name, data in (("spaced", spaced), ("without", without)):
-        assert decided(scripted_run(name, data, {}, metrics=["faithfulness"]), before).outcome == "pass"
+        assert (
+            decided(scripted_run(name, data, {}, metrics=["faithfulness"]), before).outcome
+            == "pass"
+        )
 
 
 @pytest.mark.parametrize(
@@ -132,8 +155,13 @@ def edited(run: Run, part: str, name: str) -> Run:
         ("engine", "llama_cpp"),
     ],
 )
-def test_other_versions_and_processors_only_round(scripted_run: ScriptedRun, part: str, name: str) -> None:
-    before, after = judged(scripted_run, "before"), edited(judged(scripted_run, "after"), part, name)
+def test_other_versions_and_processors_only_round(
+    scripted_run: ScriptedRun, part: str, name: str
+) -> None:
+    before, after = (
+        judged(scripted_run, "before"),
+        edited(judged(scripted_run, "after"), part, name),
+    )
     assert decided(after, before).outcome == "pass"
 
 
@@ -148,7 +176,9 @@ def test_a_metric_that_asks_no_judge_does_not_depend_on_it(scripted_run: Scripte
 
 def test_options_of_other_metrics_do_not_matter(scripted_run: ScriptedRun) -> None:
     before = scripted_run("before", rows(KITCHEN), {}, metrics=["faithfulness"])
-    after = scripted_run("after", rows(KITCHEN), {}, metrics=["faithfulness", "context_recall", "refusal"])
+    after = scripted_run(
+        "after", rows(KITCHEN), {}, metrics=["faithfulness", "context_recall", "refusal"]
+    )
     assert decided(after, before).outcome == "pass"
 
 
@@ -159,7 +189,10 @@ def test_a_gate_on_a_slice_looks_at_its_own_pairs(scripted_run: ScriptedRun) -> 
     before = scripted_run("before", data, {}, metrics=["faithfulness"])
     changed = [{**row, "user_input": "Another?"} if row["topic"] == "new" else row for row in data]
     after = scripted_run("after", changed, {}, metrics=["faithfulness"])
-    outcomes = [decided(after, before, f"faithfulness[topic={topic}].delta>=-0.2") for topic in ("new", "old")]
+    outcomes = [
+        decided(after, before, f"faithfulness[topic={topic}].delta>=-0.2")
+        for topic in ("new", "old")
+    ]
     assert [decision.outcome for decision in outcomes] == ["undecided", "pass"]
     assert "60 of 60 pairs" in outcomes[0].reason
 
@@ -170,7 +203,10 @@ def test_gates_on_a_mean_are_decided_beside_another_baseline(scripted_run: Scrip
 
 
 def test_python_and_suites_take_the_option(scripted_run: ScriptedRun, tmp_path: Path) -> None:
-    before, after = judged(scripted_run, "court", COURT), judged(scripted_run, "kitchen", threshold=0.9)
+    before, after = (
+        judged(scripted_run, "court", COURT),
+        judged(scripted_run, "kitchen", threshold=0.9),
+    )
     assert not after.check([GATE], baseline=before)
     assert not after.check([GATE], baseline=before, allow_different="questions")
     assert after.check([GATE], baseline=before, allow_different=["questions", "judges"])
@@ -178,10 +214,10 @@ def test_python_and_suites_take_the_option(scripted_run: ScriptedRun, tmp_path: 
     text = f'gates = ["{GATE}"]\nbaseline = "court"\n'
     for allowed, passes in (('"questions"', False), ('["judges", "questions"]', True)):
         file.write_text(f"{text}allow_different = {allowed}\n", encoding="utf-8")
-        assert bool(after.check(**read_suite(file).checks)) == passes
+        assert bool(after.check(**read_config(file).checks)) == passes
     file.write_text(f'{text}allow_different = "people"\n', encoding="utf-8")
     with pytest.raises(InputError, match="allow_different"):
-        read_suite(file)
+        read_config(file)
     with pytest.raises(InputError, match="allow_different"):
         check(after, gates=[GATE], baseline=before, allow_different=["people"])  # type: ignore[list-item]
 

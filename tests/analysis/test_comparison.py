@@ -11,7 +11,12 @@ from tests.conftest import ScriptedRun
 
 
 def row(name: str, *sentences: str, **fields: Any) -> dict[str, Any]:
-    return {"id": name, "reference": " ".join(sentences), "retrieved_contexts": ["A context."], **fields}
+    return {
+        "id": name,
+        "reference": " ".join(sentences),
+        "retrieved_contexts": ["A context."],
+        **fields,
+    }
 
 
 A, B, C, D = (row(name.lower(), f"{name} one.", f"{name} two.") for name in "ABCD")
@@ -30,10 +35,14 @@ def scores(change: MetricChange) -> ScoreChanges:
 @pytest.fixture
 def changed(scripted_run: ScriptedRun) -> MetricChange:
     rows = [A, B, C, D]
-    return compare(scripted_run("old", rows, BASELINE), scripted_run("new", rows, NEW)).metrics["context_recall"]
+    return compare(scripted_run("old", rows, BASELINE), scripted_run("new", rows, NEW)).metrics[
+        "context_recall"
+    ]
 
 
-def test_differences_are_new_minus_baseline_with_the_interval_of_the_pairs(changed: MetricChange) -> None:
+def test_differences_are_new_minus_baseline_with_the_interval_of_the_pairs(
+    changed: MetricChange,
+) -> None:
     """Differences +1/2, -1/2, +1/2, 0: mean 1/8. Baseline (1/2 + 1 + 0 + 1) / 4, new (1 + 1/2 + 1/2 + 1) / 4."""
     change = scores(changed)
     assert (change.before, change.after, change.difference) == (0.625, 0.75, 0.125)
@@ -47,7 +56,9 @@ def test_verdict_flips_are_counted_and_tested_over_samples(changed: MetricChange
     """Up: "A two.", "C one."; down: "B one."; eight verdicts on four samples."""
     assert changed.verdicts is not None
     assert (changed.verdicts.paired, changed.verdicts.up, changed.verdicts.down) == (8, 2, 1)
-    expected = paired_difference([1, 0, 1, 1, 0, 0, 1, 1], [1, 1, 0, 1, 1, 0, 1, 1], clusters=list("aabbccdd"))
+    expected = paired_difference(
+        [1, 0, 1, 1, 0, 0, 1, 1], [1, 1, 0, 1, 1, 0, 1, 1], clusters=list("aabbccdd")
+    )
     assert changed.verdicts.difference == 0.125
     assert changed.verdicts.ci95 == (expected.difference.low, expected.difference.high)
 
@@ -67,26 +78,42 @@ def test_samples_that_share_a_document_are_compared_by_document(scripted_run: Sc
 
 @pytest.mark.parametrize(
     ("before", "clusters", "warning"),
-    [({}, 4, "one of the runs has groups"), ({"cluster_by": "document"}, 2, "2 samples in another group")],
+    [
+        ({}, 4, "one of the runs has groups"),
+        ({"cluster_by": "document"}, 2, "2 samples in another group"),
+    ],
 )
 def test_groups_that_differ_are_a_warning(
     scripted_run: ScriptedRun, before: dict[str, str], clusters: int, warning: str
 ) -> None:
-    rows = [row(str(number), f"Sentence {number}.", document=number // 2, topic=number % 2) for number in range(4)]
-    old, new = scripted_run("old", rows, {}, **before), scripted_run("new", rows, {}, cluster_by="topic")
+    rows = [
+        row(str(number), f"Sentence {number}.", document=number // 2, topic=number % 2)
+        for number in range(4)
+    ]
+    old, new = (
+        scripted_run("old", rows, {}, **before),
+        scripted_run("new", rows, {}, cluster_by="topic"),
+    )
     comparison = compare(old, new)
     assert [warning in words for words in comparison.warnings] == [True]
     assert scores(comparison.metrics["context_recall"]).clusters == clusters
 
 
-def test_most_changed_samples_come_first_with_their_changed_sentences(scripted_run: ScriptedRun) -> None:
+def test_most_changed_samples_come_first_with_their_changed_sentences(
+    scripted_run: ScriptedRun,
+) -> None:
     """Sample b changes by 1, a by 1/2, d by 0."""
     rows = [A, B, D]
     old = scripted_run("old", rows, {"A two.": 0.1, "B one.": 0.2, "B two.": 0.3})
     new = scripted_run("new", rows, {})
     moved = compare(old, new).metrics["context_recall"].moved
-    assert [(sample.sample_id, sample.before, sample.after) for sample in moved] == [("b", 0, 1), ("a", 0.5, 1)]
-    assert moved[1].units == (UnitChange(text="A two.", before=0, after=1, p_before=0.1, p_after=1.0),)
+    assert [(sample.sample_id, sample.before, sample.after) for sample in moved] == [
+        ("b", 0, 1),
+        ("a", 0.5, 1),
+    ]
+    assert moved[1].units == (
+        UnitChange(text="A two.", before=0, after=1, p_before=0.1, p_after=1.0),
+    )
     assert compare(old, new, moved=1).metrics["context_recall"].moved == moved[:1]
 
 
@@ -99,8 +126,12 @@ def question(*passages: str, **fields: Any) -> list[dict[str, Any]]:
     return [{"id": "a", "user_input": "Why?", "retrieved_contexts": list(passages), **fields}]
 
 
-def test_a_sentence_that_only_one_run_judged_is_listed_without_a_counterpart(scripted_run: ScriptedRun) -> None:
-    old = scripted_run("old", question("Both.", "Old."), {"Old.": 0.0}, metrics=["context_relevancy"])
+def test_a_sentence_that_only_one_run_judged_is_listed_without_a_counterpart(
+    scripted_run: ScriptedRun,
+) -> None:
+    old = scripted_run(
+        "old", question("Both.", "Old."), {"Old.": 0.0}, metrics=["context_relevancy"]
+    )
     new = scripted_run("new", question("Both.", "New."), {}, metrics=["context_relevancy"])
     change = compare(old, new).metrics["context_relevancy"]
     assert [(unit.text, unit.before, unit.after) for unit in change.moved[0].units] == [
@@ -115,8 +146,18 @@ def test_a_sentence_that_only_one_run_judged_is_listed_without_a_counterpart(scr
     ("metric", "old", "new", "expected"),
     [
         ("context_relevancy", question("One.", "Two."), question("Two.", "One."), (2, 0, 0)),
-        ("matrix_recall", question("Old.", reference="One."), question("New.", reference="One."), None),
-        ("matrix_recall", question("Old.", reference="One."), question("Old.", reference="One."), (1, 0, 1)),
+        (
+            "matrix_recall",
+            question("Old.", reference="One."),
+            question("New.", reference="One."),
+            None,
+        ),
+        (
+            "matrix_recall",
+            question("Old.", reference="One."),
+            question("Old.", reference="One."),
+            (1, 0, 1),
+        ),
         (
             "noise_sensitivity",
             question("Old.", reference="One.", response="Two."),
@@ -124,15 +165,27 @@ def test_a_sentence_that_only_one_run_judged_is_listed_without_a_counterpart(scr
             (1, 4, 0),
         ),
     ],
-    ids=["another rank", "context 0 is another passage", "the same passage", "the reference is the same"],
+    ids=[
+        "another rank",
+        "context 0 is another passage",
+        "the same passage",
+        "the reference is the same",
+    ],
 )
 def test_units_are_matched_by_text(
-    scripted_run: ScriptedRun, metric: str, old: Any, new: Any, expected: tuple[int, int, int] | None
+    scripted_run: ScriptedRun,
+    metric: str,
+    old: Any,
+    new: Any,
+    expected: tuple[int, int, int] | None,
 ) -> None:
     """Expected are pairs, units of one run only, and flips down."""
     before = scripted_run("old", old, {"Two.": 0.0}, metrics=[metric])
     after = scripted_run(
-        "new", new, {"Two.": 0.0, **({"One.": 0.0} if expected == (1, 0, 1) else {})}, metrics=[metric]
+        "new",
+        new,
+        {"Two.": 0.0, **({"One.": 0.0} if expected == (1, 0, 1) else {})},
+        metrics=[metric],
     )
     verdicts = compare(before, after).metrics[metric].verdicts
     assert (verdicts and (verdicts.paired, verdicts.unpaired, verdicts.down)) == expected
@@ -146,15 +199,31 @@ def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> 
     assert (change.compared, change.unpaired, change.unscored) == (1, 2, 2)
     samples = comparison.samples
     assert (samples.only_baseline, samples.only_new, samples.by_id) == (1, 1, 3)
-    assert any("the baseline has failed samples of context_recall: 1" in warning for warning in comparison.warnings)
+    assert any(
+        "the baseline has failed samples of context_recall: 1" in warning
+        for warning in comparison.warnings
+    )
 
 
-def test_more_failures_than_allowed_in_either_run_leave_no_difference(scripted_run: ScriptedRun) -> None:
-    broken, whole = scripted_run("broken", [A, B, D], {"A one.": "broken"}), scripted_run("whole", [A, B, D], {})
+def test_more_failures_than_allowed_in_either_run_leave_no_difference(
+    scripted_run: ScriptedRun,
+) -> None:
+    broken, whole = (
+        scripted_run("broken", [A, B, D], {"A one.": "broken"}),
+        scripted_run("whole", [A, B, D], {}),
+    )
     for runs, which in (((broken, whole), "the baseline"), ((whole, broken), "this run")):
         change = compare(*runs).metrics["context_recall"]
-        assert (change.compared, change.scores, change.verdicts, change.moved) == (0, None, None, ())
-        assert change.withheld == f"no difference: 1 sample of {which} failed, more than allowed (max_failed 0)"
+        assert (change.compared, change.scores, change.verdicts, change.moved) == (
+            0,
+            None,
+            None,
+            (),
+        )
+        assert (
+            change.withheld
+            == f"no difference: 1 sample of {which} failed, more than allowed (max_failed 0)"
+        )
 
 
 def test_unpaired_samples_are_reported_with_the_means_of_all(scripted_run: ScriptedRun) -> None:
@@ -163,7 +232,9 @@ def test_unpaired_samples_are_reported_with_the_means_of_all(scripted_run: Scrip
     old = scripted_run("old", [A, B, C], script)
     comparison = compare(old, scripted_run("new", [B, C, D, E], script))
     [warning] = comparison.warnings
-    numbers = "1 of 3 .* 2 of 4 .* 2 pairs.* baseline: context_recall 0.500.* run: context_recall 0.875"
+    numbers = (
+        "1 of 3 .* 2 of 4 .* 2 pairs.* baseline: context_recall 0.500.* run: context_recall 0.875"
+    )
     assert re.search(numbers, warning)
     assert scores(comparison.metrics["context_recall"]).before == 0.75
 
@@ -172,7 +243,12 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun, tmp_path: 
     run = scripted_run("run", [A, B], BASELINE)
     comparison = compare(run, run)
     change = comparison.metrics["context_recall"]
-    assert (scores(change).difference, scores(change).tied, change.moved, comparison.warnings) == (0.0, 2, (), ())
+    assert (scores(change).difference, scores(change).tied, change.moved, comparison.warnings) == (
+        0.0,
+        2,
+        (),
+        (),
+    )
     assert scores(change).smallest_detectable > 0.5
     assert compare(Run.open(tmp_path / "run"), tmp_path / "run") == comparison
 
@@ -181,11 +257,19 @@ def test_another_judge_is_a_warning_and_another_metric_is_not(scripted_run: Scri
     rows = [{**A, "user_input": "Why?"}]
     old = scripted_run("old", rows, {})
     comparison = compare(old, scripted_run("new", rows, {}, threshold=0.75))
-    changes = [(change.ingredient, change.before, change.after) for change in comparison.judge_changes]
+    changes = [
+        (change.ingredient, change.before, change.after) for change in comparison.judge_changes
+    ]
     assert changes == [("threshold", 0.5, 0.75)]
     assert any("the judges differ (threshold)" in warning for warning in comparison.warnings)
-    comparison = compare(old, scripted_run("more", rows, {}, metrics=["context_recall", "context_precision"]))
-    assert (comparison.judge_changes, comparison.warnings, [*comparison.metrics]) == ((), (), ["context_recall"])
+    comparison = compare(
+        old, scripted_run("more", rows, {}, metrics=["context_recall", "context_precision"])
+    )
+    assert (comparison.judge_changes, comparison.warnings, [*comparison.metrics]) == (
+        (),
+        (),
+        ["context_recall"],
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from localjudge import Run
 from localjudge.analysis.check import check, signed
 from localjudge.analysis.compare import MetricChange, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.labels import labels_of
-from localjudge.record.label_rows import LABELS, append_labels, stored_labels
+from localjudge.labels.run_labels import labels_of
 from localjudge.report.html_page import page
 from localjudge.report.tables import change_remarks, comparison_view
+from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
 from localjudge.stats.paired import paired_difference
 from tests.analysis.conftest import human_of, label
 from tests.analysis.labelled_runs import METRIC, run_of, truth
@@ -46,7 +46,12 @@ def test_labels_of_all_statements_give_the_labelled_difference(scripted_run: Scr
 
     The judge gives 1 to all of A and only to "A one." in B: means 1 and (1/2) / 4.
     """
-    sentences = {"a": ["A one.", "A two."], "b": ["B one."], "c": ["C one.", "C two."], "d": ["D one."]}
+    sentences = {
+        "a": ["A one.", "A two."],
+        "b": ["B one."],
+        "c": ["C one.", "C two."],
+        "d": ["D one."],
+    }
     old, new = (
         [
             {"id": name, "reference": " ".join(texts), "retrieved_contexts": [context]}
@@ -55,17 +60,25 @@ def test_labels_of_all_statements_give_the_labelled_difference(scripted_run: Scr
         for context in ("Old.", "New.")
     )
     said_of_new = dict.fromkeys(["A two.", "B one.", "C one.", "C two.", "D one."], 0.1)
-    before = label(scripted_run("a", old, {}), say=lambda text: text in ("A one.", "B one.", "D one."))
+    before = label(
+        scripted_run("a", old, {}), say=lambda text: text in ("A one.", "B one.", "D one.")
+    )
     after = label(scripted_run("b", new, said_of_new), say=lambda text: text != "C two.")
     found, scores = corrected(before, after), change(before, after).scores
-    assert [found.before, found.after, found.difference] == pytest.approx([0.625, 0.875, 0.875 - 0.625])
+    assert [found.before, found.after, found.difference] == pytest.approx(
+        [0.625, 0.875, 0.875 - 0.625]
+    )
     assert (found.labels_before, found.labels_after, found.labels) == (6, 6, 12)
     assert scores is not None
     assert (scores.before, scores.after) == (1, 0.125)
 
 
-def test_labels_of_nine_samples_decide_a_difference_only_if_all_statements_have_one(scripted_run: ScriptedRun) -> None:
-    before, after = (run_of(scripted_run, name, samples=9, surer=0.1 * (name == "b")) for name in "ab")
+def test_labels_of_nine_samples_decide_a_difference_only_if_all_statements_have_one(
+    scripted_run: ScriptedRun,
+) -> None:
+    before, after = (
+        run_of(scripted_run, name, samples=9, surer=0.1 * (name == "b")) for name in "ab"
+    )
     for run in (before, after):
         label(run, n=10)
     both, mean = change(before, after), corrected(before, after)
@@ -94,22 +107,34 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
 
 def test_exchanging_the_runs_negates_the_interval(scripted_run: ScriptedRun) -> None:
     """Both runs use the last look that both have reached: 30 labels."""
-    a, b = label(run_of(scripted_run, "a"), n=50), label(run_of(scripted_run, "b", other, surer=0.1), n=30)
+    a, b = (
+        label(run_of(scripted_run, "a"), n=50),
+        label(run_of(scripted_run, "b", other, surer=0.1), n=30),
+    )
     there, back = corrected(a, b), corrected(b, a)
     assert there.difference == pytest.approx(-(back.difference or 0), abs=1e-12)
-    assert interval(a, b) == pytest.approx(tuple(-limit for limit in interval(b, a)[::-1]), abs=1e-12)
+    assert interval(a, b) == pytest.approx(
+        tuple(-limit for limit in interval(b, a)[::-1]), abs=1e-12
+    )
     assert (there.labels_before, there.labels_after, there.labels) == (30, 30, back.labels)
 
 
 @pytest.fixture
 def labelled_pair(scripted_run: ScriptedRun) -> tuple[Run, Run]:
-    before, after = run_of(scripted_run, "before", samples=30), run_of(scripted_run, "after", other, samples=30)
+    before, after = (
+        run_of(scripted_run, "before", samples=30),
+        run_of(scripted_run, "after", other, samples=30),
+    )
     return label(before, n=25), label(after, n=25)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(shuffle=st.randoms(use_true_random=False))
-def test_the_order_of_labels_does_not_matter(labelled_pair: tuple[Run, Run], shuffle: random.Random) -> None:
+def test_the_order_of_labels_does_not_matter(
+    labelled_pair: tuple[Run, Run], shuffle: random.Random
+) -> None:
     expected = corrected(*labelled_pair)
     for run in labelled_pair:
         rows = stored_labels(run.directory)
@@ -127,16 +152,22 @@ def test_runs_of_the_same_data_share_labels(scripted_run: ScriptedRun) -> None:
     assert both.judge_interval.high < 0
     low, high = interval(before, after)
     assert low < 0 < high
-    assert [line for line in change_remarks(METRIC, both) if "better" in line or "worse" in line] == []
+    assert [
+        line for line in change_remarks(METRIC, both) if "better" in line or "worse" in line
+    ] == []
 
 
-def test_labels_of_all_shared_statements_separate_judge_error_from_change(scripted_run: ScriptedRun) -> None:
+def test_labels_of_all_shared_statements_separate_judge_error_from_change(
+    scripted_run: ScriptedRun,
+) -> None:
     before, after = label(run_of(scripted_run, "a")), run_of(scripted_run, "b", threshold=0.7)
     assert corrected(before, after).difference == pytest.approx(0, abs=1e-12)
     assert corrected(before, after).after == pytest.approx(truth(60))
 
 
-def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(scripted_run: ScriptedRun) -> None:
+def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(
+    scripted_run: ScriptedRun,
+) -> None:
     before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", other)
     both = change(before, after)
     labelled = [row for row in stored_labels(before.directory) if int(row.sample_id[1:]) % 3]
@@ -148,7 +179,10 @@ def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(scripted_ru
 
 
 def test_labels_of_other_statements_correct_nothing_and_say_so(scripted_run: ScriptedRun) -> None:
-    before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", lambda _: "Nothing")
+    before, after = (
+        label(run_of(scripted_run, "a"), n=50),
+        run_of(scripted_run, "b", lambda _: "Nothing"),
+    )
     remark = corrected(before, after).remark
     assert remark is not None
     assert remark.startswith("no label corrects this run")
@@ -175,7 +209,8 @@ def test_the_corrected_difference_is_printed_above_the_judge_s(scripted_run: Scr
     """Human labels show a loss in every third sample; the judge sees none."""
     before = label(run_of(scripted_run, "a"))
     after = label(
-        run_of(scripted_run, "b", other), say=lambda text: int(text.split()[4]) % 3 > 0 and human_of(text) > 0
+        run_of(scripted_run, "b", other),
+        say=lambda text: int(text.split()[4]) % 3 > 0 and human_of(text) > 0,
     )
     comparison = compare(before, after)
     lines = [line.split() for line in lines_of(comparison_view(comparison))]
@@ -198,7 +233,10 @@ def test_the_newer_label_counts_in_both_directions(scripted_run: ScriptedRun) ->
     label(monday)
     rows = stored_labels(monday.directory)
     opposite = [row.model_copy(update={"human": 1 - int(row.human == 1)}) for row in rows]
-    append_labels(tuesday.directory, [row.model_copy(update={"when": "2099-01-01T00:00:00+00:00"}) for row in opposite])
+    append_labels(
+        tuesday.directory,
+        [row.model_copy(update={"when": "2099-01-01T00:00:00+00:00"}) for row in opposite],
+    )
     wanted = 1 - truth(60)
     for before, after in ((monday, tuesday), (tuesday, monday)):
         found = corrected(before, after)

@@ -5,7 +5,7 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.check import GateDecision, check, signed
-from localjudge.analysis.labels import CorrectedMean, labels_of
+from localjudge.labels.run_labels import CorrectedMean, labels_of
 from localjudge.report.ci import finished, run_markdown
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import labels_needed
@@ -42,10 +42,15 @@ def test_a_gate_uses_the_corrected_interval_and_says_so(scripted_run: ScriptedRu
     assert decision.reason.startswith("corrected by 100 labels: ")
 
 
-def test_a_threshold_on_the_interval_s_bound_passes_only_or_equal(scripted_run: ScriptedRun) -> None:
+def test_a_threshold_on_the_interval_s_bound_passes_only_or_equal(
+    scripted_run: ScriptedRun,
+) -> None:
     run = label(run_of(scripted_run, "run"), n=60)
     low, high = limits(run)
-    outcomes = {gate: decided(run, gate).outcome for gate in (f">={low!r}", f">{low!r}", f">={high!r}", f">{high!r}")}
+    outcomes = {
+        gate: decided(run, gate).outcome
+        for gate in (f">={low!r}", f">{low!r}", f">={high!r}", f">{high!r}")
+    }
     assert list(outcomes.values()) == ["pass", "undecided", "undecided", "fail"]
     assert decided(run, f"<={high!r}").outcome == "pass"
     assert decided(run, f"<{low!r}").outcome == "fail"
@@ -61,16 +66,32 @@ def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: Sc
     decision = decided(run, f">={threshold}")
     expected = labels_needed(Interval(mean, low, high, "", 300, 30), judge, threshold, 30, 600)
     assert expected is not None
-    assert (decision.outcome, decision.labels_needed, decision.samples_needed) == ("undecided", expected, None)
-    assert re.search(rf"about {expected} labels \(\d+ minutes? more\) would decide it$", decision.reason)
+    assert (decision.outcome, decision.labels_needed, decision.samples_needed) == (
+        "undecided",
+        expected,
+        None,
+    )
+    assert re.search(
+        rf"about {expected} labels \(\d+ minutes? more\) would decide it$", decision.reason
+    )
 
 
 def test_too_few_labels_decide_nothing(scripted_run: ScriptedRun) -> None:
     run = run_of(scripted_run, "run")
     before = decided(run, ">=0.1")
-    assert (before.outcome, before.corrected, before.labels, before.labels_needed) == ("pass", False, None, None)
+    assert (before.outcome, before.corrected, before.labels, before.labels_needed) == (
+        "pass",
+        False,
+        None,
+        None,
+    )
     after = decided(label(run, n=5), ">=0.1")
-    assert (after.outcome, after.passed, after.value, after.ci95) == ("undecided", False, None, None)
+    assert (after.outcome, after.passed, after.value, after.ci95) == (
+        "undecided",
+        False,
+        None,
+        None,
+    )
     assert (after.corrected, after.labels, after.labels_needed) == (False, 5, 20)
     assert after.reason.startswith("5 labels, 20 needed; ")
 
@@ -85,7 +106,9 @@ def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: Scr
     assert change.difference is not None
     assert [decision.labels for decision in result.decisions] == [50, 50]
     assert (delta.value, delta.ci95, delta.outcome) == (change.difference, change.ci95, "pass")
-    assert delta.reason.startswith(f"corrected by 50 labels: {signed(change.difference)}, 95 % interval -")
+    assert delta.reason.startswith(
+        f"corrected by 50 labels: {signed(change.difference)}, 95 % interval -"
+    )
     assert labels_of(after) is None
     assert not decided(after, ">=0.5").corrected
 

@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Criterion, InputError, Run
-from localjudge.analysis.drawing import draw_again, draw_statements, frame_of, metrics_of, sheet_rows
-from localjudge.analysis.labelling import Labelling
-from localjudge.analysis.labels import Decisions, sampling_weights
-from localjudge.analysis.units import correctable, unit_frames
+from localjudge.labels.drawing import draw_again, draw_statements, frame_of, metrics_of, sheet_rows
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.run_labels import Decisions, sampling_weights
+from localjudge.labels.units import correctable, unit_frames
 from localjudge.metrics import catalog
-from localjudge.record.label_rows import stored_labels
+from localjudge.run_directory.label_rows import stored_labels
 from tests.analysis.conftest import JudgedRun
 
 ScriptedRun = Callable[..., Run]
@@ -45,13 +45,18 @@ def test_a_row_hides_the_verdict_and_names_its_drawing(judged_run: JudgedRun) ->
     assert metrics_of(name) == ["context_recall"]
     again = draw_again(name, unit_frames(judged_run()), 20)
     assert again is not None
-    assert [(again.name, drawn.key) for drawn in again.statements] == [(name, row["label_id"]) for row in rows]
+    assert [(again.name, drawn.key) for drawn in again.statements] == [
+        (name, row["label_id"]) for row in rows
+    ]
     assert rows_of(judged_run("same"), 20, seed=7) == rows
     assert rows_of(judged_run("same"), 30, seed=7)[:20] == rows
     assert rows_of(judged_run("same"), 20, seed=8) != rows
 
 
-@pytest.mark.parametrize("name", ["", "x", "1", "x: context_recall 0123abcd", f"{'9' * 5000}: m 0123abcd", "-1: m 0"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "x", "1", "x: context_recall 0123abcd", f"{'9' * 5000}: m 0123abcd", "-1: m 0"],
+)
 def test_an_unknown_drawing_name_has_no_metrics(name: str) -> None:
     """Returned sheets and foreign label files may hold any name."""
     assert (metrics_of(name), draw_again(name, {}, 1)) == ([], None)
@@ -67,16 +72,21 @@ def test_the_size_of_a_statement_by_hand(scripted_run: ScriptedRun) -> None:
     drawing = draw_statements(correctable(run), 3, 0)
     texts = {row["label_id"]: row["text"] for row in sheet_rows(run, drawing, drawing.statements)}
     shares = {texts[drawn.key]: drawn.share for drawn in drawing.statements}
-    assert shares == pytest.approx({"One.": 0.377774, "Two.": 0.433338, "Three.": 0.188887}, abs=1e-5)
+    assert shares == pytest.approx(
+        {"One.": 0.377774, "Two.": 0.433338, "Three.": 0.188887}, abs=1e-5
+    )
 
 
 SHARED = [
-    {**ROW, "id": f"s{n}", "reference": f"Fact {n} is so. Another.", "response": f"Fact {n} is so."} for n in range(12)
+    {**ROW, "id": f"s{n}", "reference": f"Fact {n} is so. Another.", "response": f"Fact {n} is so."}
+    for n in range(12)
 ]
 BOTH = ["context_recall", "faithfulness"]
 
 
-def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(scripted_run: ScriptedRun) -> None:
+def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(
+    scripted_run: ScriptedRun,
+) -> None:
     """Twelve statements are in both, with size sqrt((1/24)^2 + (1/12)^2); one is in all references."""
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
     drawing = draw_statements(correctable(run), 99, 0)
@@ -93,7 +103,9 @@ def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(scripted_run
     assert other / max(one_third) == pytest.approx(0.5 / (1 / 24**2 + 1 / 12**2) ** 0.5)
 
 
-def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(scripted_run: ScriptedRun) -> None:
+def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(
+    scripted_run: ScriptedRun,
+) -> None:
     """All faithfulness statements are in context_recall, which has as many others."""
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
     labelling = Labelling(run, "ann", sample=99, metrics=["faithfulness"])
@@ -101,14 +113,18 @@ def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(sc
         labelling.answer(1)
     decisions, frames = Decisions(stored_labels(run.directory)), unit_frames(run)
     drawings = decisions.drawings(frames)
-    assert {name: len(sampling_weights(of_metric)) for name, of_metric in drawings.items()} == {"faithfulness": 12}
+    assert {name: len(sampling_weights(of_metric)) for name, of_metric in drawings.items()} == {
+        "faithfulness": 12
+    }
     assert run["faithfulness"].corrected.ci95 is not None  # type: ignore[union-attr]
     recall = run["context_recall"].corrected
     assert (recall.mean, recall.labels) == (None, 0)  # type: ignore[union-attr]
     assert "not drawn from its statements" in recall.remark  # type: ignore[union-attr,operator]
 
 
-def test_two_runs_of_the_same_data_have_the_same_statements(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
+def test_two_runs_of_the_same_data_have_the_same_statements(
+    judged_run: JudgedRun, scripted_run: ScriptedRun
+) -> None:
     run, strict = judged_run("run", samples=6), judged_run("strict", samples=6, threshold=0.7)
     rows = [
         {**row.model_dump(), "retrieved_contexts": [c.text for c in row.retrieved_contexts or ()]}
@@ -118,11 +134,21 @@ def test_two_runs_of_the_same_data_have_the_same_statements(judged_run: JudgedRu
     assert frames_hash(run) == frames_hash(strict) == frames_hash(other_judge)
     keys = [*unit_frames(run)["context_recall"].by_key]
     assert keys == [*unit_frames(other_judge)["context_recall"].by_key]
-    assert draw_statements(correctable(run), 5, 0).name == draw_statements(correctable(strict), 5, 0).name
-    assert draw_statements(correctable(run), 5, 0).name != draw_statements(correctable(other_judge), 5, 0).name
+    assert (
+        draw_statements(correctable(run), 5, 0).name
+        == draw_statements(correctable(strict), 5, 0).name
+    )
+    assert (
+        draw_statements(correctable(run), 5, 0).name
+        != draw_statements(correctable(other_judge), 5, 0).name
+    )
     rows[0]["retrieved_contexts"] = ["Otherwise."]
-    changed = unit_frames(scripted_run("changed", rows, {}, metrics=["context_recall"]))["context_recall"]
-    assert [new == old for new, old in zip(changed.by_key, keys, strict=True)] == [False] + [True] * (len(keys) - 1)
+    changed = unit_frames(scripted_run("changed", rows, {}, metrics=["context_recall"]))[
+        "context_recall"
+    ]
+    assert [new == old for new, old in zip(changed.by_key, keys, strict=True)] == [False] + [
+        True
+    ] * (len(keys) - 1)
 
 
 @pytest.mark.parametrize("metric", [name for name in catalog.our_names() if "@" not in name])
@@ -163,29 +189,54 @@ def test_a_frame_reproduces_the_mean_of_its_metric(scripted_run: ScriptedRun, me
         ("answer_relevancy", {"response": "The response."}),
     ],
 )
-def test_a_row_shows_the_evidence_of_its_verdict(scripted_run: ScriptedRun, metric: str, shown: dict[str, Any]) -> None:
+def test_a_row_shows_the_evidence_of_its_verdict(
+    scripted_run: ScriptedRun, metric: str, shown: dict[str, Any]
+) -> None:
     row = rows_of(scripted_run("run", [ROW], {}, metrics=[metric]), 1, [metric])[0]
     assert row["user_input"] == "Why?"
-    assert {name: row[name] for name in ("contexts", "reference", "response") if row[name] is not None} == shown
+    assert {
+        name: row[name] for name in ("contexts", "reference", "response") if row[name] is not None
+    } == shown
 
 
 def test_a_verdict_of_a_table_is_shown_beside_its_own_context(scripted_run: ScriptedRun) -> None:
-    table = rows_of(scripted_run("table", [ROW], {}, metrics=["matrix_recall"]), 9, ["matrix_recall"])
-    assert sorted((row["position"], *row["contexts"]) for row in table) == [(0, "First."), (1, "Second.")]
+    table = rows_of(
+        scripted_run("table", [ROW], {}, metrics=["matrix_recall"]), 9, ["matrix_recall"]
+    )
+    assert sorted((row["position"], *row["contexts"]) for row in table) == [
+        (0, "First."),
+        (1, "Second."),
+    ]
 
 
-def test_metrics_that_labels_cannot_correct_are_drawn_only_by_name(scripted_run: ScriptedRun) -> None:
+def test_metrics_that_labels_cannot_correct_are_drawn_only_by_name(
+    scripted_run: ScriptedRun,
+) -> None:
     """Average precision is no share of verdicts; some runs have no verdicts."""
     with pytest.raises(InputError, match="has no verdicts to label"):
-        rows_of(scripted_run("unjudged", [ROW | {"reference_contexts": ["x"]}], {}, metrics=["document_map"]))
-    run = scripted_run("run", [ROW], {"Second.": 0.1}, metrics=["context_precision", "faithfulness"])
+        rows_of(
+            scripted_run(
+                "unjudged", [ROW | {"reference_contexts": ["x"]}], {}, metrics=["document_map"]
+            )
+        )
+    run = scripted_run(
+        "run", [ROW], {"Second.": 0.1}, metrics=["context_precision", "faithfulness"]
+    )
     assert {row["metric"] for row in rows_of(run)} == {"faithfulness"}
-    assert {row["metric"] for row in rows_of(run, metrics=["context_precision"])} == {"context_precision"}
+    assert {row["metric"] for row in rows_of(run, metrics=["context_precision"])} == {
+        "context_precision"
+    }
 
 
-def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_run: ScriptedRun) -> None:
+def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(
+    scripted_run: ScriptedRun,
+) -> None:
     kind = Criterion(name="kind", question="Is it kind?")
-    tone = Criterion(name="tone", question="?", levels={1: "rude", 2: "curt", 3: "plain", 4: "warm", 5: "courteous"})
+    tone = Criterion(
+        name="tone",
+        question="?",
+        levels={1: "rude", 2: "curt", 3: "plain", 4: "warm", 5: "courteous"},
+    )
     run = scripted_run("run", [ROW], {}, metrics=["faithfulness", kind, tone])
     asks = {row["metric"]: row["asks"] for row in rows_of(run)}
     assert asks["kind"] == "Is it kind?"
@@ -199,7 +250,9 @@ def run(judged_run: JudgedRun) -> Run:
     return judged_run(samples=6)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(st.lists(st.sampled_from("10?su!"), max_size=25))
 def test_any_keys_give_the_labels_of_a_plain_list(run: Run, pressed: list[str]) -> None:
     """The model is a dict of answers. `!` kills and restarts the session, which clears undo."""

@@ -3,7 +3,14 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.check import Gate, GateDecision, check, check_baseline, decide_gate, parse_gate
+from localjudge.analysis.check import (
+    Gate,
+    GateDecision,
+    check,
+    check_baseline,
+    decide_gate,
+    parse_gate,
+)
 from localjudge.analysis.compare import RunComparison, compare
 from localjudge.errors import InputError
 from localjudge.stats.interval import mean_interval
@@ -13,7 +20,11 @@ from tests.conftest import ScriptedRun
 
 def rows(count: int) -> list[dict[str, Any]]:
     return [
-        {"id": str(number), "reference": f"Sentence {number}.", "retrieved_contexts": ["A context."]}
+        {
+            "id": str(number),
+            "reference": f"Sentence {number}.",
+            "retrieved_contexts": ["A context."],
+        }
         for number in range(count)
     ]
 
@@ -22,7 +33,9 @@ def zeros(*numbers: int) -> dict[str, float]:
     return {f"Sentence {number}.": 0.0 for number in numbers}
 
 
-def decided(run: Run, gate: str, *, comparison: RunComparison | None = None, undecided: Any = "fail") -> GateDecision:
+def decided(
+    run: Run, gate: str, *, comparison: RunComparison | None = None, undecided: Any = "fail"
+) -> GateDecision:
     return decide_gate(parse_gate(gate), run, comparison, None, undecided)
 
 
@@ -35,22 +48,39 @@ def decided(run: Run, gate: str, *, comparison: RunComparison | None = None, und
         ("matrix_recall@3<=1e-1", "matrix_recall@3", False, "<=", 0.1),
         ("faithfulness.delta<0", "faithfulness", True, "<", 0.0),
         ("document_map(compare_by=id)>=0.5", "document_map(compare_by=id)", False, ">=", 0.5),
-        ("hit_rate@3(compare_by=meta.a b).delta > 0", "hit_rate@3(compare_by=meta.a b)", True, ">", 0.0),
+        (
+            "hit_rate@3(compare_by=meta.a b).delta > 0",
+            "hit_rate@3(compare_by=meta.a b)",
+            True,
+            ">",
+            0.0,
+        ),
         ("my.own.metric>=1", "my.own.metric", False, ">=", 1.0),
     ],
 )
 def test_a_gate_is_a_metric_a_comparison_and_a_number(
     text: str, metric: str, delta: bool, comparison: Any, threshold: float
 ) -> None:
-    assert parse_gate(text) == Gate(metric=metric, delta=delta, comparison=comparison, threshold=threshold)
-    assert str(parse_gate("context_recall.delta >= -0.12345678901")) == "context_recall.delta>=-0.12345678901"
+    assert parse_gate(text) == Gate(
+        metric=metric, delta=delta, comparison=comparison, threshold=threshold
+    )
+    assert (
+        str(parse_gate("context_recall.delta >= -0.12345678901"))
+        == "context_recall.delta>=-0.12345678901"
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        *((f"context_recall{rest}", "is not a gate") for rest in ("", "=0.8", "==0.8", ">=", ">=much", ">=0.8<0.9")),
-        *((f"context_recall{rest}", "is not a gate") for rest in (">=nan", ">=0_1", ">=٠.٥", ">=1e9999")),
+        *(
+            (f"context_recall{rest}", "is not a gate")
+            for rest in ("", "=0.8", "==0.8", ">=", ">=much", ">=0.8<0.9")
+        ),
+        *(
+            (f"context_recall{rest}", "is not a gate")
+            for rest in (">=nan", ">=0_1", ">=٠.٥", ">=1e9999")
+        ),
         (">=0.8", "is not a gate"),
         ("context_recall>=1e-400", "too close to 0"),
         ("context_recall>=80", r"not in \[0, 1\]"),
@@ -74,26 +104,44 @@ def test_a_gate_is_decided_if_the_whole_interval_agrees(scripted_run: ScriptedRu
 
 
 @pytest.mark.parametrize(("undecided", "kept"), [("fail", False), ("pass", True)])
-def test_a_mean_above_the_threshold_is_not_enough(scripted_run: ScriptedRun, undecided: str, kept: bool) -> None:
+def test_a_mean_above_the_threshold_is_not_enough(
+    scripted_run: ScriptedRun, undecided: str, kept: bool
+) -> None:
     """The interval of 9 of 10 begins at 0.555."""
-    decision = decided(scripted_run("run", rows(10), zeros(0)), "context_recall>=0.8", undecided=undecided)
+    decision = decided(
+        scripted_run("run", rows(10), zeros(0)), "context_recall>=0.8", undecided=undecided
+    )
     needed = decide(mean_interval([0.0] + [1.0] * 9), ">=", 0.8).samples_needed
-    assert (decision.outcome, decision.passed, decision.samples_needed) == ("undecided", kept, needed)
+    assert (decision.outcome, decision.passed, decision.samples_needed) == (
+        "undecided",
+        kept,
+        needed,
+    )
     assert decision.reason.endswith(f"if the mean stays at 0.900, about {needed} would decide it")
 
 
 def test_samples_of_one_group_decide_no_gate(scripted_run: ScriptedRun) -> None:
     """40 of 40, but all from one document."""
     grouped = [{**row, "document": "a"} for row in rows(40)]
-    decision = decided(scripted_run("run", grouped, {}, cluster_by="document"), "context_recall>=0.1")
-    assert (decision.outcome, decision.passed, decision.samples_needed) == ("undecided", False, None)
+    decision = decided(
+        scripted_run("run", grouped, {}, cluster_by="document"), "context_recall>=0.1"
+    )
+    assert (decision.outcome, decision.passed, decision.samples_needed) == (
+        "undecided",
+        False,
+        None,
+    )
     assert decision.ci95 is None
 
 
-def test_a_mean_on_the_threshold_and_a_metric_without_a_score_are_undecided(scripted_run: ScriptedRun) -> None:
+def test_a_mean_on_the_threshold_and_a_metric_without_a_score_are_undecided(
+    scripted_run: ScriptedRun,
+) -> None:
     decision = decided(scripted_run("run", rows(2), zeros(0)), "context_recall>=0.5")
     assert (decision.outcome, decision.samples_needed) == ("undecided", None)
-    decision = decided(scripted_run("unscored", [{**rows(1)[0], "reference": ""}], {}), "context_recall>=0.5")
+    decision = decided(
+        scripted_run("unscored", [{**rows(1)[0], "reference": ""}], {}), "context_recall>=0.5"
+    )
     assert (decision.outcome, decision.value, decision.ci95) == ("undecided", None, None)
 
 
@@ -109,7 +157,8 @@ def test_failed_samples_fail_a_gate(scripted_run: ScriptedRun) -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "gate", "outcome"), [(0, ">=-0.02", "undecided"), (40, ">=-0.02", "fail"), (0, ">=-0.2", "pass")]
+    ("now", "gate", "outcome"),
+    [(0, ">=-0.02", "undecided"), (40, ">=-0.02", "fail"), (0, ">=-0.2", "pass")],
 )
 def test_a_delta_is_decided_on_the_paired_interval(
     scripted_run: ScriptedRun, now: int, gate: str, outcome: str
@@ -120,20 +169,31 @@ def test_a_delta_is_decided_on_the_paired_interval(
     decision = decided(new, f"context_recall.delta{gate}", comparison=comparison)
     scores = comparison.metrics["context_recall"].scores
     assert scores is not None
-    assert (decision.outcome, decision.value, decision.ci95) == (outcome, scores.difference, scores.ci95)
+    assert (decision.outcome, decision.value, decision.ci95) == (
+        outcome,
+        scores.difference,
+        scores.ci95,
+    )
     assert decision.reason.startswith("-1.000, 95 %" if now else "0.000, 95 % interval -")
 
 
 def test_a_delta_reports_the_number_of_unpaired_samples(scripted_run: ScriptedRun) -> None:
     old, new = scripted_run("old", rows(3), {}), scripted_run("new", rows(8)[1:], {})
     decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))
-    assert decision.reason.endswith("; 1 of 3 samples of the baseline and 5 of 7 of this run have no partner")
+    assert decision.reason.endswith(
+        "; 1 of 3 samples of the baseline and 5 of 7 of this run have no partner"
+    )
     assert (decision.samples, decision.unpaired) == (2, 6)
     assert decided(new, "context_recall>=0.1", comparison=compare(old, new)).unpaired == 0
 
 
-def test_failures_in_the_baseline_fail_a_delta_and_without_a_pair_it_is_undecided(scripted_run: ScriptedRun) -> None:
-    old, new = scripted_run("old", rows(40), {"Sentence 0.": "broken"}), scripted_run("new", rows(40), {})
+def test_failures_in_the_baseline_fail_a_delta_and_without_a_pair_it_is_undecided(
+    scripted_run: ScriptedRun,
+) -> None:
+    old, new = (
+        scripted_run("old", rows(40), {"Sentence 0.": "broken"}),
+        scripted_run("new", rows(40), {}),
+    )
     decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))
     assert (decision.outcome, decision.reason[:17]) == ("fail", "failed samples: 1")
     other = scripted_run("other", [{**rows(41)[40], "id": "other"}], {})
@@ -146,7 +206,9 @@ def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> 
     with pytest.raises(InputError, match=r"needs a baseline\n.*baseline="):
         check_baseline([gate], None)
     baseline = scripted_run("run", rows(1), {})
-    with pytest.raises(InputError, match=r"'faithfulness', which is not in the baseline\n.*context_recall"):
+    with pytest.raises(
+        InputError, match=r"'faithfulness', which is not in the baseline\n.*context_recall"
+    ):
         check_baseline([gate], baseline)
     check_baseline([parse_gate("faithfulness>=0.5")], None)
 
@@ -155,7 +217,10 @@ def test_a_run_directory_is_checked_against_a_baseline(scripted_run: ScriptedRun
     """40 of 40: from .025 ** (1 / 40) = .9119 (Clopper-Pearson), so .9 passes and .95 is undecided."""
     run = scripted_run("run", rows(40), {})
     decisions = check(run, gates=["context_recall>=0.9", "context_recall>=0.95"]).decisions
-    assert [(decision.outcome, decision.passed) for decision in decisions] == [("pass", True), ("undecided", False)]
+    assert [(decision.outcome, decision.passed) for decision in decisions] == [
+        ("pass", True),
+        ("undecided", False),
+    ]
     assert not check(run.directory, gates="context_recall<0.5").passed
     bare = check(run)
     assert (bare.passed, bare.decisions, bare.comparison) == (True, (), None)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.analysis.headline import headline_of
-from localjudge.analysis.labelling import Labelling, read_labels
-from localjudge.analysis.labels import labels_of
 from localjudge.analysis.slices import slices
+from localjudge.labels.labelling import Labelling, read_labels
+from localjudge.labels.run_labels import labels_of
 from localjudge.types import Label
 from tests.analysis.conftest import written
 
@@ -23,7 +23,9 @@ METRIC = "faithfulness"
 SAMPLES = 24
 STATEMENTS = 30
 """Samples 0, 4, 8, ... have two statements, others one."""
-OFTEN = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+OFTEN = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 PERCENT = st.integers(0, 100).map(lambda number: number / 100)
 HUMANS = st.lists(st.sampled_from([0, 1, None]), min_size=STATEMENTS, max_size=STATEMENTS)
 
@@ -42,7 +44,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Run:
         for n in range(SAMPLES)
     ]
     engine = ScriptedEngine({}, default=0.9)
-    return evaluate(rows, metrics=[METRIC], engine=engine, out=tmp_path_factory.mktemp("runs") / "run")
+    return evaluate(
+        rows, metrics=[METRIC], engine=engine, out=tmp_path_factory.mktemp("runs") / "run"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +55,9 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def labelled(template: Run, folder: Path, humans: list[Label | None]) -> tuple[Run, dict[tuple[str, int], Label]]:
+def labelled(
+    template: Run, folder: Path, humans: list[Label | None]
+) -> tuple[Run, dict[tuple[str, int], Label]]:
     """Return a copy of the run with these labels in the order of a sheet, None for no label."""
     directory = folder / "run"
     shutil.rmtree(directory, ignore_errors=True)
@@ -59,15 +65,26 @@ def labelled(template: Run, folder: Path, humans: list[Label | None]) -> tuple[R
     run = Run.open(directory)
     rows = Labelling(run, "ann", sample=STATEMENTS).rows_to_send()
     assert len(rows) == STATEMENTS
-    filled = [{**row, "human": human, "source_text": None} for row, human in zip(rows, humans, strict=True)]
+    filled = [
+        {**row, "human": human, "source_text": None}
+        for row, human in zip(rows, humans, strict=True)
+    ]
     if any(human is not None for human in humans):
         read_labels(run, written(folder / "sheet.jsonl", *filled), "ann")
-    labels = {(row["sample_id"], row["position"]): row["human"] for row in filled if row["human"] is not None}
+    labels = {
+        (row["sample_id"], row["position"]): row["human"]
+        for row in filled
+        if row["human"] is not None
+    }
     return run, labels
 
 
 @OFTEN
-@given(humans=HUMANS, threshold=PERCENT, slice_name=st.sampled_from(["", "[unit=ward]", "[unit=lab]"]))
+@given(
+    humans=HUMANS,
+    threshold=PERCENT,
+    slice_name=st.sampled_from(["", "[unit=ward]", "[unit=lab]"]),
+)
 def test_a_gate_passes_only_by_the_interval_of_labels_that_suffice(
     template: Run, folder: Path, humans: list[Label | None], threshold: float, slice_name: str
 ) -> None:
@@ -87,7 +104,9 @@ def test_a_gate_passes_only_by_the_interval_of_labels_that_suffice(
 
 @OFTEN
 @given(humans=HUMANS)
-def test_too_few_labels_leave_no_mean_in_any_view(template: Run, folder: Path, humans: list[Label | None]) -> None:
+def test_too_few_labels_leave_no_mean_in_any_view(
+    template: Run, folder: Path, humans: list[Label | None]
+) -> None:
     """Twenty labels in ten samples, or labels of all statements, suffice; the judge's mean is never the headline."""
     run, labels = labelled(template, folder, humans)
     stored = labels_of(run)
@@ -96,7 +115,9 @@ def test_too_few_labels_leave_no_mean_in_any_view(template: Run, folder: Path, h
         return
     mean = stored.corrected[METRIC]
     headline = headline_of(run.summary.metrics[METRIC], mean)
-    suffices = len(labels) == STATEMENTS or (len(labels) >= 20 and len({sample for sample, _ in labels}) >= 10)
+    suffices = len(labels) == STATEMENTS or (
+        len(labels) >= 20 and len({sample for sample, _ in labels}) >= 10
+    )
     assert headline.basis == ("labels" if suffices else "too few labels")
     assert (headline.mean is not None) == suffices
     for part in slices(run, "unit").slices:
@@ -108,7 +129,9 @@ def test_too_few_labels_leave_no_mean_in_any_view(template: Run, folder: Path, h
 
 @OFTEN
 @given(humans=st.lists(st.sampled_from([0, 1]), min_size=STATEMENTS, max_size=STATEMENTS))
-def test_labels_of_all_statements_give_their_mean(template: Run, folder: Path, humans: list[Label | None]) -> None:
+def test_labels_of_all_statements_give_their_mean(
+    template: Run, folder: Path, humans: list[Label | None]
+) -> None:
     """The mean over samples of the share of 1, for the run and for each slice, whatever the judge says."""
     run, labels = labelled(template, folder, humans)
     stored = labels_of(run)

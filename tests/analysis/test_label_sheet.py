@@ -12,13 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge.analysis import label_sheet
-from localjudge.analysis.label_sheet import ENDINGS, SheetRow, read_sheet, write_sheet
 from localjudge.errors import DataError, InputError
+from localjudge.labels import label_sheet
+from localjudge.labels.label_sheet import ENDINGS, SheetRow, read_sheet, write_sheet
 from localjudge.words import escape_formula
 
 ID = "0123456789abcdef0123456789abcdef"
-KEY: dict[str, Any] = {"sample_id": "s1", "metric": "faithfulness", "position": 0, "text": "It rains."}
+KEY: dict[str, Any] = {
+    "sample_id": "s1",
+    "metric": "faithfulness",
+    "position": 0,
+    "text": "It rains.",
+}
 LABELLED = {"label_id": ID, **KEY, "human": 1}
 HOSTILE = [
     '=HYPERLINK("http://x")',
@@ -38,8 +43,19 @@ HOSTILE = [
 
 
 def sheet_row(**cells: Any) -> SheetRow:
-    row = {"label_id": ID, "draw": "0:context_recall,faithfulness", **KEY, "asks": "Is it so?", "user_input": "Why?"}
-    row |= {"contexts": ["First.", "Second."], "reference": None, "response": "An answer.", "source_text": None}
+    row = {
+        "label_id": ID,
+        "draw": "0:context_recall,faithfulness",
+        **KEY,
+        "asks": "Is it so?",
+        "user_input": "Why?",
+    }
+    row |= {
+        "contexts": ["First.", "Second."],
+        "reference": None,
+        "response": "An answer.",
+        "source_text": None,
+    }
     return row | {"human": None, "annotator": None, "planned": 1} | cells
 
 
@@ -49,7 +65,13 @@ def decimal_point(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     return str(request.param)
 
 
-def saved(path: Path, table: Sequence[Sequence[Any]], *, delimiter: str = ",", encoding: str = "utf-8") -> Path:
+def saved(
+    path: Path,
+    table: Sequence[Sequence[Any]],
+    *,
+    delimiter: str = ",",
+    encoding: str = "utf-8",
+) -> Path:
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=delimiter).writerows(table)
     path.write_bytes(text.getvalue().encode(encoding))
@@ -76,9 +98,13 @@ ROWS = st.builds(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(st.lists(ROWS, min_size=1, max_size=3, unique_by=lambda row: row["label_id"]))
-def test_a_sheet_comes_back_as_it_was(tmp_path: Path, decimal_point: str, ending: str, rows: list[SheetRow]) -> None:
+def test_a_sheet_comes_back_as_it_was(
+    tmp_path: Path, decimal_point: str, ending: str, rows: list[SheetRow]
+) -> None:
     """In CSV, a text that looks like a formula gets an apostrophe."""
     path = tmp_path / f"sheet{ending}"
     path.unlink(missing_ok=True)
@@ -86,20 +112,33 @@ def test_a_sheet_comes_back_as_it_was(tmp_path: Path, decimal_point: str, ending
     sheet = read_sheet(path).labels
     for row, label in zip(rows, sheet, strict=True):
         for column in ("label_id", "text", "human", "annotator"):
-            assert getattr(label, column) == (escape_formula(row[column]) if ending == ".csv" else row[column])
+            assert getattr(label, column) == (
+                escape_formula(row[column]) if ending == ".csv" else row[column]
+            )
         assert (label.when, label.draw, label.planned) == (None, row["draw"], 1)
         assert label.is_answered == (row["human"] is not None)
 
 
-def test_a_csv_opens_in_excel_of_any_language_and_holds_no_formula(tmp_path: Path, decimal_point: str) -> None:
+def test_a_csv_opens_in_excel_of_any_language_and_holds_no_formula(
+    tmp_path: Path, decimal_point: str
+) -> None:
     """It has a byte-order mark, CRLF, and the separator of the locale's decimal point."""
-    write_sheet(tmp_path / "sheet.csv", [sheet_row(text=text, contexts=['a "quote"', text]) for text in HOSTILE])
+    write_sheet(
+        tmp_path / "sheet.csv",
+        [sheet_row(text=text, contexts=['a "quote"', text]) for text in HOSTILE],
+    )
     content = (tmp_path / "sheet.csv").read_bytes()
     separator = {".": ",", ",": ";"}[decimal_point]
-    assert content.startswith("\ufeff".encode() + separator.join(["statement", "context", "answer", "human"]).encode())
+    assert content.startswith(
+        "\ufeff".encode() + separator.join(["statement", "context", "answer", "human"]).encode(),
+    )
     assert content.count(b"planned\r\n") == 1
-    cells = [*csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=separator)]
-    assert not [cell for row in cells for cell in row.values() if cell.lstrip()[:1] in {*"=+-@"} - {""}]
+    cells = [
+        *csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=separator),
+    ]
+    assert not [
+        cell for row in cells for cell in row.values() if cell.lstrip()[:1] in {*"=+-@"} - {""}
+    ]
     assert cells[0]["statement"] == "'" + HOSTILE[0]
     assert cells[0]["context"] == f'[1] a "quote"\n\n[2] {HOSTILE[0]}'
 
@@ -110,8 +149,13 @@ def test_texts_that_are_too_long_for_excel_are_counted_in_a_warning(
 ) -> None:
     write_sheet(tmp_path / f"short{ending}", [sheet_row(contexts=["x" * 32_763])])  # with "[1] "
     assert not caplog.records
-    write_sheet(tmp_path / f"long{ending}", [sheet_row(contexts=["x" * 32_764], response="y" * 40_000), sheet_row()])
-    assert [record.getMessage()[:7] for record in caplog.records] == ["2 texts"] * (ending == ".csv")
+    write_sheet(
+        tmp_path / f"long{ending}",
+        [sheet_row(contexts=["x" * 32_764], response="y" * 40_000), sheet_row()],
+    )
+    assert [record.getMessage()[:7] for record in caplog.records] == ["2 texts"] * (
+        ending == ".csv"
+    )
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -144,7 +188,9 @@ def test_unknown_file_endings_are_refused(tmp_path: Path) -> None:
         ("plain.csv", {"delimiter": ";", "encoding": "cp1252"}),
     ],
 )
-def test_a_sheet_is_read_as_spreadsheets_save_it(tmp_path: Path, name: str, form: dict[str, str]) -> None:
+def test_a_sheet_is_read_as_spreadsheets_save_it(
+    tmp_path: Path, name: str, form: dict[str, str]
+) -> None:
     mark = "\ufeff" if name == "big-endian.csv" else ""
     header = [mark + "notes", "human", "text", "position", "metric", "label_id", "annotator", ""]
     row = ["?", "sí", "Größe: 5 €\n„so“; =1", 0, "faithfulness", ID, "René", None]
@@ -166,16 +212,26 @@ INSTRUCTION = "Écrivez 1 ou 0; laissez vide, si ce n'est pas clair."
 
 
 @pytest.mark.parametrize("form", SPREADSHEETS.values(), ids=SPREADSHEETS)
-@pytest.mark.parametrize("at", [0, 1, 3, None], ids=["first", "below the header", "between rows", "missing"])
-def test_a_sheet_comes_back_from_a_spreadsheet(tmp_path: Path, form: dict[str, str], at: int | None) -> None:
+@pytest.mark.parametrize(
+    "at", [0, 1, 3, None], ids=["first", "below the header", "between rows", "missing"]
+)
+def test_a_sheet_comes_back_from_a_spreadsheet(
+    tmp_path: Path, form: dict[str, str], at: int | None
+) -> None:
     """With other columns first, an empty column and rows, and the instruction first, moved or removed."""
     texts = ["Größe: 5 €", "Zwei\r\nZeilen; mit, Zeichen\t.", "Drei"]
     ids = [f"{number:032x}" for number in range(len(texts))]
     path = tmp_path / "sheet.csv"
-    rows = [sheet_row(label_id=key, text=text, annotator="Zoë") for key, text in zip(ids, texts, strict=True)]
+    rows = [
+        sheet_row(label_id=key, text=text, annotator="Zoë")
+        for key, text in zip(ids, texts, strict=True)
+    ]
     write_sheet(path, rows, instruction=INSTRUCTION, separator="comma")
     _, header, *cells = csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
-    columns = [header.index(name) for name in ("label_id", "human", "statement", "annotator", "draw", "context")]
+    columns = [
+        header.index(name)
+        for name in ("label_id", "human", "statement", "annotator", "draw", "context")
+    ]
     table = [[header[column] for column in columns] + ["", "notes"]]
     for number, row in enumerate(cells):
         table += [[*(row[column] for column in columns), "", "n"], [""] * 8]
@@ -186,7 +242,9 @@ def test_a_sheet_comes_back_from_a_spreadsheet(tmp_path: Path, form: dict[str, s
     assert [(label.label_id, label.human, label.annotator) for label in sheet.labels] == [
         (key, number % 2, "Zoë") for number, key in enumerate(ids)
     ]
-    assert [(label.text or "").split() for label in sheet.labels] == [text.split() for text in texts]
+    assert [(label.text or "").split() for label in sheet.labels] == [
+        text.split() for text in texts
+    ]
 
 
 @pytest.mark.parametrize(("separator", "sign"), [("comma", ","), ("semicolon", ";"), ("tab", "\t")])
@@ -204,7 +262,10 @@ def test_two_thousand_labels_come_back(tmp_path: Path) -> None:
     path = tmp_path / "sheet.csv"
     rows = [
         sheet_row(
-            label_id=f"{number:032x}", text=f"Größe {number}: =1;\n", human=(1, 0, None)[number % 3], annotator="Zoë"
+            label_id=f"{number:032x}",
+            text=f"Größe {number}: =1;\n",
+            human=(1, 0, None)[number % 3],
+            annotator="Zoë",
         )
         for number in range(2_000)
     ]
@@ -222,7 +283,9 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
     path.write_text(header + f"{ID};m;0;a;1;Ann\r\n{ID};m;1;b\r\n\r\n{ID};m;2;c;0;;;\r\n")
     assert [label.human for label in read_sheet(path).labels] == [1, None, 0]
     path.write_text(header + f'{ID};m;0;"two\nlines";1;Ann\r\n{ID};m;1;b;1;Ann;note\r\n')
-    with pytest.raises(DataError, match=r"sheet\.csv:4, row 3: found a record of 7, expected 6 cells"):
+    with pytest.raises(
+        DataError, match=r"sheet\.csv:4, row 3: found a record of 7, expected 6 cells"
+    ):
         read_sheet(path)
 
 
@@ -235,7 +298,9 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
         ({"label_id": f" {ID.upper()} "}, {"label_id": ID}),
     ],
 )
-def test_cells_are_read_in_several_forms(tmp_path: Path, cells: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_cells_are_read_in_several_forms(
+    tmp_path: Path, cells: dict[str, Any], expected: dict[str, Any]
+) -> None:
     [label] = read_sheet(saved(tmp_path / "sheet.csv", table_of({**LABELLED, **cells}))).labels
     assert label._asdict().items() >= expected.items()
 
@@ -249,8 +314,14 @@ def test_a_pipe_as_a_sheet_is_refused_at_once(tmp_path: Path) -> None:
 
 def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
-    at = [{"when": f"2026-01-31T09:30:0{second}.5Z", "annotator": "Ann", "draw": "0:x"} for second in range(3)]
-    rows = [{"label_id": ID, "human": human, **when} for human, when in zip((1, 0, None), at, strict=True)]
+    at = [
+        {"when": f"2026-01-31T09:30:0{second}.5Z", "annotator": "Ann", "draw": "0:x"}
+        for second in range(3)
+    ]
+    rows = [
+        {"label_id": ID, "human": human, **when}
+        for human, when in zip((1, 0, None), at, strict=True)
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"way": "page", **LABELLED}]))
     sheet = read_sheet(path).labels
     assert [label.human for label in sheet] == [1, 0, None, 1]
@@ -261,7 +332,9 @@ def test_a_label_from_the_future_is_refused(tmp_path: Path) -> None:
     """A page on a machine whose clock is a year ahead: its labels would count before every later one."""
     ahead = datetime.now(UTC) + timedelta(days=365)
     rows = [LABELLED | {"annotator": "Ann", "when": ahead.isoformat()}]
-    with pytest.raises(DataError, match=r"row 2: when: found .*, expected a time that is not in the future"):
+    with pytest.raises(
+        DataError, match=r"row 2: when: found .*, expected a time that is not in the future"
+    ):
         read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows)))
     almost = [LABELLED | {"when": (ahead - timedelta(days=364.5)).isoformat()}]
     assert len(read_sheet(saved(tmp_path / "sheet.csv", table_of(*almost))).labels) == 1
@@ -272,7 +345,10 @@ def test_contradicting_rows_of_one_annotator_are_refused(tmp_path: Path) -> None
     rows = [LABELLED | {"annotator": "Ann"}, LABELLED | {"annotator": "Bo", "human": 0}]
     path = tmp_path / "sheet.csv"
     assert len(read_sheet(saved(path, table_of(*rows, rows[0]))).labels) == 3
-    with pytest.raises(DataError, match=r"sheet\.csv:4, row 4: human: found 0, and 1 for the same .*:2, row 2, exp"):
+    with pytest.raises(
+        DataError,
+        match=r"sheet\.csv:4, row 4: human: found 0, and 1 for the same .*:2, row 2, exp",
+    ):
         read_sheet(saved(path, table_of(*rows, rows[0] | {"human": 0})))
 
 
@@ -298,8 +374,16 @@ def test_all_problems_are_reported_together_and_each_once(tmp_path: Path) -> Non
         ("sheet.csv", b"label_id;label\r\n1;2\r\n", "has no column human"),
         ("sheet.csv", b"human;human;label_id\r\n1;2;3\r\n", "two columns human"),
         ("sheet.jsonl", b"{\n{\n", r"2 of 2 rows(?s:.*)sheet\.jsonl:1; .*invalid JSON"),
-        ("sheet.jsonl", b'{"label_id": [1], "human": {"a": 1}}\n', "found a list(?s:.*)human: found an object"),
-        ("sheet.jsonl", b'{"label_id": "\\ud800", "human": 1' + b"0" * 400 + b"}\n", "half of a surr(?s:.*)bits, exp"),
+        (
+            "sheet.jsonl",
+            b'{"label_id": [1], "human": {"a": 1}}\n',
+            "found a list(?s:.*)human: found an object",
+        ),
+        (
+            "sheet.jsonl",
+            b'{"label_id": "\\ud800", "human": 1' + b"0" * 400 + b"}\n",
+            "half of a surr(?s:.*)bits, exp",
+        ),
         ("sheet.csv", b"PK\x03\x04", "a zip archive"),
         ("sheet.xls", b"\xd0\xcf\x11\xe0", "an old Excel workbook"),
     ],

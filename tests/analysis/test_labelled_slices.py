@@ -9,16 +9,16 @@ import pytest
 from localjudge import Run
 from localjudge.analysis.check import Gate, check, parse_gate
 from localjudge.analysis.compare import compare
-from localjudge.analysis.drawing import draw_again, draw_statements, misdrawn
-from localjudge.analysis.label_sheet import read_sheet
-from localjudge.analysis.labelling import Labelling
-from localjudge.analysis.labels import CorrectedMean, labels_of
 from localjudge.analysis.slices import slices
-from localjudge.analysis.units import correctable, unit_frames
 from localjudge.errors import InputError
-from localjudge.record.label_rows import stored_labels
+from localjudge.judging.verify_labels import check_labels
+from localjudge.labels.drawing import draw_again, draw_statements, misdrawn
+from localjudge.labels.label_sheet import read_sheet
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.run_labels import CorrectedMean, labels_of
+from localjudge.labels.units import correctable, unit_frames
 from localjudge.report.tables import ONE_LOOK, comparison_view
-from localjudge.run.verify_labels import check_labels
+from localjudge.run_directory.label_rows import stored_labels
 from tests.analysis.conftest import label
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun
@@ -44,7 +44,12 @@ def departments(scripted_run: ScriptedRun) -> Callable[..., Run]:
     """Create a run of one sentence per sample in slices of these sizes, in turn until a slice is full."""
 
     def run(name: str = "run", sizes: dict[str, int] = SIZES, **options: Any) -> Run:
-        places = [(turn, value) for turn in range(max(sizes.values())) for value, size in sizes.items() if turn < size]
+        places = [
+            (turn, value)
+            for turn in range(max(sizes.values()))
+            for value, size in sizes.items()
+            if turn < size
+        ]
         rows = [
             {
                 "id": f"{value}{number}",
@@ -65,7 +70,9 @@ def means_of(run: Run) -> dict[str | None, CorrectedMean]:
     return {part.value: part.corrected[METRIC] for part in slices(run, "department").slices}
 
 
-def test_a_drawing_by_a_column_gives_each_slice_the_same_share(departments: Callable[..., Run]) -> None:
+def test_a_drawing_by_a_column_gives_each_slice_the_same_share(
+    departments: Callable[..., Run],
+) -> None:
     """Slices of 60, 30, 24 and 3 + 3 samples. Those of 3 cannot have an interval and are one part: four parts of 1/4.
 
     All uncertainties are equal, so a statement has 1/4 of 1/60, 1/30, 1/24 or 1/6.
@@ -88,7 +95,9 @@ def test_a_second_opinion_repeats_the_newest_drawing(departments: Callable[..., 
     """Without --by and --sample, Bob got 25 of Ann's 70 statements, then a warning about those he was not shown."""
     run = label(label(departments(), human_of, 10, seed=3), human_of, 70, by="department")
     second = Labelling(run, "bob", again=True)
-    newest = [row.key for row in stored_labels(run.directory) if row.draw and "department" in row.draw]
+    newest = [
+        row.key for row in stored_labels(run.directory) if row.draw and "department" in row.draw
+    ]
     assert {row["label_id"] for row in second.rows} == {*newest}
     assert len(second.rows) >= 70
     assert len(Labelling(run, "bob", again=True, sample=20).rows) == 20
@@ -99,7 +108,9 @@ def test_a_second_opinion_repeats_the_newest_drawing(departments: Callable[..., 
     assert (found.passed_over, found.annotators["bob"]) == (0, len({*newest}))
 
 
-def test_statements_that_a_second_annotator_was_not_shown_are_no_warning(departments: Callable[..., Run]) -> None:
+def test_statements_that_a_second_annotator_was_not_shown_are_no_warning(
+    departments: Callable[..., Run],
+) -> None:
     """Bob's own drawing has many statements without a label by Ann, which `again` leaves out."""
     run = label(departments(), human_of, 40, by="department")
     label(run, human_of, 60, "bob", again=True, seed=5)
@@ -123,7 +134,11 @@ def test_a_drawing_by_a_column_is_reproduced_from_its_name(departments: Callable
     assert name.endswith(' by "department"')
     assert misdrawn(rows, frames) == []
     assert check_labels(run).problems == ()
-    for other in (name.replace("department", "ward"), name.removesuffix(' by "department"'), f'{name} "'):
+    for other in (
+        name.replace("department", "ward"),
+        name.removesuffix(' by "department"'),
+        f'{name} "',
+    ):
         assert draw_again(other, frames, 60) is None
         assert len(misdrawn([row.model_copy(update={"draw": other}) for row in rows], frames)) == 60
     with pytest.raises(InputError, match="no column ward"):
@@ -133,7 +148,8 @@ def test_a_drawing_by_a_column_is_reproduced_from_its_name(departments: Callable
 def test_a_slice_is_corrected_by_its_own_labels(departments: Callable[..., Run]) -> None:
     """All weights and chances are equal within a slice, and the strata are the judge's 1 and 0, half of it each.
 
-    corrected = 1/2 (human mean of the labelled 1) + 1/2 (human mean of the labelled 0), for any lambda
+    corrected = 1/2 (human mean of the labelled 1) + 1/2 (human mean of the labelled 0), for any
+    lambda
     """
     run = label(departments(), human_of, 75, by="department")
     texts = {row.text: row.sample_id for row in stored_labels(run.directory)}
@@ -148,7 +164,9 @@ def test_a_slice_is_corrected_by_its_own_labels(departments: Callable[..., Run])
         assert mean.ci95 is not None
 
 
-def test_a_slice_with_labels_of_all_its_statements_has_their_mean(departments: Callable[..., Run]) -> None:
+def test_a_slice_with_labels_of_all_its_statements_has_their_mean(
+    departments: Callable[..., Run],
+) -> None:
     run = label(departments(), human_of, by="department")
     for value, mean in means_of(run).items():
         names = {name for name, of in values_of(run).items() if of == value}
@@ -169,9 +187,14 @@ def test_a_statement_of_two_slices_counts_in_both(scripted_run: ScriptedRun) -> 
         }
         for number, (value, is_shared) in enumerate(kinds)
     ]
-    run = label(scripted_run("run", rows, {}, metrics=[METRIC]), lambda text: int(text != "Shared."))
+    run = label(
+        scripted_run("run", rows, {}, metrics=[METRIC]), lambda text: int(text != "Shared.")
+    )
     parts = {part.value: part.corrected[METRIC] for part in slices(run, "slice").slices}
-    assert {value: (mean.mean, mean.statements) for value, mean in parts.items()} == {"x": (0.5, 13), "y": (0.0, 1)}
+    assert {value: (mean.mean, mean.statements) for value, mean in parts.items()} == {
+        "x": (0.5, 13),
+        "y": (0.0, 1),
+    }
 
 
 def test_too_low_agreement_settles_no_slice(departments: Callable[..., Run]) -> None:
@@ -197,11 +220,25 @@ def test_slices_of_a_comparison_are_corrected(departments: Callable[..., Run]) -
 
 
 def test_the_command_names_the_slices_that_lack_labels(
-    departments: Callable[..., Run], capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    departments: Callable[..., Run],
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     run, sheet = departments(sizes={**SIZES, "tiny": 3}), tmp_path / "sheet.csv"
-    command = ("label", run.directory, "--by", "department", "--sample", "70", "--annotator", "ann", "--out", sheet)
+    command = (
+        "label",
+        run.directory,
+        "--by",
+        "department",
+        "--sample",
+        "70",
+        "--annotator",
+        "ann",
+        "--out",
+        sheet,
+    )
     assert called(capfd, *command)[0] == 0
     with sheet.open(encoding="utf-8-sig", newline="") as file:
         next(file)  # the instruction
@@ -210,7 +247,11 @@ def test_the_command_names_the_slices_that_lack_labels(
     left = 0
     for row in rows:  # leave the last labels of one slice empty
         left += value_of[row["sample_id"]] == "mid"
-        row["human"] = "" if value_of[row["sample_id"]] == "mid" and left > 15 else str(human_of(row["statement"]))
+        row["human"] = (
+            ""
+            if value_of[row["sample_id"]] == "mid" and left > 15
+            else str(human_of(row["statement"]))
+        )
     with sheet.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
@@ -218,20 +259,37 @@ def test_the_command_names_the_slices_that_lack_labels(
     assert len(read_sheet(sheet).labels) == 70
     assert called(capfd, "label", run.directory, "--read", sheet)[0] == 0
     out = called(capfd, "show", run.directory, "--by", "department")[1]
-    for value, by in (("big", "labels"), ("mid", "15 labels, 20 needed"), ("small", "labels"), ("tiny", "labels")):
+    for value, by in (
+        ("big", "labels"),
+        ("mid", "15 labels, 20 needed"),
+        ("small", "labels"),
+        ("tiny", "labels"),
+    ):
         assert next(line for line in out.splitlines() if f" {value} " in line).endswith(by)
     assert "faithfulness: not corrected, more labels needed: mid 5" in out
-    compared = called(capfd, "compare", run.directory, run.directory, "--by", "department", "--moved", "0")[1]
+    compared = called(
+        capfd, "compare", run.directory, run.directory, "--by", "department", "--moved", "0"
+    )[1]
     assert "each run needs 20 labels, got 15: mid" in " ".join(compared.split())
 
 
 @pytest.mark.parametrize(
     ("text", "gate"),
     [
-        ("a[b=c]>=0.5", Gate(metric="a", delta=False, comparison=">=", threshold=0.5, column="b", value="c")),
+        (
+            "a[b=c]>=0.5",
+            Gate(metric="a", delta=False, comparison=">=", threshold=0.5, column="b", value="c"),
+        ),
         (
             "a@3(x=id)[b.c=d e]<0.5",
-            Gate(metric="a@3(x=id)", delta=False, comparison="<", threshold=0.5, column="b.c", value="d e"),
+            Gate(
+                metric="a@3(x=id)",
+                delta=False,
+                comparison="<",
+                threshold=0.5,
+                column="b.c",
+                value="d e",
+            ),
         ),
         (
             "a[b=c[1]=>].delta>0.5",
@@ -243,7 +301,14 @@ def test_the_command_names_the_slices_that_lack_labels(
         ),
         (
             'a["b[1]"=d=e].delta>=0.5',
-            Gate(metric="a", delta=True, comparison=">=", threshold=0.5, column="b[1]", value="d=e"),
+            Gate(
+                metric="a",
+                delta=True,
+                comparison=">=",
+                threshold=0.5,
+                column="b[1]",
+                value="d=e",
+            ),
         ),
     ],
 )
@@ -256,29 +321,48 @@ def test_a_gate_on_a_slice_uses_its_corrected_mean(departments: Callable[..., Ru
     """Or it is undecided, and then it says how many labels it has and needs."""
     run = label(departments(), human_of, 75, by="department")
     label_of_big = means_of(run)["big"]
-    of_big, of_whole = check(run, gates=[f"{METRIC}[department=big]>=0.1", f"{METRIC}>=0.1"]).decisions
-    assert (of_big.value, of_big.ci95, of_big.corrected) == (label_of_big.mean, label_of_big.ci95, True)
+    of_big, of_whole = check(
+        run, gates=[f"{METRIC}[department=big]>=0.1", f"{METRIC}>=0.1"]
+    ).decisions
+    assert (of_big.value, of_big.ci95, of_big.corrected) == (
+        label_of_big.mean,
+        label_of_big.ci95,
+        True,
+    )
     assert of_big.samples == SIZES["big"]
     assert of_whole.samples == sum(SIZES.values())
     few = label(departments("few"), human_of, 30, by="department")
     [decision] = check(few, gates=[f"{METRIC}[department=mid]>=0.1"]).decisions
     of_mid = means_of(few)["mid"]
-    assert (decision.outcome, decision.value, decision.ci95, decision.corrected) == ("undecided", None, None, False)
+    assert (decision.outcome, decision.value, decision.ci95, decision.corrected) == (
+        "undecided",
+        None,
+        None,
+        False,
+    )
     assert (decision.labels, decision.labels_needed) == (of_mid.labelled, 20)
     assert decision.reason.startswith(f"{of_mid.labelled} labels, 20 needed; ")
 
 
-def test_a_gate_on_the_difference_of_a_slice_uses_its_pairs(departments: Callable[..., Run]) -> None:
+def test_a_gate_on_the_difference_of_a_slice_uses_its_pairs(
+    departments: Callable[..., Run],
+) -> None:
     before, after = (label(departments(name), human_of) for name in ("before", "after"))
     gate = f"{METRIC}[department=small].delta>=0"
     [decision] = check(after, gates=[gate], baseline=before).decisions
-    assert (decision.gate, decision.samples, decision.corrected, decision.value) == (gate, SIZES["small"], True, 0)
+    assert (decision.gate, decision.samples, decision.corrected, decision.value) == (
+        gate,
+        SIZES["small"],
+        True,
+        0,
+    )
 
 
 def test_a_gate_on_an_unknown_slice_is_refused(departments: Callable[..., Run]) -> None:
     run = departments()
     with pytest.raises(
-        InputError, match="uses a value that the column department does not have\n  hint: did you mean small"
+        InputError,
+        match="uses a value that the column department does not have\n  hint: did you mean small",
     ):
         check(run, gates=[f"{METRIC}[department=smal]>=0.5"])
     with pytest.raises(InputError, match="no column ward"):
@@ -295,10 +379,15 @@ def test_the_report_states_a_gate_on_a_slice(
     code, out, _ = called(capfd, "report", run.directory, "--gate", gate)
     assert code == 3
     assert gate in "".join(out.split())
-    assert "faithfulness (department big) is at least 0.9" in (run.directory / "report.html").read_text()
+    assert (
+        "faithfulness (department big) is at least 0.9"
+        in (run.directory / "report.html").read_text()
+    )
 
 
-@pytest.mark.parametrize(("labels", "each", "expected"), [(30, 10, "too few"), (75, 25, "about 0.41 wide")])
+@pytest.mark.parametrize(
+    ("labels", "each", "expected"), [(30, 10, "too few"), (75, 25, "about 0.41 wide")]
+)
 def test_the_width_of_slices_is_stated_before_the_work(
     departments: Callable[..., Run], labels: int, each: int, expected: str
 ) -> None:
@@ -308,10 +397,13 @@ def test_the_width_of_slices_is_stated_before_the_work(
     assert expected in outlook
 
 
-def test_the_stated_width_of_slices_counts_looks_already_taken(departments: Callable[..., Run]) -> None:
+def test_the_stated_width_of_slices_counts_looks_already_taken(
+    departments: Callable[..., Run],
+) -> None:
     """With 60 labels, 75 for three slices give 25 each, of which 20 count, at the confidence of the look at 20.
 
-    Student's t with 19 degrees of freedom at 99.95 % is 4.187 (SciPy), so 2 x 4.187 x 0.5 / sqrt(20) = 0.936.
+    Student's t with 19 degrees of freedom at 99.95 % is 4.187 (SciPy), so 2 x 4.187 x 0.5 /
+    sqrt(20) = 0.936.
     """
     run = label(departments(), human_of, 60)
     [outlook] = Labelling(run, "ann", sample=75, by="department").remarks
@@ -319,7 +411,13 @@ def test_the_stated_width_of_slices_counts_looks_already_taken(departments: Call
     assert "20 labels count" in outlook
 
 
-def test_a_comparison_by_a_column_says_why_its_means_may_differ(departments: Callable[..., Run]) -> None:
+def test_a_comparison_by_a_column_says_why_its_means_may_differ(
+    departments: Callable[..., Run],
+) -> None:
     before, after = (label(departments(name), human_of) for name in ("before", "after"))
-    shown = [note for table in comparison_view(compare(before, after, by="department")) for note in table.notes]
+    shown = [
+        note
+        for table in comparison_view(compare(before, after, by="department"))
+        for note in table.notes
+    ]
     assert ONE_LOOK in shown

@@ -8,12 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.analysis.labelled_texts import read_labelled_texts
 from localjudge.errors import DataError
+from localjudge.labels.labelled_texts import read_labelled_texts
 from tests.analysis.conftest import written
 
 STATEMENT: dict[str, Any] = {"context": "It rained all day.", "statement": "It rained.", "label": 1}
-PASSAGE: dict[str, Any] = {"question": "Did it rain?", "sentences": ["It did.", "We ate."], "relevant": [1, 0]}
+PASSAGE: dict[str, Any] = {
+    "question": "Did it rain?",
+    "sentences": ["It did.", "We ate."],
+    "relevant": [1, 0],
+}
 
 
 @pytest.fixture
@@ -35,9 +39,14 @@ def test_csv_and_jsonl_hold_the_same_labels(file: Path, rows: list[dict[str, Any
     with file.with_suffix(".csv").open("w", newline="") as stream:
         writer = csv.DictWriter(stream, rows[0])
         writer.writeheader()
-        cells = ({k: json.dumps(v) if isinstance(v, list) else v for k, v in row.items()} for row in rows)
+        cells = (
+            {k: json.dumps(v) if isinstance(v, list) else v for k, v in row.items()} for row in rows
+        )
         writer.writerows(cells)
-    typed, read_back = read_labelled_texts(written(file, *rows)), read_labelled_texts(file.with_suffix(".csv"))
+    typed, read_back = (
+        read_labelled_texts(written(file, *rows)),
+        read_labelled_texts(file.with_suffix(".csv")),
+    )
     for row, other in zip(typed.texts, read_back.texts, strict=True):
         assert row[2:] == other[2:]  # all but place and columns
     assert (typed.shape, typed.unlabelled) == (read_back.shape, read_back.unlabelled)
@@ -53,16 +62,28 @@ def test_csv_and_jsonl_hold_the_same_labels(file: Path, rows: list[dict[str, Any
         (STATEMENT, {"statement": 3}, "statement: found a number"),
         (STATEMENT, {"statement": None}, "statement: found null, expected text"),
         (STATEMENT, {"context": []}, "contexts: found an empty list, expected texts"),
-        (PASSAGE, {"relevant": [1]}, "relevant: found a list of 1, expected 1, 0 or null for each sentence"),
+        (
+            PASSAGE,
+            {"relevant": [1]},
+            "relevant: found a list of 1, expected 1, 0 or null for each sentence",
+        ),
     ],
 )
-def test_an_unusable_row_is_named(file: Path, row: dict[str, Any], wrong: dict[str, Any], named: str) -> None:
+def test_an_unusable_row_is_named(
+    file: Path, row: dict[str, Any], wrong: dict[str, Any], named: str
+) -> None:
     with pytest.raises(DataError, match=rf"1 of 3 labelled rows(?s:.*)labels.jsonl:3: .*{named}"):
         read_labelled_texts(written(file, row, row, {**row, **wrong}))
 
 
-def test_texts_without_a_label_are_counted_and_left_out_and_each_sentence_has_its_own(file: Path) -> None:
-    rows = [STATEMENT, {**STATEMENT, "label": None}, {**STATEMENT, "contexts": ["a", "b"], "context": None}]
+def test_texts_without_a_label_are_counted_and_left_out_and_each_sentence_has_its_own(
+    file: Path,
+) -> None:
+    rows = [
+        STATEMENT,
+        {**STATEMENT, "label": None},
+        {**STATEMENT, "contexts": ["a", "b"], "context": None},
+    ]
     labels = read_labelled_texts(written(file, *rows))
     assert (labels.shape, labels.unlabelled) == ("attribution", 1)
     contexts = [row.texts for row in labels.texts]
@@ -76,7 +97,10 @@ def test_texts_without_a_label_are_counted_and_left_out_and_each_sentence_has_it
     ("content", "named"),
     [
         ('{"a": 1, "b": 2}\n', r"no labelled texts .*columns: a, b"),
-        ('{"sample_id": "a", "human": 1}\n', r"no labelled texts (?s:.*)localjudge label RUN --read FILE"),
+        (
+            '{"sample_id": "a", "human": 1}\n',
+            r"no labelled texts (?s:.*)localjudge label RUN --read FILE",
+        ),
         ("", "has no rows"),
         ("{\n{\n", r"2 of 2 labelled rows cannot be used.*\n.*labels.jsonl:2: found invalid JSON"),
     ],
@@ -87,7 +111,13 @@ def test_a_file_of_another_kind_is_refused(file: Path, content: str, named: str)
         read_labelled_texts(file)
 
 
-CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphabet="a1.[\u2028\ud800 ", max_size=3)
+CELLS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(alphabet="a1.[\u2028\ud800 ", max_size=3)
+)
 
 
 @settings(max_examples=50)
@@ -95,7 +125,10 @@ CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphab
 def test_any_rows_give_labels_or_a_data_error(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]
 ) -> None:
-    file = written(tmp_path_factory.mktemp("labels") / "labels.jsonl", *({**STATEMENT, **row} for row in rows))
+    file = written(
+        tmp_path_factory.mktemp("labels") / "labels.jsonl",
+        *({**STATEMENT, **row} for row in rows),
+    )
     try:
         labels = read_labelled_texts(file)
     except DataError:

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Criterion, DataError, InputError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.analysis.drawing import draw_statements, sheet_rows
-from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
-from localjudge.analysis.labels import (
+from localjudge.judging.verify import Verification
+from localjudge.labels.drawing import draw_statements, sheet_rows
+from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
+from localjudge.labels.run_labels import (
     ALL_LABELLED,
     NO_SAVING,
     NO_SHARE,
@@ -28,12 +29,11 @@ from localjudge.analysis.labels import (
     pace,
     sampling_weights,
 )
-from localjudge.analysis.units import correctable, unit_frames
-from localjudge.record.files import RowsSoFar
-from localjudge.record.label_rows import LABELS, LabelRow, append_labels, stored_labels
-from localjudge.record.verification import last_verification
+from localjudge.labels.units import correctable, unit_frames
 from localjudge.report.checks import verification_view
-from localjudge.run.verify import Verification
+from localjudge.run_directory.files import RowsSoFar
+from localjudge.run_directory.label_rows import LABELS, LabelRow, append_labels, stored_labels
+from localjudge.run_directory.verification import last_verification
 from tests.analysis.conftest import JudgedRun, human_of, label, p_yes, written
 from tests.analysis.labelled_runs import METRIC, same_judge, truth
 
@@ -70,7 +70,13 @@ def test_labels_of_all_statements_give_the_labelled_mean(judged_run: JudgedRun) 
     mean = corrected(run)
     assert mean.mean == pytest.approx(truth(40), abs=1e-12)
     assert (mean.labels_alone, mean.worth_labels, mean.is_complete) == (None, None, True)
-    assert (mean.labels, mean.clusters, mean.needed, mean.minutes, mean.remark) == (79, 40, None, None, ALL_LABELLED)
+    assert (mean.labels, mean.clusters, mean.needed, mean.minutes, mean.remark) == (
+        79,
+        40,
+        None,
+        None,
+        ALL_LABELLED,
+    )
     assert run[METRIC].corrected == mean
     assert run[METRIC].mean != pytest.approx(truth(40), abs=0.02)
 
@@ -81,7 +87,9 @@ def test_labels_do_not_change_the_mean_of_a_perfect_judge(judged_run: JudgedRun)
     mean = corrected(label(run, said.__getitem__, 30))
     assert mean.mean == pytest.approx(run[METRIC].mean, abs=1e-12)
     assert mean.power == pytest.approx(1)
-    assert all(right == count for right, count in filter(None, (mean.right_on_ones, mean.right_on_zeros)))
+    assert all(
+        right == count for right, count in filter(None, (mean.right_on_ones, mean.right_on_zeros))
+    )
     assert (mean.worth_labels or 0) > 30
 
 
@@ -101,25 +109,40 @@ def test_a_statement_shared_by_samples_needs_one_label(scripted_run: ScriptedRun
         )
         for copies in (1, 3)
     ]
-    alone, copied = (corrected(label(run, lambda text: int(text[-2] in "0127"), 20)) for run in runs)
+    alone, copied = (
+        corrected(label(run, lambda text: int(text[-2] in "0127"), 20)) for run in runs
+    )
     assert alone.ci95 is not None
     assert copied.ci95 is not None
     assert (copied.labels, copied.clusters) == (alone.labels, alone.clusters) == (20, 20)
     assert copied.mean == pytest.approx(alone.mean)
     assert copied.ci95[1] - copied.ci95[0] == pytest.approx(alone.ci95[1] - alone.ci95[0], rel=0.05)
     few = corrected(label(scripted_run("few", FEW, {}, metrics=[METRIC]), n=3))
-    assert (few.clusters, few.ci95, few.needed, few.remark) == (3, None, few.statements - 3, TOO_SMALL)
+    assert (few.clusters, few.ci95, few.needed, few.remark) == (
+        3,
+        None,
+        few.statements - 3,
+        TOO_SMALL,
+    )
 
 
 def test_sensitivity_and_specificity_by_hand(scripted_run: ScriptedRun) -> None:
     """Forty labelled samples of one statement. Of the 24 judged 1, 18 are labelled 1; of the 16 others, 4.
 
-    Sensitivity 18/22; corrected mean 22/40. Of 18 labels of 0, the judge has 12 right: too few for a specificity.
+    Sensitivity 18/22; corrected mean 22/40. Of 18 labels of 0, the judge has 12 right: too few for
+    a specificity.
     """
     texts = [f"Fact {n}." for n in range(40)]
     rows = [{"id": text, "reference": text, "retrieved_contexts": ["x"]} for text in texts]
-    run = scripted_run("run", rows, {text: 0.9 if n < 24 else 0.2 for n, text in enumerate(texts)}, metrics=[METRIC])
-    mean = corrected(label(run, lambda text: int(texts.index(text) < 18 or texts.index(text) >= 36)))
+    run = scripted_run(
+        "run",
+        rows,
+        {text: 0.9 if n < 24 else 0.2 for n, text in enumerate(texts)},
+        metrics=[METRIC],
+    )
+    mean = corrected(
+        label(run, lambda text: int(texts.index(text) < 18 or texts.index(text) >= 36))
+    )
     assert [mean.sensitivity, mean.mean] == pytest.approx([18 / 22, 22 / 40])
     assert (mean.right_on_ones, mean.right_on_zeros, mean.specificity) == ((18, 22), (12, 18), None)
     assert mean.rates_in_words == (
@@ -127,38 +150,81 @@ def test_sensitivity_and_specificity_by_hand(scripted_run: ScriptedRun) -> None:
     )
 
 
-def test_an_uninformative_judge_saves_no_labels(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
-    rows = [sample.model_dump(exclude_none=True) for sample in judged_run("rows", samples=60).samples]
+def test_an_uninformative_judge_saves_no_labels(
+    judged_run: JudgedRun, scripted_run: ScriptedRun
+) -> None:
+    rows = [
+        sample.model_dump(exclude_none=True) for sample in judged_run("rows", samples=60).samples
+    ]
     mean = corrected(label(scripted_run("run", rows, {}, metrics=[METRIC]), n=50))
     assert (mean.worth_labels, mean.remark) == (0, NO_SAVING)
 
 
-def test_missing_labels_are_reported_with_their_time(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
+def test_missing_labels_are_reported_with_their_time(
+    judged_run: JudgedRun, scripted_run: ScriptedRun
+) -> None:
     """The first look has 20 labels. At 18 seconds a label, 16 take 4.8 minutes: about 5."""
     mean = corrected(label(judged_run(), n=4))
-    assert (mean.clusters, mean.ci95, mean.next_look, mean.needed, mean.minutes) == (4, None, 20, 16, 5)
+    assert (mean.clusters, mean.ci95, mean.next_look, mean.needed, mean.minutes) == (
+        4,
+        None,
+        20,
+        16,
+        5,
+    )
     assert "too few labels for an interval" in (mean.remark or "")
     # Six samples need labels of all 12 statements.
     few = corrected(label(judged_run("few", samples=6), n=8))
-    assert (few.clusters, few.ci95, few.needed, few.minutes, few.remark) == (6, None, 4, 2, TOO_SMALL)
+    assert (few.clusters, few.ci95, few.needed, few.minutes, few.remark) == (
+        6,
+        None,
+        4,
+        2,
+        TOO_SMALL,
+    )
     # Forty samples in five groups count as five.
     rows = [
-        {"id": f"s{n}", "group": n % 5, "reference": f"Fact 0 of sample {n} is so.", "retrieved_contexts": ["x"]}
+        {
+            "id": f"s{n}",
+            "group": n % 5,
+            "reference": f"Fact 0 of sample {n} is so.",
+            "retrieved_contexts": ["x"],
+        }
         for n in range(40)
     ]
     script = {row["reference"]: p_yes(n, 0) for n, row in enumerate(rows)}
-    groups = corrected(label(scripted_run("groups", rows, script, cluster_by="group", metrics=[METRIC]), n=30))
-    assert (groups.clusters, groups.ci95, groups.needed) == (5, None, groups.statements - groups.labelled)
+    groups = corrected(
+        label(scripted_run("groups", rows, script, cluster_by="group", metrics=[METRIC]), n=30)
+    )
+    assert (groups.clusters, groups.ci95, groups.needed) == (
+        5,
+        None,
+        groups.statements - groups.labelled,
+    )
 
 
 def test_between_two_looks_more_labels_change_no_interval(judged_run: JudgedRun) -> None:
     """Recomputing after every few labels would miss the truth too often. At 63 labels, 50 count."""
     run = label(judged_run(samples=100), n=50)
     at_50 = corrected(run)
-    assert (at_50.labels, at_50.labelled, at_50.next_look, at_50.in_words) == (50, 50, 100, "50 labels")
+    assert (at_50.labels, at_50.labelled, at_50.next_look, at_50.in_words) == (
+        50,
+        50,
+        100,
+        "50 labels",
+    )
     at_63 = corrected(label(run, n=63))
-    assert (at_63.labels, at_63.labelled, at_63.next_look, at_63.in_words) == (50, 63, 100, "50 of 63 labels")
-    assert (at_63.mean, at_63.ci95, at_63.labels_alone) == (at_50.mean, at_50.ci95, at_50.labels_alone)
+    assert (at_63.labels, at_63.labelled, at_63.next_look, at_63.in_words) == (
+        50,
+        63,
+        100,
+        "50 of 63 labels",
+    )
+    assert (at_63.mean, at_63.ci95, at_63.labels_alone) == (
+        at_50.mean,
+        at_50.ci95,
+        at_50.labels_alone,
+    )
     at_100 = corrected(label(run, n=100))
     assert (at_100.labels, at_100.next_look) == (100, 150)
     assert at_100.ci95 != at_50.ci95
@@ -184,8 +250,17 @@ def test_labels_of_a_second_drawing_count_after_the_first_drawing(judged_run: Ju
 
 def decision(seconds: float = 0, **values: Any) -> LabelRow:
     when = datetime(2026, 11, 22, 9, tzinfo=UTC) + timedelta(seconds=seconds)
-    given = {"key": "0f" * 16, "sample_id": "s", "metric": METRIC, "position": 0, "text": "t", "human": 1}
-    return LabelRow(**{**given, "annotator": "ann", "when": when.isoformat(), "way": "terminal", **values})
+    given = {
+        "key": "0f" * 16,
+        "sample_id": "s",
+        "metric": METRIC,
+        "position": 0,
+        "text": "t",
+        "human": 1,
+    }
+    return LabelRow(
+        **{**given, "annotator": "ann", "when": when.isoformat(), "way": "terminal", **values}
+    )
 
 
 def test_the_pace_is_the_median_without_pauses() -> None:
@@ -200,12 +275,15 @@ def test_the_pace_is_the_median_without_pauses() -> None:
 def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
     """Ann labels 1 1 1 1 1 1 0 0 0 0, bob 1 1 1 1 1 0 0 0 0 1: 8 of 10 agree.
 
-    Chance .6 .6 + .4 .4 = .52, so kappa = (.8 - .52) / .48 = .583. 12 of 20 labels are 1: alpha = 1 - 19 2 / (12 8) =
-    .604.
+    Chance .6 .6 + .4 .4 = .52, so kappa = (.8 - .52) / .48 = .583. 12 of 20 labels are 1: alpha = 1
+    - 19 2 / (12 8) = .604.
     """
     run = judged_run(samples=30)
     statements = [row["label_id"] for row in Labelling(run, sample=10).rows]
-    for name, said in (("ann", (1, 1, 1, 1, 1, 1, 0, 0, 0, 0)), ("bob", (1, 1, 1, 1, 1, 0, 0, 0, 0, 1))):
+    for name, said in (
+        ("ann", (1, 1, 1, 1, 1, 1, 0, 0, 0, 0)),
+        ("bob", (1, 1, 1, 1, 1, 0, 0, 0, 0, 1)),
+    ):
         labelling = Labelling(run, name, sample=10, again=name == "bob")
         assert [row["label_id"] for row in labelling.rows] == statements
         for answer in said:
@@ -217,10 +295,22 @@ def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
     [pair] = found.agreement.pairs
     assert (pair.annotators, pair.statements) == (("ann", "bob"), 10)
     assert [pair.share, pair.kappa] == pytest.approx([0.8, 0.583333])
-    assert (found.statements, found.annotators, found.passed_over) == (10, {"ann": 10, "bob": 10}, 0)
-    assert [Decisions(stored_labels(run.directory)).human[key] for key in statements] == [1] * 5 + [0.5, 0, 0, 0, 0.5]
+    assert (found.statements, found.annotators, found.passed_over) == (
+        10,
+        {"ann": 10, "bob": 10},
+        0,
+    )
+    assert [Decisions(stored_labels(run.directory)).human[key] for key in statements] == [1] * 5 + [
+        0.5,
+        0,
+        0,
+        0,
+        0.5,
+    ]
     # If both label everything 1, agreement beyond chance is undefined.
-    same = labels(label(label(judged_run("same"), lambda _: 1, 3), lambda _: 1, 3, "bob", again=True)).agreement
+    same = labels(
+        label(label(judged_run("same"), lambda _: 1, 3), lambda _: 1, 3, "bob", again=True)
+    ).agreement
     assert same is not None
     assert (same.share, same.alpha, same.pairs[0].kappa) == (1, None, None)
 
@@ -244,7 +334,9 @@ def test_contradicting_annotators_widen_the_interval(judged_run: JudgedRun) -> N
     run = label(judged_run(samples=60), n=50)
     alone = corrected(run)
     other = {row.text for row in stored_labels(run.directory)[::5]}
-    both = corrected(label(run, lambda words: human_of(words) ^ (words in other), 50, "bob", again=True))
+    both = corrected(
+        label(run, lambda words: human_of(words) ^ (words in other), 50, "bob", again=True)
+    )
     assert both.by_annotator is not None
     ann, bob = both.by_annotator["ann"], both.by_annotator["bob"]
     assert (ann.mean, ann.ci95) == (alone.mean, alone.ci95)
@@ -276,7 +368,9 @@ def test_annotators_who_agree_too_little_correct_no_mean(judged_run: JudgedRun) 
     label(run, lambda words: 1 - human_of(words), 30, "bob", again=True)
     mean = corrected(run)
     assert (mean.mean, mean.ci95, mean.unsettled) == (None, None, 30)
-    assert re.search("on 0 % of 30 statements .* settle the 30 disputed statements first", mean.remark or "")
+    assert re.search(
+        "on 0 % of 30 statements .* settle the 30 disputed statements first", mean.remark or ""
+    )
     for gate in ("context_recall>=0.45", "context_recall>=0"):
         [decided] = run.check([gate]).decisions
         assert (decided.outcome, decided.passed) == ("undecided", False)
@@ -288,16 +382,22 @@ def test_annotators_who_agree_too_little_correct_no_mean(judged_run: JudgedRun) 
     assert corrected(few).by_annotator is not None
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(st.data())
-def test_a_second_annotator_never_narrows_the_interval(judged_run: JudgedRun, data: st.DataObject) -> None:
+def test_a_second_annotator_never_narrows_the_interval(
+    judged_run: JudgedRun, data: st.DataObject
+) -> None:
     run, texts = judged_run("run of 30", samples=30), dict[str, int]()
     (run.directory / LABELS).unlink(missing_ok=True)
     label(run, lambda words: texts.setdefault(words, data.draw(st.integers(0, 1))), 30)
     low, high = corrected(run).ci95 or (0, 1)
     differs = data.draw(st.sampled_from([0, 3, 9]))
     turned = set(data.draw(st.permutations(sorted(texts)))[:differs])
-    both = corrected(label(run, lambda words: texts[words] ^ (words in turned), 30, "bob", again=True))
+    both = corrected(
+        label(run, lambda words: texts[words] ^ (words in turned), 30, "bob", again=True)
+    )
     least, greatest = both.ci95 or (0, 1)
     assert least <= low + 1e-12
     assert greatest >= high - 1e-12
@@ -315,7 +415,9 @@ def test_skipped_and_undecided_statements_have_no_label(judged_run: JudgedRun) -
     assert (labels(complete).passed_over, labels(complete).warnings) == (0, ())
 
 
-def test_labels_of_a_run_with_another_judge_correct(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
+def test_labels_of_a_run_with_another_judge_correct(
+    judged_run: JudgedRun, scripted_run: ScriptedRun
+) -> None:
     """The same data has the same statements and drawing probabilities."""
     run = label(judged_run(), n=50)
     rows = [sample.model_dump(exclude_none=True) for sample in run.samples]
@@ -365,7 +467,9 @@ def test_an_existing_label_counts_once_for_a_second_drawing(judged_run: JudgedRu
     # Bob labels 0, ann labels 1 and withdraws it: only bob's label is copied to the third drawing.
     run = judged_run("taken")
     [first] = Labelling(run, "none", sample=1).rows
-    values = {part: first[part] for part in ("sample_id", "metric", "position", "text")} | {"key": first["label_id"]}
+    values = {part: first[part] for part in ("sample_id", "metric", "position", "text")} | {
+        "key": first["label_id"]
+    }
     for name, said in (("bob", 0), ("ann", 1), ("ann", None)):
         append_labels(run.directory, [decision(human=said, annotator=name, **values)])
     label(run, n=79, annotator="carl", seed=5)
@@ -377,7 +481,9 @@ def drawn_rows(run: Run, n: int = 30) -> list[dict[str, Any]]:
     return sheet_rows(run, drawing, drawing.statements)
 
 
-def read(run: Run, humans: Sequence[Any], by: str | None = None, *, first: int = 0, **cells: Any) -> LabelsRead:
+def read(
+    run: Run, humans: Sequence[Any], by: str | None = None, *, first: int = 0, **cells: Any
+) -> LabelsRead:
     """Read a sheet with these labels for the drawn statements from `first` on."""
     rows = drawn_rows(run, first + len(humans))[first:]
     sheet = [{**row, "human": human, **cells} for row, human in zip(rows, humans, strict=True)]
@@ -407,12 +513,19 @@ def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("days", "second"), [((19, 20), LabelsRead(changed=30)), ((20, 19), LabelsRead(older=30))], ids=str
+    ("days", "second"),
+    [((19, 20), LabelsRead(changed=30)), ((20, 19), LabelsRead(older=30))],
+    ids=str,
 )
-def test_the_order_of_reading_does_not_matter(judged_run: JudgedRun, days: tuple[int, int], second: LabelsRead) -> None:
+def test_the_order_of_reading_does_not_matter(
+    judged_run: JudgedRun, days: tuple[int, int], second: LabelsRead
+) -> None:
     """Ann labels thirty statements 0 on 19 November and 1 on 20 November: the mean is 1."""
     run = judged_run()
-    assert [read(run, [day - 19] * 30, **dated(day)) for day in days] == [LabelsRead(new=30), second]
+    assert [read(run, [day - 19] * 30, **dated(day)) for day in days] == [
+        LabelsRead(new=30),
+        second,
+    ]
     assert corrected(run).labels_alone.mean == pytest.approx(1)  # type: ignore[union-attr]
     assert read(run, ONES, **dated(20)) == LabelsRead(known=30)
 
@@ -440,7 +553,10 @@ def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun)
     Nor does a sheet of another drawing, or a label changed in the page since.
     """
     run = label(judged_run(), n=10)
-    page: dict[str, Any] = {"annotator": "ann", "when": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}
+    page: dict[str, Any] = {
+        "annotator": "ann",
+        "when": (datetime.now(UTC) + timedelta(hours=1)).isoformat(),
+    }
     assert read(run, ONES[:7], first=8, **page).new == 5
     assert read(run, NONE[:20] + ONES[20:], "ann") == LabelsRead(new=10, unlabelled=20)
     assert read(run, [*NONE[1:], 1], "ann", draw=None).withdrawn == 0
@@ -452,17 +568,27 @@ def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun)
 def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun) -> None:
     monday, tuesday = dated(16), dated(17)
     run, other = judged_run(), judged_run("other")
-    assert [read(run, [1], **monday), read(run, [None], **tuesday)] == [LabelsRead(new=1), LabelsRead(withdrawn=1)]
-    assert [read(other, [None], **tuesday), read(other, [1], **monday)] == [LabelsRead(unlabelled=1), LabelsRead()]
+    assert [read(run, [1], **monday), read(run, [None], **tuesday)] == [
+        LabelsRead(new=1),
+        LabelsRead(withdrawn=1),
+    ]
+    assert [read(other, [None], **tuesday), read(other, [1], **monday)] == [
+        LabelsRead(unlabelled=1),
+        LabelsRead(),
+    ]
     assert [labels_of(each) for each in (run, other)] == [None, None]
 
 
-def test_a_sheet_without_names_needs_one_if_others_labelled(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_a_sheet_without_names_needs_one_if_others_labelled(
+    judged_run: JudgedRun, tmp_path: Path
+) -> None:
     run = judged_run()
     assert read(run, ONES[:12]) == LabelsRead(new=12)
     assert read(run, ZEROS[:12]) == LabelsRead(changed=12)
     assert read(run, ZEROS[:12], "Dr. Weiß") == LabelsRead(new=12)
-    with pytest.raises(InputError, match=r"does not name its annotator, and Dr\. Weiß labelled this run"):
+    with pytest.raises(
+        InputError, match=r"does not name its annotator, and Dr\. Weiß labelled this run"
+    ):
         read(run, ONES[:12])
     # A single name in a sheet applies to all its rows.
     first, *rows = [{**row, "human": 1} for row in drawn_rows(run, 12)]
@@ -475,12 +601,17 @@ def test_white_space_around_a_name_makes_no_second_annotator(judged_run: JudgedR
     run = label(judged_run(), lambda _: 1, 12, "Ann ")
     assert read(run, ONES[:12], annotator=" Ann\u00a0") == LabelsRead(known=12)
     assert read(run, ONES[:1], "Ann ").new == 0
-    append_labels(run.directory, [row.model_copy(update={"annotator": "Ann "}) for row in stored_labels(run.directory)])
+    append_labels(
+        run.directory,
+        [row.model_copy(update={"annotator": "Ann "}) for row in stored_labels(run.directory)],
+    )
     assert labels(run).annotators == {"Ann": 12}
     assert Labelling(run, "Ann ", sample=12).rows == []
 
 
-def test_a_file_with_a_foreign_label_is_refused_whole(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_a_file_with_a_foreign_label_is_refused_whole(
+    judged_run: JudgedRun, tmp_path: Path
+) -> None:
     run = judged_run()
     drawing = draw_statements(correctable(run), 5, 0)
     first, *rows = [{**row, "human": 1} for row in sheet_rows(run, drawing, drawing.statements)]
@@ -492,7 +623,9 @@ def test_a_file_with_a_foreign_label_is_refused_whole(judged_run: JudgedRun, tmp
         read_labels(run, written(sheet, {**first, "human": None}))
 
 
-def test_a_damaged_text_is_a_remark_and_its_label_counts(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_a_damaged_text_is_a_remark_and_its_label_counts(
+    judged_run: JudgedRun, tmp_path: Path
+) -> None:
     """One letter in another encoding blocked the whole sheet. White space and an apostrophe change nothing."""
     run = judged_run()
     drawing = draw_statements(correctable(run), 5, 0)
@@ -507,7 +640,9 @@ def test_a_damaged_text_is_a_remark_and_its_label_counts(judged_run: JudgedRun, 
     assert f"{sheet}:2" in remark
 
 
-def test_a_column_that_was_sorted_separately_is_refused(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_a_column_that_was_sorted_separately_is_refused(
+    judged_run: JudgedRun, tmp_path: Path
+) -> None:
     """The text of a row is that of another statement, so its label may belong to either."""
     run = judged_run()
     drawing = draw_statements(correctable(run), 5, 0)
@@ -565,24 +700,44 @@ def test_at_most_five_pairs_of_annotators_are_printed(judged_run: JudgedRun) -> 
     assert max(map(len, agreement.lines)) < 300
 
 
-def test_a_mean_that_labels_cannot_correct_says_why(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
-    run = label(judged_run(metrics=["answer_correctness"]), lambda _: 1, 20, metrics=["answer_correctness"])
+def test_a_mean_that_labels_cannot_correct_says_why(
+    judged_run: JudgedRun, scripted_run: ScriptedRun
+) -> None:
+    run = label(
+        judged_run(metrics=["answer_correctness"]),
+        lambda _: 1,
+        20,
+        metrics=["answer_correctness"],
+    )
     mean = corrected(run, "answer_correctness")
     assert (mean.mean, mean.remark) == (None, NO_SHARE)
-    rows = [{"id": f"s{n}", "reference": f"Fact {n}.", "retrieved_contexts": ["x"]} for n in range(20)]
-    failing = scripted_run("failing", rows, {"Fact 3.": "no answer"}, metrics=[METRIC], max_failed=5)
+    rows = [
+        {"id": f"s{n}", "reference": f"Fact {n}.", "retrieved_contexts": ["x"]} for n in range(20)
+    ]
+    failing = scripted_run(
+        "failing", rows, {"Fact 3.": "no answer"}, metrics=[METRIC], max_failed=5
+    )
     label(failing, lambda _: 1)
     assert corrected(failing).labels == 19
-    beyond = label(scripted_run("beyond", rows, {"Fact 3.": "no answer"}, metrics=[METRIC]), lambda _: 1)
-    assert (corrected(beyond).mean, corrected(beyond).remark) == (None, "too many of its samples failed")
+    beyond = label(
+        scripted_run("beyond", rows, {"Fact 3.": "no answer"}, metrics=[METRIC]), lambda _: 1
+    )
+    assert (corrected(beyond).mean, corrected(beyond).remark) == (
+        None,
+        "too many of its samples failed",
+    )
     assert labels_of(replace(failing, so_far=RowsSoFar(sizes={}))) is None
 
 
 def test_a_label_of_0_counts_where_no_is_good(scripted_run: ScriptedRun) -> None:
     """The judge gives 1 (bad) to 4 of 20: mean .8. Two have the human label 1: 18 of 20 are good."""
     rude = Criterion(name="rude", question="Is it rude?", good="no")
-    rows = [{"id": f"s{n}", "response": f"Fact {n}.", "retrieved_contexts": ["x"]} for n in range(20)]
-    run = scripted_run("rude", rows, {f"Fact {n}.": 0.9 if n < 4 else 0.1 for n in range(20)}, metrics=[rude])
+    rows = [
+        {"id": f"s{n}", "response": f"Fact {n}.", "retrieved_contexts": ["x"]} for n in range(20)
+    ]
+    run = scripted_run(
+        "rude", rows, {f"Fact {n}.": 0.9 if n < 4 else 0.1 for n in range(20)}, metrics=[rude]
+    )
     mean = corrected(label(run, lambda text: int(text in ("Fact 0.", "Fact 1."))), "rude")
     assert run["rude"].mean == pytest.approx(0.8)
     assert mean.mean == pytest.approx(0.9)
@@ -592,13 +747,20 @@ def test_a_label_of_0_counts_where_no_is_good(scripted_run: ScriptedRun) -> None
 
 def test_labels_do_not_change_the_files_of_the_run(judged_run: JudgedRun) -> None:
     run = judged_run()
-    before = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.directory.iterdir()}
+    before = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.directory.iterdir()
+    }
     label(run, n=20)
-    after = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.directory.iterdir()}
+    after = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.directory.iterdir()
+    }
     assert {name for name in after if after[name] != before.get(name)} == {LABELS}
     assert Run.open(run.directory).verify(engine=same_judge(run)).result == "bit-identical"
     assert dict(Run.open(run.directory).summary.metrics) == dict(run.summary.metrics)
-    assert json.loads((run.directory / "summary.json").read_text())["metrics"][METRIC].get("corrected") is None
+    assert (
+        json.loads((run.directory / "summary.json").read_text())["metrics"][METRIC].get("corrected")
+        is None
+    )
 
 
 def rewritten(run: Run, rows: Sequence[LabelRow]) -> Run:
@@ -612,7 +774,9 @@ FORGED += [{"draw": "no drawing"}, {"draw": "0: other 0123abcd"}]
 
 
 @pytest.mark.parametrize("change", FORGED)
-def test_a_label_with_a_false_drawing_or_chance_does_not_correct(judged_run: JudgedRun, change: dict[str, Any]) -> None:
+def test_a_label_with_a_false_drawing_or_chance_does_not_correct(
+    judged_run: JudgedRun, change: dict[str, Any]
+) -> None:
     """A smaller chance would give the label more weight."""
     run = label(judged_run(), n=20)
     first, second, *rows = stored_labels(run.directory)
@@ -661,12 +825,21 @@ def test_verify_detects_changes_of_labels_it_has_verified(judged_run: JudgedRun)
     label(run, n=30)
     second = run.verify(engine=engine)
     assert second.labels.before is not None
-    assert (second.result, second.labels.rows, second.labels.before.rows) == ("bit-identical", 30, 20)
+    assert (second.result, second.labels.rows, second.labels.before.rows) == (
+        "bit-identical",
+        30,
+        20,
+    )
     assert "10 rows added since the verification of 20" in lines(second)
     third = last_verification(run.directory).labels  # type: ignore[union-attr]
     rows = stored_labels(run.directory)
     flipped = [row.model_copy(update={"human": 1}) for row in rows]
-    for forged in (flipped, rows[:-1], [*rows[:-1], rows[-1].model_copy(update={"human": "?"})], []):
+    for forged in (
+        flipped,
+        rows[:-1],
+        [*rows[:-1], rows[-1].model_copy(update={"human": "?"})],
+        [],
+    ):
         found = rewritten(run, forged).verify(engine=engine)
         assert found.result == "different"
         assert found.files[LABELS][0].startswith("differs from the 30 rows verified on 20")
@@ -692,8 +865,15 @@ def test_verify_names_altered_labels(judged_run: JudgedRun) -> None:
         labels_of(run)
 
 
-def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(scripted_run: ScriptedRun) -> None:
-    run = scripted_run("run", [{"id": "a", "reference": "It rains.", "retrieved_contexts": []}], {}, metrics=[METRIC])
+def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(
+    scripted_run: ScriptedRun,
+) -> None:
+    run = scripted_run(
+        "run",
+        [{"id": "a", "reference": "It rains.", "retrieved_contexts": []}],
+        {},
+        metrics=[METRIC],
+    )
     run = rewritten(run, [decision(draw=f"0: {METRIC} 0123abcd", frame="0f", share=0.5, turn=1)])
     assert run.verify(engine=ScriptedEngine({}, default=1.0)).files == {LABELS: ("row 1",)}
     assert labels_of(run) is None
@@ -709,13 +889,21 @@ def test_drawn_statements_without_a_label_leave_gates_undecided(judged_run: Judg
     assert f"{found.passed_over} drawn statements without a label" in decision.reason
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(st.data())
-def test_corrected_numbers_are_shares_for_any_labels(judged_run: JudgedRun, data: st.DataObject) -> None:
+def test_corrected_numbers_are_shares_for_any_labels(
+    judged_run: JudgedRun, data: st.DataObject
+) -> None:
     samples = data.draw(st.integers(1, 15))
     run = judged_run(f"run of {samples}", samples=samples)
     (run.directory / LABELS).unlink(missing_ok=True)
-    label(run, lambda _: data.draw(st.sampled_from([0, 1, 1, "?", None])), data.draw(st.integers(1, 30)))
+    label(
+        run,
+        lambda _: data.draw(st.sampled_from([0, 1, 1, "?", None])),
+        data.draw(st.integers(1, 30)),
+    )
     label(
         run,
         lambda _: data.draw(st.integers(0, 1)),
@@ -734,5 +922,9 @@ def test_corrected_numbers_are_shares_for_any_labels(judged_run: JudgedRun, data
     turned = labels_of(run)
     assert (turned is None) == (found is None)
     if found and turned:
-        assert turned.corrected[METRIC].mean == pytest.approx(found.corrected[METRIC].mean, abs=1e-12)
-        assert turned.corrected[METRIC].ci95 == pytest.approx(found.corrected[METRIC].ci95, abs=1e-9)
+        assert turned.corrected[METRIC].mean == pytest.approx(
+            found.corrected[METRIC].mean, abs=1e-12
+        )
+        assert turned.corrected[METRIC].ci95 == pytest.approx(
+            found.corrected[METRIC].ci95, abs=1e-9
+        )

@@ -46,9 +46,18 @@ def test_numbers_quoted_texts_and_ids_do_not_distinguish_reasons(tmp_path: Path)
     ("reason", "advice"),
     [
         ("there is no question", "fill it in, or name its column with --map user_input=COLUMN"),
-        ("user_input is null and response is null", "fill it in, or name its column with --map user_input=COLUMN"),
-        ("reference_contexts is null", "fill it in, or name its column with --map reference_contexts=COLUMN"),
-        ("the reference has no sentence", "fill it in, or name its column with --map reference=COLUMN"),
+        (
+            "user_input is null and response is null",
+            "fill it in, or name its column with --map user_input=COLUMN",
+        ),
+        (
+            "reference_contexts is null",
+            "fill it in, or name its column with --map reference_contexts=COLUMN",
+        ),
+        (
+            "the reference has no sentence",
+            "fill it in, or name its column with --map reference=COLUMN",
+        ),
         ("there is no response", "fill it in, or name its column with --map response=COLUMN"),
         (
             "retrieved_contexts has ids and no texts",
@@ -60,7 +69,9 @@ def test_numbers_quoted_texts_and_ids_do_not_distinguish_reasons(tmp_path: Path)
         ("12 tokens, and 8 fit (ask for a larger context with n_ctx)", None),
     ],
 )
-def test_a_reason_has_advice_where_there_is_something_to_do(tmp_path: Path, reason: str, advice: str | None) -> None:
+def test_a_reason_has_advice_where_there_is_something_to_do(
+    tmp_path: Path, reason: str, advice: str | None
+) -> None:
     run = reasons_of(reason, out=tmp_path / "run")
     with as_typed():
         [group] = missing_scores(run)
@@ -81,9 +92,26 @@ def test_reasons_of_built_in_metrics_and_of_the_engine_have_advice(tmp_path: Pat
         {"reference": "."},
         {"response": "."},
     ]
-    rows = [{**row, "id": str(n), **change} for n, change in enumerate([*changes, {"response": "Rain."}])]
-    names = ["context_relevancy_chunk", "context_precision", "faithfulness", "context_recall", "citation_validity"]
-    names += ["answer_correctness", "noise_sensitivity", "abstention", "matrix_recall", "context_relevancy"]
-    groups = missing_scores(evaluate(rows, metrics=names, engine=ScriptedEngine({}, default=1.0), out=tmp_path / "run"))
+    rows = [
+        {**row, "id": str(n), **change}
+        for n, change in enumerate([*changes, {"response": "Rain."}])
+    ]
+    names = [
+        "context_relevancy_chunk",
+        "context_precision",
+        "faithfulness",
+        "context_recall",
+        "citation_validity",
+    ]
+    names += [
+        "answer_correctness",
+        "noise_sensitivity",
+        "abstention",
+        "matrix_recall",
+        "context_relevancy",
+    ]
+    groups = missing_scores(
+        evaluate(rows, metrics=names, engine=ScriptedEngine({}, default=1.0), out=tmp_path / "run"),
+    )
     assert {group.metric for group in groups} == set(names)
     assert all(group.advice and group.status == "undefined" for group in groups), groups

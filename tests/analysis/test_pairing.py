@@ -10,8 +10,18 @@ from localjudge.dataset.samples import content_hash
 from localjudge.types import Context, Sample
 
 
-def sample(identifier: str, question: str | None = None, context: str = "c", reference: str | None = None) -> Sample:
-    return Sample(id=identifier, user_input=question, reference=reference, retrieved_contexts=(Context(text=context),))
+def sample(
+    identifier: str,
+    question: str | None = None,
+    context: str = "c",
+    reference: str | None = None,
+) -> Sample:
+    return Sample(
+        id=identifier,
+        user_input=question,
+        reference=reference,
+        retrieved_contexts=(Context(text=context),),
+    )
 
 
 def samples(words: str) -> list[Sample]:
@@ -48,7 +58,10 @@ def paired(before: list[Sample], after: list[Sample]) -> list[Pair]:
 )
 def test_pairs_by_hand(before: str, after: str, pairs: str) -> None:
     old, new = samples(before), samples(after)
-    assert ", ".join(f"{old[p.before].id} {new[p.after].id} {p.ground}" for p in paired(old, new)) == pairs
+    assert (
+        ", ".join(f"{old[p.before].id} {new[p.after].id} {p.ground}" for p in paired(old, new))
+        == pairs
+    )
 
 
 _SAMPLES = st.lists(
@@ -71,13 +84,20 @@ def by_the_rules(before: list[Sample], after: list[Sample]) -> set[tuple[str, st
     keys: list[tuple[str, Callable[[Sample], object]]] = [
         ("id", lambda row: row.id),
         ("content", content_hash),
-        ("question", lambda row: (row.user_input, row.reference) if row.user_input or row.reference else None),
+        (
+            "question",
+            lambda row: (
+                (row.user_input, row.reference) if row.user_input or row.reference else None
+            ),
+        ),
         ("question", lambda row: row.user_input),
     ]
     for ground, key in keys:
         asked = [[key(row) for row in side] for side in (left_before, left_after)]
         for row in list(left_after):
-            partner = next((other for other in left_before if key(other) == key(row) is not None), None)
+            partner = next(
+                (other for other in left_before if key(other) == key(row) is not None), None
+            )
             single = all(side.count(key(row)) == 1 for side in asked)
             if partner and (single or ground != "question"):
                 pairs.add((partner.id, row.id, ground))
@@ -88,14 +108,15 @@ def by_the_rules(before: list[Sample], after: list[Sample]) -> set[tuple[str, st
 
 @given(_SAMPLES, _SAMPLES)
 @example(
-    [sample(str(number), "q") for number in range(300)], [sample(str(number), "q") for number in range(299, 0, -1)]
+    [sample(str(number), "q") for number in range(300)],
+    [sample(str(number), "q") for number in range(299, 0, -1)],
 )
 @settings(max_examples=500)
 def test_pairs_match_the_slow_implementation(before: list[Sample], after: list[Sample]) -> None:
     pairs = paired(before, after)
-    assert {(before[pair.before].id, after[pair.after].id, pair.ground) for pair in pairs} == by_the_rules(
-        before, after
-    )
+    assert {
+        (before[pair.before].id, after[pair.after].id, pair.ground) for pair in pairs
+    } == by_the_rules(before, after)
     for pair in pairs:
         old, new = before[pair.before], after[pair.after]
         assert pair.same_content == (content_hash(old) == content_hash(new))

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.label_sheet import write_sheet
-from localjudge.analysis.labelling import Labelling, read_all_labels, read_labels
-from localjudge.analysis.labels import CorrectedMean, LabelledMetric, labels_of
-from localjudge.analysis.units import unit_frames
 from localjudge.errors import DataError
-from localjudge.record.label_rows import planned_statements, stored_labels
+from localjudge.labels.label_sheet import write_sheet
+from localjudge.labels.labelling import Labelling, read_all_labels, read_labels
+from localjudge.labels.run_labels import CorrectedMean, LabelledMetric, labels_of
+from localjudge.labels.units import unit_frames
+from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.stats.corrected import prediction_powered
 from localjudge.stats.interval import CONFIDENCE, mean_interval
 from tests.analysis.conftest import JudgedRun, human, human_of, label, written
@@ -22,7 +22,9 @@ from tests.analysis.labelled_runs import METRIC
 Say = Callable[[str], Any]
 
 
-def sheet(run: Run, count: int, say: Say = human_of, annotator: str = "ann") -> list[dict[str, Any]]:
+def sheet(
+    run: Run, count: int, say: Say = human_of, annotator: str = "ann"
+) -> list[dict[str, Any]]:
     """Return the rows of a sheet of the next statements with labels."""
     rows = Labelling(run, annotator, sample=count).rows_to_send()
     return [{**row, "human": say(row["text"]), "source_text": None} for row in rows]
@@ -40,7 +42,7 @@ def ordinary(run: Run, mean: CorrectedMean) -> tuple[float, float] | None:
     rows = stored_labels(run.directory)
     frame = unit_frames(run)[METRIC]
     labels = {row.key: float(row.human) for row in rows if row.human in (0, 1)}
-    from localjudge.analysis.labels import Decisions
+    from localjudge.labels.run_labels import Decisions
 
     drawings = Decisions(rows).drawings({METRIC: frame})[METRIC]
     units = LabelledMetric(frame, labels, drawings, [labels.keys()]).units()
@@ -52,7 +54,12 @@ def test_a_whole_sheet_has_an_ordinary_interval(judged_run: JudgedRun, tmp_path:
     """The same labels one by one have the interval of the look at 50, which is 8 % wider."""
     run = judged_run(samples=60)
     mean = read(run, tmp_path, sheet(run, 50))
-    assert (mean.labels, mean.next_look, mean.is_planned, mean.is_complete) == (50, 100, True, False)
+    assert (mean.labels, mean.next_look, mean.is_planned, mean.is_complete) == (
+        50,
+        100,
+        True,
+        False,
+    )
     assert mean.ci95 == ordinary(run, mean)
     one_by_one = labels_of(label(judged_run("one by one", samples=60), n=50))
     assert one_by_one is not None
@@ -64,7 +71,9 @@ def test_a_whole_sheet_has_an_ordinary_interval(judged_run: JudgedRun, tmp_path:
     assert 1.05 < widths[1] / widths[0] < 1.12
 
 
-def test_more_labels_count_at_twice_the_planned_number(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_more_labels_count_at_twice_the_planned_number(
+    judged_run: JudgedRun, tmp_path: Path
+) -> None:
     run = judged_run(samples=110)
     first = read(run, tmp_path, sheet(run, 50))
     between = read(run, tmp_path, sheet(run, 90))
@@ -87,7 +96,8 @@ def test_parts_of_a_sheet_read_in_one_command_are_one_plan(
     files = []
     for place, name in enumerate(names):
         half = [
-            {**row, "annotator": name, "human": row["human"] if n % 2 == place else None} for n, row in enumerate(rows)
+            {**row, "annotator": name, "human": row["human"] if n % 2 == place else None}
+            for n, row in enumerate(rows)
         ]
         files.append(written(tmp_path / f"part-{place}.jsonl", *half))
     assert [counts.new for counts in read_all_labels(run, files)] == [25, 25]
@@ -109,11 +119,14 @@ def test_parts_read_one_after_the_other_are_no_plan(judged_run: JudgedRun, tmp_p
     assert (labels.corrected[METRIC].labels, labels.corrected[METRIC].is_planned) == (50, False)
 
 
-def test_two_annotators_of_one_whole_sheet_are_one_plan(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_two_annotators_of_one_whole_sheet_are_one_plan(
+    judged_run: JudgedRun, tmp_path: Path
+) -> None:
     run = judged_run(samples=60)
     rows = sheet(run, 50)
     files = [
-        written(tmp_path / f"{name}.jsonl", *({**row, "annotator": name} for row in rows)) for name in ("ann", "bob")
+        written(tmp_path / f"{name}.jsonl", *({**row, "annotator": name} for row in rows))
+        for name in ("ann", "bob")
     ]
     read_all_labels(run, files)
     labels = labels_of(run)
@@ -122,7 +135,9 @@ def test_two_annotators_of_one_whole_sheet_are_one_plan(judged_run: JudgedRun, t
     assert labels.annotators == {"ann": 50, "bob": 50}
 
 
-def test_a_refused_file_stores_no_label_of_the_others(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_a_refused_file_stores_no_label_of_the_others(
+    judged_run: JudgedRun, tmp_path: Path
+) -> None:
     run = judged_run(samples=60)
     good = written(tmp_path / "good.jsonl", *sheet(run, 50))
     bad = written(tmp_path / "bad.jsonl", *[{**row, "human": 7} for row in sheet(run, 50)])
@@ -188,18 +203,27 @@ def test_withdrawn_labels_end_the_plan(judged_run: JudgedRun, tmp_path: Path) ->
     assert (mean.labels, mean.labelled, mean.is_planned) == (30, 49, False)
 
 
-def test_changed_rows_of_the_first_reading_are_no_plan(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_changed_rows_of_the_first_reading_are_no_plan(
+    judged_run: JudgedRun, tmp_path: Path
+) -> None:
     run = judged_run(samples=60)
     read(run, tmp_path, sheet(run, 50))
     rows = stored_labels(run.directory)
     assert len(planned_statements(rows)) == 50
     assert planned_statements(rows[1:]) == frozenset()
-    assert planned_statements([rows[0].model_copy(update={"planned": 49}), *rows[1:]]) == frozenset()
-    assert planned_statements([row.model_copy(update={"planned": None}) for row in rows]) == frozenset()
+    assert (
+        planned_statements([rows[0].model_copy(update={"planned": 49}), *rows[1:]]) == frozenset()
+    )
+    assert (
+        planned_statements([row.model_copy(update={"planned": None}) for row in rows])
+        == frozenset()
+    )
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
-def test_written_sheets_say_how_many_statements_they_have(judged_run: JudgedRun, tmp_path: Path, ending: str) -> None:
+def test_written_sheets_say_how_many_statements_they_have(
+    judged_run: JudgedRun, tmp_path: Path, ending: str
+) -> None:
     run = judged_run()
     path = tmp_path / f"sheet{ending}"
     write_sheet(path, Labelling(run, "ann", sample=12).rows_to_send())
@@ -215,12 +239,18 @@ def test_all_statements_read_at_once_have_the_ordinary_interval_of_a_mean(
     """Labels of 40 samples are shares such as 2/3, and their interval is the one of any 40 scores."""
     run = judged_run()
     mean = read(run, tmp_path, sheet(run, 1_000))
-    shares = [sum(human(number, place) for place in range(1 + number % 3)) / (1 + number % 3) for number in range(40)]
+    shares = [
+        sum(human(number, place) for place in range(1 + number % 3)) / (1 + number % 3)
+        for number in range(40)
+    ]
     expected = mean_interval(shares)
     assert (mean.mean, mean.ci95) == (expected.mean, expected.limits)
     assert (mean.labels, mean.clusters, mean.is_complete, mean.is_planned) == (79, 40, True, True)
     assert mean.pooled is not None
-    assert mean.pooled.mean == sum(human(n, place) for n in range(40) for place in range(1 + n % 3)) / 79
+    assert (
+        mean.pooled.mean
+        == sum(human(n, place) for n in range(40) for place in range(1 + n % 3)) / 79
+    )
 
 
 def test_all_statements_one_by_one_have_a_wider_interval(judged_run: JudgedRun) -> None:
@@ -228,5 +258,8 @@ def test_all_statements_one_by_one_have_a_wider_interval(judged_run: JudgedRun) 
     labels = labels_of(label(judged_run()))
     assert labels is not None
     mean = labels.corrected[METRIC]
-    shares = [sum(human(number, place) for place in range(1 + number % 3)) / (1 + number % 3) for number in range(40)]
+    shares = [
+        sum(human(number, place) for place in range(1 + number % 3)) / (1 + number % 3)
+        for number in range(40)
+    ]
     assert mean.ci95 == mean_interval(shares, confidence=1 - 0.03601).limits

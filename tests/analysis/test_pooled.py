@@ -6,8 +6,8 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.pooled import PooledShare, pooled_shares
-from localjudge.record.label_rows import stored_labels
 from localjudge.report.sentences import pooled_for_page
+from localjudge.run_directory.label_rows import stored_labels
 from localjudge.stats.corrected import inclusion_probabilities
 from localjudge.stats.interval import mean_interval
 from tests.analysis.conftest import label
@@ -24,7 +24,9 @@ def rows(*samples: str, **columns: Any) -> list[dict[str, Any]]:
             "user_input": "Why?",
             "retrieved_contexts": ["A text."],
             "reference": "So.",
-            "response": " ".join(f"Sentence {number} {place} is {digit}." for place, digit in enumerate(sample)),
+            "response": " ".join(
+                f"Sentence {number} {place} is {digit}." for place, digit in enumerate(sample)
+            ),
             **columns,
         }
         for number, sample in enumerate(samples)
@@ -38,7 +40,9 @@ def judged(scripted_run: ScriptedRun, name: str, *samples: str, **options: Any) 
         for number, sample in enumerate(samples)
         for place, digit in enumerate(sample)
     }
-    return scripted_run(name, data, script, metrics=["faithfulness", "context_precision"], **options)
+    return scripted_run(
+        name, data, script, metrics=["faithfulness", "context_precision"], **options
+    )
 
 
 def test_a_pooled_share_counts_units_and_not_samples(scripted_run: ScriptedRun) -> None:
@@ -66,11 +70,15 @@ def test_no_share_is_pooled_if_too_many_samples_failed(scripted_run: ScriptedRun
     broken = {"Sentence 0 0 is 1.": "it does not fit"}
     run = scripted_run("run", rows("1", "100"), broken, metrics=["faithfulness"])
     assert (run["faithfulness"].mean, run["faithfulness"].pooled) == (None, None)
-    allowed = scripted_run("allowed", rows("1", "100"), broken, metrics=["faithfulness"], max_failed=1)
+    allowed = scripted_run(
+        "allowed", rows("1", "100"), broken, metrics=["faithfulness"], max_failed=1
+    )
     assert allowed["faithfulness"].pooled == PooledShare(share=1.0, ci95=None, units=3, samples=1)
 
 
-def test_a_pooled_share_with_labels_of_all_statements_is_the_human_one(scripted_run: ScriptedRun) -> None:
+def test_a_pooled_share_with_labels_of_all_statements_is_the_human_one(
+    scripted_run: ScriptedRun,
+) -> None:
     """Of 1, 2 and 3 sentences the first is supported: mean (1 + 1/2 + 1/3) / 3 = 11/18, pooled 3/6."""
     run = label(run_of(scripted_run, "run"), lambda text: int("Fact 0" in text))
     corrected = run[METRIC].corrected
@@ -90,7 +98,10 @@ def test_a_pooled_share_is_corrected_with_equal_weights_of_units(scripted_run: S
     samples = ["1", "11", "111"] * 20
     run = label(judged(scripted_run, "run", *samples), lambda text: int("0 is" not in text), 30)
     labels = stored_labels(run.directory)
-    shares, turns = np.array([row.share or 0 for row in labels]), max(row.turn or 0 for row in labels)
+    shares, turns = (
+        np.array([row.share or 0 for row in labels]),
+        max(row.turn or 0 for row in labels),
+    )
     chances = inclusion_probabilities(shares, turns)
     human = np.array([row.human for row in labels], dtype=np.float64)
     corrected = run["faithfulness"].corrected
@@ -115,11 +126,16 @@ def test_a_page_says_what_a_pooled_share_counts(metric: str, noun: str) -> None:
     assert pooled_for_page(metric, 1312, 0.66, (0.57, 0.74)) == words
 
 
-def test_the_command_says_both_means(scripted_run: ScriptedRun, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_both_means(
+    scripted_run: ScriptedRun, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Unless every sample has one sentence, because they are equal then."""
     run = judged(scripted_run, "run", *["1", "100", "00"] * 20)
     said = " ".join(called(capfd, "show", run.directory)[1].split())
-    assert "faithfulness: in an average answer, about 44 % of the sentences are supported by the documents" in said
+    assert (
+        "faithfulness: in an average answer, about 44 % of the sentences are supported by the documents"
+        in said
+    )
     assert "; about 33 % of all 120 sentences are supported by the documents (2" in said
     values = json.loads(called(capfd, "show", run.directory, "--json")[1])["metrics"]
     assert values["faithfulness"]["pooled"]["share"] == pytest.approx(1 / 3)
@@ -127,4 +143,6 @@ def test_the_command_says_both_means(scripted_run: ScriptedRun, capfd: pytest.Ca
     single = judged(scripted_run, "single", *"1011")
     assert "of all" not in called(capfd, "show", single.directory)[1]
     stopped = judged(scripted_run, "stopped", *["1", "100", "00"] * 20, until=["faithfulness>=0.1"])
-    assert "without an interval, because scores" in " ".join(called(capfd, "show", stopped.directory)[1].split())
+    assert "without an interval, because scores" in " ".join(
+        called(capfd, "show", stopped.directory)[1].split()
+    )

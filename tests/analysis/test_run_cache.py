@@ -4,9 +4,9 @@ import gc
 from typing import Any
 
 import localjudge
-from localjudge.analysis.labelled_statements import labelled_statements
-from localjudge.analysis.run_cache import cached_by_run
-from localjudge.record.run import Run
+from localjudge.labels.labelled_statements import labelled_statements
+from localjudge.run_directory.run_cache import cached_by_run
+from localjudge.run_directory.run_record import RunRecord
 from tests.analysis.conftest import label
 from tests.analysis.labelled_runs import METRIC
 from tests.conftest import OneJudge, ScriptedRun
@@ -36,7 +36,7 @@ def test_a_result_is_computed_once_for_each_run_and_argument(scripted_run: Scrip
     computed = []
 
     @cached_by_run
-    def double(run: Run, number: int) -> int:
+    def double(run: RunRecord, number: int) -> int:
         computed.append((run.directory.name, number))
         return 2 * number
 

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.analysis import column_values
 from localjudge.analysis.compare import ComparedSlice, compare
-from localjudge.analysis.labelling import Labelling
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
+from localjudge.labels.labelling import Labelling
 from localjudge.report.tables import slices_table
+from localjudge.run_directory import column_values
 from localjudge.stats.paired import paired_difference
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun
@@ -23,7 +23,12 @@ METRIC = "context_recall"
 
 
 def sample(name: str, *sentences: str, **columns: Any) -> dict[str, Any]:
-    return {"id": name, "reference": " ".join(sentences), "retrieved_contexts": ["A context."], **columns}
+    return {
+        "id": name,
+        "reference": " ".join(sentences),
+        "retrieved_contexts": ["A context."],
+        **columns,
+    }
 
 
 def row(number: int, **columns: Any) -> dict[str, Any]:
@@ -36,7 +41,9 @@ def judged(out: Path, rows: list[dict[str, Any]], **options: Any) -> Run:
     return evaluate(rows, metrics=["context_recall"], out=out, engine=engine, **options)
 
 
-ROWS = [row(number, topic="ab"[number % 2], n=number % 2, doc=str(number // 4)) for number in range(20)]
+ROWS = [
+    row(number, topic="ab"[number % 2], n=number % 2, doc=str(number // 4)) for number in range(20)
+]
 
 
 @pytest.mark.parametrize("options", [{}, {"cluster_by": "doc"}], ids=["alone", "in groups"])
@@ -44,7 +51,11 @@ def test_a_slice_is_a_run_of_its_samples(tmp_path: Path, options: dict[str, Any]
     parts = slices(judged(tmp_path / "whole", ROWS, **options), "topic").slices
     assert [(part.value, part.samples) for part in parts] == [("a", 10), ("b", 10)]
     for part in parts:
-        alone = judged(tmp_path / str(part.value), [row for row in ROWS if row["topic"] == part.value], **options)
+        alone = judged(
+            tmp_path / str(part.value),
+            [row for row in ROWS if row["topic"] == part.value],
+            **options,
+        )
         assert part.metrics == alone.summary.metrics
     assert [part.metrics[METRIC].failed for part in parts] == [0, 1]
 
@@ -57,7 +68,14 @@ def test_slices_are_ordered_by_number_of_samples(tmp_path: Path) -> None:
     assert parts == [(None, 3), ("1", 2), ("x", 2), ("true", 1)]
 
 
-SAME = ["Chirurgie", "Chirurgie ", "Chirurgie\u00a0", "chirurgie", "Chi\u200brurgie", "\uff23hirurgie"]
+SAME = [
+    "Chirurgie",
+    "Chirurgie ",
+    "Chirurgie\u00a0",
+    "chirurgie",
+    "Chi\u200brurgie",
+    "\uff23hirurgie",
+]
 
 
 def test_values_that_look_the_same_are_one_slice(tmp_path: Path) -> None:
@@ -66,7 +84,11 @@ def test_values_that_look_the_same_are_one_slice(tmp_path: Path) -> None:
     rows = [row(number, ward=value) for number, value in enumerate([*SAME, alike, " ", None], 10)]
     run = judged(tmp_path / "run", rows)
     parts = slices(run, "ward")
-    assert [(part.value, part.samples) for part in parts.slices] == [("Chirurgie", 6), (None, 2), (alike, 1)]
+    assert [(part.value, part.samples) for part in parts.slices] == [
+        ("Chirurgie", 6),
+        (None, 2),
+        (alike, 1),
+    ]
     for value in SAME:
         [decision] = run.check([f"{METRIC}[ward={value}]>=0.1"]).decisions
         assert decision.samples == 6
@@ -85,7 +107,10 @@ def test_a_gate_can_name_a_column_with_an_equals_sign(tmp_path: Path) -> None:
     ("column", "problem"),
     [
         ("tag", "the run has no column tag\n  hint: did you mean tags"),
-        ("meta", r"the column meta of the sample 1 is neither text nor a number\n  hint: .* with a dot: meta\.NAME"),
+        (
+            "meta",
+            r"the column meta of the sample 1 is neither text nor a number\n  hint: .* with a dot: meta\.NAME",
+        ),
         ("tags", "the column tags of the sample 1 is neither text nor a number"),
     ],
 )
@@ -104,7 +129,9 @@ def test_too_many_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         slices(run, "doc")
 
 
-def test_a_slice_with_failures_has_no_mean(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_slice_with_failures_has_no_mean(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     run = judged(tmp_path / "run", ROWS)
     out = called(capfd, "show", run.directory, "--by", "topic")[1]
     lines = [line.split() for line in out.splitlines() if line.split()[1:2] in (["a"], ["10"])]
@@ -118,7 +145,9 @@ def test_a_slice_with_failures_has_no_mean(tmp_path: Path, capfd: pytest.Capture
 
 
 TOPICS = {"A": "x", "B": "y", "C": "x", "D": "y", "E": None}
-BOTH_ROWS = [sample(name.lower(), f"{name} one.", f"{name} two.", topic=TOPICS[name]) for name in TOPICS]
+BOTH_ROWS = [
+    sample(name.lower(), f"{name} one.", f"{name} two.", topic=TOPICS[name]) for name in TOPICS
+]
 BASELINE: dict[str, float | str] = {"A two.": 0.1, "C one.": 0.2, "C two.": 0.3}
 """Scores 1/2, 1, 0, 1 and 1 for the samples a, b, c, d and e."""
 NEW: dict[str, float | str] = {"C two.": 0.3, "B one.": 0.4, "D one.": "it does not fit"}
@@ -135,13 +164,22 @@ def by_topic(old: Run, new: Run) -> dict[str | None, ComparedSlice]:
 def test_the_difference_of_a_slice_uses_its_pairs(scripted_run: ScriptedRun) -> None:
     """Slice x, samples a and c: 1/2 -> 1 and 0 -> 1/2; means 1/4 and 3/4, difference (1/2 + 1/2) / 2 = 1/2.
 
-    Slice y: b 1 -> 1/2, d has no score in the new run: difference -1/2, one pair. No value: e stays at 1.
+    Slice y: b 1 -> 1/2, d has no score in the new run: difference -1/2, one pair. No value: e stays
+        at 1.
     """
-    parts = by_topic(scripted_run("old", BOTH_ROWS, BASELINE), scripted_run("new", BOTH_ROWS, NEW, max_failed=1))
-    counts = {value: (part.samples, part.paired, part.metrics[METRIC].compared) for value, part in parts.items()}
+    parts = by_topic(
+        scripted_run("old", BOTH_ROWS, BASELINE),
+        scripted_run("new", BOTH_ROWS, NEW, max_failed=1),
+    )
+    counts = {
+        value: (part.samples, part.paired, part.metrics[METRIC].compared)
+        for value, part in parts.items()
+    }
     assert counts == {"x": (2, 2, 2), "y": (2, 2, 1), None: (1, 1, 1)}
     scores = {value: part.metrics[METRIC].scores for value, part in parts.items()}
-    assert [change and (change.before, change.after, change.difference) for change in scores.values()] == [
+    assert [
+        change and (change.before, change.after, change.difference) for change in scores.values()
+    ] == [
         (0.25, 0.75, 0.5),
         (1.0, 0.5, -0.5),
         (1.0, 1.0, 0.0),
@@ -153,7 +191,11 @@ def test_the_difference_of_a_slice_uses_its_pairs(scripted_run: ScriptedRun) -> 
 
 
 _SAMPLES = st.lists(
-    st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["x", "y", None]), st.sampled_from([0.0, 1.0, "broken"])),
+    st.tuples(
+        st.sampled_from("abcdefgh"),
+        st.sampled_from(["x", "y", None]),
+        st.sampled_from([0.0, 1.0, "broken"]),
+    ),
     unique_by=lambda row: row[0],
     min_size=1,
     max_size=8,
@@ -180,15 +222,23 @@ def test_a_slice_equals_the_comparison_of_its_samples(
     for value, part in by_topic(before, after).items():
         its = [sample for sample in new if sample[1] == value]
         change = compare(before, judged(f"only-{value}", its)).metrics[METRIC]
-        assert (part.metrics[METRIC].scores, part.metrics[METRIC].compared) == (change.scores, change.compared)
+        assert (part.metrics[METRIC].scores, part.metrics[METRIC].compared) == (
+            change.scores,
+            change.compared,
+        )
         assert part.samples == len(its)
 
 
 def test_the_command_shows_a_table_and_a_caution_per_metric(
-    scripted_run: ScriptedRun, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    scripted_run: ScriptedRun,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    old, new = scripted_run("old", BOTH_ROWS, BASELINE), scripted_run("new", BOTH_ROWS, NEW, max_failed=1)
+    old, new = (
+        scripted_run("old", BOTH_ROWS, BASELINE),
+        scripted_run("new", BOTH_ROWS, NEW, max_failed=1),
+    )
     arguments = ("compare", old.directory, new.directory, "--by", "topic", "--moved", "0")
     code, out, errors = called(capfd, *arguments)
     assert (code, errors) == (0, "")
@@ -206,12 +256,19 @@ def test_the_command_shows_a_table_and_a_caution_per_metric(
 
 @pytest.mark.parametrize("columns", ["40", "80"])
 def test_control_characters_in_values_are_escaped(
-    scripted_run: ScriptedRun, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
+    scripted_run: ScriptedRun,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: str,
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     name = "\x1b]0;t\x07[b]c"
     values = ["\x1b[2J[r]x\u202e", "y" * 5_000, "a\nb", "", "\ud800"]
-    run = scripted_run("run", [sample(str(place), "S.", **{name: value}) for place, value in enumerate(values)], {})
+    run = scripted_run(
+        "run",
+        [sample(str(place), "S.", **{name: value}) for place, value in enumerate(values)],
+        {},
+    )
     code, out, errors = called(capfd, "compare", run.directory, run.directory, "--by", name)
     assert (code, errors) == (0, "")
     assert not {"\x1b", "\x07", "\u202e"} & set(out)

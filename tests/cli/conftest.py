@@ -8,7 +8,11 @@ from localjudge.cli.main import main
 
 Call = Callable[..., tuple[object, str, str]]
 OPENINGS = [
-    {"id": "eiffel", "retrieved_contexts": ["It opened in 1889."], "reference": "It opened in 1889. It is in Paris."},
+    {
+        "id": "eiffel",
+        "retrieved_contexts": ["It opened in 1889."],
+        "reference": "It opened in 1889. It is in Paris.",
+    },
     {"id": "mars", "retrieved_contexts": ["The king lives."], "reference": "Mars is red."},
 ]
 
@@ -41,8 +45,10 @@ def output(call: Call) -> Callable[..., str]:
     return printed
 
 
-def suite_here(**says: object) -> None:
-    Path("localjudge.toml").write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in says.items()))
+def config_here(**says: object) -> None:
+    Path("localjudge.toml").write_text(
+        "".join(f"{key} = {json.dumps(value)}\n" for key, value in says.items())
+    )
 
 
 def write_rows(path: str, *rows: object) -> None:

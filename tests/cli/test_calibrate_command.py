@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 import localjudge
-from localjudge.analysis.labelling import Labelling
-from localjudge.record.calibration import calibration_file, saved_calibrations
+from localjudge.labels.labelling import Labelling
 from localjudge.resources import demo_file
+from localjudge.run_directory.calibration import calibration_file, saved_calibrations
 from tests.cli.conftest import Call, write_rows
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
@@ -18,11 +18,18 @@ WORDS = ("river", "tower", "bridge", "garden", "school", "market")
 @pytest.fixture
 def labels() -> Path:
     """24 passages, each with a supported and an unsupported statement."""
-    passages = [(f"The old {one} of town {n} opened in {1900 + n}.", n, one) for n in range(4) for one in WORDS]
+    passages = [
+        (f"The old {one} of town {n} opened in {1900 + n}.", n, one)
+        for n in range(4)
+        for one in WORDS
+    ]
     rows = [
         {"context": text, "statement": statement, "label": label}
         for text, n, one in passages
-        for statement, label in ((f"The {one} of town {n} opened in {1900 + n}.", 1), ("A ship \x1b[31msank.", 0))
+        for statement, label in (
+            (f"The {one} of town {n} opened in {1900 + n}.", 1),
+            ("A ship \x1b[31msank.", 0),
+        )
     ]
     write_rows("labels.jsonl", *rows)
     return Path("labels.jsonl")
@@ -34,16 +41,25 @@ def test_a_judge_is_calibrated_and_a_run_uses_it(labels: Path, call: Call) -> No
     assert "localjudge run ... --calibration ours" in errors
     code, output, errors = call("calibrate", labels, "--name", "ours", "--json")
     [calibration] = json.loads(output)
-    assert (code, calibration["question"], calibration["labels"]["verdicts"]) == (0, "attribution", 48)
+    assert (code, calibration["question"], calibration["labels"]["verdicts"]) == (
+        0,
+        "attribution",
+        48,
+    )
     assert "asked 0 verdicts" in errors
     output = call("run", demo_file(), "--calibration", "ours", "--out", "run", "--json")[1]
     assert json.loads(output)["thresholds"]["context_recall"] == calibration["threshold"]
     assert call("verify", "run")[0] == 0
 
 
-def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(labels: Path, call: Call) -> None:
+def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(
+    labels: Path, call: Call
+) -> None:
     """The labels are unrelated to the texts."""
-    rows = [json.loads(line) | {"label": n // 2 % 2} for n, line in enumerate(labels.read_text().splitlines())]
+    rows = [
+        json.loads(line) | {"label": n // 2 % 2}
+        for n, line in enumerate(labels.read_text().splitlines())
+    ]
     write_rows("other.jsonl", *rows)
     code, _, errors = call("calibrate", "other.jsonl", "--name", "guess", "--require", "ranking")
     assert (code, "not shown to be better than guessing" in errors) == (3, True)
@@ -54,8 +70,13 @@ def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(labels:
 
 
 @pytest.mark.parametrize("options", [(), ("--json",), ("--quiet",)], ids=str)
-def test_a_judge_that_guesses_is_saved_only_by_name(labels: Path, call: Call, options: tuple[str, ...]) -> None:
-    rows = [json.loads(line) | {"label": n // 2 % 2} for n, line in enumerate(labels.read_text().splitlines())]
+def test_a_judge_that_guesses_is_saved_only_by_name(
+    labels: Path, call: Call, options: tuple[str, ...]
+) -> None:
+    rows = [
+        json.loads(line) | {"label": n // 2 % 2}
+        for n, line in enumerate(labels.read_text().splitlines())
+    ]
     write_rows("other.jsonl", *rows)
     code, _, errors = call("calibrate", "other.jsonl", *options)
     assert code == 0
@@ -82,7 +103,10 @@ def test_a_calibration_by_other_labels_is_replaced_only_by_name(labels: Path, ca
 
 def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
     """The labels of one run measure both judges: a good one, and one that alternates between .5 and .6."""
-    rows = [{"id": f"s{n}", "retrieved_contexts": ["Rain."], "response": f"It is {n}."} for n in range(48)]
+    rows = [
+        {"id": f"s{n}", "retrieved_contexts": ["Rain."], "response": f"It is {n}."}
+        for n in range(48)
+    ]
     scripts = {
         "knows": {f"It is {n}.": 0.2 + 0.6 * (n % 2) for n in range(48)},
         "turns": {f"It is {n}.": 0.5 + 0.1 * (n // 2 % 2) for n in range(48)},
@@ -97,11 +121,17 @@ def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
     code, output, errors = call("calibrate", "turns", "knows", "--require", "means")
     assert code == 0, "one of them is recommended"
     shown = output.split("\n")
-    first, second = (next(place for place, line in enumerate(shown) if line.startswith(f" {name} ")) for name in NAMES)
+    first, second = (
+        next(place for place, line in enumerate(shown) if line.startswith(f" {name} "))
+        for name in NAMES
+    )
     assert first < second
     assert shown[first].split()[1:3] == ["1.00", "+0.00"]
     assert shown[second].split()[1:4] == ["0.50", "+0.50", "-"]
-    assert (errors.count("saved as"), "not saved: turns" in errors or "not saved: scripted" in errors) == (1, True)
+    assert (
+        errors.count("saved as"),
+        "not saved: turns" in errors or "not saved: scripted" in errors,
+    ) == (1, True)
     output = call("calibrate", "turns", "knows", "--json")[1]
     assert [found["name"] for found in json.loads(output)] == [*NAMES]
     assert call("calibrate", "turns", "--require", "means", "--quiet")[0] == 3
@@ -114,7 +144,10 @@ def test_impossible_options_are_usage_errors(labels: Path, call: Call) -> None:
     for arguments, message in (
         ((*run, "ours", "--threshold", "0.4"), "--threshold and --calibration"),
         ((*run, "our"), "hint: did you mean ours"),
-        ((*run, "ours", "--suite", "small.toml", "--dry-run"), "engine.n_ctx: 8192 there, 4096 here"),
+        (
+            (*run, "ours", "--config", "small.toml", "--dry-run"),
+            "engine.n_ctx: 8192 there, 4096 here",
+        ),
         (("calibrate", demo_file()), "has no labelled texts"),
     ):
         code, _, errors = call(*arguments)

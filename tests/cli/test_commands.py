@@ -13,7 +13,12 @@ from tests.cli.conftest import Call
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows = [
-        {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."},
+        {
+            "id": "a",
+            "user_input": "Q?",
+            "retrieved_contexts": ["Rain."],
+            "reference": "It rains. It is red.",
+        },
         {"id": "b", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."},
     ]
     out = tmp_path_factory.mktemp("run")
@@ -26,7 +31,9 @@ def test_show_gives_table_and_worst_samples(directory: str, call: Call) -> None:
     code, printed, errors = call("show", directory)
     assert (code, errors) == (0, "")
     assert ["context_recall", "0.750"] in [line.split()[:2] for line in printed.splitlines()]
-    assert ["1", "a", "0.500", "context_recall", "Q?"] in [line.split() for line in printed.splitlines()]
+    assert ["1", "a", "0.500", "context_recall", "Q?"] in [
+        line.split() for line in printed.splitlines()
+    ]
 
 
 def test_show_one_sample_with_its_prompts(directory: str, output: Callable[..., str]) -> None:
@@ -44,7 +51,9 @@ def test_show_as_json(directory: str, output: Callable[..., str]) -> None:
     assert [row["label"] for row in one["verdicts"]] == [1, 0, 1]
 
 
-def test_reasons_of_missing_scores_are_in_every_view(tmp_path: Path, call: Call, output: Callable[..., str]) -> None:
+def test_reasons_of_missing_scores_are_in_every_view(
+    tmp_path: Path, call: Call, output: Callable[..., str]
+) -> None:
     """The question of one of two samples is blank: one metric is undefined for it, the other is not."""
     row = {"user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."}
     rows = [{**row, "id": "a"}, {**row, "id": "b", "user_input": " "}]
@@ -57,7 +66,12 @@ def test_reasons_of_missing_scores_are_in_every_view(tmp_path: Path, call: Call,
     group = {"metric": "context_relevancy", "status": "undefined", "count": 1}
     group |= {"reason": "there is no question", "advice": advice}
     assert json.loads(output("show", directory, "--json"))["missing_scores"] == [group]
-    assert json.loads(output("show", directory, "--metrics", "context_recall", "--json"))["missing_scores"] == []
+    assert (
+        json.loads(output("show", directory, "--metrics", "context_recall", "--json"))[
+            "missing_scores"
+        ]
+        == []
+    )
     output("report", directory)
     first_screen = Path(directory, "report.html").read_text().partition('id="samples"')[0]
     assert f"<li><bdi>{line}</bdi></li>" in first_screen
@@ -66,7 +80,9 @@ def test_reasons_of_missing_scores_are_in_every_view(tmp_path: Path, call: Call,
 def test_export_to_standard_output_and_to_a_file(directory: str, call: Call) -> None:
     code, printed, errors = call("export", directory, "--format", "jsonl")
     assert (code, errors) == (0, "")
-    said = json.loads(call("export", directory, "--format", "jsonl", "--out", "out.jsonl", "--json")[1])
+    said = json.loads(
+        call("export", directory, "--format", "jsonl", "--out", "out.jsonl", "--json")[1]
+    )
     assert Path("out.jsonl").read_text() == printed
     assert said == {"file": "out.jsonl", "format": "jsonl", "bytes": len(printed.encode())}
 

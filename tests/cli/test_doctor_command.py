@@ -35,7 +35,12 @@ def diagnosed(call: Call, *arguments: str | Path) -> tuple[object, dict[str, Any
 def random_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "random.gguf"
     shape = random_model.Shape(context=4096)
-    random_model.write(path, random_model.piece_vocabulary(), shape=shape, chat_template=random_model.CHAT_TEMPLATE)
+    random_model.write(
+        path,
+        random_model.piece_vocabulary(),
+        shape=shape,
+        chat_template=random_model.CHAT_TEMPLATE,
+    )
     return path
 
 
@@ -43,7 +48,15 @@ def test_the_bundled_judge_passes_but_is_not_recommended(call: Call) -> None:
     """It counts shared words, and the items defeat that, so the doctor warns."""
     code, checks, not_made = diagnosed(call, "--probes", "96")
     assert (code, not_made) == (0, [])
-    asked = ["asked again", "plain cases", "probes", *OF_THE_PROBES, "injections", "speed", "admission"]
+    asked = [
+        "asked again",
+        "plain cases",
+        "probes",
+        *OF_THE_PROBES,
+        "injections",
+        "speed",
+        "admission",
+    ]
     assert list(checks) == [*OF_THE_MACHINE, *OF_THE_JUDGE, *asked]
     told = {name for name, check in checks.items() if check["status"] != "ok"}
     assert {"attribution", "relevance", "admission"} <= told <= {*OF_THE_PROBES, "admission"}
@@ -54,7 +67,9 @@ def test_the_bundled_judge_passes_but_is_not_recommended(call: Call) -> None:
     assert checks["speed"]["figures"]["tokens_per_second"] > 0
 
 
-def test_the_table_fits_a_terminal_and_counts_the_findings(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_fits_a_terminal_and_counts_the_findings(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     code, output, errors = doctor(call, "--injections", "0", "--probes", "96", "--quiet")
     lines = output.rstrip().splitlines()
@@ -67,19 +82,26 @@ def test_the_table_fits_a_terminal_and_counts_the_findings(call: Call, monkeypat
 
 def test_the_duration_of_a_slow_examination_is_printed_first(call: Call) -> None:
     errors = doctor(call, "--injections", "0")[2]
-    assert errors.startswith("a slow judge takes about 8 minutes, including 5 for probes (--probes N)\n")
+    assert errors.startswith(
+        "a slow judge takes about 8 minutes, including 5 for probes (--probes N)\n"
+    )
     assert "minutes" not in doctor(call, "--injections", "0", "--probes", "0")[2]
 
 
 def test_a_missed_requirement_is_exit_code_1(tmp_path: Path, call: Call) -> None:
     """Every later run with the judge repeats it until the next examination."""
-    code, checks, not_made = diagnosed(call, "--injections", "0", "--probes", "96", "--require", "ranking")
+    code, checks, not_made = diagnosed(
+        call, "--injections", "0", "--probes", "96", "--require", "ranking"
+    )
     assert (code, not_made) == (1, ["injections"])
     assert [name for name, check in checks.items() if check["status"] == "failed"] == ["admission"]
     assert "localjudge label" in checks["admission"]["advice"]
-    _, output, _ = call("run", "--demo", "--metrics", "context_recall", "--out", tmp_path, "--json", "--quiet")
+    _, output, _ = call(
+        "run", "--demo", "--metrics", "context_recall", "--out", tmp_path, "--json", "--quiet"
+    )
     assert (
-        json.loads(output)["judge"]["examined"] == "not recommended for: ranking, means, thresholds (doctor, 96 items)"
+        json.loads(output)["judge"]["examined"]
+        == "not recommended for: ranking, means, thresholds (doctor, 96 items)"
     )
 
 
@@ -105,7 +127,13 @@ def test_random_weights_fail(random_gguf: Path, call: Call) -> None:
     ],
 )
 def test_a_judge_that_cannot_be_used_is_a_failed_check(
-    random_gguf: Path, call: Call, monkeypatch: pytest.MonkeyPatch, problem: str, name: str, finding: str, skipped: str
+    random_gguf: Path,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    problem: str,
+    name: str,
+    finding: str,
+    skipped: str,
 ) -> None:
     judge = Path("cut.gguf") if problem == "truncated" else random_gguf
     if problem == "missing":
@@ -114,7 +142,9 @@ def test_a_judge_that_cannot_be_used_is_a_failed_check(
         judge.write_bytes(random_gguf.read_bytes()[:100_000])
     elif problem == "template":
         template = '{{ raise_exception("no users here") }}'
-        judge = random_model.write(Path("refusing.gguf"), random_model.byte_vocabulary(), chat_template=template)
+        judge = random_model.write(
+            Path("refusing.gguf"), random_model.byte_vocabulary(), chat_template=template
+        )
     else:
         monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
     code, checks, not_made = diagnosed(call, "--judge", judge)
@@ -128,7 +158,9 @@ def test_findings_are_printed_at_once(
     shown: list[str] = []
     answers = LlamaCppEngine.answers
 
-    def watched(self: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+    def watched(
+        self: LlamaCppEngine, requests: Sequence[VerdictRequest]
+    ) -> Iterator[tuple[int, Answer | NoAnswer]]:
         shown.append(capfd.readouterr().out)
         return answers(self, requests)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import suite_here, write_rows
+from tests.cli.conftest import config_here, write_rows
 
 pytestmark = pytest.mark.engine
 
@@ -41,8 +41,18 @@ def test_every_file_is_private_under_any_umask(tmp_path: Path) -> None:
         for text, label in ((f"Tower {n} is old.", 1), ("A ship sank.", 0))
     ]
     write_rows("labels.jsonl", *labels)
-    suite_here(report=True)
-    run = ("run", DEMO, "--out", "run", "--metrics", "context_recall", "--gate", "context_recall>=0", "--quiet")
+    config_here(report=True)
+    run = (
+        "run",
+        DEMO,
+        "--out",
+        "run",
+        "--metrics",
+        "context_recall",
+        "--gate",
+        "context_recall>=0",
+        "--quiet",
+    )
     for arguments in (
         (*run, "--junit", "gates.xml", "--markdown", "summary.md"),
         ("export", "run", "--format", "csv", "--out", "scores.csv"),
@@ -55,5 +65,7 @@ def test_every_file_is_private_under_any_umask(tmp_path: Path) -> None:
     mine = ("labels.jsonl", "localjudge.toml")
     files = [file for file in tmp_path.rglob("*") if file.is_file() and file.name not in mine]
     modes = {str(file): stat.S_IMODE(file.stat().st_mode) for file in files}
-    assert {"gates.xml", "summary.md", "scores.csv", "sheet.csv"} <= {Path(name).name for name in modes}
+    assert {"gates.xml", "summary.md", "scores.csv", "sheet.csv"} <= {
+        Path(name).name for name in modes
+    }
     assert set(modes.values()) == {0o600}, modes

@@ -11,13 +11,23 @@ import pytest
 from localjudge import evaluate
 from localjudge.cli import main as command_line
 from localjudge.errors import InputError, OutOfResource
-from tests.cli.conftest import Call, suite_here, write_rows
+from tests.cli.conftest import Call, config_here, write_rows
 
 pytestmark = pytest.mark.engine
 
 ROWS: list[dict[str, Any]] = [
-    {"id": "a", "user_input": "Where?", "retrieved_contexts": ["It rains."], "reference": "It rains. It is red."},
-    {"id": "b", "user_input": "?", "retrieved_contexts": ["Nothing.", "At all."], "reference": None},
+    {
+        "id": "a",
+        "user_input": "Where?",
+        "retrieved_contexts": ["It rains."],
+        "reference": "It rains. It is red.",
+    },
+    {
+        "id": "b",
+        "user_input": "?",
+        "retrieved_contexts": ["Nothing.", "At all."],
+        "reference": None,
+    },
 ]
 
 
@@ -54,7 +64,10 @@ def test_json_prints_only_the_summary(data: str, call: Call) -> None:
         (["run", "data.jsonl", "--judge", "no-such-judge"], "no-such-judge"),
         (["run", "data.jsonl", "--map", "reference"], "is not FIELD=COLUMN"),
         (["run", "data.jsonl", "--threshold", "2"], "--threshold must be at most 1, got 2"),
-        (["run", "data.jsonl", "--threshold", "0,5"], "'0,5' is not a number: use a decimal point, as in 0.5"),
+        (
+            ["run", "data.jsonl", "--threshold", "0,5"],
+            "'0,5' is not a number: use a decimal point, as in 0.5",
+        ),
         (["run", "data.jsonl", "--no-such-option"], "No such option"),
         (["no-such-command"], "No such command"),
         (["run", "data.jsonl", "--out", "data.jsonl"], "data.jsonl cannot be written: File exists"),
@@ -75,13 +88,13 @@ def test_1_for_usage_and_input_errors_without_a_traceback(
 
 def test_2_when_samples_failed(data: str, call: Call) -> None:
     """A sentence of 30,000 words exceeds the context of 512 tokens."""
-    suite_here(n_ctx=512)
+    config_here(n_ctx=512)
     long = {**ROWS[0], "id": "c", "reference": "word " * 30_000}
     write_rows(data, *ROWS, long)
     arguments = ["run", data, "--metrics", "context_recall", "--quiet"]
     code, output, _ = call(*arguments)
     assert (code, "context_recall: 1 failed, more than allowed" in output) == (2, True)
-    suite_here(n_ctx=512, max_failed=1)
+    config_here(n_ctx=512, max_failed=1)
     code, output, _ = call(*arguments)
     assert (code, "context_recall: 1 failed; if they had scores" in output) == (0, True)
 
@@ -91,7 +104,9 @@ def test_2_when_a_metric_of_another_package_raises(
 ) -> None:
     """The run scores the other metrics; each row has the reason with its location."""
     header = "name, version, required_fields = 'theirs', 1, frozenset()"
-    Path("their_metrics.py").write_text(f"{header}\ndef steps(sample, sentences):\n    yield 1 / 0\n")
+    Path("their_metrics.py").write_text(
+        f"{header}\ndef steps(sample, sentences):\n    yield 1 / 0\n"
+    )
     info = Path("their_metrics-1.0.dist-info")
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-metrics\nVersion: 1.0\n")
@@ -117,8 +132,16 @@ def test_2_when_a_metric_of_another_package_raises(
         (MemoryError(), 4, "localjudge: out of memory\n"),
         (KeyboardInterrupt(), 4, "localjudge: interrupted\n"),
         (InputError("a \x1b[2J in it"), 1, "localjudge: a \\x1b[2J in it\n"),
-        (PermissionError(errno.EACCES, "Permission denied", "a.txt"), 1, "localjudge: a.txt: Permission denied\n"),
-        (OSError(errno.ENOSPC, "No space left on device", "a.txt"), 4, "localjudge: a.txt: No space left on device\n"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "a.txt"),
+            1,
+            "localjudge: a.txt: Permission denied\n",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "a.txt"),
+            4,
+            "localjudge: a.txt: No space left on device\n",
+        ),
     ],
 )
 def test_errors_have_their_exit_codes(
@@ -129,7 +152,9 @@ def test_errors_have_their_exit_codes(
     assert (ended, message in errors) == (code, True)
 
 
-def test_an_unexpected_error_of_the_system_shows_its_place(monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
+def test_an_unexpected_error_of_the_system_shows_its_place(
+    monkeypatch: pytest.MonkeyPatch, call: Call
+) -> None:
     """Files that users name are checked, so that such an error is a defect, which a report must locate."""
     fail_with(monkeypatch, PermissionError(errno.EACCES, "Permission denied", "a.txt"))
     assert "Traceback" in call("run")[2]
@@ -138,7 +163,9 @@ def test_an_unexpected_error_of_the_system_shows_its_place(monkeypatch: pytest.M
         assert "Traceback" not in call("run")[2]
 
 
-@pytest.mark.parametrize("arguments", [["run"], ["run", "--dry-run"], ["doctor"], ["verify", "run"]])
+@pytest.mark.parametrize(
+    "arguments", [["run"], ["run", "--dry-run"], ["doctor"], ["verify", "run"]]
+)
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
 def test_only_a_run_says_that_it_can_resume(
     monkeypatch: pytest.MonkeyPatch, call: Call, arguments: list[str], error: Any
@@ -172,7 +199,9 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         ("run data.jsonl --out run --quiet --gate 'context_recall>=0.9'", "true", 3),
     ],
 )
-def test_a_closed_pipe_is_no_error_and_keeps_the_exit_code(data: str, arguments: str, reader: str, code: int) -> None:
+def test_a_closed_pipe_is_no_error_and_keeps_the_exit_code(
+    data: str, arguments: str, reader: str, code: int
+) -> None:
     """`set -o pipefail` must not stop the script; `true` exits before any output."""
     long = {"response": "It rains [1]. " * 20_000, "retrieved_contexts": ["It rains."]}
     evaluate([long], metrics="citation_validity", out="long")

@@ -9,8 +9,8 @@ import pytest
 import localjudge
 from localjudge import model_registry, resources
 from localjudge.errors import ModelError
-from localjudge.run.judges import other_judges
-from localjudge.run.settings import judges_of
+from localjudge.judging.judges import other_judges
+from localjudge.judging.settings import judges_of
 from tests.cli.conftest import OPENINGS, Call, write_rows
 from tests.local_models.conftest import gguf, manifest, pulled, user
 
@@ -21,7 +21,17 @@ __all__ = ["user"]
 NAMED = "judge lexical (compares words, not for decisions)"
 CARD = {"name": "lexical", "caution": "compares words, not for decisions", "size": 11208000}
 NAME = "ollama:judge:latest"
-RUN = ("run", "data.jsonl", "--metrics", "context_recall", "--threads", "1", "--out", "run", "--quiet")
+RUN = (
+    "run",
+    "data.jsonl",
+    "--metrics",
+    "context_recall",
+    "--threads",
+    "1",
+    "--out",
+    "run",
+    "--quiet",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +43,11 @@ def data() -> None:
 def store(user: Path) -> Path:
     """The bundled judge in Ollama's layout."""
     store = user / ".ollama" / "models"
-    pulled(store, "registry.ollama.ai/library/judge/latest", resources.bundled_file("models", "lexical.gguf"))
+    pulled(
+        store,
+        "registry.ollama.ai/library/judge/latest",
+        resources.bundled_file("models", "lexical.gguf"),
+    )
     return store
 
 
@@ -47,7 +61,9 @@ def test_the_default_judge_names_others_and_no_file_does(call: Call) -> None:
     assert others not in call(*command[:-1], "named", "--judge", "lexical")[2]
     assert Path("named/summary.json").read_bytes() == stored
     assert b"ollama" not in b"".join(path.read_bytes() for path in Path("run").iterdir())
-    run = localjudge.evaluate("data.jsonl", metrics="context_recall", threads=1, out=False, progress=False)
+    run = localjudge.evaluate(
+        "data.jsonl", metrics="context_recall", threads=1, out=False, progress=False
+    )
     assert "1 model on this machine can judge, for example judge='ollama:judge:latest'" in run.notes
     assert run.judge.caution == run.to_pandas().attrs["caution"] == CARD["caution"]
 
@@ -60,7 +76,10 @@ def test_only_models_that_can_judge_are_counted(user: Path) -> None:
     gguf(folder / "embeds.Q8_0.gguf", "nomic-bert")
     (folder / "cut.Q6_K.gguf").write_bytes(b"GGUF")
     manifest(user / ".ollama" / "models", "registry.ollama.ai/library/odd/latest", "{")
-    assert other_judges() == "1 model on this machine can judge, for example judge='lmstudio:org/repo:Q4_K_M'"
+    assert (
+        other_judges()
+        == "1 model on this machine can judge, for example judge='lmstudio:org/repo:Q4_K_M'"
+    )
 
 
 def test_the_name_of_the_judge_does_not_change_the_run(store: Path, call: Call) -> None:
@@ -68,7 +87,12 @@ def test_the_name_of_the_judge_does_not_change_the_run(store: Path, call: Call) 
     assert call(*RUN, "--judge", "ollama:judge")[0] == 0
     run = localjudge.Run.open("run")
     assert judges_of(run) == NAME
-    assert run.summary == localjudge.evaluate(OPENINGS, metrics=["context_recall"], threads=1, out="by-name").summary
+    assert (
+        run.summary
+        == localjudge.evaluate(
+            OPENINGS, metrics=["context_recall"], threads=1, out="by-name"
+        ).summary
+    )
     assert call(*RUN, "--judge", NAME)[0] == 0
     assert call("verify", "run", "--quiet")[0] == 0
     assert call("run", "--reuse", "run", "--threshold", "0.4", "--out", "again", "--quiet")[0] == 0
@@ -91,7 +115,9 @@ def test_a_blob_with_another_checksum_than_its_name_is_refused(store: Path) -> N
     content[-1] ^= 1
     blob.write_bytes(content)
     for name in (NAME, str(blob)):
-        with pytest.raises(ModelError, match="does not have the checksum in its name: sha256") as caught:
+        with pytest.raises(
+            ModelError, match="does not have the checksum in its name: sha256"
+        ) as caught:
             model_registry.find(name)
         assert blob.name in caught.value.message
         assert caught.value.hint
@@ -102,7 +128,13 @@ class Served(localjudge.ScriptedEngine):
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {**super().identity, "engine": "server", "model": "m", "batching": "not isolated", "host": "gpu"}
+        return {
+            **super().identity,
+            "engine": "server",
+            "model": "m",
+            "batching": "not isolated",
+            "host": "gpu",
+        }
 
 
 REFUSAL = "localjudge asks no server\n  hint: name the model's file (`localjudge models` lists those on this machine)"
@@ -117,22 +149,37 @@ def test_an_address_is_no_judge(call: Call, judge: str) -> None:
 
 
 def test_a_run_by_a_server_is_read_but_not_asked_again(call: Call) -> None:
-    localjudge.evaluate("data.jsonl", metrics=["context_recall"], engine=Served({}, default=0.9), out="run")
+    localjudge.evaluate(
+        "data.jsonl", metrics=["context_recall"], engine=Served({}, default=0.9), out="run"
+    )
     path = Path("run", "manifest.json")
     manifest = json.loads(path.read_text())
     manifest["environment"]["judge"] = "http://gpu:8080"
     path.write_text(json.dumps(manifest, indent=2))
     assert "(bytes not proved)" in call("show", "run")[1]
-    for reading in (("show", "run", OPENINGS[0]["id"]), ("compare", "run", "run"), ("report", "run")):
+    for reading in (
+        ("show", "run", OPENINGS[0]["id"]),
+        ("compare", "run", "run"),
+        ("report", "run"),
+    ):
         assert call(*reading)[0] == 0
-    for asking in (("verify", "run"), ("run", "--reuse", "run", "--threshold", "0.6", "--out", "again")):
+    for asking in (
+        ("verify", "run"),
+        ("run", "--reuse", "run", "--threshold", "0.6", "--out", "again"),
+    ):
         code, _, errors = call(*asking)
         assert (code, REFUSAL in errors) == (1, True)
 
 
 def test_commands_name_the_judge(output: Callable[..., str]) -> None:
     sample = ("show", "run", "eiffel")
-    for command in (RUN, sample[:2], sample, ("compare", "run", "run"), ("verify", "run", "--quiet")):
+    for command in (
+        RUN,
+        sample[:2],
+        sample,
+        ("compare", "run", "run"),
+        ("verify", "run", "--quiet"),
+    ):
         assert NAMED in " ".join(output(*command).split())
         card = json.loads(output(*command, "--json"))["judge"]
         assert {name: card[name] for name in CARD} == CARD
@@ -145,8 +192,15 @@ def test_the_packaged_judge_keeps_its_caution_under_another_name(
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
     output(*RUN)
     packaged = model_registry.registered()["lexical"]
-    row = {"name": "own", "path": str(packaged.path), "sha256": packaged.sha256, "profile": packaged.profile}
-    lines = [f"{key} = {json.dumps(value)}\n" for key, value in {**row, "size": packaged.size}.items()]
+    row = {
+        "name": "own",
+        "path": str(packaged.path),
+        "sha256": packaged.sha256,
+        "profile": packaged.profile,
+    }
+    lines = [
+        f"{key} = {json.dumps(value)}\n" for key, value in {**row, "size": packaged.size}.items()
+    ]
     (tmp_path / "registry.toml").write_text("".join(["[[model]]\n", *lines]), encoding="utf-8")
     output(*RUN[:-2], "again", "--quiet", "--judge", "own")
     assert NAMED.replace("lexical", "own") in " ".join(output("show", "again").split())

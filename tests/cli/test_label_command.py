@@ -14,12 +14,17 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.record.label_rows import stored_labels
+from localjudge.run_directory.label_rows import stored_labels
 from tests.cli.conftest import Call, write_rows
 from tests.conftest import ScriptedRun
 
 ROWS: list[dict[str, Any]] = [
-    {"id": f"s{n}", "user_input": f"What of {n}?", "reference": f"Fact {n}.", "retrieved_contexts": [f"It is {n}."]}
+    {
+        "id": f"s{n}",
+        "user_input": f"What of {n}?",
+        "reference": f"Fact {n}.",
+        "retrieved_contexts": [f"It is {n}."],
+    }
     for n in range(12)
 ]
 SCRIPT = {f"Fact {n}.": 0.9 if n % 3 else 0.2 for n in range(12)}
@@ -42,7 +47,9 @@ def sheet_of(path: str) -> list[dict[str, Any]]:
 
 def fill(path: str, labels: dict[str, Any], **values: Any) -> None:
     """Fill in labels by text, 1 for all others, from the last row to the first."""
-    rows = [{**row, "human": labels.get(row["text"], 1), **values} for row in reversed(sheet_of(path))]
+    rows = [
+        {**row, "human": labels.get(row["text"], 1), **values} for row in reversed(sheet_of(path))
+    ]
     if path.endswith(".csv"):
         with Path(path).open("w", newline="") as file:
             writer = csv.DictWriter(file, rows[0])
@@ -70,31 +77,50 @@ def test_a_sheet_is_written_and_read_back(run: Run, call: Call, sheet: str) -> N
     answer = "answer" if sheet.endswith(".csv") else "source_text"
     assert {"human", "sample_id", "text", answer, "label_id"} <= rows[0].keys()
     assert not any("p_yes" in column or "judge" in column for column in rows[0])
-    assert (sorted(row["text"] for row in rows), {row["human"] for row in rows} <= {None, ""}) == (sorted(SCRIPT), True)
+    assert (sorted(row["text"] for row in rows), {row["human"] for row in rows} <= {None, ""}) == (
+        sorted(SCRIPT),
+        True,
+    )
     assert "corrected" not in metric(call)
     fill(sheet, {"Fact 1.": 0, "Fact 2.": 0})
     code, output, _ = call("label", "run", "--read", sheet, "--annotator", "ann")
     assert (code, output.splitlines()[0].strip()) == (0, f"{sheet}: 12 new labels")
     assert "0.833" in output
-    assert "0 new labels, 12 already stored" in call("label", "run", "--read", sheet, "--annotator", "ann")[1]
+    assert (
+        "0 new labels, 12 already stored"
+        in call("label", "run", "--read", sheet, "--annotator", "ann")[1]
+    )
     corrected = metric(call)["corrected"]
     assert (corrected["mean"], corrected["is_complete"]) == (pytest.approx(10 / 12), True)
     assert (corrected["labels"], len(corrected["ci95"])) == (12, 2)
     assert metric(call)["mean"] == pytest.approx(8 / 12)
 
 
-def test_several_label_files_are_read_together(run: Run, call: Call, scripted_run: ScriptedRun) -> None:
+def test_several_label_files_are_read_together(
+    run: Run, call: Call, scripted_run: ScriptedRun
+) -> None:
     call("label", "run", "--out", "s.jsonl")
     fill("s.jsonl", {f"Fact {n}.": None for n in range(7)})
     arguments = ("label", "run", "--read", "s.jsonl", "--annotator", "ann", "--json")
-    counts = {"new": 5, "changed": 0, "withdrawn": 0, "known": 0, "older": 0, "unlabelled": 7, "remarks": []}
+    counts = {
+        "new": 5,
+        "changed": 0,
+        "withdrawn": 0,
+        "known": 0,
+        "older": 0,
+        "unlabelled": 7,
+        "remarks": [],
+    }
     assert json.loads(call(*arguments)[1]) == {"s.jsonl": counts}
     fill("s.jsonl", {"Fact 8.": 0}, annotator="bob")
     output = call("label", "run", "--read", "s.jsonl", "--annotator", "ann")[1]
     assert ("s.jsonl: 12 new labels" in output, "80 %" in output) == (True, True)
     scripted_run("other", ROWS, {}, metrics=["context_recall"])
     assert call("label", "other", "--read", "run")[1].startswith(" run: 17 new labels")
-    assert json.loads(call("show", "other", "--json")[1])["labels"]["annotators"] == {"ann": 5, "bob": 12}
+    assert json.loads(call("show", "other", "--json")[1])["labels"]["annotators"] == {
+        "ann": 5,
+        "bob": 12,
+    }
     code, output, errors = call("label", "run", "--read", "s.jsonl", "--read", "none.csv")
     assert (code, output, "none.csv" in errors) == (1, "", True)
 
@@ -108,7 +134,10 @@ def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None
     call("label", "run", "--out", "s.jsonl", "--annotator", "ann")
     fill("s.jsonl", {})
     call("label", "run", "--read", "s.jsonl")
-    fill("s.jsonl", {**dict.fromkeys(["Fact 1.", "Fact 2.", "Fact 3."], 0), "Fact 4.": None, "Fact 5.": None})
+    fill(
+        "s.jsonl",
+        {**dict.fromkeys(["Fact 1.", "Fact 2.", "Fact 3."], 0), "Fact 4.": None, "Fact 5.": None},
+    )
     zero = dict.fromkeys(("new", "changed", "withdrawn", "known", "older", "unlabelled"), 0)
     for sheet, counts in (
         ("s.jsonl", {"changed": 3, "withdrawn": 2, "known": 7}),
@@ -121,7 +150,11 @@ def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None
 def test_disputed_statements_are_listed_and_settled(run: Run, call: Call) -> None:
     """Ann says 1 to all 12; bob differs on 4: 67 % agreement is too low. Carol says 0 to the 4: the mean is 8/12."""
     assert "no statement has a label" in call("show", "run", "--labels")[1]
-    assert call("label", "run", "--disputed") == (0, "no disputed statement remains to be settled\n", "")
+    assert call("label", "run", "--disputed") == (
+        0,
+        "no disputed statement remains to be settled\n",
+        "",
+    )
     call("label", "run", "--out", "s.jsonl")
     for name, labels in (("ann", {}), ("bob", {f"Fact {n}.": 0 for n in range(4)})):
         fill("s.jsonl", labels, annotator=name)
@@ -130,7 +163,9 @@ def test_disputed_statements_are_listed_and_settled(run: Run, call: Call) -> Non
     assert "settle the 4 disputed statements first" in " ".join(call("show", "run")[1].split())
     output = call("show", "run", "--labels")[1]
     assert output.count("ann 1, bob 0") == 4
-    assert "to settle 4 disputed statements: localjudge label run --disputed" in " ".join(output.split())
+    assert "to settle 4 disputed statements: localjudge label run --disputed" in " ".join(
+        output.split()
+    )
     page = ("--page", "d.html", "--language", "es")
     assert call("label", "run", "--disputed", "--out", "d.jsonl", *page)[0] == 0
     assert "Qué hay que hacer" in Path("d.html").read_text(encoding="utf-8")
@@ -143,7 +178,9 @@ def test_disputed_statements_are_listed_and_settled(run: Run, call: Call) -> Non
         **{"answers": {"ann": 1, "bob": 0}, "human": 0, "adjudicator": "carol"},
     }
     assert metric(call)["corrected"]["mean"] == pytest.approx(8 / 12)
-    assert json.loads(call("label", "run", "--disputed", "--json", "--out", "d2.csv")[1]) == {"rows": 0}
+    assert json.loads(call("label", "run", "--disputed", "--json", "--out", "d2.csv")[1]) == {
+        "rows": 0
+    }
     assert call("show", "run", "s0", "--labels")[0] == 1
 
 
@@ -151,7 +188,11 @@ def test_verdicts_that_differ_from_labels_are_listed_surest_first(run: Run, call
     """0.9 and 0.2 for facts labelled the other way: 0.4 and 0.3 from the threshold of 0.5."""
     assert "no verdict differs" in call("show", "run", "--disagree")[1]
     call("label", "run", "--out", "s.jsonl")
-    fill("s.jsonl", {"Fact 1.": 0, "Fact 3.": 1, **{f"Fact {n}.": 0 for n in (0, 6, 9)}}, annotator="ann")
+    fill(
+        "s.jsonl",
+        {"Fact 1.": 0, "Fact 3.": 1, **{f"Fact {n}.": 0 for n in (0, 6, 9)}},
+        annotator="ann",
+    )
     call("label", "run", "--read", "s.jsonl")
     output = call("show", "run", "--disagree")[1]
     assert [line.split()[-1] for line in output.splitlines() if "Fact" in line] == ["1.", "3."]
@@ -173,9 +214,10 @@ def test_labelling_resumes_after_a_full_disk(run: Run, call: Call) -> None:
     command = [sys.executable, "-m", "localjudge", "label", "run", "--read", "s.jsonl"]
     limited = ["bash", "-c", 'ulimit -f 2; exec "$@"', "bash", *command]
     done = subprocess.run(limited, capture_output=True, text=True, check=False)
-    assert (done.returncode, "free disk space, then run the same command again" in done.stderr) == (4, True), (
-        done.stderr
-    )
+    assert (done.returncode, "free disk space, then run the same command again" in done.stderr) == (
+        4,
+        True,
+    ), done.stderr
     assert said() == []
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
     assert len(said()) == 12
@@ -191,7 +233,10 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
     assert (code, set("\x1b\x07\u202e") & set(output + errors)) == (0, set())
     table = [line.split() for line in output.splitlines()]
     at = next(number for number, row in enumerate(table) if row[:1] == ["context_recall"])
-    assert [row[:2] for row in (table[at], table[at + 1][1:])] == [["context_recall", "0.833"], ["only", "0.667"]]
+    assert [row[:2] for row in (table[at], table[at + 1][1:])] == [
+        ["context_recall", "0.833"],
+        ["only", "0.667"],
+    ]
     # 6 of the 10 statements with label 1 are judged 1, and neither of the other two 0.
     counted = "gives 1 to 6 of 10 statements labelled 1, and 0 to 0 of 2 labelled 0"
     assert counted in " ".join(output.split())
@@ -207,9 +252,15 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
         (("label", "run", "--metrics", "context_recal"), "did you mean context_recall"),
         (("label", "run", "--json"), "prints no JSON"),
         (("label", "run", "--sample", "0"), "Invalid value for '--sample'"),
-        (("label", "run", "--seed", str(10**18), "--out", "s.csv"), "seed must have at most 18 digits and no sign"),
+        (
+            ("label", "run", "--seed", str(10**18), "--out", "s.csv"),
+            "seed must have at most 18 digits and no sign",
+        ),
         (("label", "run", "--minutes", "nan", "--out", "s.csv"), "minutes must be more than 0"),
-        (("label", "run", "--minutes", "5", "--sample", "5", "--out", "s.csv"), "exclude each other"),
+        (
+            ("label", "run", "--minutes", "5", "--sample", "5", "--out", "s.csv"),
+            "exclude each other",
+        ),
         (("label", "run", "--out", "there.csv"), "already exists"),
         (("label", "run", "--out", "sheet.txt"), "is not a sheet"),
         (("label", "run", "--again", "--out", "s.csv"), "no drawn statement remains"),
@@ -217,7 +268,9 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
         (("show", "run", "s0", "--by", "x"), "SAMPLE and --by exclude each other"),
     ],
 )
-def test_impossible_requests_are_explained(run: Run, call: Call, arguments: tuple[str, ...], problem: str) -> None:
+def test_impossible_requests_are_explained(
+    run: Run, call: Call, arguments: tuple[str, ...], problem: str
+) -> None:
     Path("there.csv").write_text("labels of a week")
     code, _, errors = call(*arguments)
     assert (code, problem in errors) == (1, True), errors
@@ -252,7 +305,9 @@ def in_a_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], in
     """Run the command in a pseudo-terminal and yield the process and its controlling file descriptor."""
     controller, terminal = pty.openpty()
     command = [sys.executable, "-m", "localjudge", *arguments]
-    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
+    )
     os.close(terminal)
     try:
         yield process, controller
@@ -272,11 +327,16 @@ def seen(controller: int, words: str) -> str:
 
 
 @pytest.mark.engine
-def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_run: ScriptedRun) -> None:
+def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(
+    scripted_run: ScriptedRun,
+) -> None:
     """Arrow keys and Home send digits, which must not count. Killed after two labels."""
     rows = [{**row, "user_input": EVIL, "retrieved_contexts": [EVIL]} for row in ROWS]
     scripted_run("run", rows, SCRIPT, metrics=["context_recall"])
-    with in_a_terminal("label", "run", "--sample", "6", "--annotator", "ann") as (process, controller):
+    with in_a_terminal("label", "run", "--sample", "6", "--annotator", "ann") as (
+        process,
+        controller,
+    ):
         assert "\x1b[2J" not in seen(controller, "0 of 6 answered")
         os.write(controller, b"\x1b[1~")
         os.write(controller, b"1")
@@ -286,7 +346,10 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert said() == [1, 0]
-    with in_a_terminal("label", "run", "--sample", "6", "--annotator", "ann") as (process, controller):
+    with in_a_terminal("label", "run", "--sample", "6", "--annotator", "ann") as (
+        process,
+        controller,
+    ):
         seen(controller, "2 of 6 answered")
         os.write(controller, b"u")
         seen(controller, "nothing to undo")
@@ -302,12 +365,18 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
     assert {(row.annotator, row.way) for row in rows_kept} == {("ann", "terminal")}
     # 1 was undone and its statement postponed, so 0 labels the next one.
     assert rows_kept[3].key == rows_kept[4].key != rows_kept[5].key
-    with in_a_terminal("label", "run", "--sample", "6", "--again", "--annotator", "bob") as (process, controller):
+    with in_a_terminal("label", "run", "--sample", "6", "--again", "--annotator", "bob") as (
+        process,
+        controller,
+    ):
         seen(controller, "0 of 3 answered")
         os.write(controller, b"111")
         assert "3 statements with several labels: 33 % agreement" in seen(controller, "next: ")
         assert process.wait(timeout=60) == 0
-    with in_a_terminal("label", "run", "--disputed", "--annotator", "carol") as (process, controller):
+    with in_a_terminal("label", "run", "--disputed", "--annotator", "carol") as (
+        process,
+        controller,
+    ):
         seen(controller, "0 of 2 answered")
         os.write(controller, b"10")
         assert "2 of 2 disputed statements settled" in seen(controller, "next: ")

@@ -42,7 +42,9 @@ def test_json_lists_the_same_models(machine: Path, call: Call) -> None:
     models = {model["name"]: model for model in found["models"]}
     assert models["ollama:qwen3:8b"]["chat_template"] is True
     assert len(models["ollama:qwen3:8b"]["sha256"]) == 64
-    assert models[str(machine / "embed.gguf")]["cannot_judge"].startswith("cannot judge: a bert model")
+    assert models[str(machine / "embed.gguf")]["cannot_judge"].startswith(
+        "cannot judge: a bert model"
+    )
     assert "ollama:broken:1b" in {entry["where"] for entry in found["skipped"]}
 
 

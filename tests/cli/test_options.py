@@ -13,10 +13,14 @@ from click.testing import CliRunner
 from localjudge.cli.main import ADVANCED, COMMANDS, EVERYDAY, command_line, main
 from localjudge.cli.options import settings
 from localjudge.cli.run import run_command
-from localjudge.run.settings import SETTINGS, RunSettings, checked
+from localjudge.judging.settings import SETTINGS, RunSettings, checked
 from tests.cli.conftest import Call
 
-OPTIONS = {parameter.name: parameter for parameter in run_command.params if isinstance(parameter, click.Option)}
+OPTIONS = {
+    parameter.name: parameter
+    for parameter in run_command.params
+    if isinstance(parameter, click.Option)
+}
 TYPED = [name for name, setting in SETTINGS.items() if setting.group]
 
 
@@ -24,7 +28,9 @@ def test_everyday_options_come_first_and_each_option_is_listed_once(call: Call) 
     text = call("run", "--help")[1]
     sections = re.split(r"^(\w[\w: ]*):\n", text, flags=re.MULTILINE)[1:]
     bodies = zip(sections[::2], sections[1::2], strict=True)
-    options = {name: re.findall(r"^  (?:-\w, )?(--[\w-]+)", body, re.MULTILINE) for name, body in bodies}
+    options = {
+        name: re.findall(r"^  (?:-\w, )?(--[\w-]+)", body, re.MULTILINE) for name, body in bodies
+    }
     assert next(iter(options)) == "Options"
     assert {"--judge", "--metrics", "--out", "--dry-run"} <= set(options["Options"])
     assert len(options["Options"]) <= len(OPTIONS) // 2 + 1
@@ -67,14 +73,23 @@ def _printing(name: str) -> click.Command:
 @pytest.mark.parametrize(
     ("name", "arguments", "value"),
     [
-        *((name, [], RunSettings.model_fields[name].get_default(call_default_factory=True)) for name in TYPED),
+        *(
+            (name, [], RunSettings.model_fields[name].get_default(call_default_factory=True))
+            for name in TYPED
+        ),
         ("threshold", ["--threshold", "0.25"], 0.25),
         ("threads", ["--threads", "2"], 2),
         ("reuse", ["--reuse", "a", "--reuse", "b"], ("a", "b")),
-        ("mapping", ["--map", "reference=gold", "--map", "id=nr"], {"reference": "gold", "id": "nr"}),
+        (
+            "mapping",
+            ["--map", "reference=gold", "--map", "id=nr"],
+            {"reference": "gold", "id": "nr"},
+        ),
     ],
 )
-def test_a_value_arrives_as_the_field_takes_it(name: str, arguments: list[str], value: object) -> None:
+def test_a_value_arrives_as_the_field_takes_it(
+    name: str, arguments: list[str], value: object
+) -> None:
     """An omitted option is omitted in Python too."""
     printed = CliRunner().invoke(_printing(name), arguments).output.strip()
     assert getattr(checked({name: eval(printed)}), name) == value
@@ -82,9 +97,15 @@ def test_a_value_arrives_as_the_field_takes_it(name: str, arguments: list[str], 
 
 def test_a_shell_can_complete_options() -> None:
     """With the words and cursor position that bash passes."""
-    asked = {"_LOCALJUDGE_COMPLETE": "bash_complete", "COMP_WORDS": "localjudge run --ju", "COMP_CWORD": "2"}
+    asked = {
+        "_LOCALJUDGE_COMPLETE": "bash_complete",
+        "COMP_WORDS": "localjudge run --ju",
+        "COMP_CWORD": "2",
+    }
     command = [sys.executable, "-m", "localjudge"]
-    done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env={**os.environ, **asked}, capture_output=True, text=True, check=False
+    )
     assert done.stdout.split() == ["plain,--judge", "plain,--junit"]
 
 
@@ -94,7 +115,9 @@ def test_each_call_of_main_logs_once_to_the_current_stderr(monkeypatch: pytest.M
     def warn() -> None:
         logging.getLogger("localjudge").warning("once")
 
-    monkeypatch.setattr(command_line, "get_command", lambda *_: click.Command("warn", callback=warn))
+    monkeypatch.setattr(
+        command_line, "get_command", lambda *_: click.Command("warn", callback=warn)
+    )
     before = logging.getLogger("localjudge").handlers[:]
     for _ in range(3):
         stream = io.StringIO()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Call, suite_here
+from tests.cli.conftest import Call, config_here
 from tests.conftest import ScriptedRun
 
 ROW: dict[str, Any] = {"id": "a", "reference": "It rains.", "retrieved_contexts": ["It rains."]}
@@ -29,21 +29,35 @@ def test_a_report_is_written_into_the_run_with_an_escaped_title(folder: Path, ca
 
 def test_only_a_certificate_has_a_language(folder: Path, call: Call) -> None:
     code, _, errors = call("report", "new", "--language", "es")
-    assert (code, errors.splitlines()[0]) == (1, "localjudge: --language is the language of a certificate")
+    assert (code, errors.splitlines()[0]) == (
+        1,
+        "localjudge: --language is the language of a certificate",
+    )
     assert not (folder / "new" / "report.html").exists()
     code, _, errors = call("report", "new", "--certificate", "c.html", "--language", "it")
     assert (code, "'it' is not one of 'en', 'de', 'fr', 'es'" in errors) == (1, True)
 
 
 def test_a_report_shows_slices_of_a_column(folder: Path, call: Call) -> None:
-    assert call("report", "new", "--by", "ward")[2].startswith("localjudge: the run has no column ward")
+    assert call("report", "new", "--by", "ward")[2].startswith(
+        "localjudge: the run has no column ward"
+    )
     assert not (folder / "new" / "report.html").exists()
     assert call("report", "new", "--by", "ward", "--certificate", "c.html")[0] == 1
 
 
 def test_a_report_has_comparison_gates_and_another_path(folder: Path, call: Call) -> None:
     """1 against 0 on one sample: the gate at -1 passes, 0.9 is undecided."""
-    arguments = ("report", "new", "--baseline", "old", "--out", "page.html", "--gate", "context_recall.delta>=-1")
+    arguments = (
+        "report",
+        "new",
+        "--baseline",
+        "old",
+        "--out",
+        "page.html",
+        "--gate",
+        "context_recall.delta>=-1",
+    )
     code, output, _ = call(*arguments)
     assert code == 0
     assert "a: context_recall 0.000 -> 1.000" in output
@@ -64,7 +78,9 @@ def test_a_report_has_comparison_gates_and_another_path(folder: Path, call: Call
         (("new", "--baseline", "none"), "none contains no run"),
     ],
 )
-def test_an_unwritable_report_is_refused(folder: Path, call: Call, arguments: tuple[str, ...], said: str) -> None:
+def test_an_unwritable_report_is_refused(
+    folder: Path, call: Call, arguments: tuple[str, ...], said: str
+) -> None:
     code, output, errors = call("report", *arguments)
     assert (code, output) == (1, "")
     assert said in errors
@@ -73,7 +89,10 @@ def test_an_unwritable_report_is_refused(folder: Path, call: Call, arguments: tu
 
 def test_a_certificate_is_written_instead_of_a_report(folder: Path, call: Call) -> None:
     assert call("report", "new", "--certificate", "c.html") == (0, " certificate c.html\n", "")
-    assert "In an average right answer, about 100 % of the sentences" in (folder / "c.html").read_text()
+    assert (
+        "In an average right answer, about 100 % of the sentences"
+        in (folder / "c.html").read_text()
+    )
     assert call("report", "new", "--certificate", "c.html", "--language", "fr")[0] == 0
     french = "Dans une réponse de référence moyenne, environ 100\u00a0% des phrases sont étayées par les documents"
     assert french in (folder / "c.html").read_text(encoding="utf-8")
@@ -111,10 +130,20 @@ def test_compare_gives_the_whole_comparison_as_json(folder: Path, call: Call) ->
 @pytest.mark.engine
 def test_run_writes_its_report(folder: Path, call: Call) -> None:
     (folder / "data.jsonl").write_text(json.dumps(ROW))
-    arguments = ("run", "data.jsonl", "--metrics", "context_recall", "--quiet", "--threads", "1", "--out", "run")
+    arguments = (
+        "run",
+        "data.jsonl",
+        "--metrics",
+        "context_recall",
+        "--quiet",
+        "--threads",
+        "1",
+        "--out",
+        "run",
+    )
     assert call(*arguments)[0] == 0
     assert not (folder / "run" / "report.html").exists()
-    suite_here(report=True)
+    config_here(report=True)
     code, output, _ = call(*arguments, "--gate", "context_recall>=0.01")
     assert code == 0
     assert output.rstrip().endswith("report run/report.html")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.resources import demo_file
-from tests.cli.conftest import Call, suite_here, write_rows
+from tests.cli.conftest import Call, config_here, write_rows
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
 
@@ -24,7 +24,9 @@ def results(folder: str) -> list[bytes]:
 
 
 def test_another_threshold_asks_no_question(first: Path, call: Call) -> None:
-    code, output, errors = call("run", "--reuse", first, "--threshold", "0.3", "--out", "second", "--json")
+    code, output, errors = call(
+        "run", "--reuse", first, "--threshold", "0.3", "--out", "second", "--json"
+    )
     summary = json.loads(output)
     assert (code, summary["threshold"], summary["run"]) == (0, 0.3, "second")
     assert "asked 0 verdicts" in errors
@@ -45,26 +47,35 @@ def test_impossible_options_are_refused(first: Path, call: Call) -> None:
 
 
 def test_a_dry_run_counts_reused_answers(first: Path, call: Call) -> None:
-    code, output, _ = call("run", "--reuse", first, "--threshold", "0.3", "--out", "second", "--dry-run", "--json")
+    code, output, _ = call(
+        "run", "--reuse", first, "--threshold", "0.3", "--out", "second", "--dry-run", "--json"
+    )
     estimate = json.loads(output)
     assert (code, estimate["requests"], estimate["reused"]) == (0, 10, {"first": 10})
 
 
 def test_settings_of_the_suite_apply(call: Call) -> None:
     row = {"id": "a", "retrieved_contexts": ["word " * 2_000], "reference": "It rains. "}
-    write_rows("data.jsonl", row | {"reference": "word " * 2_000 + "."}, row | {"id": "b", "retrieved_contexts": ["x"]})
-    suite_here(n_ctx=512)
+    write_rows(
+        "data.jsonl",
+        row | {"reference": "word " * 2_000 + "."},
+        row | {"id": "b", "retrieved_contexts": ["x"]},
+    )
+    config_here(n_ctx=512)
     assert call("run", "data.jsonl", "--metrics", "context_recall", "--out", "first")[0] == 2
-    suite_here(max_failed=1)
+    config_here(max_failed=1)
     code, output, errors = call("run", "--reuse", "first", "--out", "second", "--json")
     assert (code, json.loads(output)["metrics"]["context_recall"]["failed"]) == (0, 1), errors
-    assert call("run", "--reuse", "first", "--suite", "none", "--out", "third")[0] == 2
+    assert call("run", "--reuse", "first", "--config", "none", "--out", "third")[0] == 2
 
 
 @pytest.mark.parametrize("lost", [True, False])
 def test_several_shards_after_one_option_give_the_whole_run(call: Call, lost: bool) -> None:
     """Also with the data file named, and if it is gone."""
-    rows = [{"id": str(n), "retrieved_contexts": ["It rains."], "reference": f"It rains {n}."} for n in range(9)]
+    rows = [
+        {"id": str(n), "retrieved_contexts": ["It rains."], "reference": f"It rains {n}."}
+        for n in range(9)
+    ]
     write_rows("data.jsonl", *rows)
     metrics = ("--metrics", "context_recall", "--quiet")
     for number in (1, 2, 3):
@@ -83,7 +94,10 @@ def test_several_shards_after_one_option_give_the_whole_run(call: Call, lost: bo
         code, _, errors = call("run", *arguments, *named)
         assert code == 0, errors
         assert results(name) == results("alone")
-        assert json.loads(Path(name, "manifest.json").read_text())["environment"]["answers"]["asked"] == 0
+        assert (
+            json.loads(Path(name, "manifest.json").read_text())["environment"]["answers"]["asked"]
+            == 0
+        )
 
 
 def test_a_missing_file_of_another_name_is_an_error(first: Path, call: Call) -> None:

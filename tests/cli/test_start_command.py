@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from localjudge import resources
-from localjudge.analysis.labels import labels_of
 from localjudge.cli.start_folder import StartFolder
+from localjudge.config import read_config
 from localjudge.doctor.machine import Inventory, ListedModel
+from localjudge.labels.run_labels import labels_of
 from localjudge.model_registry import registered
-from localjudge.record.run import Run
-from localjudge.suite import read_suite
+from localjudge.run_directory.run_record import RunRecord
 from tests.cli.conftest import Call
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
@@ -33,7 +33,9 @@ ANSWER = "Which column is the answer of your system? [4]"
 RIGHT_ANSWER = "Which column is the right answer, written by a person? [none]"
 JUDGE = "Which judge? A number, or a name for --judge [lexical]"
 ENTER = ""
-DEFAULTS: dict[str, str | None] = dict.fromkeys((QUESTION, TEXTS, ANSWER, RIGHT_ANSWER, JUDGE), ENTER)
+DEFAULTS: dict[str, str | None] = dict.fromkeys(
+    (QUESTION, TEXTS, ANSWER, RIGHT_ANSWER, JUDGE), ENTER
+)
 
 
 def write_german_csv(path: str, rows: int = 24, changed: str = "") -> None:
@@ -58,17 +60,23 @@ def write_known_csv(path: str) -> None:
         writer.writerow(KNOWN)
         for n in range(12):
             fact = f"Tower {n} opened in {1880 + n}."
-            writer.writerow([f"When did tower {n} open?", fact, fact, fact if n % 2 else "Nobody knows."])
+            writer.writerow(
+                [f"When did tower {n} open?", fact, fact, fact if n % 2 else "Nobody knows."]
+            )
 
 
 def write_page_labels(page: Path, file: str, name: str = "ann", count: int | None = None) -> None:
     """Write the file that a label page saves: 0 for statements about children, else 1."""
-    config = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
+    config = re.search(
+        r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL
+    )
     assert config
     rows = json.loads(config[1])["rows"][:count]
     lines = []
     for number, row in enumerate(rows):
-        decision = {key: row[key] for key in ("label_id", "draw", "sample_id", "metric", "position", "text")}
+        decision = {
+            key: row[key] for key in ("label_id", "draw", "sample_id", "metric", "position", "text")
+        }
         decision |= {"human": int("Kinder" not in row["text"]), "annotator": name}
         decision["when"] = f"2026-01-31T09:{number:02}:00Z"
         lines.append(json.dumps(decision) + "\n")
@@ -79,7 +87,9 @@ def talk(*arguments: str, answers: dict[str, str | None]) -> tuple[int, str, str
     """Answer each question (None: Ctrl-D) in a terminal; return exit code, standard output and the dialogue."""
     controller, terminal = pty.openpty()
     command = [sys.executable, "-m", "localjudge", *arguments]
-    with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal) as process:
+    with subprocess.Popen(
+        command, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal
+    ) as process:
         os.close(terminal)
         dialogue = ""
         waiting = list(answers.items())
@@ -104,7 +114,9 @@ def talk(*arguments: str, answers: dict[str, str | None]) -> tuple[int, str, str
 
 
 def commands_in(printed: str) -> list[str]:
-    return [line.removeprefix("$ localjudge ") for line in printed.splitlines() if line.startswith("$ ")]
+    return [
+        line.removeprefix("$ localjudge ") for line in printed.splitlines() if line.startswith("$ ")
+    ]
 
 
 @pytest.fixture
@@ -119,7 +131,9 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def listed_model(name: str, sha256: str | None = None) -> ListedModel:
     model = ListedModel(name=name, program="registry", path="x", size=1 << 20, sha256=sha256)
-    return model.model_copy(update={"context": 8192, "chat_template": False, "needed_bytes": 1 << 20})
+    return model.model_copy(
+        update={"context": 8192, "chat_template": False, "needed_bytes": 1 << 20}
+    )
 
 
 def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
@@ -129,26 +143,29 @@ def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
     assert code == 0, dialogue
     assert "  2  Fundstelle 1  Die Station 0 wurde im Jahr 1950 eröffnet." in dialogue
     folder = Path("runs/export")
-    suite = read_suite(folder / "localjudge.toml").arguments
-    assert suite["mapping"] == {
+    config = read_config(folder / "localjudge.toml").arguments
+    assert config["mapping"] == {
         "user_input": "Frage",
         "retrieved_contexts": "Fundstelle 1,Fundstelle 2",
         "response": "Antwort",
     }
-    assert (suite["language"], suite["metrics"]) == ("de", ("faithfulness",))
+    assert (config["language"], config["metrics"]) == ("de", ("faithfulness",))
     assert commands_in(printed) == [
-        "run --suite runs/export/localjudge.toml --dry-run",
-        "run --suite runs/export/localjudge.toml",
+        "run --config runs/export/localjudge.toml --dry-run",
+        "run --config runs/export/localjudge.toml",
         "label runs/export/run --metrics faithfulness --sample 50 --page runs/export/labels.html --language de",
         "report runs/export/run",
     ]
     assert printed.endswith("saves: localjudge start export.csv --labels FILE\n")
     assert 'lang="de"' in (folder / "labels.html").read_text(encoding="utf-8")
-    assert Run.open(folder / "run").summary.samples == 24
+    assert RunRecord.open(folder / "run").summary.samples == 24
     write_page_labels(folder / "labels.html", "labels-ann.jsonl")
     exit_code, printed, errors = call("start", "export.csv")
     assert exit_code == 0, errors
-    assert commands_in(printed) == ["label runs/export/run --read labels-ann.jsonl", "report runs/export/run"]
+    assert commands_in(printed) == [
+        "label runs/export/run --read labels-ann.jsonl",
+        "report runs/export/run",
+    ]
     labels = labels_of(folder / "run")
     assert labels
     assert labels.annotators == {"ann": 24}
@@ -176,11 +193,15 @@ def test_each_further_call_names_one_next_command(call: Call) -> None:
     assert call("start", "export.csv")[1].endswith(" next: localjudge verify runs/export/run\n")
     assert call("verify", "runs/export/run", "--quiet")[0] == 0
     printed = call("start", "export.csv")[1]
-    assert printed.endswith(" next: localjudge report runs/export/run --certificate certificate.html\n")
+    assert printed.endswith(
+        " next: localjudge report runs/export/run --certificate certificate.html\n"
+    )
     assert commands_in(printed) == []
 
 
-def test_changed_data_are_judged_again_with_the_answers_and_labels_of_the_last_run(call: Call) -> None:
+def test_changed_data_are_judged_again_with_the_answers_and_labels_of_the_last_run(
+    call: Call,
+) -> None:
     """Of 24 statements one is new: 23 answers and labels are taken over, and one statement is left to label."""
     write_german_csv("export.csv")
     talk("start", "export.csv", answers=DEFAULTS)
@@ -191,7 +212,7 @@ def test_changed_data_are_judged_again_with_the_answers_and_labels_of_the_last_r
     code, _, errors = call("start", "export.csv")
     assert code == 0, errors
     assert "the data changed since runs/export/run" in errors
-    run = Run.open(folder / "run-2")
+    run = RunRecord.open(folder / "run-2")
     assert ("reused", 23) in [(origin.kind, origin.count) for origin in run.origins]
     labels = labels_of(run)
     assert labels
@@ -204,19 +225,22 @@ def test_an_interrupted_run_is_resumed_without_questions(call: Call) -> None:
     write_german_csv("export.csv")
     mapping = {"user_input": "Frage", "retrieved_contexts": "Fundstelle 1", "response": "Antwort"}
     folder = StartFolder.find(["export.csv"], None)
-    folder.write_suite({"mapping": mapping, "judge": "lexical", "metrics": ["faithfulness"]})
+    folder.write_config({"mapping": mapping, "judge": "lexical", "metrics": ["faithfulness"]})
     code, _, errors = call("start", "export.csv")
     assert code == 0, errors
     assert "Which" not in errors
-    assert Run.open("runs/export/run").summary.samples == 24
+    assert RunRecord.open("runs/export/run").summary.samples == 24
 
 
 def test_two_data_files_have_two_folders(call: Call) -> None:
     for name in ("a/data.csv", "b/data.csv"):
         write_german_csv(name)
         folder = StartFolder.find([name], None)
-        folder.write_suite({"judge": "lexical", "metrics": ["faithfulness"]})
-    assert [StartFolder.find([name], None).path.name for name in ("a/data.csv", "b/data.csv")] == ["data", "data-2"]
+        folder.write_config({"judge": "lexical", "metrics": ["faithfulness"]})
+    assert [StartFolder.find([name], None).path.name for name in ("a/data.csv", "b/data.csv")] == [
+        "data",
+        "data-2",
+    ]
     code, _, errors = call("start", "b/data.csv", "--out", "runs/data")
     assert code == 1
     assert "other data" in errors
@@ -238,10 +262,12 @@ def test_without_a_terminal_it_prints_commands_that_do_the_same(
         if step[0] != "doctor" and "--read" not in step:
             output(*step)
     assert {"labels.html", "run"} <= {file.name for file in Path("runs/data").iterdir()}
-    assert list(Run.open("runs/data/run")) == ["faithfulness"]
+    assert list(RunRecord.open("runs/data/run")) == ["faithfulness"]
 
 
-def test_the_default_judge_is_the_first_without_a_caution(models: Callable[..., None], call: Call) -> None:
+def test_the_default_judge_is_the_first_without_a_caution(
+    models: Callable[..., None], call: Call
+) -> None:
     write_known_csv("data.csv")
     file = str(resources.bundled_file("models", "lexical.gguf"))
     models(listed_model("lexical", registered()["lexical"].sha256), listed_model(file))
@@ -275,10 +301,14 @@ def test_a_bad_answer_is_asked_again_and_the_end_of_input_is_an_interruption(
     write_german_csv("export.csv")
     before: dict[str, str | None] = {} if question == QUESTION else {QUESTION: ENTER}
     again = f"\r\n{question}"
-    code, printed, dialogue = talk("start", "export.csv", answers={**before, question: bad, again: None})
+    code, printed, dialogue = talk(
+        "start", "export.csv", answers={**before, question: bad, again: None}
+    )
     assert (code, printed) == (4, "")
     assert message in dialogue
-    assert dialogue.endswith("\r\nlocaljudge: interrupted\r\n  hint: run the same command again to resume\r\n")
+    assert dialogue.endswith(
+        "\r\nlocaljudge: interrupted\r\n  hint: run the same command again to resume\r\n"
+    )
     assert not Path("runs").exists()
 
 
@@ -295,7 +325,7 @@ def test_another_judge_begins_a_run_with_the_labels_of_the_first(call: Call) -> 
     write_german_csv("export.csv")
     mapping = {"user_input": "Frage", "retrieved_contexts": "Fundstelle 1", "response": "Antwort"}
     folder = StartFolder.find(["export.csv"], None)
-    folder.write_suite({"mapping": mapping, "judge": "lexical", "metrics": ["faithfulness"]})
+    folder.write_config({"mapping": mapping, "judge": "lexical", "metrics": ["faithfulness"]})
     assert call("start", "export.csv")[0] == 0
     write_page_labels(Path("runs/export/labels.html"), "labels-ann.jsonl")
     assert call("start", "export.csv")[0] == 0
@@ -303,7 +333,7 @@ def test_another_judge_begins_a_run_with_the_labels_of_the_first(call: Call) -> 
     copy.write_bytes(resources.bundled_file("models", "lexical.gguf").read_bytes())
     code, printed, errors = call("start", "export.csv", "--judge", "judge.gguf")
     assert code == 0, errors
-    assert read_suite("runs/export/localjudge.toml").arguments["judge"] == str(copy.resolve())
+    assert read_config("runs/export/localjudge.toml").arguments["judge"] == str(copy.resolve())
     labels = labels_of("runs/export/run-2")
     assert labels
     assert labels.annotators == {"ann": 24}

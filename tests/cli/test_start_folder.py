@@ -1,4 +1,4 @@
-"""Answers of `localjudge start` are stored as a suite."""
+"""Answers of `localjudge start` are stored as a configuration file."""
 
 import os
 import tempfile
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.cli.start_folder import StartFolder
-from localjudge.suite import read_suite
+from localjudge.config import read_config
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
@@ -20,8 +20,8 @@ def test_any_column_name_is_read_back(question: str, answer: str) -> None:
         data.touch()
         folder = StartFolder(Path(name, "folder"), (str(data),))
         mapping = {"user_input": question, "response": answer}
-        folder.write_suite({"mapping": mapping, "metrics": ["faithfulness"]})
-        arguments = read_suite(folder.suite_file).arguments
+        folder.write_config({"mapping": mapping, "metrics": ["faithfulness"]})
+        arguments = read_config(folder.config_file).arguments
         assert arguments["mapping"] == mapping
         assert Path(arguments["data"][0]).samefile(data)
         assert folder.run == folder.path / "run"
@@ -32,7 +32,7 @@ def test_a_file_is_offered_once(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     data.write_text("question\n", encoding="utf-8")
     folder = StartFolder(tmp_path / "folder", (str(data),))
-    folder.write_suite({"metrics": ["faithfulness"]})
+    folder.write_config({"metrics": ["faithfulness"]})
     labels = tmp_path / "labels-ann.jsonl"
     labels.write_text('{"label_id": "a", "human": 1}\n', encoding="utf-8")
     assert [file.resolve() for file in folder.label_files()] == [labels]
@@ -47,9 +47,11 @@ def test_an_empty_sheet_is_not_offered_and_the_newest_copy_comes_last(tmp_path: 
     data = tmp_path / "data.csv"
     data.write_text("question\n", encoding="utf-8")
     folder = StartFolder(tmp_path / "folder", (str(data),))
-    folder.write_suite({"metrics": ["faithfulness"]})
+    folder.write_config({"metrics": ["faithfulness"]})
     for minute, (name, human) in enumerate({"b-half": "1", "written": "", "a-whole": "0"}.items()):
         sheet = tmp_path / f"{name}.csv"
-        sheet.write_text(f"statement,human,label_id\nIt rains.,{human},{'0' * 32}\n", encoding="utf-8")
+        sheet.write_text(
+            f"statement,human,label_id\nIt rains.,{human},{'0' * 32}\n", encoding="utf-8"
+        )
         os.utime(sheet, (minute, minute))
     assert [file.name for file in folder.label_files()] == ["b-half.csv", "a-whole.csv"]

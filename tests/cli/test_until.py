@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Call, suite_here, write_rows
+from tests.cli.conftest import Call, config_here, write_rows
 
 pytestmark = pytest.mark.engine
 
@@ -16,22 +16,25 @@ TRUE, FALSE = "It opened in 1889.", "Mars is red."
 @pytest.fixture(autouse=True)
 def data(folder: Path) -> None:
     rows = (
-        {"id": str(n), "retrieved_contexts": [TRUE], "reference": FALSE if n % 10 == 3 else TRUE} for n in range(60)
+        {"id": str(n), "retrieved_contexts": [TRUE], "reference": FALSE if n % 10 == 3 else TRUE}
+        for n in range(60)
     )
     write_rows(str(folder / "data.jsonl"), *rows)
 
 
 @pytest.mark.parametrize(("gate", "code"), [("context_recall>=0.5", 0), ("context_recall<=0.5", 3)])
 def test_the_exit_code_reports_the_outcome(call: Call, gate: str, code: int) -> None:
-    ended, printed, errors = call("run", "data.jsonl", "--until", gate, "--out", "run", "--junit", "gates.xml")
+    ended, printed, errors = call(
+        "run", "data.jsonl", "--until", gate, "--out", "run", "--junit", "gates.xml"
+    )
     assert ended == code
     count = json.loads(Path("run/summary.json").read_text())["samples"]
     assert 5 < count < 40
     assert f"stopped after {count} of 60 samples" in errors
     assert "omit --until" in errors
     assert gate in printed
-    suite = ET.parse("gates.xml").getroot()
-    assert [case.get("name") for case in suite.iter("testcase")] == [gate]
+    config = ET.parse("gates.xml").getroot()
+    assert [case.get("name") for case in config.iter("testcase")] == [gate]
 
 
 def test_a_width_that_is_not_reached_is_exit_code_3(call: Call) -> None:
@@ -41,13 +44,13 @@ def test_a_width_that_is_not_reached_is_exit_code_3(call: Call) -> None:
     assert call("run", "data.jsonl", "--width", "0.5", "--out", "wide")[0] == 0
 
 
-def test_typed_options_override_the_suite(call: Call, output: Callable[..., str]) -> None:
+def test_typed_options_override_the_config(call: Call, output: Callable[..., str]) -> None:
     """A budget that covers all samples gives a plain run."""
-    suite_here(data=["data.jsonl"], until="context_recall>=0.5", out="run")
+    config_here(data=["data.jsonl"], until="context_recall>=0.5", out="run")
     early = json.loads(output("run", "--json"))
     assert early["samples"] < 60
     assert [gate["outcome"] for gate in early["gates"]] == ["pass"]
-    suite_here(data=["data.jsonl"], out="run")
+    config_here(data=["data.jsonl"], out="run")
     whole = json.loads(output("run", "--json", "--budget", "1h"))
     assert (whole["samples"], whole["stopped"]) == (60, None)
     assert "identical" in output("verify", "run")
@@ -58,10 +61,14 @@ def test_typed_options_override_the_suite(call: Call, output: Callable[..., str]
 def test_a_dry_run_names_samples_and_time(output: Callable[..., str]) -> None:
     printed = output("run", "data.jsonl", "--until", "context_recall>=0.7", "--dry-run")
     assert "to judge  about " in printed
-    [aim] = json.loads(output("run", "data.jsonl", "--width", "0.2", "--dry-run", "--json"))["until"]
+    [aim] = json.loads(output("run", "data.jsonl", "--width", "0.2", "--dry-run", "--json"))[
+        "until"
+    ]
     assert aim["samples"] > 20
     assert aim["aim"].endswith("wide, needs at most 0.2")
-    [time] = json.loads(output("run", "data.jsonl", "--budget", "1h", "--dry-run", "--json"))["until"]
+    [time] = json.loads(output("run", "data.jsonl", "--budget", "1h", "--dry-run", "--json"))[
+        "until"
+    ]
     assert (time["samples"], time["aim"]) == (60, "what fits in 1h")
 
 
@@ -79,5 +86,7 @@ def test_a_dry_run_keeps_its_answers_for_the_run(call: Call, output: Callable[..
     assert "asked 0 verdicts" in call(*command)[2]
     for name in ("scores.jsonl", "verdicts.jsonl", "summary.json"):
         assert (directory / name).read_bytes() == Path("plain", name).read_bytes()
-    code, _, errors = call("run", "data.jsonl", "--threshold", "0.7", "--dry-run", "--out", str(directory))
+    code, _, errors = call(
+        "run", "data.jsonl", "--threshold", "0.7", "--dry-run", "--out", str(directory)
+    )
     assert (code, "belongs to another run" in errors) == (1, True)

@@ -18,14 +18,24 @@ from tests.cli.conftest import Call
 pytestmark = pytest.mark.engine
 
 ROWS = [
-    {"id": "rome", "reference": "It rains in Rome. It is red.", "retrieved_contexts": ["It rains in Rome."]},
-    {"id": "mars", "reference": "The king lives in Paris.", "retrieved_contexts": ["Water boils at sea level."]},
+    {
+        "id": "rome",
+        "reference": "It rains in Rome. It is red.",
+        "retrieved_contexts": ["It rains in Rome."],
+    },
+    {
+        "id": "mars",
+        "reference": "The king lives in Paris.",
+        "retrieved_contexts": ["Water boils at sea level."],
+    },
 ]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return evaluate(ROWS, metrics=["context_recall"], threads=2, out=tmp_path_factory.mktemp("made")).directory
+    return evaluate(
+        ROWS, metrics=["context_recall"], threads=2, out=tmp_path_factory.mktemp("made")
+    ).directory
 
 
 @pytest.fixture
@@ -58,7 +68,9 @@ main()
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_FSIZE")
 @pytest.mark.parametrize("options", [("--quiet",), ("--json",), ()], ids=str)
-def test_a_result_that_a_full_disk_cannot_store_is_exit_code_4(directory: Path, options: tuple[str, ...]) -> None:
+def test_a_result_that_a_full_disk_cannot_store_is_exit_code_4(
+    directory: Path, options: tuple[str, ...]
+) -> None:
     command = [sys.executable, "-B", "-c", FULL_DISK, "verify", str(directory), *options]
     process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert process.returncode == 4, process.stderr
@@ -90,9 +102,16 @@ def test_other_last_bits_are_verified_only_with_the_option(directory: Path, call
 
 def test_a_run_keeps_the_text_of_its_prompt(tmp_path: Path, call: Call) -> None:
     """The run is verified without the folder. A changed text is another judge."""
-    own = Path(shutil.copytree(Path(prompts.__file__).parent / "prompts" / "instruct", tmp_path / "own"))
+    own = Path(
+        shutil.copytree(Path(prompts.__file__).parent / "prompts" / "instruct", tmp_path / "own"),
+    )
     model = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary())
-    options: Any = {"metrics": ["context_recall"], "profile": str(own), "threads": 1, "min_legal_mass": 0}
+    options: Any = {
+        "metrics": ["context_recall"],
+        "profile": str(own),
+        "threads": 1,
+        "min_legal_mass": 0,
+    }
     run = evaluate(ROWS, judge=model, out=tmp_path / "run", **options)
     assert call("verify", run.directory, "--quiet")[0] == 0
     shutil.rmtree(own)
@@ -102,7 +121,9 @@ def test_a_run_keeps_the_text_of_its_prompt(tmp_path: Path, call: Call) -> None:
     code, output, _ = call("verify", run.directory, "--quiet", "--json")
     verification = json.loads(output)
     assert (code, verification["result"]) == (3, "different")
-    assert "judge.profile_sha256" in {change["ingredient"] for change in verification["judge_changes"]}
+    assert "judge.profile_sha256" in {
+        change["ingredient"] for change in verification["judge_changes"]
+    }
 
 
 def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call: Call) -> None:

@@ -20,11 +20,21 @@ def only(row: dict[str, Any], **mapping: str) -> Sample:
     [
         ([{"answer": "a"}, {"response": "b"}], "response and answer", "response"),
         ([{"question": "a", "user_input": None}], "user_input and question", "user_input"),
-        ([{"ground_truth": "a", "ground_truths": ["a"]}], "ground_truth and ground_truths", "reference"),
-        ([{"documents": ["Some text."], "chunks": ["Some text."]}], "documents and chunks", "retrieved_contexts"),
+        (
+            [{"ground_truth": "a", "ground_truths": ["a"]}],
+            "ground_truth and ground_truths",
+            "reference",
+        ),
+        (
+            [{"documents": ["Some text."], "chunks": ["Some text."]}],
+            "documents and chunks",
+            "retrieved_contexts",
+        ),
     ],
 )
-def test_two_columns_for_one_field_are_refused(rows: list[dict[str, Any]], columns: str, field: str) -> None:
+def test_two_columns_for_one_field_are_refused(
+    rows: list[dict[str, Any]], columns: str, field: str
+) -> None:
     with pytest.raises(DataError, match=f"the columns {columns} both match {field}") as caught:
         load(rows)
     assert f"mapping={{'{field}': '{columns.partition(' ')[0]}'}}" in str(caught.value.hint)
@@ -34,14 +44,32 @@ def test_two_columns_for_one_field_are_refused(rows: list[dict[str, Any]], colum
     ("row", "mapping", "values"),
     [
         ({"answer": "a", "response": "b"}, {"response": "answer"}, {"response": "a"}),
-        ({"Frage": "q", "meta": {"gold": "r"}}, {"user_input": "Frage", "reference": "meta.gold"}, {"reference": "r"}),
-        ({"answer": "r", "question": "q"}, {"reference": "answer"}, {"reference": "r", "response": None}),
+        (
+            {"Frage": "q", "meta": {"gold": "r"}},
+            {"user_input": "Frage", "reference": "meta.gold"},
+            {"reference": "r"},
+        ),
+        (
+            {"answer": "r", "question": "q"},
+            {"reference": "answer"},
+            {"reference": "r", "response": None},
+        ),
         ({"a.b": "x", "a": {"b": "y"}}, {"user_input": "a.b"}, {"user_input": "x"}),
-        ({"a,b": "x", "a": "t", "b": "t"}, {"retrieved_contexts": "a,b"}, {"retrieved_contexts": X}),
-        ({"retrieved_context_ids": ["x"]}, {"retrieved_contexts": "retrieved_context_ids"}, {"retrieved_contexts": X}),
+        (
+            {"a,b": "x", "a": "t", "b": "t"},
+            {"retrieved_contexts": "a,b"},
+            {"retrieved_contexts": X},
+        ),
+        (
+            {"retrieved_context_ids": ["x"]},
+            {"retrieved_contexts": "retrieved_context_ids"},
+            {"retrieved_contexts": X},
+        ),
     ],
 )
-def test_the_mapping_has_priority(row: dict[str, Any], mapping: dict[str, str], values: dict[str, Any]) -> None:
+def test_the_mapping_has_priority(
+    row: dict[str, Any], mapping: dict[str, str], values: dict[str, Any]
+) -> None:
     sample = only(row, **mapping)
     assert {name: getattr(sample, name) for name in values} == values
 
@@ -67,14 +95,23 @@ def test_a_wrong_mapping_is_refused(mapping: dict[str, str], message: str) -> No
         ("retrieved_contexts", "docs", [{"page_content": "Some text."}]),
         ("retrieved_contexts", "passages", "Some text."),
         ("retrieved_contexts", "chunks", ["这是一段文字"]),
-        *(("reference", name, "In 1889") for name in ("gold_answer", "expected_answer", "ideal", "target", "gold")),
+        *(
+            ("reference", name, "In 1889")
+            for name in ("gold_answer", "expected_answer", "ideal", "target", "gold")
+        ),
         *(("response", name, "In 1889") for name in ("prediction", "completion")),
     ],
 )
-def test_an_ambiguous_name_is_used_if_no_other_column_gives_the_field(field: str, column: str, value: Any) -> None:
+def test_an_ambiguous_name_is_used_if_no_other_column_gives_the_field(
+    field: str, column: str, value: Any
+) -> None:
     data = load([{"question": "q", column: None}, {"question": "q", column: value}])
     assert data.mapping == {"user_input": "question", field: column}
-    usual_name = {"retrieved_contexts": "contexts", "reference": "ground_truth", "response": "answer"}[field]
+    usual_name = {
+        "retrieved_contexts": "contexts",
+        "reference": "ground_truth",
+        "response": "answer",
+    }[field]
     assert load([{usual_name: None, column: value}]).mapping == {field: usual_name}
 
 
@@ -97,19 +134,32 @@ def test_an_ambiguous_column_without_texts_is_ignored(column: str, value: Any) -
 
 
 def test_contexts_in_several_columns_are_mapped_together(tmp_path: Path) -> None:
-    rows = [{"b": {"text": "t2"}, "a": "t1", "c": ["t3", "t4"]}, {"a": None, "c": "t5"}, {"a": None}]
+    rows = [
+        {"b": {"text": "t2"}, "a": "t1", "c": ["t3", "t4"]},
+        {"a": None, "c": "t5"},
+        {"a": None},
+    ]
     mapped = load(rows, mapping={"retrieved_contexts": "a,b,c"})
     read = [sample.retrieved_contexts for sample in mapped.samples]
-    assert [[context.text for context in contexts or ()] for contexts in read] == [["t1", "t2", "t3", "t4"], ["t5"], []]
+    assert [[context.text for context in contexts or ()] for contexts in read] == [
+        ["t1", "t2", "t3", "t4"],
+        ["t5"],
+        [],
+    ]
     assert read[2] is None
     assert mapped.extras == ({}, {}, {})
-    (tmp_path / "a.csv").write_text('question,context_1,context_2\nq,t1,"[""t2"", ""t3""]"\nr,,t4\n')
+    (tmp_path / "a.csv").write_text(
+        'question,context_1,context_2\nq,t1,"[""t2"", ""t3""]"\nr,,t4\n'
+    )
     data = load(tmp_path / "a.csv", mapping={"retrieved_contexts": "context_1,context_2"})
     assert [len(sample.retrieved_contexts or ()) for sample in data.samples] == [3, 1]
     assert data.unused == ((),)
 
 
-HITS = [{"chunk_text": "It is in Ulm.", "source": "d1"}, {"chunk_text": "It rains.", "source": "d2"}]
+HITS = [
+    {"chunk_text": "It is in Ulm.", "source": "d1"},
+    {"chunk_text": "It rains.", "source": "d2"},
+]
 ROW: dict[str, Any] = {"frage": {"text": "Where?"}, "hits": HITS}
 MAPPING = {"user_input": "frage.text", "retrieved_contexts": "hits[].chunk_text"}
 
@@ -119,7 +169,10 @@ def test_a_mapping_reads_a_key_from_each_object_of_a_list(hits: Any) -> None:
     mapping = {**MAPPING, "retrieved_context_ids": "hits[].source"}
     data = load([{**ROW, "hits": hits}], mapping=mapping)
     contexts = data.samples[0].retrieved_contexts or ()
-    assert [(context.text, context.id) for context in contexts] == [("It is in Ulm.", "d1"), ("It rains.", "d2")]
+    assert [(context.text, context.id) for context in contexts] == [
+        ("It is in Ulm.", "d1"),
+        ("It rains.", "d2"),
+    ]
     assert data.unused == ((),)
 
 
@@ -129,15 +182,37 @@ NOT_THERE = "names a column that no row of rows has"
 @pytest.mark.parametrize(
     ("row", "mapping", "messages"),
     [
-        ({**ROW, "hits": [HITS[0], {"source": "d2"}]}, MAPPING, ["hits[].chunk_text[1]: found null"]),
-        ({"question": "q", "contexts": HITS}, {}, ["mapping={'retrieved_contexts': 'contexts[].chunk_text'}"]),
-        ({"question": "q", "contexts": {"title": ["one"], "chunk": ["a b c"]}}, {}, ["'contexts.chunk'"]),
-        (ROW, {"retrieved_contexts": "hits.0.chunk_text"}, ["uses one context of several", "'hits[].chunk_text'"]),
-        (ROW, {"retrieved_contexts": "hits.chunk_text"}, [NOT_THERE, "the columns are frage, hits"]),
+        (
+            {**ROW, "hits": [HITS[0], {"source": "d2"}]},
+            MAPPING,
+            ["hits[].chunk_text[1]: found null"],
+        ),
+        (
+            {"question": "q", "contexts": HITS},
+            {},
+            ["mapping={'retrieved_contexts': 'contexts[].chunk_text'}"],
+        ),
+        (
+            {"question": "q", "contexts": {"title": ["one"], "chunk": ["a b c"]}},
+            {},
+            ["'contexts.chunk'"],
+        ),
+        (
+            ROW,
+            {"retrieved_contexts": "hits.0.chunk_text"},
+            ["uses one context of several", "'hits[].chunk_text'"],
+        ),
+        (
+            ROW,
+            {"retrieved_contexts": "hits.chunk_text"},
+            [NOT_THERE, "the columns are frage, hits"],
+        ),
         (ROW, {"reference": "hit"}, [NOT_THERE, "did you mean hits?"]),
     ],
 )
-def test_a_wrong_path_is_refused_with_a_hint(row: Any, mapping: dict[str, str], messages: list[str]) -> None:
+def test_a_wrong_path_is_refused_with_a_hint(
+    row: Any, mapping: dict[str, str], messages: list[str]
+) -> None:
     with pytest.raises(InputError) as caught:
         load([row], mapping=mapping)
     assert [message for message in messages if message not in str(caught.value)] == []
@@ -150,17 +225,27 @@ ITEMS = {"version": 1, "experiment": {"items": [{"question": "q"}, {"question": 
 def test_rows_below_the_top_are_found_by_their_path(tmp_path: Path, indent: int | None) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(ITEMS, indent=indent) + "\n")
-    assert [sample.user_input for sample in load(path, rows_path="experiment.items").samples] == ["q", "r"]
-    assert [sample.user_input for sample in load(ITEMS, rows_path="experiment.items").samples] == ["q", "r"]
+    assert [sample.user_input for sample in load(path, rows_path="experiment.items").samples] == [
+        "q",
+        "r",
+    ]
+    assert [sample.user_input for sample in load(ITEMS, rows_path="experiment.items").samples] == [
+        "q",
+        "r",
+    ]
     with pytest.raises(DataError, match=r"no column has a known name .*\n.*rows='NAME'"):
         load(path)
-    with pytest.raises(DataError, match=r"nothing under experiment.rows \(keys: version, experiment\)"):
+    with pytest.raises(
+        DataError, match=r"nothing under experiment.rows \(keys: version, experiment\)"
+    ):
         load(path, rows_path="experiment.rows")
 
 
 def test_a_bad_row_below_the_top_is_named_by_line_and_number(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text('{"items": [{"question": "q"}]}\n{"items": [{"question": "r"}, {"question": 7}]}\n')
+    path.write_text(
+        '{"items": [{"question": "q"}]}\n{"items": [{"question": "r"}, {"question": 7}]}\n'
+    )
     with pytest.raises(DataError, match=r"a.jsonl:2, row 2: question: found a number"):
         load(path, rows_path="items")
     assert len(load(path, rows_path="items", skip_bad_rows=True).samples) == 2
@@ -180,7 +265,9 @@ def test_a_bad_row_below_the_top_is_named_by_line_and_number(tmp_path: Path) -> 
         (["question", "Question"], {"user_input": "question"}),
     ],
 )
-def test_a_known_name_may_be_spelled_in_another_way(tmp_path: Path, names: list[str], fields: dict[str, str]) -> None:
+def test_a_known_name_may_be_spelled_in_another_way(
+    tmp_path: Path, names: list[str], fields: dict[str, str]
+) -> None:
     (tmp_path / "a.csv").write_text(f"{','.join(names)}\nSome text.,More text.\n")
     data = load(tmp_path / "a.csv")
     assert data.mapping == fields
@@ -199,7 +286,9 @@ def test_a_path_into_another_spelling_is_known() -> None:
     assert (data.samples[0].user_input, data.samples[0].response) == ("q", "a")
 
 
-@pytest.mark.parametrize(("value", "text"), [(42, "42"), (4.5, "4.5"), (42.0, "42"), (-1, "-1"), ([7, 7], "7")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(42, "42"), (4.5, "4.5"), (42.0, "42"), (-1, "-1"), ([7, 7], "7")]
+)
 def test_a_number_is_an_answer(value: Any, text: str) -> None:
     assert only({"ground_truth": value}).reference == text
     if not isinstance(value, list):

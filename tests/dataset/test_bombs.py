@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from localjudge.analysis.label_sheet import read_sheet
 from localjudge.dataset import csv_file, formats, load, sources
 from localjudge.errors import DataError
+from localjudge.labels.label_sheet import read_sheet
 
 pyarrow = pytest.importorskip("pyarrow")
 ipc, parquet = pytest.importorskip("pyarrow.ipc"), pytest.importorskip("pyarrow.parquet")
@@ -33,11 +33,16 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     ("content", "problem"),
     [
         (b'{"question": "q"}\n' * 200_000, "unpacks to more than 200 times its size"),
-        (b'{"question": "%s"}\n' % random.Random(1).randbytes(2**20).hex().encode(), "has a line of more than"),
+        (
+            b'{"question": "%s"}\n' % random.Random(1).randbytes(2**20).hex().encode(),
+            "has a line of more than",
+        ),
     ],
     ids=["rows", "a line"],
 )
-def test_oversized_compressed_data_are_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_oversized_compressed_data_are_refused(
+    tmp_path: Path, content: bytes, problem: str
+) -> None:
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(content))
     with pytest.raises(DataError, match=problem):
         load(tmp_path / "a.jsonl.gz")
@@ -45,13 +50,19 @@ def test_oversized_compressed_data_are_refused(tmp_path: Path, content: bytes, p
 
 @pytest.mark.parametrize("form", ["dictionary", "views", "run ends", "pages", "nulls"])
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
-def test_a_table_that_repeats_a_large_value_is_refused(tmp_path: Path, form: str, ending: str) -> None:
+def test_a_table_that_repeats_a_large_value_is_refused(
+    tmp_path: Path, form: str, ending: str
+) -> None:
     if ending == "parquet" and form in {"views", "run ends"}:
         pytest.skip("no type of Parquet")
     columns: dict[str, Callable[[], Any]] = {
-        "dictionary": lambda: pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 1_000), [LARGE]),
+        "dictionary": lambda: pyarrow.DictionaryArray.from_arrays(
+            pyarrow.array([0] * 1_000), [LARGE]
+        ),
         "views": views,
-        "run ends": lambda: pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([1_000], pyarrow.int32()), [LARGE]),
+        "run ends": lambda: pyarrow.RunEndEncodedArray.from_arrays(
+            pyarrow.array([1_000], pyarrow.int32()), [LARGE]
+        ),
         "pages": lambda: pyarrow.array([LARGE] * 20),
         "nulls": lambda: pyarrow.nulls(100_000),
     }
@@ -60,7 +71,9 @@ def test_a_table_that_repeats_a_large_value_is_refused(tmp_path: Path, form: str
     if ending == "parquet":
         parquet.write_table(table, path, compression="zstd", use_dictionary=form != "pages")
     else:
-        with ipc.new_file(path, table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as file:
+        with ipc.new_file(
+            path, table.schema, options=ipc.IpcWriteOptions(compression="zstd")
+        ) as file:
             file.write_table(table)
     with pytest.raises(DataError, match=rf"a.{ending} unpacks to more than 200 times its size"):
         load(path)
@@ -75,7 +88,9 @@ def views() -> object:
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json"])
 @pytest.mark.parametrize("start", ["", '{"question": "q"}\n' * 5_000], ids=["empty", "begun"])
 @pytest.mark.parametrize("read", [load, read_sheet])
-def test_a_sparse_file_is_refused_in_little_memory(tmp_path: Path, name: str, start: str, read: Any) -> None:
+def test_a_sparse_file_is_refused_in_little_memory(
+    tmp_path: Path, name: str, start: str, read: Any
+) -> None:
     """A sparse file of 1 GiB would take 5.3 GB as CSV and 2.2 GB as JSONL."""
     path = tmp_path / name
     with path.open("w") as file:
@@ -92,13 +107,20 @@ def test_a_sparse_file_is_refused_in_little_memory(tmp_path: Path, name: str, st
 
 @pytest.mark.parametrize(
     "text",
-    ["x" * 2**21, "," * 2**21, 'question,answer\n"' + "x\n" * 2**20, "question,answer\n" + "x," * 2**20],
+    [
+        "x" * 2**21,
+        "," * 2**21,
+        'question,answer\n"' + "x\n" * 2**20,
+        "question,answer\n" + "x," * 2**20,
+    ],
     ids=["header", "columns", "open quote", "cells"],
 )
 def test_a_record_without_an_end_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(text)
-    with pytest.raises(DataError, match=r"a\.csv has a header or a row that is too large") as caught:
+    with pytest.raises(
+        DataError, match=r"a\.csv has a header or a row that is too large"
+    ) as caught:
         load(str(path))
     assert "every quote is closed" in str(caught.value.hint)
 
@@ -138,7 +160,10 @@ def test_a_damaged_table_does_not_crash_the_process(tmp_path: Path, name: str) -
 
 def test_a_parquet_footer_with_wrong_counts_does_not_crash_the_process(tmp_path: Path) -> None:
     """In each byte of the footer, one bit of a list length or a column's level is flipped."""
-    table, file = pyarrow.Table.from_pylist([{"contexts": ["a", "b"]}, {"contexts": []}]), io.BytesIO()
+    table, file = (
+        pyarrow.Table.from_pylist([{"contexts": ["a", "b"]}, {"contexts": []}]),
+        io.BytesIO(),
+    )
     parquet.write_table(table.replace_schema_metadata(None), file, store_schema=False)
     whole = file.getvalue()
     footer = range(len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"), len(whole) - 8)

@@ -20,17 +20,32 @@ def read(value: Any) -> tuple[Context, ...] | None:
         ("", [Context(text="")]),
         (["a", "b"], [Context(text="a"), Context(text="b")]),
         ([], []),
-        ([{"text": "a"}, {"content": "b"}, {"page_content": "c"}, "d"], [Context(text=text) for text in "abcd"]),
+        (
+            [{"text": "a"}, {"content": "b"}, {"page_content": "c"}, "d"],
+            [Context(text=text) for text in "abcd"],
+        ),
         ([{"text": "a", "id": 3, "score": 1}], [Context(text="a", id="3", score=1.0)]),
         ([{"text": "a", "doc_id": "d"}], [Context(text="a", id="d")]),
-        ([{"text": "a", "meta": {"p": None, "q": {"r": None}}}], [Context(text="a", meta={"q": {}})]),
+        (
+            [{"text": "a", "meta": {"p": None, "q": {"r": None}}}],
+            [Context(text="a", meta={"q": {}})],
+        ),
         ([{"text": "a", "metadata": {"p": 1}}], [Context(text="a", meta={"p": 1})]),
-        ([{"content": "a", "id": None, "score": None, "meta": None, "blob": None}], [Context(text="a")]),
+        (
+            [{"content": "a", "id": None, "score": None, "meta": None, "blob": None}],
+            [Context(text="a")],
+        ),
         ([Context(text="a", id="x")], [Context(text="a", id="x")]),
         # As Hugging Face writes a list of objects.
-        ({"title": ["t", "u"], "text": ["a", "b"]}, [Context(text=x, meta={"title": y}) for x, y in ("at", "bu")]),
+        (
+            {"title": ["t", "u"], "text": ["a", "b"]},
+            [Context(text=x, meta={"title": y}) for x, y in ("at", "bu")],
+        ),
         # Haystack writes the metadata of a document next to its content.
-        ([{"content": "a", "url": {"u": 1}, "meta": {"p": 1}}], [Context(text="a", meta={"url": {"u": 1}, "p": 1})]),
+        (
+            [{"content": "a", "url": {"u": 1}, "meta": {"p": 1}}],
+            [Context(text="a", meta={"url": {"u": 1}, "p": 1})],
+        ),
     ],
 )
 def test_every_shape_is_read(value: Any, contexts: list[Context] | None) -> None:
@@ -43,18 +58,45 @@ def test_every_shape_is_read(value: Any, contexts: list[Context] | None) -> None
         (7, "contexts: found a number (7), expected text"),
         (["a", None], "contexts[1]: found null, expected text"),
         ([["a"], ["b"]], "contexts[0]: found a list of 1, expected text"),
-        ([{"p": "x"}], "contexts[0]: found an object with the keys p, expected an object with text"),
+        (
+            [{"p": "x"}],
+            "contexts[0]: found an object with the keys p, expected an object with text",
+        ),
         ([{"text": {"a": 1}}], "contexts[0]: found an object with the keys a, expected text"),
-        ([{"text": "a", "content": "b"}], "contexts[0]: found an object with text and content, expected only one"),
-        ([{"text": "a", "meta": {}, "metadata": {}}], "found an object with meta and metadata, expected only one"),
+        (
+            [{"text": "a", "content": "b"}],
+            "contexts[0]: found an object with text and content, expected only one",
+        ),
+        (
+            [{"text": "a", "meta": {}, "metadata": {}}],
+            "found an object with meta and metadata, expected only one",
+        ),
         ([{"text": "a", "meta": "m"}], "contexts[0].meta: found text 'm', expected an object"),
         ([{"text": "a", "score": True}], "contexts[0].score: found true, expected a finite number"),
-        ([{"text": "a", "score": float("nan")}], "contexts[0].score: found NaN, expected a finite number"),
-        ([{"text": "a", "score": 10**400}], "contexts[0].score: found a number of 1329 bits, expected a finite"),
-        ([{"text": "a", "id": 1.5}], "contexts[0].id: found a number (1.5), expected text or a whole number"),
-        (["a\ud800"], "contexts[0]: found half of a surrogate pair (U+D800, at position 1), expected Unicode text"),
-        ([{"text": "a", "meta": {"k": ["\udfff"]}}], "contexts[0].meta: found half of a surrogate pair (U+DFFF"),
-        ([{"text": "a", "meta": {"k": object()}}], "contexts[0].meta: found a value of the Python type object"),
+        (
+            [{"text": "a", "score": float("nan")}],
+            "contexts[0].score: found NaN, expected a finite number",
+        ),
+        (
+            [{"text": "a", "score": 10**400}],
+            "contexts[0].score: found a number of 1329 bits, expected a finite",
+        ),
+        (
+            [{"text": "a", "id": 1.5}],
+            "contexts[0].id: found a number (1.5), expected text or a whole number",
+        ),
+        (
+            ["a\ud800"],
+            "contexts[0]: found half of a surrogate pair (U+D800, at position 1), expected Unicode text",
+        ),
+        (
+            [{"text": "a", "meta": {"k": ["\udfff"]}}],
+            "contexts[0].meta: found half of a surrogate pair (U+DFFF",
+        ),
+        (
+            [{"text": "a", "meta": {"k": object()}}],
+            "contexts[0].meta: found a value of the Python type object",
+        ),
         ([b"a"], "contexts[0]: found a value of the Python type bytes, expected text"),
     ],
 )
@@ -79,7 +121,9 @@ def test_other_shapes_are_refused_by_name(value: Any, said: str) -> None:
         ('{"price": 5}', ['{"price": 5}']),
     ],
 )
-def test_a_cell_holds_a_list_or_one_text_or_nothing(tmp_path: Path, text: str, contexts: list[str] | None) -> None:
+def test_a_cell_holds_a_list_or_one_text_or_nothing(
+    tmp_path: Path, text: str, contexts: list[str] | None
+) -> None:
     path = tmp_path / "data.csv"
     quoted = text.replace('"', '""')
     path.write_text(f'question,contexts\nq,"{quoted}"\n', encoding="utf-8")
@@ -91,7 +135,9 @@ NUMPY = "['a' 'b' ... 'y' 'z']"
 """It prints no more than 1,000 values."""
 
 
-@pytest.mark.parametrize("text", ['["a", "b"', "['\\d']", "[{'a'", '[{"text": "a", "text": "b"}]', NUMPY])
+@pytest.mark.parametrize(
+    "text", ['["a", "b"', "['\\d']", "[{'a'", '[{"text": "a", "text": "b"}]', NUMPY]
+)
 def test_a_cell_with_a_broken_list_is_named(text: str) -> None:
     with pytest.raises(DataError, match="contexts: found a list that cannot be read"):
         read(text)
@@ -112,7 +158,9 @@ def test_a_cell_with_a_broken_list_is_named(text: str) -> None:
         ("a\n---\nb - c", "\n---\n", ["a", "b - c"]),
     ],
 )
-def test_a_text_is_split_and_trimmed_and_a_list_is_unchanged(value: Any, separator: str, contexts: list[str]) -> None:
+def test_a_text_is_split_and_trimmed_and_a_list_is_unchanged(
+    value: Any, separator: str, contexts: list[str]
+) -> None:
     (sample,) = load([{"question": "q", "contexts": value}], context_separator=separator).samples
     assert sample.retrieved_contexts == tuple(Context(text=text) for text in contexts)
 
@@ -123,5 +171,7 @@ def test_an_empty_separator_is_refused() -> None:
 
 
 def test_ids_of_contexts_are_split_too() -> None:
-    (sample,) = load([{"contexts": "a|b", "retrieved_context_ids": "x| y"}], context_separator="|").samples
+    (sample,) = load(
+        [{"contexts": "a|b", "retrieved_context_ids": "x| y"}], context_separator="|"
+    ).samples
     assert sample.retrieved_contexts == (Context(text="a", id="x"), Context(text="b", id="y"))

@@ -76,14 +76,21 @@ def rows_with_topics(topics: list[str | None]) -> list[dict[str, Any]]:
     rows = []
     for number, topic in enumerate(topics):
         rows.append(
-            {"id": f"s{number}", "response": "It rains.", "retrieved_contexts": '["It rains."]', "topic": topic}
+            {
+                "id": f"s{number}",
+                "response": "It rains.",
+                "retrieved_contexts": '["It rains."]',
+                "topic": topic,
+            }
         )
     return rows
 
 
 def score(source: Any, **options: Any) -> Run:
     engine = ScriptedEngine({}, default=0.9)
-    return evaluate(source, metrics=["faithfulness"], engine=engine, out=False, progress=False, **options)
+    return evaluate(
+        source, metrics=["faithfulness"], engine=engine, out=False, progress=False, **options
+    )
 
 
 @pytest.mark.parametrize("empty", EMPTY)

@@ -21,10 +21,22 @@ ROW: dict[str, Any] = {
 @pytest.mark.parametrize(
     "changed",
     [
-        *({"id": "2"}, {"user_input": "Q"}, {"user_input": None}, {"reference": "R"}, {"response": ""}),
-        *({"retrieved_contexts": value} for value in ([], [CONTEXT], [CONTEXT, "d", "d"], ["d", CONTEXT])),
+        *(
+            {"id": "2"},
+            {"user_input": "Q"},
+            {"user_input": None},
+            {"reference": "R"},
+            {"response": ""},
+        ),
+        *(
+            {"retrieved_contexts": value}
+            for value in ([], [CONTEXT], [CONTEXT, "d", "d"], ["d", CONTEXT])
+        ),
         *({"retrieved_contexts": [{**CONTEXT, "text": text}, "d"]} for text in ("c ", "C")),
-        *({"retrieved_contexts": [{**CONTEXT, "id": identifier}, "d"]} for identifier in ("2", None)),
+        *(
+            {"retrieved_contexts": [{**CONTEXT, "id": identifier}, "d"]}
+            for identifier in ("2", None)
+        ),
         *({"retrieved_contexts": [{**CONTEXT, "score": score}, "d"]} for score in (0.25, None)),
         *({"retrieved_contexts": [{**CONTEXT, "meta": meta}, "d"]} for meta in ({"page": 4}, {})),
         {"reference_contexts": ["g", "h"]},
@@ -40,11 +52,16 @@ def test_the_fingerprint_is_stable() -> None:
     """Another value here would make finished runs unusable."""
     contexts = [{"text": "c", "score": 0.1, "meta": {"b": 1, "a": []}}]
     row = {"id": "1", "user_input": "qé", "retrieved_contexts": contexts}
-    assert load([row]).fingerprint == "d33104f106458b3701c7f218b1fa520ed8aab6caf43a5bbb9e41f3753c703766"
+    assert (
+        load([row]).fingerprint
+        == "d33104f106458b3701c7f218b1fa520ed8aab6caf43a5bbb9e41f3753c703766"
+    )
 
 
 def test_a_column_is_found_by_its_own_and_its_field_name() -> None:
-    data = load([{"id": 1, "question": "q", "document": "d1", "meta": {"page": 3}}, {"document": None}])
+    data = load(
+        [{"id": 1, "question": "q", "document": "d1", "meta": {"page": 3}}, {"document": None}]
+    )
     assert data.column("document") == ("d1", None)
     assert data.column("meta.page") == (3, None)
     assert data.column("question") == data.column("user_input") == ("q", None)
@@ -52,7 +69,9 @@ def test_a_column_is_found_by_its_own_and_its_field_name() -> None:
 
 
 def test_a_column_named_like_a_field_has_priority() -> None:
-    data = load([{"gold": "r", "reference": "a book"}, {"gold": "s"}], mapping={"reference": "gold"})
+    data = load(
+        [{"gold": "r", "reference": "a book"}, {"gold": "s"}], mapping={"reference": "gold"}
+    )
     assert data.column("reference") == ("a book", "s")
     assert data.column("gold") == ("r", "s")
 
@@ -61,13 +80,22 @@ def test_a_column_may_be_all_null_and_nan_is_null() -> None:
     data = load([{"question": "q", "ground_truth": None, "n": None}])
     assert (data.column("n"), data.samples[0].reference) == ((None,), None)
     assert data.fields == {"user_input", "reference"}
-    assert load([{"question": "q", "n": 1.0}, {"question": "q", "n": float("nan")}]).column("n") == (1.0, None)
+    assert load([{"question": "q", "n": 1.0}, {"question": "q", "n": float("nan")}]).column(
+        "n"
+    ) == (1.0, None)
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("a.b.0.c", 1), ("a.b.1.c", 2), ("a.b.-1.c", 2), ("a.b.-2.c", 1), ("a.0", "key"), ("a.", "nothing")),
+        *(
+            ("a.b.0.c", 1),
+            ("a.b.1.c", 2),
+            ("a.b.-1.c", 2),
+            ("a.b.-2.c", 1),
+            ("a.0", "key"),
+            ("a.", "nothing"),
+        ),
         *(("l.1", "y"), ("l.0", "a column"), ("n", None)),
     ],
 )
@@ -76,7 +104,19 @@ def test_a_name_with_dots_reaches_into_objects_and_lists(name: str, value: Any) 
 
 
 def test_a_missing_or_nested_column_is_refused() -> None:
-    nowhere = ("a.b.2.c", "a.b.-3.c", "a.b.c", "a.b.0.d", "a.b.+1.c", "a.b.٠.c", "l.1.0", "n.0", "z.0", "z", "contexts")
+    nowhere = (
+        "a.b.2.c",
+        "a.b.-3.c",
+        "a.b.c",
+        "a.b.0.d",
+        "a.b.+1.c",
+        "a.b.٠.c",
+        "l.1.0",
+        "n.0",
+        "z.0",
+        "z",
+        "contexts",
+    )
     for name in nowhere:
         with pytest.raises(InputError, match=rf"the data has no column {re.escape(name)}"):
             load([ROW]).column(name)
@@ -85,7 +125,9 @@ def test_a_missing_or_nested_column_is_refused() -> None:
 
 
 ID = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
-IDS = st.lists(ID.filter(lambda identifier: not is_placeholder(identifier)), unique=True, min_size=1)
+IDS = st.lists(
+    ID.filter(lambda identifier: not is_placeholder(identifier)), unique=True, min_size=1
+)
 
 
 def dataset(ids: list[str]) -> Dataset:
@@ -100,7 +142,12 @@ def test_the_first_n_keep_their_columns_and_have_their_own_fingerprint() -> None
     whole = dataset(["a", "b", "c"])
     part = whole.first(2)
     assert (ids_of(part), [extra["topic"] for extra in part.extras]) == (["a", "b"], ["a", "b"])
-    assert part.fingerprint == fingerprint(part.samples) == dataset(["b", "a"]).fingerprint != whole.fingerprint
+    assert (
+        part.fingerprint
+        == fingerprint(part.samples)
+        == dataset(["b", "a"]).fingerprint
+        != whole.fingerprint
+    )
     assert part.column("topic") == ("a", "b")
     assert whole.first(3) is whole.draw(4, seed=1) is whole
 
@@ -134,7 +181,9 @@ def test_seeds_draw_all_samples_equally_often() -> None:
 def test_the_draw_of_seed_0_is_stable() -> None:
     """Later versions draw again. The three smallest sha256 of `0|0` ... `0|9`."""
     numbers = [str(number) for number in range(10)]
-    smallest = sorted(numbers, key=lambda number: hashlib.sha256(f"0|{number}".encode()).hexdigest())[:3]
+    smallest = sorted(
+        numbers, key=lambda number: hashlib.sha256(f"0|{number}".encode()).hexdigest()
+    )[:3]
     assert ids_of(dataset(numbers).draw(3, seed=0)) == sorted(smallest)
 
 

@@ -17,7 +17,9 @@ FRENCH = "L'été, créée à Besançon : « où êtes-vous ? »"
 @pytest.mark.parametrize("text", [GERMAN, FRENCH, "Señor Núñez, ¿qué?", "plain"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"])
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json", "a.csv.gz"])
-def test_every_encoding_gives_the_same_samples(tmp_path: Path, text: str, encoding: str, name: str) -> None:
+def test_every_encoding_gives_the_same_samples(
+    tmp_path: Path, text: str, encoding: str, name: str
+) -> None:
     row = {"question": text, "answer": "It is."}
     content = f'question,answer\n"{text}",It is.\n'
     if "json" in name:
@@ -41,7 +43,9 @@ def test_every_encoding_gives_the_same_samples(tmp_path: Path, text: str, encodi
         ("서울은 한국의 수도이다.", "euc-kr"),
     ],
 )
-def test_other_encodings_are_refused_and_not_misread(tmp_path: Path, text: str, encoding: str) -> None:
+def test_other_encodings_are_refused_and_not_misread(
+    tmp_path: Path, text: str, encoding: str
+) -> None:
     (tmp_path / "a.csv").write_bytes(f'question,answer\n"{text}",yes\n'.encode(encoding))
     with pytest.raises(DataError, match="which is not UTF-8"):
         load(tmp_path / "a.csv")

@@ -16,7 +16,12 @@ from localjudge.dataset.sources import Source
 from localjudge.errors import DataError, InputError
 
 ROWS: list[dict[str, Any]] = [
-    {"id": "1", "question": "Where?", "contexts": ['Here, "there".\nAnd there', "נכון מאוד"], "answer": "Ja 😀"},
+    {
+        "id": "1",
+        "question": "Where?",
+        "contexts": ['Here, "there".\nAnd there', "נכון מאוד"],
+        "answer": "Ja 😀",
+    },
     {"id": "2", "question": "When?", "contexts": [], "answer": None},
     {"id": "3", "question": "Who?", "contexts": None, "answer": "x" * 200_000},
 ]
@@ -31,7 +36,12 @@ def as_csv(rows: list[dict[str, Any]], delimiter: str = ",") -> str:
     writer = csv.DictWriter(text, list(rows[0]), delimiter=delimiter)
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: json.dumps(value) if isinstance(value, list) else value for name, value in row.items()})
+        writer.writerow(
+            {
+                name: json.dumps(value) if isinstance(value, list) else value
+                for name, value in row.items()
+            }
+        )
     return text.getvalue()
 
 
@@ -40,7 +50,10 @@ def as_columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def as_numbered_columns(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {name: {str(at): value for at, value in enumerate(cells)} for name, cells in as_columns(rows).items()}
+    return {
+        name: {str(at): value for at, value in enumerate(cells)}
+        for name, cells in as_columns(rows).items()
+    }
 
 
 @pytest.fixture
@@ -76,7 +89,9 @@ def expected(tmp_path: Path) -> Dataset:
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
-def test_formats_and_encodings_agree(tmp_path: Path, expected: Dataset, name: str, content: str, encoding: str) -> None:
+def test_formats_and_encodings_agree(
+    tmp_path: Path, expected: Dataset, name: str, content: str, encoding: str
+) -> None:
     path = tmp_path / name
     path.write_bytes(content.encode(encoding))
     data = load(path)
@@ -86,7 +101,14 @@ def test_formats_and_encodings_agree(tmp_path: Path, expected: Dataset, name: st
 @pytest.mark.parametrize("edited", [False, True])
 @pytest.mark.parametrize(
     ("start", "delimiter"),
-    [("\n", ","), ("\r\n \r\n", ";"), (";;;\n", ";"), ("sep=;\r\n", ";"), ('"sep=|"\n\n', "|"), ("SEP=\t\n", "\t")],
+    [
+        ("\n", ","),
+        ("\r\n \r\n", ";"),
+        (";;;\n", ";"),
+        ("sep=;\r\n", ";"),
+        ('"sep=|"\n\n', "|"),
+        ("SEP=\t\n", "\t"),
+    ],
 )
 def test_csv_may_begin_with_a_sep_line(
     tmp_path: Path, expected: Dataset, start: str, delimiter: str, edited: bool
@@ -97,7 +119,9 @@ def test_csv_may_begin_with_a_sep_line(
     with closing(Source(str(path))) as source:
         *_, last = read(source, {}, edited=edited)
     line = 4 + start.count("\n")
-    assert str(last.place) == f"{path}:{line}" + (f", row {line - ('sep' in start.lower())}" if edited else "")
+    assert str(last.place) == f"{path}:{line}" + (
+        f", row {line - ('sep' in start.lower())}" if edited else ""
+    )
 
 
 def test_parquet_keeps_objects_dates_and_numbers(tmp_path: Path) -> None:
@@ -114,7 +138,9 @@ def test_parquet_keeps_objects_dates_and_numbers(tmp_path: Path) -> None:
     assert sample.retrieved_contexts[0].meta == {"day": "2024-05-01", "price": "0.50"}
 
 
-def test_a_table_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_without_pyarrow_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for content in (b"PAR1....PAR1", b"\xff\xff\xff\xff\x10\x00\x00\x00"):
         (tmp_path / "table").write_bytes(content)
@@ -122,13 +148,17 @@ def test_a_table_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
             load(tmp_path / "table")
 
 
-def test_gzip_and_standard_input_are_recognised_by_their_content(tmp_path: Path, expected: Dataset) -> None:
+def test_gzip_and_standard_input_are_recognised_by_their_content(
+    tmp_path: Path, expected: Dataset
+) -> None:
     packed = gzip.compress(as_jsonl(ROWS).encode())
     (tmp_path / "data.jsonl").write_bytes(packed)
     assert load(tmp_path / "data.jsonl").samples == expected.samples
     program = "from localjudge.dataset import load; data = load('-'); print(data.fingerprint, *data.sources)"
     for content in (packed, as_csv(ROWS).encode("utf-16")):
-        done = subprocess.run([sys.executable, "-c", program], input=content, capture_output=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program], input=content, capture_output=True, check=True
+        )
         assert done.stdout.decode().split() == [expected.fingerprint, "stdin"]
 
 
@@ -138,8 +168,14 @@ def test_several_files_are_one_dataset_in_their_order(tmp_path: Path) -> None:
     data = load([tmp_path / "b.csv", tmp_path / "a.jsonl"])
     assert [sample.id for sample in data.samples] == ["2", "1"]
     assert data.mapping["id"] == "id"
-    assert data.mapping["user_input"] == f"user_input ({tmp_path / 'b.csv'}), question ({tmp_path / 'a.jsonl'})"
-    assert data.mappings == ({"id": "id", "user_input": "user_input"}, {"id": "id", "user_input": "question"})
+    assert (
+        data.mapping["user_input"]
+        == f"user_input ({tmp_path / 'b.csv'}), question ({tmp_path / 'a.jsonl'})"
+    )
+    assert data.mappings == (
+        {"id": "id", "user_input": "user_input"},
+        {"id": "id", "user_input": "question"},
+    )
     assert data.column("page") == (None, 3)
 
 
@@ -158,9 +194,13 @@ def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
         ({"train": [{"question": "Why?"}], "test": [{"question": "How?"}]}, "train, test"),
     ],
 )
-def test_an_object_with_unknown_keys_is_refused(tmp_path: Path, content: dict[str, Any], found: str) -> None:
+def test_an_object_with_unknown_keys_is_refused(
+    tmp_path: Path, content: dict[str, Any], found: str
+) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps(content))
-    with pytest.raises(DataError, match=rf"a\.jsonl: no column has a known name \(columns: {found}"):
+    with pytest.raises(
+        DataError, match=rf"a\.jsonl: no column has a known name \(columns: {found}"
+    ):
         load(tmp_path / "a.jsonl")
 
 
@@ -168,20 +208,32 @@ def test_an_object_with_unknown_keys_is_refused(tmp_path: Path, content: dict[st
     ("content", "mapping"),
     [
         # Without the mapping, the rows would be read from `passages`.
-        ({"Q": "Why?", "passages": [{"text": "a"}]}, {"user_input": "Q", "retrieved_contexts": "passages"}),
+        (
+            {"Q": "Why?", "passages": [{"text": "a"}]},
+            {"user_input": "Q", "retrieved_contexts": "passages"},
+        ),
         # Columns by row number have equal keys; the parts of a row have different names.
-        ({"test": {"Q": {"text": "Why?"}}, "response": {"output": "So."}}, {"user_input": "test.Q.text"}),
+        (
+            {"test": {"Q": {"text": "Why?"}}, "response": {"output": "So."}},
+            {"user_input": "test.Q.text"},
+        ),
         ({"version": 2, "tags": ["x"], "results": [{"Q": "Why?"}]}, {"user_input": "Q"}),
     ],
 )
-def test_a_mapping_tells_a_row_from_an_object_with_rows(tmp_path: Path, content: Any, mapping: dict[str, str]) -> None:
+def test_a_mapping_tells_a_row_from_an_object_with_rows(
+    tmp_path: Path, content: Any, mapping: dict[str, str]
+) -> None:
     (tmp_path / "a.json").write_text(json.dumps(content))
-    assert [sample.user_input for sample in load(tmp_path / "a.json", mapping=mapping).samples] == ["Why?"]
+    assert [sample.user_input for sample in load(tmp_path / "a.json", mapping=mapping).samples] == [
+        "Why?"
+    ]
 
 
 def test_a_csv_problem_has_the_first_line_of_its_row(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('id,question\n1,"two\nlines"\n1,again\n')
-    with pytest.raises(DataError, match=r"a\.csv:4: id: found the id '1' again \(first at .*a\.csv:2\)"):
+    with pytest.raises(
+        DataError, match=r"a\.csv:4: id: found the id '1' again \(first at .*a\.csv:2\)"
+    ):
         load(tmp_path / "a.csv")
 
 
@@ -193,7 +245,9 @@ def write_arrow(table: Any, path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["stream", "file", "lz4", "zstd", "uncompressed", "snappy"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_tables_in_files_give_the_same_samples(tmp_path: Path, expected: Dataset, kind: str, packed: bool) -> None:
+def test_tables_in_files_give_the_same_samples(
+    tmp_path: Path, expected: Dataset, kind: str, packed: bool
+) -> None:
     path, table = tmp_path / "table", pytest.importorskip("pyarrow").Table.from_pylist(ROWS)
     if kind in {"stream", "file"}:
         write_arrow(table, path, kind)

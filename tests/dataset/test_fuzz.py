@@ -21,15 +21,29 @@ pytestmark = pytest.mark.engine
 
 Form = Callable[[list[Sample]], bytes]
 FUZZ = settings(deadline=None, max_examples=150)
-NAMES = sorted({name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names})
+NAMES = sorted(
+    {name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names}
+)
 ENDINGS = ["jsonl", "json", "csv", "tsv", "txt", "parquet", "jsonl.gz", ""]
 
 any_text = st.text(st.characters(), max_size=20)  # lone surrogates included
 any_scalar = st.none() | st.booleans() | st.integers() | st.floats() | any_text
 any_value = st.recursive(
-    any_scalar, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3), max_leaves=8
+    any_scalar,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
+    max_leaves=8,
 )
-context_names = ("text", "content", "page_content", "id", "doc_id", "meta", "metadata", "score", "x")
+context_names = (
+    "text",
+    "content",
+    "page_content",
+    "id",
+    "doc_id",
+    "meta",
+    "metadata",
+    "score",
+    "x",
+)
 context_like = st.fixed_dictionaries({}, optional=dict.fromkeys(context_names, any_value))
 cells = any_value | any_text | st.lists(context_like | any_text, max_size=3)
 row_like = st.dictionaries(st.sampled_from(NAMES) | any_text, cells, max_size=5)
@@ -93,7 +107,12 @@ def as_csv(samples: list[Sample]) -> bytes:
     writer.writeheader()
     for sample in samples:
         row = sample.model_dump()
-        writer.writerow({name: json.dumps(cell) if isinstance(cell, tuple) else cell for name, cell in row.items()})
+        writer.writerow(
+            {
+                name: json.dumps(cell) if isinstance(cell, tuple) else cell
+                for name, cell in row.items()
+            }
+        )
     return text.getvalue().encode()
 
 
@@ -102,15 +121,21 @@ def as_parquet(samples: list[Sample]) -> bytes:
     file = io.BytesIO()
     meta = pyarrow.struct({"a": pyarrow.string(), "b": pyarrow.string()})
     text, number = pyarrow.string(), pyarrow.float64()
-    contexts = pyarrow.list_(pyarrow.struct({"text": text, "id": text, "meta": meta, "score": number}))
+    contexts = pyarrow.list_(
+        pyarrow.struct({"text": text, "id": text, "meta": meta, "score": number})
+    )
     kinds = {name: contexts if name.endswith("contexts") else text for name in Sample.model_fields}
-    table = pyarrow.Table.from_pylist([sample.model_dump() for sample in samples], pyarrow.schema(kinds))
+    table = pyarrow.Table.from_pylist(
+        [sample.model_dump() for sample in samples], pyarrow.schema(kinds)
+    )
     parquet.write_table(table, file)
     return file.getvalue()
 
 
 any_bytes = st.binary(max_size=200)
-bytes_of_formats = st.text(st.sampled_from('[]{}",:;\\ud8\n\r\t \ufeff\0aé7.-'), max_size=60).map(str.encode)
+bytes_of_formats = st.text(st.sampled_from('[]{}",:;\\ud8\n\r\t \ufeff\0aé7.-'), max_size=60).map(
+    str.encode
+)
 
 
 @settings(max_examples=300)
@@ -127,13 +152,24 @@ def test_any_bytes_are_read_or_refused(content: bytes, ending: str) -> None:
 @FUZZ
 @given(
     samples=samples_of(sound_text),
-    edits=st.lists(st.tuples(st.floats(0, 1), st.sampled_from([b"", b"\0", b'"', b"\xe9", b"{", b"]", b",", b"\n"]))),
-    form=st.sampled_from([as_jsonl, as_csv, lambda samples: gzip.compress(as_jsonl(samples)), as_parquet]),
+    edits=st.lists(
+        st.tuples(
+            st.floats(0, 1),
+            st.sampled_from([b"", b"\0", b'"', b"\xe9", b"{", b"]", b",", b"\n"]),
+        )
+    ),
+    form=st.sampled_from(
+        [as_jsonl, as_csv, lambda samples: gzip.compress(as_jsonl(samples)), as_parquet]
+    ),
     ending=st.sampled_from(ENDINGS),
     share=st.just(1) | st.floats(0, 1),
 )
 def test_a_damaged_file_is_read_or_refused(
-    samples: list[Sample], edits: list[tuple[float, bytes]], form: Form, ending: str, share: float
+    samples: list[Sample],
+    edits: list[tuple[float, bytes]],
+    form: Form,
+    ending: str,
+    share: float,
 ) -> None:
     content = form(samples)
     content = content[: int(share * len(content))]
@@ -145,7 +181,9 @@ def test_a_damaged_file_is_read_or_refused(
 
 @FUZZ
 @given(rows=st.lists(row_like, min_size=1, max_size=4))
-def test_any_json_is_read_or_refused_and_every_row_is_accounted_for(rows: list[dict[str, Any]]) -> None:
+def test_any_json_is_read_or_refused_and_every_row_is_accounted_for(
+    rows: list[dict[str, Any]],
+) -> None:
     content = "".join(f"{json.dumps(row)}\n" for row in [*rows, {}]).encode()
     for ending, text in (("jsonl", content), ("json", json.dumps([*rows, {}]).encode())):
         strict, lenient = loaded(text, ending), loaded(text, ending, skip_bad_rows=True)
@@ -157,7 +195,10 @@ def test_any_json_is_read_or_refused_and_every_row_is_accounted_for(rows: list[d
 
 
 @FUZZ
-@given(rows=st.lists(row_or_value, min_size=1, max_size=4), separator=st.none() | st.sampled_from(["|", " ", "", "a"]))
+@given(
+    rows=st.lists(row_or_value, min_size=1, max_size=4),
+    separator=st.none() | st.sampled_from(["|", " ", "", "a"]),
+)
 def test_any_row_of_python_is_read_or_refused(rows: list[Any], separator: str | None) -> None:
     data = unless_refused(lambda: load(rows, skip_bad_rows=True, context_separator=separator))
     assert data is None or len(data.samples) + data.skipped == len(rows)
@@ -176,8 +217,15 @@ def test_values_that_contain_themselves_are_refused() -> None:
 @given(samples=samples_of(sound_text))
 def test_json_and_parquet_round_trip(samples: list[Sample]) -> None:
     expected = load(samples)
-    array = json.dumps([sample.model_dump() for sample in samples], ensure_ascii=False, indent=1).encode()
-    for content in (as_jsonl(samples), array, gzip.compress(as_jsonl(samples)), as_parquet(samples)):
+    array = json.dumps(
+        [sample.model_dump() for sample in samples], ensure_ascii=False, indent=1
+    ).encode()
+    for content in (
+        as_jsonl(samples),
+        array,
+        gzip.compress(as_jsonl(samples)),
+        as_parquet(samples),
+    ):
         data = loaded(content, "")
         assert data is not None
         assert data.samples == expected.samples == tuple(samples)

@@ -16,16 +16,31 @@ from localjudge.errors import DataError, InputError
 ULM = "The tower is in Ulm."
 BERN = "Bern lies on the river Aare, and has many inhabitants."
 UUIDS = ("5c56c793-69f3-4fbf-87e6-c4bf54c20001", "5c56c793-69f3-4fbf-87e6-c4bf54c20002")
-ADDRESS = "https://example.org/cities/germany/ulm/a-very-long-address-of-a-page-about-a-tower/tower.html"
-LONG_TITLE = "A very long title of a page about the city of Bern in Switzerland, its river, and its history"
+ADDRESS = (
+    "https://example.org/cities/germany/ulm/a-very-long-address-of-a-page-about-a-tower/tower.html"
+)
+LONG_TITLE = (
+    "A very long title of a page about the city of Bern in Switzerland, its river, and its history"
+)
 
 
 def qdrant(text: str, number: int) -> dict[str, Any]:
-    return {"id": UUIDS[number], "version": 0, "score": 0.9, "payload": {"text": text, "page": 3}, "vector": None}
+    return {
+        "id": UUIDS[number],
+        "version": 0,
+        "score": 0.9,
+        "payload": {"text": text, "page": 3},
+        "vector": None,
+    }
 
 
 def elastic(text: str, number: int) -> dict[str, Any]:
-    source = {"title": LONG_TITLE, "url": ADDRESS, "text": text, "created_at": "2024-05-01T12:00:00Z"}
+    source = {
+        "title": LONG_TITLE,
+        "url": ADDRESS,
+        "text": text,
+        "created_at": "2024-05-01T12:00:00Z",
+    }
     return {"_index": "cities", "_id": UUIDS[number], "_score": 3.1, "_source": source}
 
 
@@ -39,7 +54,10 @@ SHAPES: dict[str, Any] = {
     "Elasticsearch response": {
         "took": 3,
         "timed_out": False,
-        "hits": {"total": {"value": 2, "relation": "eq"}, "hits": [elastic(ULM, 0), elastic(BERN, 1)]},
+        "hits": {
+            "total": {"value": 2, "relation": "eq"},
+            "hits": [elastic(ULM, 0), elastic(BERN, 1)],
+        },
     },
     "Chroma": {
         "ids": [list(UUIDS)],
@@ -47,36 +65,73 @@ SHAPES: dict[str, Any] = {
         "metadatas": [[{"title": LONG_TITLE}, {"title": LONG_TITLE}]],
         "documents": [[ULM, BERN]],
     },
-    "Pinecone": [{"id": "1", "score": 0.9, "metadata": {"text": ULM}}, {"id": "2", "metadata": {"text": BERN}}],
-    "Weaviate": [
-        {"uuid": UUIDS[0], "properties": {"title": LONG_TITLE, "body": ULM}, "metadata": {"distance": 0.1}},
-        {"uuid": UUIDS[1], "properties": {"title": LONG_TITLE, "body": BERN}, "metadata": {"distance": 0.2}},
+    "Pinecone": [
+        {"id": "1", "score": 0.9, "metadata": {"text": ULM}},
+        {"id": "2", "metadata": {"text": BERN}},
     ],
-    "Milvus": [{"id": 1, "distance": 0.1, "entity": {"chunk": ULM}}, {"id": 2, "entity": {"chunk": BERN}}],
+    "Weaviate": [
+        {
+            "uuid": UUIDS[0],
+            "properties": {"title": LONG_TITLE, "body": ULM},
+            "metadata": {"distance": 0.1},
+        },
+        {
+            "uuid": UUIDS[1],
+            "properties": {"title": LONG_TITLE, "body": BERN},
+            "metadata": {"distance": 0.2},
+        },
+    ],
+    "Milvus": [
+        {"id": 1, "distance": 0.1, "entity": {"chunk": ULM}},
+        {"id": 2, "entity": {"chunk": BERN}},
+    ],
     "search results": [
         {"title": LONG_TITLE, "snippet": ULM, "url": ADDRESS},
         {"title": LONG_TITLE, "snippet": BERN, "url": ADDRESS},
     ],
-    "Bing": {"webPages": {"value": [{"name": LONG_TITLE, "url": ADDRESS, "snippet": text} for text in (ULM, BERN)]}},
-    "Cohere": [{"index": 0, "relevance_score": 0.9, "document": {"text": text}} for text in (ULM, BERN)],
-    "Bedrock": [{"content": {"type": "TEXT", "text": text}, "location": {"s3": ADDRESS}} for text in (ULM, BERN)],
-    "OpenAI file search": [
-        {"file_id": "f", "filename": "a.pdf", "content": [{"type": "text", "text": text}]} for text in (ULM, BERN)
+    "Bing": {
+        "webPages": {
+            "value": [
+                {"name": LONG_TITLE, "url": ADDRESS, "snippet": text} for text in (ULM, BERN)
+            ],
+        }
+    },
+    "Cohere": [
+        {"index": 0, "relevance_score": 0.9, "document": {"text": text}} for text in (ULM, BERN)
     ],
-    "MuSiQue": [{"idx": 0, "title": LONG_TITLE, "paragraph_text": text, "is_supporting": True} for text in (ULM, BERN)],
-    "camel case": [{"documentTitle": LONG_TITLE, "fileName": "a b.pdf", "pageContent": text} for text in (ULM, BERN)],
+    "Bedrock": [
+        {"content": {"type": "TEXT", "text": text}, "location": {"s3": ADDRESS}}
+        for text in (ULM, BERN)
+    ],
+    "OpenAI file search": [
+        {"file_id": "f", "filename": "a.pdf", "content": [{"type": "text", "text": text}]}
+        for text in (ULM, BERN)
+    ],
+    "MuSiQue": [
+        {"idx": 0, "title": LONG_TITLE, "paragraph_text": text, "is_supporting": True}
+        for text in (ULM, BERN)
+    ],
+    "camel case": [
+        {"documentTitle": LONG_TITLE, "fileName": "a b.pdf", "pageContent": text}
+        for text in (ULM, BERN)
+    ],
     "unknown key": [{"n": 1, "Titel": "Ulm", "Inhalt": text} for text in (ULM, BERN)],
     "columns": {"title": [LONG_TITLE, LONG_TITLE], "snippet": [ULM, BERN]},
     "keyed by file": {"a.pdf": ULM, "b.pdf": BERN},
     "keyed by number": {"doc1": ULM, "doc2": BERN},
     "keyed by name": {"ulm": ULM, "bern": BERN},
     "keyed objects": {"doc1": {"text": ULM, "page": 1}, "doc2": {"text": BERN, "page": 2}},
-    "keyed results": {"a.pdf": {"snippet": ULM, "title": LONG_TITLE}, "b.pdf": {"snippet": BERN, "title": LONG_TITLE}},
+    "keyed results": {
+        "a.pdf": {"snippet": ULM, "title": LONG_TITLE},
+        "b.pdf": {"snippet": BERN, "title": LONG_TITLE},
+    },
 }
 READ_DIRECTLY: dict[str, Any] = {
     "HotpotQA": {"title": ["Ulm", "Bern"], "sentences": [["The tower", " is in Ulm."], [BERN]]},
     "HotpotQA's own file": [["Ulm", ["The tower", "is in Ulm."]], ["Bern", [BERN]]],
-    "a Tavily result": [{"title": LONG_TITLE, "url": ADDRESS, "content": text} for text in (ULM, BERN)],
+    "a Tavily result": [
+        {"title": LONG_TITLE, "url": ADDRESS, "content": text} for text in (ULM, BERN)
+    ],
 }
 
 
@@ -121,12 +176,15 @@ def test_texts_with_titles_are_read_without_a_mapping(shape: str) -> None:
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
-    "shape", ["Qdrant", "Chroma", "Elasticsearch response", "HotpotQA", "search results", "keyed by file"]
+    "shape",
+    ["Qdrant", "Chroma", "Elasticsearch response", "HotpotQA", "search results", "keyed by file"],
 )
 def test_a_followed_hint_gives_the_score_of_plain_texts(shape: str) -> None:
     """Faithfulness 1/1: the response is the first of two contexts; by a title, an id or one text of two it is 0/1."""
     row = {"question": "Where is the tower?", "answer": ULM}
-    plain = evaluate([{**row, "contexts": [ULM, BERN]}], metrics=["faithfulness"], out=False, progress=False)
+    plain = evaluate(
+        [{**row, "contexts": [ULM, BERN]}], metrics=["faithfulness"], out=False, progress=False
+    )
     rows = [{**row, "contexts": {**SHAPES, **READ_DIRECTLY}[shape]}]
     mapping = {}
     if shape in SHAPES:
@@ -175,7 +233,11 @@ def test_ids_titles_addresses_and_scores_are_no_texts(contexts: Any) -> None:
         ({"doc1": ULM, "doc2": None}, "contexts.doc1", "contexts[]"),
         ({"ulm": ULM, "bern": BERN}, "contexts.bern", "contexts[]"),
         ({"doc1": {"text": ULM}, "doc2": {"text": BERN}}, "contexts.doc2.text", "contexts[].text"),
-        ({"hits": [{"a": {"x": ULM}}, {"a": {"x": BERN}}]}, "contexts.hits.0.a.x", "contexts.hits[].a.x"),
+        (
+            {"hits": [{"a": {"x": ULM}}, {"a": {"x": BERN}}]},
+            "contexts.hits.0.a.x",
+            "contexts.hits[].a.x",
+        ),
     ],
 )
 def test_one_context_of_several_is_refused(contexts: Any, column: str, path: str) -> None:
@@ -195,11 +257,16 @@ def test_one_context_of_several_is_refused(contexts: Any, column: str, path: str
         ({"best": ULM, "score": 0.5}, "contexts.best"),
         ({"input": "Where is it?", "context": ULM}, "contexts.context"),
         ({"summary": BERN, "body": ULM}, "contexts.body"),
-        ({"result": {"passage": ULM}, "query": {"question": "Where is it?"}}, "contexts.result.passage"),
+        (
+            {"result": {"passage": ULM}, "query": {"question": "Where is it?"}},
+            "contexts.result.passage",
+        ),
     ],
 )
 def test_one_text_of_an_object_may_be_named(contexts: Any, column: str) -> None:
-    assert texts(load([{"question": "q", "contexts": contexts}], mapping={"retrieved_contexts": column})) == [ULM]
+    assert texts(
+        load([{"question": "q", "contexts": contexts}], mapping={"retrieved_contexts": column})
+    ) == [ULM]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +277,9 @@ def test_one_text_of_an_object_may_be_named(contexts: Any, column: str) -> None:
         ({"ground_truths": '["in Ulm", "Ulm"]'}, ["in Ulm"]),
     ],
 )
-def test_the_hint_for_several_references_names_the_first(tmp_path: Path, row: Any, answers: list[str]) -> None:
+def test_the_hint_for_several_references_names_the_first(
+    tmp_path: Path, row: Any, answers: list[str]
+) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"question": "q", **row}))
     source: Any = tmp_path / "a.jsonl"
     if isinstance(row.get("ground_truths"), str):

@@ -36,45 +36,123 @@ def zipped() -> bytes:
         ("a.json", b'{"results": []}', "a.json has no rows"),
         ("a.csv", b"question,contexts\n", "a.csv has no rows"),
         ("a.jsonl.gz", gzip.compress(b"", mtime=0), "a.jsonl.gz has no rows"),
-        ("a.json", b'[{"question": "q"}\n{"question": "r"}]', "a.json:2 is not valid JSON: Expecting ',' delimiter"),
+        (
+            "a.json",
+            b'[{"question": "q"}\n{"question": "r"}]',
+            "a.json:2 is not valid JSON: Expecting ',' delimiter",
+        ),
         ("a.json", b'[{"question": "q"}]\n[]', "a.json:2 is not valid JSON: Extra data"),
         ("a.json", b"[" * 100_000, "a.json is not valid JSON: values nested too deep"),
         ("a.json", b'{\n"question": "q"', "a.json:2 is not valid JSON: Expecting ',' delimiter"),
-        ("a.json", b'[\n\n{"question": "caf\xe9 \xc3\xa9"}]', "a.json, row 1: question: found the byte 0xE9"),
-        ("a.json", b'{"question": ["a"],\n "answer": ["a", "b"]}', "different lengths (question: 1, answer: 2)"),
-        ("a.jsonl", b'{"question": ' * 100_000, "a.jsonl:1: found invalid JSON: values nested too deep"),
-        ("a.jsonl", b'{"question": ' + b"9" * 5000 + b"}", "a.jsonl:1: found invalid JSON: Exceeds the limit"),
-        ("a.jsonl", bytes(range(256)) * 9, "a.jsonl is not text: 261 of its first 2,304 bytes are control characters"),
+        (
+            "a.json",
+            b'[\n\n{"question": "caf\xe9 \xc3\xa9"}]',
+            "a.json, row 1: question: found the byte 0xE9",
+        ),
+        (
+            "a.json",
+            b'{"question": ["a"],\n "answer": ["a", "b"]}',
+            "different lengths (question: 1, answer: 2)",
+        ),
+        (
+            "a.jsonl",
+            b'{"question": ' * 100_000,
+            "a.jsonl:1: found invalid JSON: values nested too deep",
+        ),
+        (
+            "a.jsonl",
+            b'{"question": ' + b"9" * 5000 + b"}",
+            "a.jsonl:1: found invalid JSON: Exceeds the limit",
+        ),
+        (
+            "a.jsonl",
+            bytes(range(256)) * 9,
+            "a.jsonl is not text: 261 of its first 2,304 bytes are control characters",
+        ),
         ("a.jsonl", b"true\n7\n", "a.jsonl:2: found a number (7), expected an object with columns"),
         ("a.jsonl", ROW + b"\x00", "a.jsonl:2: found invalid JSON: Expecting value"),
-        ("a.jsonl", b'{"question": "a", "question": "b"}', "the key 'question' appears twice in one object"),
-        ("a.jsonl", b'{"question": "a\x00b"}', "a.jsonl:1: found invalid JSON: Invalid control character"),
+        (
+            "a.jsonl",
+            b'{"question": "a", "question": "b"}',
+            "the key 'question' appears twice in one object",
+        ),
+        (
+            "a.jsonl",
+            b'{"question": "a\x00b"}',
+            "a.jsonl:1: found invalid JSON: Invalid control character",
+        ),
         (
             "a.jsonl",
             b'{"question": "\\ud83d"}',
             "a.jsonl:1: question: found half of a surrogate pair (U+D83D, at position 0)",
         ),
-        ("a.jsonl", ROW.decode().encode("utf-16-le"), "a.jsonl is not text: 18 of its first 36 bytes are control"),
-        ("a.jsonl", b"\xff\xfe" + b'{"question"', "a.jsonl is marked as utf-16-le text but is not: truncated data"),
+        (
+            "a.jsonl",
+            ROW.decode().encode("utf-16-le"),
+            "a.jsonl is not text: 18 of its first 36 bytes are control",
+        ),
+        (
+            "a.jsonl",
+            b"\xff\xfe" + b'{"question"',
+            "a.jsonl is marked as utf-16-le text but is not: truncated data",
+        ),
         ("a.csv", b"question,question\na,b\n", "a.csv has two columns question"),
-        ("a.csv", b"question,answer\na\n", "a.csv:2: found a record of 1, expected 2 cells, one for each column"),
-        ("a.csv", b"question\na,b\n", "a.csv:2: found a record of 2, expected 1 cells, one for each column"),
-        ("a.csv", b'question\n"a\nb\n', "a.csv:2 is not valid CSV: unexpected end of data (at line 3)"),
+        (
+            "a.csv",
+            b"question,answer\na\n",
+            "a.csv:2: found a record of 1, expected 2 cells, one for each column",
+        ),
+        (
+            "a.csv",
+            b"question\na,b\n",
+            "a.csv:2: found a record of 2, expected 1 cells, one for each column",
+        ),
+        (
+            "a.csv",
+            b'question\n"a\nb\n',
+            "a.csv:2 is not valid CSV: unexpected end of data (at line 3)",
+        ),
         ("a.csv", b'question\n"a" b\n', "a.csv:2 is not valid CSV: ',' expected after '\"'"),
-        ("a.csv", b"question\ncaf\xe9 \xc3\xa9\n", "a.csv:2: question: found the byte 0xE9, which is not UTF-8"),
-        ("a.jsonl.gz", gzip.compress(ROW * 99, mtime=0)[:-9], "a.jsonl.gz cannot be unpacked: Compressed file ended"),
-        ("a.jsonl.gz", gzip.compress(ROW, mtime=0)[:-8] + b"\0" * 8, "a.jsonl.gz cannot be unpacked: CRC check failed"),
-        ("a.jsonl.gz", gzip.compress(ROW, mtime=0) + b"junk", "a.jsonl.gz cannot be unpacked: Not a gzipped file"),
-        ("a.jsonl.gz", b"\x1f\x8b\x08\x00", "a.jsonl.gz cannot be unpacked: Compressed file ended before"),
+        (
+            "a.csv",
+            b"question\ncaf\xe9 \xc3\xa9\n",
+            "a.csv:2: question: found the byte 0xE9, which is not UTF-8",
+        ),
+        (
+            "a.jsonl.gz",
+            gzip.compress(ROW * 99, mtime=0)[:-9],
+            "a.jsonl.gz cannot be unpacked: Compressed file ended",
+        ),
+        (
+            "a.jsonl.gz",
+            gzip.compress(ROW, mtime=0)[:-8] + b"\0" * 8,
+            "a.jsonl.gz cannot be unpacked: CRC check failed",
+        ),
+        (
+            "a.jsonl.gz",
+            gzip.compress(ROW, mtime=0) + b"junk",
+            "a.jsonl.gz cannot be unpacked: Not a gzipped file",
+        ),
+        (
+            "a.jsonl.gz",
+            b"\x1f\x8b\x08\x00",
+            "a.jsonl.gz cannot be unpacked: Compressed file ended before",
+        ),
         ("a.parquet", b"PAR1", "a.parquet cannot be read as a Parquet file"),
-        ("a.parquet", b"PAR1" + b"\xff" * 50 + b"PAR1", "a.parquet cannot be read as a Parquet file"),
+        (
+            "a.parquet",
+            b"PAR1" + b"\xff" * 50 + b"PAR1",
+            "a.parquet cannot be read as a Parquet file",
+        ),
         ("a.xlsx", zipped(), "a.xlsx is a zip archive"),
         ("a.jsonl.bz2", bz2.compress(ROW), "a.jsonl.bz2 is packed with bzip2"),
         ("a.jsonl.xz", lzma.compress(ROW), "a.jsonl.xz is packed with xz"),
         ("a.pkl", pickle.dumps([{"question": "q" * 99}]), "a.pkl is a Python pickle"),
     ],
 )
-def test_a_broken_file_is_refused_with_the_reason(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_broken_file_is_refused_with_the_reason(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(LocaljudgeError) as caught:
         load(tmp_path / name)
@@ -82,11 +160,17 @@ def test_a_broken_file_is_refused_with_the_reason(tmp_path: Path, name: str, con
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(("cells", "said"), [(["a", "b"], "two columns question"), ([b"caf\xe9"], "is not UTF-8")])
-def test_a_table_with_impossible_values_is_refused(tmp_path: Path, cells: list[Any], said: str) -> None:
+@pytest.mark.parametrize(
+    ("cells", "said"), [(["a", "b"], "two columns question"), ([b"caf\xe9"], "is not UTF-8")]
+)
+def test_a_table_with_impossible_values_is_refused(
+    tmp_path: Path, cells: list[Any], said: str
+) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     arrays = [pyarrow.array([cell], pyarrow.binary()).view(pyarrow.string()) for cell in cells]
-    parquet.write_table(pyarrow.table(arrays, names=["question"] * len(cells)), tmp_path / "a.parquet")
+    parquet.write_table(
+        pyarrow.table(arrays, names=["question"] * len(cells)), tmp_path / "a.parquet"
+    )
     with pytest.raises(DataError, match=rf"a\.parquet .*{said}"):
         load(tmp_path / "a.parquet")
 
@@ -99,7 +183,9 @@ def test_line_separators_of_unicode_do_not_end_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
-def test_a_device_and_a_socket_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_and_a_socket_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("s")
@@ -109,7 +195,9 @@ def test_a_device_and_a_socket_are_not_read(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "a\0b", "x" * 5000, ""])
-def test_a_path_without_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_path_without_a_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError):
         load(name)
@@ -117,7 +205,9 @@ def test_a_path_without_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("change", ["append", "truncate", "rewrite"])
 @pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "parquet"])
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, ending: str, change: str) -> None:
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, ending: str, change: str
+) -> None:
     path = tmp_path / f"a.{ending}"
     if ending == "parquet":
         pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -137,7 +227,9 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, ending:
         else:
             file.write(path.read_bytes())
     os.utime(path, ns=(1, 1))
-    with pytest.raises(DataError, match=r"changed while it was read|is not valid JSON|cannot be read as"):
+    with pytest.raises(
+        DataError, match=r"changed while it was read|is not valid JSON|cannot be read as"
+    ):
         list(reading)
 
 

@@ -9,13 +9,23 @@ import localjudge
 from localjudge.dataset import load
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import DataError, InputError
+from localjudge.judging.verify import verify_run as verify
 from localjudge.report.terminal import Lines
-from localjudge.run.verify import verify_run as verify
 from localjudge.types import Context, Sample
 
 RAGAS: list[dict[str, Any]] = [
-    {"user_input": "Why?", "response": "So.", "retrieved_context_ids": ["a", "b", "c"], "reference_context_ids": ["b"]},
-    {"user_input": "How?", "response": "So.", "retrieved_context_ids": ["d"], "reference_context_ids": ["e", "f"]},
+    {
+        "user_input": "Why?",
+        "response": "So.",
+        "retrieved_context_ids": ["a", "b", "c"],
+        "reference_context_ids": ["b"],
+    },
+    {
+        "user_input": "How?",
+        "response": "So.",
+        "retrieved_context_ids": ["d"],
+        "reference_context_ids": ["e", "f"],
+    },
 ]
 """Input of ragas's IDBasedContextPrecision and IDBasedContextRecall (0.4.3): ids, texts or whole numbers."""
 
@@ -39,8 +49,12 @@ def test_an_id_column_gives_contexts_without_texts(ids: list[Any]) -> None:
 
 
 def test_a_sample_without_texts_is_stored_and_read_back() -> None:
-    sample = Sample(id="1", retrieved_contexts=contexts("a"), reference_contexts=(Context(text="t"),))
-    assert load([sample]).samples == load([json.loads(sample.model_dump_json())]).samples == (sample,)
+    sample = Sample(
+        id="1", retrieved_contexts=contexts("a"), reference_contexts=(Context(text="t"),)
+    )
+    assert (
+        load([sample]).samples == load([json.loads(sample.model_dump_json())]).samples == (sample,)
+    )
     with pytest.raises(InputError, match="a context has a text, an id or both"):
         Context(score=1)
 
@@ -48,14 +62,38 @@ def test_a_sample_without_texts_is_stored_and_read_back() -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"retrieved_context_ids": ["a", None]}, "retrieved_context_ids[1]: found null, expected an id"),
-        ({"retrieved_context_ids": [" "]}, "retrieved_context_ids[0]: found blank text, expected an id"),
-        ({"retrieved_context_ids": [1.5]}, "retrieved_context_ids[0]: found a number (1.5), expected text or a whole"),
-        ({"contexts": [], "retrieved_context_ids": ["a"]}, "found 1 for 0 contexts, expected one id for each context"),
-        ({"contexts": TWO, "retrieved_context_ids": "x"}, "_context_ids: found text 'x', expected a list of ids"),
-        ({"contexts": TWO, "retrieved_context_ids": ["x"]}, "found 1 for 2 contexts, expected one id for each context"),
-        ({"contexts": ["t", {"id": "a"}]}, "contexts[1]: found an id without a text, unlike the others"),
-        ({"contexts": [{"id": "a", "body": "t"}]}, "contexts[0]: found an object with the keys id, body, expected"),
+        (
+            {"retrieved_context_ids": ["a", None]},
+            "retrieved_context_ids[1]: found null, expected an id",
+        ),
+        (
+            {"retrieved_context_ids": [" "]},
+            "retrieved_context_ids[0]: found blank text, expected an id",
+        ),
+        (
+            {"retrieved_context_ids": [1.5]},
+            "retrieved_context_ids[0]: found a number (1.5), expected text or a whole",
+        ),
+        (
+            {"contexts": [], "retrieved_context_ids": ["a"]},
+            "found 1 for 0 contexts, expected one id for each context",
+        ),
+        (
+            {"contexts": TWO, "retrieved_context_ids": "x"},
+            "_context_ids: found text 'x', expected a list of ids",
+        ),
+        (
+            {"contexts": TWO, "retrieved_context_ids": ["x"]},
+            "found 1 for 2 contexts, expected one id for each context",
+        ),
+        (
+            {"contexts": ["t", {"id": "a"}]},
+            "contexts[1]: found an id without a text, unlike the others",
+        ),
+        (
+            {"contexts": [{"id": "a", "body": "t"}]},
+            "contexts[0]: found an object with the keys id, body, expected",
+        ),
     ],
 )
 def test_incomplete_texts_are_not_taken_for_ids(row: dict[str, Any], said: str) -> None:
@@ -69,7 +107,10 @@ def test_contexts_without_texts_are_compared_by_id_and_not_judged(tmp_path: Path
     stream = io.StringIO()
     result = run(tmp_path, RAGAS, progress=Lines(stream))
     names = ("recall_single_hit", "recall_multi_hit", "mrr", "map", "ndcg")
-    assert [*result.summary.metrics] == [*(f"document_{name}(compare_by=id)" for name in names), "answer_relevancy"]
+    assert [*result.summary.metrics] == [
+        *(f"document_{name}(compare_by=id)" for name in names),
+        "answer_relevancy",
+    ]
     assert result.summary.metrics["document_recall_multi_hit(compare_by=id)"].mean == 1 / 2
     assert result.summary.metrics["document_mrr(compare_by=id)"].mean == 1 / 4
     assert {verdict.metric for verdict in result.verdicts} == {"answer_relevancy"}
@@ -79,13 +120,29 @@ def test_contexts_without_texts_are_compared_by_id_and_not_judged(tmp_path: Path
 
 def test_judged_metrics_are_undefined_for_contexts_without_texts(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
-        {"id": "ids", "contexts": None, "retrieved_context_ids": ["a"], "answer": "So.", "question": "Why?"},
-        {"id": "texts", "contexts": ["So."], "retrieved_context_ids": ["b"], "answer": "So.", "question": "Why?"},
+        {
+            "id": "ids",
+            "contexts": None,
+            "retrieved_context_ids": ["a"],
+            "answer": "So.",
+            "question": "Why?",
+        },
+        {
+            "id": "texts",
+            "contexts": ["So."],
+            "retrieved_context_ids": ["b"],
+            "answer": "So.",
+            "question": "Why?",
+        },
     ]
     stream = io.StringIO()
     result = run(tmp_path, rows, progress=Lines(stream))
     assert "1 samples have contexts without texts" in stream.getvalue()
-    assert {(row.sample_id, row.status, row.detail) for row in result.scores if row.metric == "faithfulness"} == {
+    assert {
+        (row.sample_id, row.status, row.detail)
+        for row in result.scores
+        if row.metric == "faithfulness"
+    } == {
         ("ids", "undefined", "retrieved_contexts has ids and no texts"),
         ("texts", "scored", None),
     }

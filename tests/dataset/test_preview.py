@@ -24,10 +24,17 @@ def column(name: str, example: str = "x", length: float = 1) -> ColumnPreview:
     [
         (
             ["Frage", "Fundstelle 1", "Fundstelle 2", "Antwort"],
-            {"user_input": ["Frage"], "retrieved_contexts": ["Fundstelle 1", "Fundstelle 2"], "response": ["Antwort"]},
+            {
+                "user_input": ["Frage"],
+                "retrieved_contexts": ["Fundstelle 1", "Fundstelle 2"],
+                "response": ["Antwort"],
+            },
         ),
         (["Ist", "Soll"], {"response": ["Ist"], "reference": ["Soll"]}),
-        (["Model answer", "Expected answer"], {"response": ["Model answer"], "reference": ["Expected answer"]}),
+        (
+            ["Model answer", "Expected answer"],
+            {"response": ["Model answer"], "reference": ["Expected answer"]},
+        ),
         (
             ["Pregunta", "Fuente", "Respuesta"],
             {
@@ -49,7 +56,10 @@ def test_a_preview_has_the_first_value_and_the_median_length(tmp_path: Path) -> 
     """Lengths of the values: 2 and 4, so the median is 3."""
     file = tmp_path / "data.csv"
     file.write_bytes("Nummer;Ort\n;Ulm\n12;\n1234;K\xf6ln\n".encode("cp1252"))
-    assert preview_columns([str(file)]) == [ColumnPreview("Nummer", "12", 3), ColumnPreview("Ort", "Ulm", 3.5)]
+    assert preview_columns([str(file)]) == [
+        ColumnPreview("Nummer", "12", 3),
+        ColumnPreview("Ort", "Ulm", 3.5),
+    ]
 
 
 def test_numbers_and_lists_are_previewed_as_text(tmp_path: Path) -> None:

@@ -24,7 +24,10 @@ READ: list[tuple[str, list[Any]]] = [
     ("['a',\n 'b']", ["a", "b"]),
     ("['a\\n', 'b\\xa0', '\\u20ac', '\\U0001f600']", ["a\n", "b\xa0", "€", "😀"]),
     ("['[1] see', 'a] b']", ["[1] see", "a] b"]),
-    ("[{'text': 'a', 'score': 0.5, 'meta': {'x': None}}]", [{"text": "a", "score": 0.5, "meta": {"x": None}}]),
+    (
+        "[{'text': 'a', 'score': 0.5, 'meta': {'x': None}}]",
+        [{"text": "a", "score": 0.5, "meta": {"x": None}}],
+    ),
     ("[]", []),
     ("()", []),
 ]
@@ -164,13 +167,17 @@ def test_prose_that_begins_with_a_bracket_is_one_text(tmp_path: Path, text: str)
     assert read_cell(tmp_path, text) == [text]
 
 
-@pytest.mark.parametrize("text", ["[1]", "[1, 2]", "[None]", "[True]", "[['a'], ['b']]", "{'a', 'b'}"])
+@pytest.mark.parametrize(
+    "text", ["[1]", "[1, 2]", "[None]", "[True]", "[['a'], ['b']]", "{'a', 'b'}"]
+)
 def test_lists_of_other_values_are_refused(text: str) -> None:
     with pytest.raises(DataError, match="contexts"):
         load([{"question": "q", "contexts": text}])
 
 
-DOCUMENTS = [text for text in REFUSED if text.startswith(("Document(", "page_content=", "<langchain"))]
+DOCUMENTS = [
+    text for text in REFUSED if text.startswith(("Document(", "page_content=", "<langchain"))
+]
 
 
 @pytest.mark.parametrize("text", DOCUMENTS)
@@ -209,7 +216,8 @@ def test_any_text_is_read_without_a_warning(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 100_000, "[" * 50_000 + "'a'" + "]" * 50_000, "['" + "a" * 10**6, "(((" * 10**5]
+    "text",
+    ["[" * 100_000, "[" * 50_000 + "'a'" + "]" * 50_000, "['" + "a" * 10**6, "(((" * 10**5],
 )
 def test_long_and_deep_texts_are_read_quickly(text: str) -> None:
     assert parse_printed(text) is None

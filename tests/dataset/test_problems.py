@@ -16,7 +16,9 @@ def test_problems_are_counted_and_shown_by_cause() -> None:
         load([*({"question": number} for number in range(50)), SOUND])
     lines = str(caught.value).splitlines()
     assert lines[0].startswith("50 of 51 rows cannot be used")
-    assert lines[1].startswith("  rows, row 1; rows, row 2; rows, row 3 and 47 more rows: question: found a number (0)")
+    assert lines[1].startswith(
+        "  rows, row 1; rows, row 2; rows, row 3 and 47 more rows: question: found a number (0)",
+    )
     assert len(lines) == 3
     with pytest.raises(DataError) as caught:
         load([{"question": {chr(ord("A") + number): 1}} for number in range(25)])
@@ -35,11 +37,14 @@ def test_skipped_bad_rows_are_reported() -> None:
 def test_a_broken_line_loses_only_its_own_row(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(
-        b'{"question": "a"}\n{"question": \n{"question": "caf\xe9 \xc3\xa9"}\n\x00\x00\n{"question": "b"}\n'
+        b'{"question": "a"}\n{"question": \n{"question": "caf\xe9 \xc3\xa9"}\n\x00\x00\n{"question": "b"}\n',
     )
     data = load(path, skip_bad_rows=True)
     assert [sample.user_input for sample in data.samples] == ["a", "b"]
-    assert [line.partition(": ")[0] for line in data.problems] == [f"{path}:2; {path}:4", f"{path}:3"]
+    assert [line.partition(": ")[0] for line in data.problems] == [
+        f"{path}:2; {path}:4",
+        f"{path}:3",
+    ]
 
 
 def test_an_object_in_place_of_a_text_is_refused_with_the_path_to_use() -> None:

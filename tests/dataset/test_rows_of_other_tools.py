@@ -28,9 +28,17 @@ COLUMNS = {
     "continuous-eval": "question retrieved_context ground_truth_answers answer ground_truth_context",
 }
 WITH_TRUTH: dict[str, dict[str, Any]] = {
-    **{tool: dict(zip(names.split(), ("q", TWO, "r", "a", ["g"]), strict=True)) for tool, names in COLUMNS.items()},
+    **{
+        tool: dict(zip(names.split(), ("q", TWO, "r", "a", ["g"]), strict=True))
+        for tool, names in COLUMNS.items()
+    },
     "Haystack": {
-        **{"questions": "q", "retrieved_documents": CONTENTS, "ground_truth_answers": "r", "predicted_answers": "a"},
+        **{
+            "questions": "q",
+            "retrieved_documents": CONTENTS,
+            "ground_truth_answers": "r",
+            "predicted_answers": "a",
+        },
         "ground_truth_documents": [{"content": "g"}],
     },
 }
@@ -39,35 +47,77 @@ WITHOUT_TRUTH: dict[str, dict[str, Any]] = {
     "ragas 0.1": {"question": "q", "contexts": TWO, "ground_truth": "r", "answer": "a"},
     "older ragas": {"question": "q", "contexts": TWO, "ground_truths": ["r"], "answer": "a"},
     "RAGChecker": {"query": "q", "retrieved_context": TEXTS, "gt_answer": "r", "response": "a"},
-    "promptfoo": {"vars": {"query": "q", "context": TWO, "expected": "r"}, "response": {"output": "a"}},
+    "promptfoo": {
+        "vars": {"query": "q", "context": TWO, "expected": "r"},
+        "response": {"output": "a"},
+    },
     "autoevals": {"input": "q", "context": TWO, "expected": "r", "output": "a"},
     "Opik": {"input": "q", "context": TWO, "expected_output": "r", "output": "a"},
-    "MLflow": {"inputs": QUESTION, "outputs": {"response": "a", "documents": TWO}, "expectations": RIGHT},
-    "MLflow's texts": {"inputs": {"query": "q", "context": TWO}, "outputs": "a", "expectations": RIGHT},
+    "MLflow": {
+        "inputs": QUESTION,
+        "outputs": {"response": "a", "documents": TWO},
+        "expectations": RIGHT,
+    },
+    "MLflow's texts": {
+        "inputs": {"query": "q", "context": TWO},
+        "outputs": "a",
+        "expectations": RIGHT,
+    },
     "LangSmith": {
         "inputs": QUESTION,
         "outputs": {"answer": "a", "documents": [{"page_content": text} for text in TWO]},
         "reference_outputs": {"answer": "r"},
     },
     "LangSmith's table": {
-        **{"inputs.question": "q", "outputs.output": "a", "outputs.contexts": TWO, "reference.output": "r"},
+        **{
+            "inputs.question": "q",
+            "outputs.output": "a",
+            "outputs.contexts": TWO,
+            "reference.output": "r",
+        },
         "feedback.correct": 1,
     },
-    "Langfuse": {"input": QUESTION, "expectedOutput": "r", "output": {"answer": "a"}, "metadata": {"contexts": TWO}},
+    "Langfuse": {
+        "input": QUESTION,
+        "expectedOutput": "r",
+        "output": {"answer": "a"},
+        "metadata": {"contexts": TWO},
+    },
     "RAGBench": {"question": "q", "documents": TWO, "response": "a", "ground_truth": "r"},
-    "SQuAD": {"question": "q", "context": TWO, "prediction": "a", "answers": {"text": ["r", "r"], "answer_start": [1]}},
+    "SQuAD": {
+        "question": "q",
+        "context": TWO,
+        "prediction": "a",
+        "answers": {"text": ["r", "r"], "answer_start": [1]},
+    },
     "Haystack's GeneratedAnswer": {**ANSWER_OF_HAYSTACK, "reference": "r"},
-    "a pipeline of Haystack": {"answer_builder": {"answers": [ANSWER_OF_HAYSTACK]}, "reference": "r"},
+    "a pipeline of Haystack": {
+        "answer_builder": {"answers": [ANSWER_OF_HAYSTACK]},
+        "reference": "r",
+    },
     "LlamaIndex": {"query": "q", "response": "a", "reference": "r", "source_nodes": NODES},
-    "LangChain's chain": {"query": "q", "result": "an answer", "source_documents": TWO, "reference": "r"},
+    "LangChain's chain": {
+        "query": "q",
+        "result": "an answer",
+        "source_documents": TWO,
+        "reference": "r",
+    },
     # `samples_df` of inspect_ai 0.3.285, written as Parquet.
-    "inspect's table": {"input": "q", "metadata_contexts": '["one text", "two texts"]', "target": "r r", "output": "a"},
+    "inspect's table": {
+        "input": "q",
+        "metadata_contexts": '["one text", "two texts"]',
+        "target": "r r",
+        "output": "a",
+    },
 }
 
 
 @pytest.mark.parametrize("tool", [*WITH_TRUTH, *WITHOUT_TRUTH])
 def test_a_row_of_another_tool_is_the_same_sample(tool: str) -> None:
-    own = {"LangChain's chain": {"response": "an answer"}, "inspect's table": {"reference": "r r"}}.get(tool, {})
+    own = {
+        "LangChain's chain": {"response": "an answer"},
+        "inspect's table": {"reference": "r r"},
+    }.get(tool, {})
     if tool in WITH_TRUTH:
         assert only(WITH_TRUTH[tool]) == FULL
     else:
@@ -79,7 +129,11 @@ def test_a_row_of_another_tool_is_the_same_sample(tool: str) -> None:
     [
         # LangSmith stores the reference in `outputs`, MLflow the response.
         ({"inputs": QUESTION, "outputs": {"answer": "a"}}, "response", None),
-        ({"inputs": QUESTION, "outputs": {"answer": "a"}, "expectations": {}}, "response", "outputs.answer"),
+        (
+            {"inputs": QUESTION, "outputs": {"answer": "a"}, "expectations": {}},
+            "response",
+            "outputs.answer",
+        ),
         ({"query": "q", "data": "a", "documents": CONTENTS}, "response", "data"),
         ({"query": "q", "data": "a"}, "response", None),
         ({"query": "q", "result": "an answer"}, "response", "result"),
@@ -87,9 +141,17 @@ def test_a_row_of_another_tool_is_the_same_sample(tool: str) -> None:
         ({"query": "q", "query_id": 7}, "id", "query_id"),
         ({"query": "q", "query_id": 7, "id": 8}, "id", "id"),
         ({"question": "q", "context": "c"}, "retrieved_contexts", "context"),
-        ({"input": "q", "context": ["c"], "retrieval_context": "x"}, "reference_contexts", "context"),
+        (
+            {"input": "q", "context": ["c"], "retrieval_context": "x"},
+            "reference_contexts",
+            "context",
+        ),
         ({"input": "q", "context": ["c"], "expected_output": "x"}, "reference_contexts", "context"),
-        ({"input": "q", "context": ["c"], "expected_output": "x", "output": "a"}, "retrieved_contexts", "context"),
+        (
+            {"input": "q", "context": ["c"], "expected_output": "x", "output": "a"},
+            "retrieved_contexts",
+            "context",
+        ),
         # Promptfoo writes {"response": {"output": "a"}}, others {"response": "a"}: paths have priority.
         ({"response": {"output": "a"}}, "response", "response.output"),
         ({"output": {"completion": "a", "model": "m"}}, "response", "output.completion"),
@@ -97,14 +159,19 @@ def test_a_row_of_another_tool_is_the_same_sample(tool: str) -> None:
         ({"prompt": "Answer: q", "answer": "a"}, "user_input", None),
     ],
 )
-def test_the_meaning_of_a_column_depends_on_other_columns(row: dict[str, Any], field: str, column: str | None) -> None:
+def test_the_meaning_of_a_column_depends_on_other_columns(
+    row: dict[str, Any], field: str, column: str | None
+) -> None:
     assert load([row]).mapping.get(field) == column
 
 
 def test_the_shape_is_detected_for_the_whole_source() -> None:
     rows = [{"input": "q", "context": ["c"]}, {"input": "q", "expected_output": "x"}]
     assert load(rows).mapping["reference_contexts"] == "context"
-    assert load(rows, mapping={"reference": "expected_output"}).mapping["reference_contexts"] == "context"
+    assert (
+        load(rows, mapping={"reference": "expected_output"}).mapping["reference_contexts"]
+        == "context"
+    )
 
 
 def test_equal_references_are_one() -> None:
@@ -133,18 +200,41 @@ EARLIER = [said("system", "Be brief."), said("user", "Hi."), said("assistant", "
         ([*EARLIER, said("user", "Where?")], ("Where?", None)),
         ([said("human", "Where?", "type"), said("ai", "There.", "type")], TURN),
         # With tool calls in between, the answer is the assistant's last message.
-        ([said("user", "Where?"), said("tool", "x"), *map(answer, (None, "I looked.", "There.", ""))], TURN),
-        ([said("user", [{"type": "text", "text": "a"}, {"type": "image_url"}, "b"])], ("a\nb", None)),
+        (
+            [
+                said("user", "Where?"),
+                said("tool", "x"),
+                *map(answer, (None, "I looked.", "There.", "")),
+            ],
+            TURN,
+        ),
+        (
+            [said("user", [{"type": "text", "text": "a"}, {"type": "image_url"}, "b"])],
+            ("a\nb", None),
+        ),
     ],
 )
-def test_the_last_question_and_its_answer_are_the_turn(messages: list[Any], turn: tuple[str, str | None]) -> None:
+def test_the_last_question_and_its_answer_are_the_turn(
+    messages: list[Any], turn: tuple[str, str | None]
+) -> None:
     assert last_turn(messages) == turn
 
 
 def test_other_values_are_not_taken_for_conversations() -> None:
-    for messages in ([], ["Where?"], [said("user", "a"), "b"], [{"role": "user"}], [said("critic", "a")]):
+    for messages in (
+        [],
+        ["Where?"],
+        [said("user", "a"), "b"],
+        [{"role": "user"}],
+        [said("critic", "a")],
+    ):
         assert last_turn(messages) is None
-    for message in (said("system", "a"), said("user", ""), said("user", None), said("doc", "a", "type")):
+    for message in (
+        said("system", "a"),
+        said("user", ""),
+        said("user", None),
+        said("doc", "a", "type"),
+    ):
         assert last_turn([message, said("assistant", "b")]) is None
     with pytest.raises(DataError, match="user_input: found a list of 1, expected text or null"):
         load([{"user_input": [{"role": "user"}], "contexts": ["a"]}, {"user_input": "q"}])
@@ -156,7 +246,10 @@ TALK = [*EARLIER, said("user", "Where?"), said("assistant", "There.")]
 @pytest.mark.parametrize(
     ("row", "mapping", "turn"),
     [
-        *(({column: TALK}, {}, ("Where?", "There.", 1)) for column in ("user_input", "messages", "input", "question")),
+        *(
+            ({column: TALK}, {}, ("Where?", "There.", 1))
+            for column in ("user_input", "messages", "input", "question")
+        ),
         # LangSmith's and MLflow's rows for chats.
         ({"inputs": {"messages": TALK}}, {}, ("Where?", "There.", 1)),
         ({"input": {"messages": TALK}}, {}, ("Where?", "There.", 1)),
@@ -166,6 +259,8 @@ TALK = [*EARLIER, said("user", "Where?"), said("assistant", "There.")]
         ({"talk": TALK, "input": "x"}, {"user_input": "talk"}, ("Where?", "There.", 1)),
     ],
 )
-def test_a_conversation_fills_missing_fields(row: Any, mapping: dict[str, str], turn: tuple[Any, ...]) -> None:
+def test_a_conversation_fills_missing_fields(
+    row: Any, mapping: dict[str, str], turn: tuple[Any, ...]
+) -> None:
     data = load([{**row, "contexts": ["a b"]}], mapping=mapping)
     assert (data.samples[0].user_input, data.samples[0].response, data.conversations) == turn

@@ -22,8 +22,12 @@ ids = st.none() | st.sampled_from(["1", " ", "row-d2d2d2d2d2d2", "x"])
 values = st.none() | st.floats(allow_nan=False) | st.integers() | texts
 meta = st.dictionaries(st.sampled_from("kl"), values, max_size=2)
 optional = {"id": st.sampled_from("pq"), "score": st.floats(0, 1), "meta": meta}
-contexts = st.none() | st.lists(st.fixed_dictionaries({"text": texts}, optional=optional), max_size=2)
-rows_of_any_kind = st.fixed_dictionaries({"id": ids, "user_input": st.none() | texts, "retrieved_contexts": contexts})
+contexts = st.none() | st.lists(
+    st.fixed_dictionaries({"text": texts}, optional=optional), max_size=2
+)
+rows_of_any_kind = st.fixed_dictionaries(
+    {"id": ids, "user_input": st.none() | texts, "retrieved_contexts": contexts}
+)
 
 
 def own_id(row: dict[str, Any]) -> object:
@@ -57,8 +61,17 @@ def ids_by_definition(rows: list[dict[str, Any]], contents: list[dict[str, Any]]
 @given(rows=st.lists(rows_of_any_kind, min_size=1, max_size=8, unique_by=own_id))
 def test_ids_and_fingerprint_match_their_definitions(rows: list[dict[str, Any]]) -> None:
     """Neither depends on the row order. A generated id avoids ids in the data."""
-    contents = [{name: value for name, value in said(sample).items() if name != "id"} for sample in load(rows).samples]
-    rows.append({"id": f"row-{sha256(contents[0])[:12]}", "user_input": "takes that name", "retrieved_contexts": None})
+    contents = [
+        {name: value for name, value in said(sample).items() if name != "id"}
+        for sample in load(rows).samples
+    ]
+    rows.append(
+        {
+            "id": f"row-{sha256(contents[0])[:12]}",
+            "user_input": "takes that name",
+            "retrieved_contexts": None,
+        }
+    )
     contents.append({"user_input": "takes that name"})
     data = load(rows)
     assert [sample.id for sample in data.samples] == ids_by_definition(rows, contents)
@@ -73,11 +86,15 @@ def test_a_duplicate_id_is_named_with_both_places(tmp_path: Path) -> None:
     assert [sample.id for sample in data.samples] == ["1", "2"]
     again = "; ".join(f"{tmp_path}/b.jsonl:{line}" for line in (1, 2, 3))
     [problem] = data.problems[1:]
-    assert problem.startswith(f"{again}: id: found the id '2' again (first at {tmp_path}/a.jsonl:3)")
+    assert problem.startswith(
+        f"{again}: id: found the id '2' again (first at {tmp_path}/a.jsonl:3)"
+    )
 
 
 def test_passes_over_the_samples_do_not_disturb_each_other() -> None:
-    data = load([{"id": number, "question": "q" * number, "page": number} for number in range(1, 40)])
+    data = load(
+        [{"id": number, "question": "q" * number, "page": number} for number in range(1, 40)]
+    )
     whole = tuple(Sample(id=str(number), user_input="q" * number) for number in range(1, 40))
     pairs = [(first, second) for first in data.samples for second in data.samples]
     assert pairs == [(first, second) for first in whole for second in whole]
@@ -124,9 +141,23 @@ class Strange(str):
 def test_extra_columns_of_python_programs_may_hold_anything() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    meta = {"page": 3, "writer": object(), "tag": Strange("t"), "pages": range(3), "deep": {"found": True, "x": {1}}}
+    meta = {
+        "page": 3,
+        "writer": object(),
+        "tag": Strange("t"),
+        "pages": range(3),
+        "deep": {"found": True, "x": {1}},
+    }
     data = load([{"question": "q", "meta": meta, "endless": endless, "lambda": lambda: None}])
-    assert [data.column(f"meta.{name}") for name in ("page", "tag", "deep.found")] == [(3,), ("t",), (True,)]
-    for name, kind in (("meta.writer", "type object"), ("lambda", "type function"), ("endless", "list of 1")):
+    assert [data.column(f"meta.{name}") for name in ("page", "tag", "deep.found")] == [
+        (3,),
+        ("t",),
+        (True,),
+    ]
+    for name, kind in (
+        ("meta.writer", "type object"),
+        ("lambda", "type function"),
+        ("endless", "list of 1"),
+    ):
         with pytest.raises(InputError, match=f"{name} contains a .*{kind}"):
             data.column(name)

@@ -16,7 +16,7 @@ from localjudge.dataset import load
 from localjudge.dataset.formats import elements_of_table
 from localjudge.dataset.missing import PLACEHOLDERS
 from localjudge.errors import DataError, InputError
-from localjudge.run.plan import nothing_lines
+from localjudge.judging.plan import nothing_lines
 from localjudge.types import Context, Sample
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -119,7 +119,9 @@ def test_objects_with_named_fields_are_rows(make: Callable[..., Any]) -> None:
 
 def test_models_and_dataclasses_are_rows_and_contexts() -> None:
     documents = [Document("a b", {"page": 1}), Document("c d")]
-    data = load([Row(question="q", documents=documents), {"question": "r", "documents": documents[:1]}])
+    data = load(
+        [Row(question="q", documents=documents), {"question": "r", "documents": documents[:1]}]
+    )
     both = (Context(text="a b", meta={"page": 1}), Context(text="c d"))
     assert [sample.user_input for sample in data.samples] == ["q", "r"]
     assert [sample.retrieved_contexts for sample in data.samples] == [both, both[:1]]
@@ -132,12 +134,18 @@ ANSWER = Answer("a", "q", [Document("a b")])
 @pytest.mark.parametrize("data", [ANSWER, [ANSWER], {"answers": [ANSWER]}])
 def test_an_answer_object_is_one_sample(data: Any) -> None:
     (sample,) = load(data).samples
-    assert (sample.user_input, sample.response, sample.retrieved_contexts) == ("q", "a", (Context(text="a b"),))
+    assert (sample.user_input, sample.response, sample.retrieved_contexts) == (
+        "q",
+        "a",
+        (Context(text="a b"),),
+    )
 
 
 @pytest.mark.parametrize("value", [7, None, object(), str])
 def test_other_objects_are_refused_by_type(value: Any) -> None:
-    with pytest.raises(InputError, match=f"the data have the unsupported type {type(value).__name__}\n"):
+    with pytest.raises(
+        InputError, match=f"the data have the unsupported type {type(value).__name__}\n"
+    ):
         load(value)
 
 
@@ -150,7 +158,10 @@ def test_a_missing_value_of_csv_is_counted_by_column(tmp_path: Path) -> None:
     data = load(tmp_path / "a.csv")
     assert [sample.response for sample in data.samples] == [None] * 6 + ["none"]
     assert data.column("topic") == (None,) * 6 + ("none",)
-    lines = [f"6 cells of {name} say #N/A, -, N/A, NULL, NaN, None: treated as missing" for name in ("answer", "topic")]
+    lines = [
+        f"6 cells of {name} say #N/A, -, N/A, NULL, NaN, None: treated as missing"
+        for name in ("answer", "topic")
+    ]
     assert [*nothing_lines(data)] == lines
 
 
@@ -178,7 +189,15 @@ def test_a_response_of_csv_may_be_a_refusal(tmp_path: Path) -> None:
     """Words that only programs write stay missing values."""
     pandas.DataFrame(ROWS_OF_WORDS).to_csv(tmp_path / "a.csv", index=False)
     data = load(tmp_path / "a.csv", keeps_answer_words=True)
-    assert [sample.response for sample in data.samples] == [None, None, "None", "N/A", None, "-", "none"]
+    assert [sample.response for sample in data.samples] == [
+        None,
+        None,
+        "None",
+        "N/A",
+        None,
+        "-",
+        "none",
+    ]
 
 
 def test_all_missing_words_of_pandas_are_known() -> None:
@@ -190,7 +209,11 @@ def test_all_missing_words_of_pandas_are_known() -> None:
 def test_a_missing_element_is_left_out_with_its_id(tmp_path: Path) -> None:
     contexts = ['["a", "NaN", {"text": "-"}, "b"]', '["nan"]', "[]"]
     identifiers = ['["w", "x", "y", "z"]', None, None]
-    columns = {"question": ["q", "r", "s"], "contexts": contexts, "retrieved_context_ids": identifiers}
+    columns = {
+        "question": ["q", "r", "s"],
+        "contexts": contexts,
+        "retrieved_context_ids": identifiers,
+    }
     pandas.DataFrame(columns).to_csv(tmp_path / "a.csv", index=False)
     data = load(tmp_path / "a.csv")
     read = [sample.retrieved_contexts for sample in data.samples]
@@ -200,7 +223,13 @@ def test_a_missing_element_is_left_out_with_its_id(tmp_path: Path) -> None:
 
 
 def test_an_element_of_json_is_text_unless_it_is_nan() -> None:
-    rows = [{"question": "q", "contexts": ["a", float("nan"), "N/A"], "retrieved_context_ids": [*"xyz"]}]
+    rows = [
+        {
+            "question": "q",
+            "contexts": ["a", float("nan"), "N/A"],
+            "retrieved_context_ids": [*"xyz"],
+        },
+    ]
     contexts = load(rows).samples[0].retrieved_contexts or ()
     assert [(context.text, context.id) for context in contexts] == [("a", "x"), ("N/A", "z")]
 

@@ -11,8 +11,13 @@ import pytest
 import localjudge
 from localjudge import ScriptedEngine
 from localjudge.errors import DataError, InputError, RunDirectoryError
-from localjudge.record.calibration import Calibration, calibration_file, calibrations_of, read_calibration
-from localjudge.run.verify import verify_run as verify
+from localjudge.judging.verify import verify_run as verify
+from localjudge.run_directory.calibration import (
+    Calibration,
+    calibration_file,
+    calibrations_of,
+    read_calibration,
+)
 
 PAIRS = 40
 
@@ -27,7 +32,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def statements(count: int = PAIRS) -> list[dict[str, Any]]:
     """Create labels 1, 0, 1, 0 ...; one row in five has the probability of the other label."""
     return [
-        {"context": f"Passage {n // 2}.", "statement": f"Statement {n}. And more.", "label": (n + 1) % 2, "doc": n // 4}
+        {
+            "context": f"Passage {n // 2}.",
+            "statement": f"Statement {n}. And more.",
+            "label": (n + 1) % 2,
+            "doc": n // 4,
+        }
         for n in range(count)
     ]
 
@@ -57,7 +67,11 @@ def test_figures_by_hand() -> None:
     At .5 all verdicts are 1: balanced accuracy 1/2, bias 20/40. Held out: 32/40.
     """
     calibration = calibrated()
-    assert (calibration.labels.verdicts, calibration.labels.positives, calibration.labels.clusters) == (40, 20, 20)
+    assert (
+        calibration.labels.verdicts,
+        calibration.labels.positives,
+        calibration.labels.clusters,
+    ) == (40, 20, 20)
     plain, held_out = calibration.at_one_half, calibration.held_out
     assert plain["balanced_accuracy"].value == 0.5
     assert 0.53 < calibration.threshold < 0.62
@@ -98,7 +112,10 @@ def test_contradicting_options_are_refused_before_judging() -> None:
         ({"labels": "asked", "n_ctx": 512}, "measured by their stored answers"),
         ({"labels": texts, "judge": ["a", "b"], "out": "run"}, "out is for one judge, got 2"),
         ({"labels": ["asked", "asked"], "name": "x"}, "name is for one judge, got 2"),
-        *(({"labels": labels}, "on one file of labelled texts") for labels in ([texts, texts], [texts, "asked"], [])),
+        *(
+            ({"labels": labels}, "on one file of labelled texts")
+            for labels in ([texts, texts], [texts, "asked"], [])
+        ),
         ({"labels": texts, "metrics": ["faithfulness"]}, "which belong to no metric"),
         ({"labels": texts, "name": "../x"}, "invalid name"),
     ):
@@ -112,7 +129,12 @@ def test_a_calibration_is_saved_privately_and_read_back(home: Path) -> None:
     calibration = calibrated(name="ours")
     file = calibration_file("ours")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert read_calibration("ours") == read_calibration(file) == calibration == calibrations_of(file)[0]
+    assert (
+        read_calibration("ours")
+        == read_calibration(file)
+        == calibration
+        == calibrations_of(file)[0]
+    )
     assert calibrated(name="theirs").sha256 == calibration.sha256  # neither its name nor its date
     with pytest.raises(InputError, match="no calibration or file called 'nobody'"):
         read_calibration("nobody")
@@ -121,7 +143,9 @@ def test_a_calibration_is_saved_privately_and_read_back(home: Path) -> None:
         with pytest.raises(RunDirectoryError, match=r"ours\.json"):
             read_calibration("ours")
     with pytest.raises(InputError, match=r"are both calibrations for attribution"):
-        calibrations_of([calibration, calibration.model_copy(update={"name": "theirs", "threshold": 0.1})])
+        calibrations_of(
+            [calibration, calibration.model_copy(update={"name": "theirs", "threshold": 0.1})]
+        )
 
 
 def test_too_few_labels_are_reported_and_failed_verdicts_are_excluded() -> None:
@@ -131,24 +155,40 @@ def test_too_few_labels_are_reported_and_failed_verdicts_are_excluded() -> None:
     assert any(remark.startswith("warning: only 8 labels of 1") for remark in few.remarks)
     with pytest.raises(DataError, match="in one cluster"):
         calibrated([{**row, "doc": 1} for row in statements()], cluster_by="doc")
-    failed = calibrated(engine=ScriptedEngine({**SCRIPT, "Statement 3. And more.": "it does not fit"}))
+    failed = calibrated(
+        engine=ScriptedEngine({**SCRIPT, "Statement 3. And more.": "it does not fit"})
+    )
     assert (failed.labels.verdicts, failed.labels.failed) == (39, 1)
-    assert [remark for remark in failed.remarks if remark.startswith("excluded: 1 labelled statement ")]
+    assert [
+        remark for remark in failed.remarks if remark.startswith("excluded: 1 labelled statement ")
+    ]
 
 
 def test_sentences_are_judged_with_their_passage() -> None:
     passages = [
-        {"question": f"Why {n}?", "sentences": [f"Yes {n}.", f"No {n}.", "Extra."], "relevant": [1, 0, None]}
+        {
+            "question": f"Why {n}?",
+            "sentences": [f"Yes {n}.", f"No {n}.", "Extra."],
+            "relevant": [1, 0, None],
+        }
         for n in range(25)
     ]
-    script = {f"{word} {n}.": p + n / 1000 for n in range(25) for word, p in (("Yes", 0.7), ("No", 0.6))}
+    script = {
+        f"{word} {n}.": p + n / 1000 for n in range(25) for word, p in (("Yes", 0.7), ("No", 0.6))
+    }
     engine = ScriptedEngine(script, default=0.5)
     calibration = calibrated(passages, engine=engine)
     labels = calibration.labels
-    assert (calibration.question, labels.verdicts, labels.unlabelled) == ("relevance_sentence", 50, 25)
+    assert (calibration.question, labels.verdicts, labels.unlabelled) == (
+        "relevance_sentence",
+        50,
+        25,
+    )
     assert labels.clusters == 25
     assert calibration.held_out["balanced_accuracy"].value == 1
-    assert "calibration_slope" in calibration.undefined  # the scores split the labels: no line fits best
+    assert (
+        "calibration_slope" in calibration.undefined
+    )  # the scores split the labels: no line fits best
 
 
 KILLED = """
@@ -172,7 +212,10 @@ def test_a_killed_calibration_resumes() -> None:
     written(statements())
     program = Path("program.py")
     program.write_text(KILLED.replace("SCRIPT", repr(SCRIPT)))
-    ended = [subprocess.run([sys.executable, program, most], check=False).returncode for most in ("29", "999")]
+    ended = [
+        subprocess.run([sys.executable, program, most], check=False).returncode
+        for most in ("29", "999")
+    ]
     assert ended == [-9, 0]
     asked = len(Path("notes").read_text().splitlines())
     assert PAIRS < asked <= PAIRS + 30

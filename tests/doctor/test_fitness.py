@@ -27,7 +27,9 @@ def half(item: Probe) -> float:
     return knows(item) if item.task.unit.kind == "statement" else 0.5
 
 
-def measure(p: Scripted, *, count: int = 32, mass: float = 1.0) -> tuple[ProbeFigures, dict[str, HealthCheck]]:
+def measure(
+    p: Scripted, *, count: int = 32, mass: float = 1.0
+) -> tuple[ProbeFigures, dict[str, HealthCheck]]:
     """Measure `count` passages with the probability `p` of each item, without arrangements."""
     answers: dict[Task, Answer] = {
         item.task: Answer(p_yes=p_yes, legal_mass=mass, raw="")
@@ -38,7 +40,9 @@ def measure(p: Scripted, *, count: int = 32, mass: float = 1.0) -> tuple[ProbeFi
     return figures, {check.name: check for check in checks}
 
 
-def admission(p: Scripted, *, passes: bool = True, required: Use | None = None, **more: float | int) -> HealthCheck:
+def admission(
+    p: Scripted, *, passes: bool = True, required: Use | None = None, **more: float | int
+) -> HealthCheck:
     figures, _ = measure(p, **more)  # type: ignore[arg-type]
     return fitness.check_admission(figures, passes_plain_cases=passes, required=required)
 
@@ -46,8 +50,14 @@ def admission(p: Scripted, *, passes: bool = True, required: Use | None = None, 
 def test_figures_by_hand() -> None:
     """Labels 0 0 1 1 with .2 .7 .6 .9: AUC 3/4. At .5, verdicts 0 1 1 1: accuracy (1 + 1/2) / 2, bias 3/4 - 2/4."""
     kinds = (("number", 0.2), ("relation", 0.7), ("copied", 0.6), ("paraphrase", 0.9))
-    figures = skill([(next(item for item in probes() if item.kind == kind), p) for kind, p in kinds])
-    assert (figures.auc.mean, figures.balanced_accuracy.mean, figures.lean.mean) == (0.75, 0.75, 0.25)
+    figures = skill(
+        [(next(item for item in probes() if item.kind == kind), p) for kind, p in kinds]
+    )
+    assert (figures.auc.mean, figures.balanced_accuracy.mean, figures.lean.mean) == (
+        0.75,
+        0.75,
+        0.25,
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +73,11 @@ def test_shifts_are_in_log_odds_and_flips_cross_the_threshold(
         for task, p_yes in zip(pair, (before, after), strict=True):
             answers[task] = Answer(p_yes=p_yes, legal_mass=1.0, raw="")
     figures, (_, check) = fitness.measure(32, "", answers)
-    assert (check.name, check.status, figures.flipped) == ("order", "warning" if flipped else "ok", flipped)
+    assert (check.name, check.status, figures.flipped) == (
+        "order",
+        "warning" if flipped else "ok",
+        flipped,
+    )
     assert check.figures["largest_move"] == pytest.approx(move, abs=1e-5)
     assert check.figures["mean_move"] == pytest.approx(move, abs=1e-5)
 
@@ -80,7 +94,11 @@ def test_a_perfect_judge_is_recommended_for_everything() -> None:
     figures, checks = measure(lambda item: 0.99 if item.answer else 0.01)
     for measured, items in zip(figures.skills.values(), (256, 128), strict=True):
         assert (measured.auc.n, measured.auc.clusters, measured.auc.low) == (items, 32, 1.0)
-        assert (measured.balanced_accuracy.low, measured.lean.low, measured.lean.high) == (1.0, 0.0, 0.0)
+        assert (measured.balanced_accuracy.low, measured.lean.low, measured.lean.high) == (
+            1.0,
+            0.0,
+            0.0,
+        )
         assert measured.slope is None
         assert measured.calibration_error == pytest.approx(0.01)
     names = ["probes", "attribution", "relevance", "bias", "sensitivity"]
@@ -94,7 +112,11 @@ def test_a_judge_that_always_says_yes_is_not_recommended() -> None:
     warned = {name for name, check in checks.items() if check.status == "warning"}
     assert warned == {"attribution", "relevance", "bias", "sensitivity"}
     for measured in figures.skills.values():
-        assert (measured.auc.mean, measured.balanced_accuracy.mean, measured.lean.mean) == (0.5, 0.5, 0.5)
+        assert (measured.auc.mean, measured.balanced_accuracy.mean, measured.lean.mean) == (
+            0.5,
+            0.5,
+            0.5,
+        )
     assert admission(says_yes).figures["uses"] == {"attribution": [], "relevance": []}
 
 
@@ -109,41 +131,79 @@ def test_minimal_pairs_are_complete_and_within_one_passage() -> None:
     assert pairs["mean_fall"] == pytest.approx((24 * 0.2 - 40 * 0.1) / 64)
     assert measure(lambda _item: 0.5)[1]["sensitivity"].figures["falls"]["value"] == 0
     _, checks = measure(lambda item: None if item.kind in ("copied", "combination") else 0.5)
-    assert checks["sensitivity"].figures["pairs"] == sum(item.changed_from == "paraphrase" for item in probes())
+    assert checks["sensitivity"].figures["pairs"] == sum(
+        item.changed_from == "paraphrase" for item in probes()
+    )
 
 
 def test_a_low_valid_mass_or_missing_answers_are_a_warning_and_no_answer_a_failure() -> None:
     for mass, status in ((0.5, "ok"), (0.49, "warning")):
-        assert measure(knows, mass=mass)[1]["probes"].status == admission(knows, mass=mass).status == status
+        assert (
+            measure(knows, mass=mass)[1]["probes"].status
+            == admission(knows, mass=mass).status
+            == status
+        )
     check = measure(lambda item: None if item.passage == "sourdough" else knows(item))[1]["probes"]
     assert (check.status, check.figures["answered"]) == ("warning", 384 - 12)
     _, checks = measure(lambda _item: None)
     assert [(check.name, check.status) for check in checks.values()] == [("probes", "failed")]
 
 
-@pytest.mark.parametrize(("required", "status"), [(None, "warning"), ("ranking", "failed"), ("thresholds", "failed")])
-def test_a_required_use_must_be_recommended_for_both_tasks(required: Use | None, status: str) -> None:
-    assert admission(says_yes, required=required).status == admission(half, required=required).status == status
-    assert admission(knows, required=required).status == admission(knows, required="means", count=8).status == "ok"
+@pytest.mark.parametrize(
+    ("required", "status"),
+    [(None, "warning"), ("ranking", "failed"), ("thresholds", "failed")],
+)
+def test_a_required_use_must_be_recommended_for_both_tasks(
+    required: Use | None, status: str
+) -> None:
+    assert (
+        admission(says_yes, required=required).status
+        == admission(half, required=required).status
+        == status
+    )
+    assert (
+        admission(knows, required=required).status
+        == admission(knows, required="means", count=8).status
+        == "ok"
+    )
     for check in (
         admission(knows, required=required, count=7),
-        admission(lambda item: knows(item) if item.task.unit.kind == "statement" else None, required=required),
+        admission(
+            lambda item: knows(item) if item.task.unit.kind == "statement" else None,
+            required=required,
+        ),
         fitness.check_admission(None, passes_plain_cases=True, required=required),
     ):
-        assert (check.status, check.figures["uses"], check.finding[:9]) == (status, None, "undecided")
-    assert fitness.check_admission(None, passes_plain_cases=False, required=required).status == "failed"
+        assert (check.status, check.figures["uses"], check.finding[:9]) == (
+            status,
+            None,
+            "undecided",
+        )
+    assert (
+        fitness.check_admission(None, passes_plain_cases=False, required=required).status
+        == "failed"
+    )
     assert admission(knows, passes=False).figures["uses"] == {"attribution": [], "relevance": []}
 
 
 @pytest.mark.parametrize(
-    ("seconds_each", "taken"), [(0.0, 32), (300 / 512, 32), (1.0, 18), (2.0, 9), (10.0, 8), (600.0, 8)]
+    ("seconds_each", "taken"),
+    [(0.0, 32), (300 / 512, 32), (1.0, 18), (2.0, 9), (10.0, 8), (600.0, 8)],
 )
-def test_a_slow_judge_gets_items_for_five_minutes_but_at_least_eight_passages(seconds_each: float, taken: int) -> None:
+def test_a_slow_judge_gets_items_for_five_minutes_but_at_least_eight_passages(
+    seconds_each: float, taken: int
+) -> None:
     """512 questions of 1 s: 32 x 300 / 512 = 18.75 passages; of 2 s: 9.4; of 10 s: 1.9, so eight."""
     assert len(probe_tasks()) == 512
     count, why = fitness.choose_passages(at_speed(seconds_each), None)
     assert (count, why == "") == (taken, taken == len(passages()))
-    assert [fitness.choose_passages(at_speed(60), items)[0] for items in (0, 1, 12, 13, 10**9)] == [0, 1, 1, 2, 32]
+    assert [fitness.choose_passages(at_speed(60), items)[0] for items in (0, 1, 12, 13, 10**9)] == [
+        0,
+        1,
+        1,
+        2,
+        32,
+    ]
 
 
 def limits(low: float, mean: float | None = None, high: float | None = None) -> Interval:
@@ -153,10 +213,20 @@ def limits(low: float, mean: float | None = None, high: float | None = None) -> 
 
 def at_bounds(**changed: float) -> ProbeFigures:
     """Figures exactly at the bounds of every use, with changes."""
-    best = {"auc": 0.65, "accuracy": 0.85, "lean": 0.15, "slope": 2.0, "error": 0.15, "falls": 0.75, "flipped": 0.1}
+    best = {
+        "auc": 0.65,
+        "accuracy": 0.85,
+        "lean": 0.15,
+        "slope": 2.0,
+        "error": 0.15,
+        "falls": 0.75,
+        "flipped": 0.1,
+    }
     at = {**best, "mass": 0.5, **changed}
     lean = limits(min(at["lean"], 0.0), 0.0, max(at["lean"], 0.0))
-    measured = Skill(limits(at["auc"]), limits(at["accuracy"]), lean, limits(at["slope"]), at["error"])
+    measured = Skill(
+        limits(at["auc"]), limits(at["accuracy"]), lean, limits(at["slope"]), at["error"]
+    )
     skills: dict[fitness.ProbedTask, Skill] = {"attribution": measured, "relevance": measured}
     return ProbeFigures(32, skills, limits(at["falls"]), at["flipped"], at["mass"])
 
@@ -180,5 +250,8 @@ def test_a_missed_limit_excludes_its_use_and_all_higher_uses(
     changed: dict[str, float], attribution: str, relevance: str
 ) -> None:
     """A bound itself passes. Order and minimal pairs are measured on statements only and do not limit relevance."""
-    uses = [admission.uses for admission in admissions(at_bounds(**changed), passes_plain_cases=True).values()]
+    uses = [
+        admission.uses
+        for admission in admissions(at_bounds(**changed), passes_plain_cases=True).values()
+    ]
     assert [(use or ("",))[-1] for use in uses] == [attribution, relevance]

@@ -17,7 +17,12 @@ def listed(*folders: Path) -> dict[str, ListedModel]:
 def test_a_model_is_listed_with_its_header(user: Path, tmp_path: Path) -> None:
     model = gguf(tmp_path / "m" / "some.gguf")
     row = listed(tmp_path / "m")[str(model)]
-    assert (row.program, row.size, row.quantisation, row.context) == ("folder", model.stat().st_size, "Q4_K_M", 4096)
+    assert (row.program, row.size, row.quantisation, row.context) == (
+        "folder",
+        model.stat().st_size,
+        "Q4_K_M",
+        4096,
+    )
     assert (row.chat_template, row.fits, row.cannot_judge, row.sha256) == (True, True, None, None)
     assert (row.needed_bytes or 0) > row.size
 
@@ -45,7 +50,9 @@ def test_a_model_larger_than_free_memory_does_not_fit(
         assert listed(tmp_path)[str(model)].fits is fits
 
 
-def test_a_shared_file_is_listed_once_and_two_tags_of_a_blob_twice(user: Path, tmp_path: Path) -> None:
+def test_a_shared_file_is_listed_once_and_two_tags_of_a_blob_twice(
+    user: Path, tmp_path: Path
+) -> None:
     model = gguf(tmp_path / "m" / "some.gguf")
     store = user / ".ollama" / "models"
     pulled(store, "registry.ollama.ai/library/qwen3/8b", model)

@@ -51,7 +51,11 @@ def test_a_minimal_pair_differs_in_one_place() -> None:
         base, old, new = getattr(passage, item.kind)
         assert base == item.changed_from
         assert texts[item.passage, base].count(old) == 1
-        assert texts[item.passage, base] != item.task.unit.span.text == texts[item.passage, base].replace(old, new)
+        assert (
+            texts[item.passage, base]
+            != item.task.unit.span.text
+            == texts[item.passage, base].replace(old, new)
+        )
         assert len(new.split()) <= 12
 
 
@@ -59,21 +63,37 @@ def test_shared_words_and_length_do_not_predict_the_label() -> None:
     """Shared words have an AUC near .5; a quarter to three quarters of the denials are supported."""
     for kind in ("statement", "chunk"):
         items = [item for item in probes() if item.task.unit.kind == kind]
-        assert 0.35 < roc_auc([item.answer for item in items], [covered(item.task) for item in items]) < 0.62, kind
+        assert (
+            0.35
+            < roc_auc([item.answer for item in items], [covered(item.task) for item in items])
+            < 0.62
+        ), kind
     items = attribution(probes())
-    assert 0.35 < roc_auc([item.answer for item in items], [len(item.task.unit.span.text) for item in items]) < 0.65
-    with_no = [item.answer for item in items if re.search(r"\b(not|no|cannot)\b", item.task.unit.span.text)]
+    assert (
+        0.35
+        < roc_auc(
+            [item.answer for item in items], [len(item.task.unit.span.text) for item in items]
+        )
+        < 0.65
+    )
+    with_no = [
+        item.answer for item in items if re.search(r"\b(not|no|cannot)\b", item.task.unit.span.text)
+    ]
     assert 0.25 <= sum(with_no) / len(with_no) <= 0.75
 
 
 def test_arrangements_have_the_same_evidence_and_balanced_labels() -> None:
     """8 passages x 4 statements: needed chunk last, others swapped, needed chunk twice. No chunk is new."""
-    labels = {(item.passage, item.task.unit.span.text): item.answer for item in attribution(probes())}
+    labels = {
+        (item.passage, item.task.unit.span.text): item.answer for item in attribution(probes())
+    }
     for place, (before, after) in enumerate(rearranged()):
         assert before.unit == after.unit
         assert set(before.contexts) == set(after.contexts)
         assert before.contexts != after.contexts
         assert before.contexts[0] == after.contexts[-1 if place % 3 == 0 else 0]
     titles = {passage.whole: passage.title for passage in passages()}
-    arranged = [labels[titles[before.contexts[0]], before.unit.span.text] for before, _ in rearranged()]
+    arranged = [
+        labels[titles[before.contexts[0]], before.unit.span.text] for before, _ in rearranged()
+    ]
     assert sum(arranged) == len(arranged) / 2 == 48

@@ -7,13 +7,13 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
-from localjudge.analysis.judge_figures import label_savings
-from localjudge.analysis.labelling import Labelling
-from localjudge.analysis.labels import labels_of
 from localjudge.errors import DataError
-from localjudge.record.calibration import Calibration, calibration_file
-from localjudge.record.label_rows import LABELS, append_labels, stored_labels
+from localjudge.labels.judge_figures import label_savings
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.run_labels import labels_of
 from localjudge.report.checks import calibrations_view
+from localjudge.run_directory.calibration import Calibration, calibration_file
+from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
 from localjudge.stats.corrected import (
     STRATA,
     JudgedUnits,
@@ -43,16 +43,26 @@ def human(text: str) -> int:
 
 def judged(out: str, noise: float, *, metrics: Any = METRICS, script: Any = None) -> Run:
     rows = [
-        {"id": f"s{n}", "user_input": "Why?", "retrieved_contexts": [f"Text {n}."], "response": f"One {n}. Two {n}."}
+        {
+            "id": f"s{n}",
+            "user_input": "Why?",
+            "retrieved_contexts": [f"Text {n}."],
+            "response": f"One {n}. Two {n}.",
+        }
         for n in range(SAMPLES)
     ]
     chance = random.Random(1)
-    p_yes = {text: (1 - noise) * (0.3 + 0.4 * human(text)) + noise * chance.uniform(0.1, 0.9) for text in TEXTS}
+    p_yes = {
+        text: (1 - noise) * (0.3 + 0.4 * human(text)) + noise * chance.uniform(0.1, 0.9)
+        for text in TEXTS
+    }
     engine = ScriptedEngine(p_yes | (script or {}))
     return localjudge.evaluate(rows, metrics=metrics, engine=engine, out=out)
 
 
-def label(run: Run, count: int = 1_000, annotator: str = "ann", says: Any = human, **options: Any) -> None:
+def label(
+    run: Run, count: int = 1_000, annotator: str = "ann", says: Any = human, **options: Any
+) -> None:
     labelling = Labelling(run, annotator, sample=count, **options)
     while labelling.rows:
         row = labelling.rows[0]
@@ -70,9 +80,22 @@ def test_the_labels_of_a_run_measure_its_judge() -> None:
     [calibration] = localjudge.calibrate(run)
     assert (calibration.name, calibration.question) == ("scripted-attribution", "attribution")
     labels = calibration.labels
-    assert (labels.verdicts, labels.positives, labels.clusters, labels.weighted) == (60, 24, 30, False)
-    assert (labels.clustered_by, labels.file, labels.shape) == ("the same sample", str(Path("run", LABELS)), "verdicts")
-    pairs = [(row.p_yes or 0.0, human(row.text)) for row in run.iter_verdicts() if row.metric == "faithfulness"]
+    assert (labels.verdicts, labels.positives, labels.clusters, labels.weighted) == (
+        60,
+        24,
+        30,
+        False,
+    )
+    assert (labels.clustered_by, labels.file, labels.shape) == (
+        "the same sample",
+        str(Path("run", LABELS)),
+        "verdicts",
+    )
+    pairs = [
+        (row.p_yes or 0.0, human(row.text))
+        for row in run.iter_verdicts()
+        if row.metric == "faithfulness"
+    ]
     ones, zeros = ([p for p, is_one in pairs if is_one == kind] for kind in (1, 0))
     above = sum((one > zero) + (one == zero) / 2 for one in ones for zero in zeros)
     assert calibration.figures["auc"].value == pytest.approx(above / (len(ones) * len(zeros)))
@@ -88,7 +111,10 @@ def test_each_question_has_a_calibration_also_for_one_run() -> None:
         localjudge.calibrate([run], name="both")
     assert not calibration_file("both").exists()
     for runs in (run, [run]):
-        assert [entry.question for entry in localjudge.calibrate(runs)] == ["relevance_sentence", "attribution"]
+        assert [entry.question for entry in localjudge.calibrate(runs)] == [
+            "relevance_sentence",
+            "attribution",
+        ]
     [chosen] = localjudge.calibrate(run, metrics=["context_relevancy"])
     assert chosen.question == "relevance_sentence"
 
@@ -98,12 +124,18 @@ def test_judges_share_the_labels_of_all_runs_and_the_best_comes_first() -> None:
     label(poor, 40, metrics=["faithfulness"])
     tables = [measured(*runs) for runs in ((deaf, poor, good), (good, poor, deaf))]
     for table in tables:
-        assert [entry.run for entry in table] == [run.manifest.signature for run in (good, poor, deaf)]
+        assert [entry.run for entry in table] == [
+            run.manifest.signature for run in (good, poor, deaf)
+        ]
         assert {entry.labels for entry in table} == {table[0].labels}
         assert (table[0].labels.verdicts, table[0].labels.weighted) == (40, True)
         assert [calibration_file(entry.name).is_file() for entry in table] == [True, True, False]
     for first, second in zip(*tables, strict=True):
-        assert (first.figures, first.held_out, first.worth) == (second.figures, second.held_out, second.worth)
+        assert (first.figures, first.held_out, first.worth) == (
+            second.figures,
+            second.held_out,
+            second.worth,
+        )
     rows = stored_labels(poor.directory)
     for entry, run in zip(tables[0], (good, poor, deaf), strict=True):
         corrected = labels_of(run, rows)
@@ -136,23 +168,33 @@ def test_labels_without_a_drawing_count_once_and_contradictory_labels_do_not_cou
     nothing: dict[str, None] = dict.fromkeys(("draw", "frame", "share", "turn"))
     rows = [row.model_copy(update=nothing) for row in stored_labels(run.directory)]
     (run.directory / LABELS).unlink()
-    divided = [row.model_copy(update={"annotator": "bob", "human": 1 - cast("int", row.human)}) for row in rows[:2]]
+    divided = [
+        row.model_copy(update={"annotator": "bob", "human": 1 - cast("int", row.human)})
+        for row in rows[:2]
+    ]
     unsure = [row.model_copy(update={"annotator": "bob", "human": "?"}) for row in rows[2:3]]
     append_labels(run.directory, [*rows, *divided, *unsure])
     [entry] = measured(run)
     assert (entry.labels.verdicts, entry.labels.unlabelled, entry.labels.weighted) == (28, 2, False)
-    assert "28 of 28 labels were not drawn from these statements, so each counts once" in entry.remarks
+    assert (
+        "28 of 28 labels were not drawn from these statements, so each counts once" in entry.remarks
+    )
     assert entry.worth is not None
     assert entry.worth.of == 50, "no corrected mean"
 
 
 def test_a_statement_on_which_one_judge_failed_is_excluded_for_all() -> None:
-    whole, broken = judged("whole", 0.3), judged("broken", 0.5, script={"One 3.": "it does not fit"})
+    whole, broken = (
+        judged("whole", 0.3),
+        judged("broken", 0.5, script={"One 3.": "it does not fit"}),
+    )
     label(whole, metrics=["faithfulness"])
     for entry in measured(whole, broken):
         # Two sentences of the sample that failed.
         assert (entry.labels.verdicts, entry.labels.failed) == (58, 2)
-        assert any(remark.startswith("excluded: 2 labelled statements ") for remark in entry.remarks)
+        assert any(
+            remark.startswith("excluded: 2 labelled statements ") for remark in entry.remarks
+        )
 
 
 def test_a_constant_judge_has_a_row_without_figures() -> None:
@@ -167,7 +209,13 @@ def test_a_constant_judge_has_a_row_without_figures() -> None:
     assert [[str(cell) for cell in row[1:4]] for row in rows[1:]] == [["-"] * 3] * 2
     append_labels(same.directory, stored_labels(good.directory))
     [alone] = localjudge.calibrate(same, name="alone")
-    assert (alone.figures, alone.held_out, alone.threshold, alone.fit_for, alone.guesses) == ({}, {}, 0.5, (), True)
+    assert (alone.figures, alone.held_out, alone.threshold, alone.fit_for, alone.guesses) == (
+        {},
+        {},
+        0.5,
+        (),
+        True,
+    )
     assert "better than guessing" in str(calibrations_view([alone])[-1].notes[-1])
     (good.directory / LABELS).unlink()
     label(good, metrics=["faithfulness"], says=lambda _text: 1)
@@ -179,9 +227,14 @@ def test_the_time_per_verdict_is_shown_and_does_not_change_the_calibration() -> 
     run = judged("run", 0.2)
     label(run, metrics=["faithfulness"])
     [entry] = measured(run)
-    entry, timed = (entry.model_copy(update={"seconds_per_verdict": seconds}) for seconds in (None, 2.46))
+    entry, timed = (
+        entry.model_copy(update={"seconds_per_verdict": seconds}) for seconds in (None, 2.46)
+    )
     assert timed.sha256 == entry.sha256
-    rows = [table.rows for table in (calibrations_view([timed])[-1], calibrations_view([timed, entry])[0])]
+    rows = [
+        table.rows
+        for table in (calibrations_view([timed])[-1], calibrations_view([timed, entry])[0])
+    ]
     assert [[row[4] for row in of_table] for of_table in rows] == [["2.5"], ["2.5", "-"]]
 
 
@@ -191,7 +244,9 @@ def test_labels_saved_by_hand() -> None:
     assert label_savings(LabelledScores([0, 1, 0, 1], [0.1, 0.1, 0.9, 0.9])).labels == 0
     # Five strata of two; the judge's label separates .45 and .6: (1/2) / (10/4 + 1/2) * 9/4 = 3/8.
     scores = [0.1, 0.2, 0.3, 0.4, 0.45, 0.6, 0.7, 0.75, 0.8, 0.9]
-    assert label_savings(LabelledScores([0] * 5 + [1] * 5, scores)).labels == round(50 * (8 / 3 - 1))
+    assert label_savings(LabelledScores([0] * 5 + [1] * 5, scores)).labels == round(
+        50 * (8 / 3 - 1)
+    )
 
 
 @pytest.mark.parametrize("noise", [0.25, 0.4])
@@ -200,15 +255,28 @@ def test_labels_saved_match_the_widths_of_corrected_intervals(noise: float) -> N
     generator, size = np.random.Generator(np.random.PCG64(5)), 20_000
     truth = generator.random(size) < 0.6
     p_yes = np.clip(0.25 + 0.5 * truth + noise * generator.standard_normal(size), 0.01, 0.99)
-    share, strata, certain = np.full(size, 1 / size), strata_by_score(p_yes, STRATA), np.zeros(size, dtype=bool)
+    share, strata, certain = (
+        np.full(size, 1 / size),
+        strata_by_score(p_yes, STRATA),
+        np.zeros(size, dtype=bool),
+    )
     by_widths, by_labels = [], []
     for _ in range(12):
         labelled, drawn = generator.permutation(size)[:400], np.zeros(size)
         drawn[labelled] = 1 / 400
         units = JudgedUnits(
-            (p_yes >= 0.5).astype(float), share, truth.astype(float), drawn, strata, np.arange(size), certain
+            (p_yes >= 0.5).astype(float),
+            share,
+            truth.astype(float),
+            drawn,
+            strata,
+            np.arange(size),
+            certain,
         )
-        widths = [np.ptp(powered.limits or ()) for powered in (prediction_powered(units), labels_alone(units))]
+        widths = [
+            np.ptp(powered.limits or ())
+            for powered in (prediction_powered(units), labels_alone(units))
+        ]
         by_widths.append(50 * ((widths[1] / widths[0]) ** 2 - 1))
         by_labels.append(label_savings(LabelledScores(truth[labelled], p_yes[labelled])).labels)
     assert np.mean(by_labels) == pytest.approx(np.mean(by_widths), rel=0.1)

@@ -8,9 +8,9 @@ import random_model
 
 import localjudge
 from localjudge.errors import InputError
-from localjudge.record.jury import combine
+from localjudge.run_directory.jury import combine
 from tests.engine.conftest import ModelMaker, make_model
-from tests.run.test_juries import renamed, verdicts
+from tests.judging.test_juries import renamed, verdicts
 
 __all__ = ["make_model"]
 
@@ -34,14 +34,18 @@ def labels(tmp_path: Path) -> Path:
     rows = []
     for number in range(24):
         context = f"The bridge opened in {1900 + number}. It is painted red."
-        statement = context.partition(".")[0] + "." if number % 2 else "A king lives on Mars with his dog."
+        statement = (
+            context.partition(".")[0] + "." if number % 2 else "A king lives on Mars with his dog."
+        )
         rows.append({"context": context, "statement": statement, "label": number % 2})
     file = tmp_path / "labels.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     return file
 
 
-def test_a_jury_is_fitted_compared_and_used_by_name(small: str, labels: Path, tmp_path: Path) -> None:
+def test_a_jury_is_fitted_compared_and_used_by_name(
+    small: str, labels: Path, tmp_path: Path
+) -> None:
     options = {"threads": 1, "min_legal_mass": 0, "progress": False}
     calibrations = localjudge.calibrate(labels, judge=["lexical", small], **options)  # type: ignore[arg-type]
     juries = [calibration for calibration in calibrations if calibration.weights]
@@ -53,7 +57,11 @@ def test_a_jury_is_fitted_compared_and_used_by_name(small: str, labels: Path, tm
     assert any("smallest" in remark and "lexical" in remark for remark in jury.remarks)
     rows = [json.loads(line) for line in labels.read_text(encoding="utf-8").splitlines()]
     data = [
-        {"id": str(number), "response": row["statement"], "retrieved_contexts": [row["context"], "Other."]}
+        {
+            "id": str(number),
+            "response": row["statement"],
+            "retrieved_contexts": [row["context"], "Other."],
+        }
         for number, row in enumerate(rows[:4])
     ]
     how = {"metrics": "faithfulness", "calibration": jury.name, "out": tmp_path / "run", **options}

@@ -12,11 +12,13 @@ from localjudge.engine.protocol import EngineBuild, InspectableEngine
 from localjudge.errors import SampleError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
-from localjudge.run.settings import RunSettings
+from localjudge.judging.settings import RunSettings
 from localjudge.types import VerdictRequest
 
 GIB = 1 << 30
-REQUESTS = PromptWriter(prompts.load_profile("instruct")).requests([case.task() for case in plain_cases()])
+REQUESTS = PromptWriter(prompts.load_profile("instruct")).requests(
+    [case.task() for case in plain_cases()]
+)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,13 +32,18 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (check.status, "llguidance is not installed" in check.finding) == ("failed", True)
 
 
-def test_an_unwritable_state_directory_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_state_directory_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file in its place also stops root, unlike missing permissions."""
     file = tmp_path / "file"
     file.touch()
     monkeypatch.setenv("LOCALJUDGE_HOME", str(file))
     state = machine.check_state_folder()
-    assert (state.status, state.advice) == ("warning", "set LOCALJUDGE_HOME to a folder of your own")
+    assert (state.status, state.advice) == (
+        "warning",
+        "set LOCALJUDGE_HOME to a folder of your own",
+    )
 
 
 def test_more_threads_than_cores_are_a_warning() -> None:
@@ -71,7 +78,10 @@ def test_a_model_that_takes_nearly_all_of_the_memory_is_a_warning(
     needed, free_bytes = int(need * GIB), None if free is None else free * GIB
     described = engine(memory_bytes=needed, identity={"gpu_layers": gpu_layers})
     check = machine.check_model_memory(described, free_bytes)
-    assert (check.status, check.figures) == (status, {"needed_bytes": needed, "free_bytes": free_bytes})
+    assert (check.status, check.figures) == (
+        status,
+        {"needed_bytes": needed, "free_bytes": free_bytes},
+    )
 
 
 def whole(request: VerdictRequest) -> str:
@@ -96,4 +106,7 @@ def test_prompts_are_compared_with_their_decoded_tokens(
 ) -> None:
     """Exact; one space lost; text that the model cannot represent; a vocabulary that folds text."""
     check = machine.check_prompts(engine(read_back=read_back), REQUESTS)
-    assert (check.status, check.figures) == (status, {"prompts": 16, "changed": 0, "refused": 0} | figure)
+    assert (check.status, check.figures) == (
+        status,
+        {"prompts": 16, "changed": 0, "refused": 0} | figure,
+    )

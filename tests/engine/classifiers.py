@@ -23,7 +23,9 @@ def make_classifier(make_model: ModelMaker, shape: random_model.Shape = SHAPE) -
     return make_model("bert", shape=shape, vocabulary="unigrams")
 
 
-def open_classifier(file: ModelFile, *, threads: int = 1, n_ctx: int | None = None) -> LlamaCppClassifier:
+def open_classifier(
+    file: ModelFile, *, threads: int = 1, n_ctx: int | None = None
+) -> LlamaCppClassifier:
     settings = EngineSettings(threads=threads, n_ctx=n_ctx)
     return LlamaCppClassifier(file, settings, begin_of_text=False)
 
@@ -44,10 +46,14 @@ def write_profile(
     profile = 'description = "made up"\nchat = false\ninstructions = false\nbegin_of_text = false\n'
     profile += f"[head]\noutputs = [{names}]\n{share_line}{head}\n"
     answer_line = f"answer = {answer}\n" if answer else ""
-    attribution = f'grammar = "attributed"\n{answer_line}[[node]]\ntext = "<s>{place}{{unit}}</s>"\n'
+    attribution = (
+        f'grammar = "attributed"\n{answer_line}[[node]]\ntext = "<s>{place}{{unit}}</s>"\n'
+    )
     attribution += '[[node]]\nfor_each = "contexts"\ntext = "{context}"\n[[node]]\ntext = "</s>"\n'
     relevance = f'grammar = "relevant"\n{answer_line}'
-    relevance += f'[[node]]\ntext = "<s>{place}<mask>{{question}}</s>"\n[[node]]\ntext = "{{unit}}</s>"\n'
+    relevance += (
+        f'[[node]]\ntext = "<s>{place}<mask>{{question}}</s>"\n[[node]]\ntext = "{{unit}}</s>"\n'
+    )
     files = {
         "profile": profile,
         "attribution": attribution,
@@ -59,7 +65,9 @@ def write_profile(
     return folder
 
 
-def statement_requests(profile: Path, statements: Sequence[str], contexts: Sequence[str]) -> list[VerdictRequest]:
+def statement_requests(
+    profile: Path, statements: Sequence[str], contexts: Sequence[str]
+) -> list[VerdictRequest]:
     writer = PromptWriter(load_profile(str(profile)))
     units = [
         Unit(kind="statement", index=index, source="response", span=Span.whole(text))

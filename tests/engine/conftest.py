@@ -30,8 +30,12 @@ def of_the_folder(*names: str) -> tuple[str, ...]:
     return names if "LOCALJUDGE_TEST_VOCABS" in os.environ else ()
 
 
-REAL = of_the_folder("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
-TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
+REAL = of_the_folder(
+    "command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35"
+)
+TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace(
+    "<|im_end|>", "<end_of_turn>"
+)
 """Its markup is control tokens of the generated vocabulary."""
 
 
@@ -52,7 +56,9 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
         chat_template: str | None = None,
     ) -> ModelFile:
         made_up = {**random_model.MADE_UP, "unigrams": random_model.unigram_vocabulary}
-        tokenizer = made_up.get(vocabulary, lambda: random_model.vocabulary_of(real_file(vocabulary)))()
+        tokenizer = made_up.get(
+            vocabulary, lambda: random_model.vocabulary_of(real_file(vocabulary))
+        )()
         path = folder / f"{len(list(folder.iterdir()))}.gguf"
         random_model.write(
             path,
@@ -71,7 +77,9 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
 def open_engine() -> Iterator[Opener]:
     engines: list[LlamaCppEngine] = []
 
-    def opener(file: ModelFile, *, begin_of_text: bool = True, **settings: int | bool) -> LlamaCppEngine:
+    def opener(
+        file: ModelFile, *, begin_of_text: bool = True, **settings: int | bool
+    ) -> LlamaCppEngine:
         wanted = EngineSettings.model_validate({"threads": 1, **settings})
         engines.append(LlamaCppEngine(file, wanted, begin_of_text=begin_of_text))
         return engines[-1]
@@ -84,9 +92,14 @@ def open_engine() -> Iterator[Opener]:
 @pytest.fixture(scope="session")
 def ask() -> Asker:
 
-    def request(unit: str, contexts: Sequence[str] = (), *, grammar: str = "attributed") -> VerdictRequest:
+    def request(
+        unit: str, contexts: Sequence[str] = (), *, grammar: str = "attributed"
+    ) -> VerdictRequest:
         nodes: list[tuple[Piece, ...]] = [(Piece(text=f"Is it {grammar}? ", trusted=True),)]
-        nodes += [(Piece(text=context, trusted=False), Piece(text="\n", trusted=True)) for context in contexts]
+        nodes += [
+            (Piece(text=context, trusted=False), Piece(text="\n", trusted=True))
+            for context in contexts
+        ]
         nodes.append((Piece(text=unit, trusted=False), Piece(text="\nAnswer: ", trusted=True)))
         return VerdictRequest(path=tuple(nodes), grammar=grammars.load_grammar(grammar))
 
@@ -94,7 +107,11 @@ def ask() -> Asker:
 
 
 def attributions(
-    texts: Sequence[str], context: str = "It opened in 1936.", *, chat: ChatEnds | None = None, **asking: Any
+    texts: Sequence[str],
+    context: str = "It opened in 1936.",
+    *,
+    chat: ChatEnds | None = None,
+    **asking: Any,
 ) -> list[VerdictRequest]:
     units = [
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
@@ -109,11 +126,20 @@ def checked_answers(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) 
     for request in requests:
         pieces = [piece for node in request.path for piece in node]
         assert engine.read_back(request) == "".join(piece.text for piece in pieces)
-        used = {token for piece in pieces if not piece.trusted for token in engine.vocabulary.user(piece.text)}
+        used = {
+            token
+            for piece in pieces
+            if not piece.trusted
+            for token in engine.vocabulary.user(piece.text)
+        }
         assert not used & set(engine.vocabulary.reserved)
-    answers = [answer for _, answer in sorted(engine.answers(requests)) if isinstance(answer, Answer)]
+    answers = [
+        answer for _, answer in sorted(engine.answers(requests)) if isinstance(answer, Answer)
+    ]
     for request, answer in zip(requests, answers, strict=True):
-        assert re.fullmatch((request.explanation or request.grammar).pattern, answer.raw), answer.raw
+        assert re.fullmatch((request.explanation or request.grammar).pattern, answer.raw), (
+            answer.raw
+        )
         assert 0 <= answer.p_yes <= 1
         assert 0 < answer.legal_mass <= 1.000001
     return answers
@@ -149,4 +175,6 @@ OpenVocabulary = Callable[[str], AbstractContextManager[LoadedVocabulary]]
 @pytest.fixture(scope="session")
 def open_vocabulary(make_model: ModelMaker) -> OpenVocabulary:
     made_up = random_model.MADE_UP
-    return lambda name: vocabulary_of(make_model(vocabulary=name).path if name in made_up else real_file(name))
+    return lambda name: vocabulary_of(
+        make_model(vocabulary=name).path if name in made_up else real_file(name)
+    )

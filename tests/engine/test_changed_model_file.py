@@ -22,7 +22,9 @@ SETTINGS = EngineSettings(threads=1, n_ctx=256)
 @pytest.fixture(params=["F16", "Q8_0", "Q4_0"])
 def model(request: pytest.FixtureRequest, make_model: ModelMaker, tmp_path: Path) -> ModelFile:
     """A copy for the test to damage. llama.cpp repacks only some quantisations when loading."""
-    return model_registry.find(str(shutil.copy(make_model(quantisation=request.param).path, tmp_path / "model.gguf")))
+    return model_registry.find(
+        str(shutil.copy(make_model(quantisation=request.param).path, tmp_path / "model.gguf"))
+    )
 
 
 def spoil(path: Path) -> None:
@@ -44,18 +46,27 @@ def test_changing_a_loaded_file_does_not_change_verdicts(
 
     Truncating a mapped file would end the process with SIGBUS.
     """
-    requests = [ask(statement, ["In 1936."]) for statement in ("It opened in 1936.", "It closed.", "It is red.")]
+    requests = [
+        ask(statement, ["In 1936."])
+        for statement in ("It opened in 1936.", "It closed.", "It is red.")
+    ]
     expected = dict(open_engine(model, n_ctx=256).answers(requests))
     coming = open_engine(model, n_ctx=256).answers(requests)
     first = dict([next(coming)])
     change(model.path)
     assert first | dict(coming) == expected
     if change is spoil:
-        assert dict(open_engine(model_registry.find(str(model.path)), n_ctx=256).answers(requests)) != expected
+        assert (
+            dict(open_engine(model_registry.find(str(model.path)), n_ctx=256).answers(requests))
+            != expected
+        )
 
 
 @pytest.mark.parametrize("model", ["F16"], indirect=True)
-@pytest.mark.parametrize(("before", "during"), [(spoil, Path.exists), (Path.exists, spoil), (Path.exists, Path.unlink)])
+@pytest.mark.parametrize(
+    ("before", "during"),
+    [(spoil, Path.exists), (Path.exists, spoil), (Path.exists, Path.unlink)],
+)
 def test_a_file_that_changes_before_or_while_it_is_loaded_is_refused(
     model: ModelFile,
     monkeypatch: pytest.MonkeyPatch,

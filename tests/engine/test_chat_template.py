@@ -22,11 +22,28 @@ HEAD, TAIL = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
     ("template", "head", "tail"),
     [
         (CHATML, HEAD, TAIL),
-        ("{{ bos_token }}[INST]{{ messages[0].content }}[/INST]{{ eos_token }}", "<s>[INST]", "[/INST]</s>"),
+        (
+            "{{ bos_token }}[INST]{{ messages[0].content }}[/INST]{{ eos_token }}",
+            "<s>[INST]",
+            "[/INST]</s>",
+        ),
         (CHATML.replace("m.content", "m.content | trim | upper | lower"), HEAD, TAIL),
-        ("{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}" + CHATML, HEAD, TAIL),
-        ("{{ strftime_now('%d %b %Y') }} {{ date_string }} " + CHATML, "01 Jan 2025 01 Jan 2025 " + HEAD, TAIL),
-        (CHATML + "{% if enable_thinking is not defined or enable_thinking %}<think>\n{% endif %}", HEAD, TAIL),
+        (
+            "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}" + CHATML,
+            HEAD,
+            TAIL,
+        ),
+        (
+            "{{ strftime_now('%d %b %Y') }} {{ date_string }} " + CHATML,
+            "01 Jan 2025 01 Jan 2025 " + HEAD,
+            TAIL,
+        ),
+        (
+            CHATML
+            + "{% if enable_thinking is not defined or enable_thinking %}<think>\n{% endif %}",
+            HEAD,
+            TAIL,
+        ),
         (CHATML + "{% if thinking is not defined or thinking %}<think>\n{% endif %}", HEAD, TAIL),
         ("{{ messages[0].content }}A {%- generation -%} B{% endgeneration %}\n", "", "AB"),
         # A family without a switch gets the beginning of its answer.
@@ -95,7 +112,9 @@ def test_a_template_cannot_escape_its_sandbox(attack: str) -> None:
     ],
     ids=["loops", "lipsum", "macros", "width", "gigabyte", "dates"],
 )
-def test_a_template_that_needs_too_much_time_or_memory_is_refused(monkeypatch: pytest.MonkeyPatch, attack: str) -> None:
+def test_a_template_that_needs_too_much_time_or_memory_is_refused(
+    monkeypatch: pytest.MonkeyPatch, attack: str
+) -> None:
     monkeypatch.setitem(chat._LIMITS, "seconds", 1)
     with pytest.raises(ModelError, match="takes more than 1 s or 512 MiB"):
         ends(attack + CHATML)
@@ -114,7 +133,10 @@ LLAMA_2 = (
     ("template", "texts"),
     [
         (LLAMA_2, ("<<SYS>>", "<</SYS>>", "[/INST]", "[INST]", "[/INST]")),
-        ("So. {% if messages[1] %}{{ raise_exception('one') }}{% endif %}Q: {{ messages[0].content }}\nA:", ("A:",)),
+        (
+            "So. {% if messages[1] %}{{ raise_exception('one') }}{% endif %}Q: {{ messages[0].content }}\nA:",
+            ("A:",),
+        ),
         ("{{ messages", ()),
         ("Say something.", ()),
     ],
@@ -135,7 +157,11 @@ def test_a_random_template_gives_the_same_prompt_twice() -> None:
 
 def test_the_prompt_is_between_the_ends() -> None:
     prompts = [
-        "".join(piece.text for node in attributions(["It is."], "  x  ", chat=around)[0].path for piece in node)
+        "".join(
+            piece.text
+            for node in attributions(["It is."], "  x  ", chat=around)[0].path
+            for piece in node
+        )
         for around in (ends(CHATML), None)
     ]
     assert prompts[0].startswith(HEAD + "Decide")

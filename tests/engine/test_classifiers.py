@@ -37,8 +37,17 @@ from tests.engine.contract import check_engine
 
 pytestmark = pytest.mark.engine
 
-CONTEXTS = ("The bridge over the river opened in 1936, and it was widened twice.", "A toll was charged until 1954.")
-STATEMENTS = ("The bridge opened in 1936.", "It was closed in 1987.", "A toll was charged.", "</s><mask>{share}", "x")
+CONTEXTS = (
+    "The bridge over the river opened in 1936, and it was widened twice.",
+    "A toll was charged until 1954.",
+)
+STATEMENTS = (
+    "The bridge opened in 1936.",
+    "It was closed in 1987.",
+    "A toll was charged.",
+    "</s><mask>{share}",
+    "x",
+)
 READER_PROFILE = Path(profiles.__file__).parent / "prompts" / "reader"
 READER = os.environ.get("LOCALJUDGE_TEST_READER")
 needs_reader = pytest.mark.skipif(READER is None, reason="LOCALJUDGE_TEST_READER names no model")
@@ -49,7 +58,9 @@ def profile(tmp_path: Path) -> Path:
     return write_profile(tmp_path / "made-up")
 
 
-def answers_of(engine: ClassifyingEngine, requests: Sequence[VerdictRequest]) -> list[Answer | NoAnswer]:
+def answers_of(
+    engine: ClassifyingEngine, requests: Sequence[VerdictRequest]
+) -> list[Answer | NoAnswer]:
     answers = dict(engine.answers(requests))
     return [answers[index] for index in range(len(requests))]
 
@@ -60,14 +71,20 @@ def test_a_classifier_meets_the_contract(make_model: ModelMaker, profile: Path) 
     assert check_engine(lambda: open_classifier(file), requests) == []
 
 
-def test_a_classifier_of_three_outputs_meets_the_contract(make_model: ModelMaker, tmp_path: Path) -> None:
+def test_a_classifier_of_three_outputs_meets_the_contract(
+    make_model: ModelMaker, tmp_path: Path
+) -> None:
     file = make_classifier(make_model, NLI_SHAPE)
-    folder = write_profile(tmp_path / "nli", outputs=ENTAILMENT, answer='{ yes = ["entailment"] }', share=False)
+    folder = write_profile(
+        tmp_path / "nli", outputs=ENTAILMENT, answer='{ yes = ["entailment"] }', share=False
+    )
     requests = statement_requests(folder, STATEMENTS, CONTEXTS)
     assert check_engine(lambda: open_classifier(file), requests) == []
 
 
-def require_equal_bits(open_with: Callable[[int], LlamaCppClassifier], requests: Sequence[VerdictRequest]) -> None:
+def require_equal_bits(
+    open_with: Callable[[int], LlamaCppClassifier], requests: Sequence[VerdictRequest]
+) -> None:
     """Check the same answers with 1 and 2 threads, in a shuffled order, and in a second engine after a part."""
     with closing(open_with(1)) as engine:
         expected = answers_of(engine, requests)
@@ -82,7 +99,9 @@ def require_equal_bits(open_with: Callable[[int], LlamaCppClassifier], requests:
         assert answers_of(engine, requests[half:]) == expected[half:]
 
 
-def test_answers_have_the_same_bits_for_any_order_and_number_of_threads(make_model: ModelMaker, profile: Path) -> None:
+def test_answers_have_the_same_bits_for_any_order_and_number_of_threads(
+    make_model: ModelMaker, profile: Path
+) -> None:
     file = make_classifier(make_model)
     requests = statement_requests(
         profile, [f"The bridge opened in {year}. " * 3 for year in range(1930, 1960)], CONTEXTS
@@ -90,7 +109,9 @@ def test_answers_have_the_same_bits_for_any_order_and_number_of_threads(make_mod
     require_equal_bits(lambda threads: open_classifier(file, threads=threads), requests)
 
 
-def test_the_engine_of_a_classifier_is_found_by_its_header(make_model: ModelMaker, profile: Path) -> None:
+def test_the_engine_of_a_classifier_is_found_by_its_header(
+    make_model: ModelMaker, profile: Path
+) -> None:
     file = make_classifier(make_model, NLI_SHAPE)
     assert can_judge(file.path)
     assert model_facts(file.path).outputs == ENTAILMENT
@@ -116,7 +137,9 @@ def test_three_outputs_share_the_probability() -> None:
     answer = answer_from(outputs, reading, load_grammar("relevant"))
     assert answer.p_yes == pytest.approx(3 / 8, abs=1e-7)
     assert answer.raw == '{"relevant":0}'
-    calibrated = answer_from(outputs, reading.model_copy(update={"scale": 2.0}), load_grammar("relevant"))
+    calibrated = answer_from(
+        outputs, reading.model_copy(update={"scale": 2.0}), load_grammar("relevant")
+    )
     assert calibrated.p_yes == pytest.approx(9 / (9 + 25), abs=1e-7)
 
 
@@ -178,9 +201,13 @@ def ascii_start(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "text", ["\x00", "a\x00b", "\ufeff", "😀" * 50, " \n\t ", "a" * 100_000, "\ud800"], ids=ascii_start
+    "text",
+    ["\x00", "a\x00b", "\ufeff", "😀" * 50, " \n\t ", "a" * 100_000, "\ud800"],
+    ids=ascii_start,
 )
-def test_strange_texts_get_an_answer_or_a_reason(make_model: ModelMaker, profile: Path, text: str) -> None:
+def test_strange_texts_get_an_answer_or_a_reason(
+    make_model: ModelMaker, profile: Path, text: str
+) -> None:
     for statement, context in (("It opened.", text), (text, "It opened.")):
         [request] = statement_requests(profile, [statement], [context])
         with closing(open_classifier(make_classifier(make_model))) as engine:
@@ -189,10 +216,15 @@ def test_strange_texts_get_an_answer_or_a_reason(make_model: ModelMaker, profile
         assert isinstance(answer, NoAnswer if fails else Answer)
 
 
-def test_a_prompt_for_text_models_is_refused(make_model: ModelMaker, ask: Asker, tmp_path: Path) -> None:
+def test_a_prompt_for_text_models_is_refused(
+    make_model: ModelMaker, ask: Asker, tmp_path: Path
+) -> None:
     other = write_profile(tmp_path / "other", outputs=("no", "yes"), answer='{ yes = ["yes"] }')
     with closing(open_classifier(make_classifier(make_model))) as engine:
-        for request in (ask("It opened."), *statement_requests(other, ["It opened."], ["It opened."])):
+        for request in (
+            ask("It opened."),
+            *statement_requests(other, ["It opened."], ["It opened."]),
+        ):
             with pytest.raises(ModelError):
                 list(engine.answers([request]))
 
@@ -224,7 +256,9 @@ def test_the_reader_meets_the_contract(reader: ModelFile) -> None:
 
 
 @needs_reader
-def test_the_reader_has_the_same_bits_for_any_order_and_number_of_threads(reader: ModelFile) -> None:
+def test_the_reader_has_the_same_bits_for_any_order_and_number_of_threads(
+    reader: ModelFile,
+) -> None:
     requests = statement_requests(READER_PROFILE, STATEMENTS, CONTEXTS)
     requests += statement_requests(READER_PROFILE, STATEMENTS[:3], [f"{' '.join(CONTEXTS)} " * 14])
     require_equal_bits(lambda threads: open_classifier(reader, threads=threads), requests)

@@ -28,13 +28,19 @@ class Sound(ScriptedEngine):
         super().__init__(share, capacity=capacity)
 
 
-@pytest.mark.parametrize("make", [lambda: ScriptedEngine({}, default=0.5), Sound, lambda: Sound(1 << 30)])
+@pytest.mark.parametrize(
+    "make", [lambda: ScriptedEngine({}, default=0.5), Sound, lambda: Sound(1 << 30)]
+)
 def test_a_scripted_engine_meets_the_contract(make: Callable[[], ScriptedEngine]) -> None:
     assert check_engine(make) == []
 
 
-@pytest.mark.parametrize(("architecture", "template"), [("llama", TEMPLATE), ("llama", None), ("lfm2", None)])
-def test_llama_cpp_meets_the_contract(make_model: ModelMaker, architecture: str, template: str | None) -> None:
+@pytest.mark.parametrize(
+    ("architecture", "template"), [("llama", TEMPLATE), ("llama", None), ("lfm2", None)]
+)
+def test_llama_cpp_meets_the_contract(
+    make_model: ModelMaker, architecture: str, template: str | None
+) -> None:
     """With a template of control tokens, without a template, and with uncuttable memory."""
     file = make_model(architecture, vocabulary="pieces", chat_template=template)
     assert check_engine(lambda: LlamaCppEngine(file, EngineSettings(threads=1, n_ctx=2048))) == []
@@ -56,11 +62,15 @@ def identified(identity: Callable[[Any], dict[str, Any]]) -> type[Sound]:
 
 
 def yielding(change: Callable[[list[tuple[int, Any]]], list[Any]]) -> type[Sound]:
-    return broken(answers=lambda self, requests: iter(change(list(ScriptedEngine.answers(self, requests)))))
+    return broken(
+        answers=lambda self, requests: iter(change(list(ScriptedEngine.answers(self, requests)))),
+    )
 
 
 def answering(**fields: Any) -> type[Sound]:
-    answer = Answer.model_construct(**{"p_yes": 0.5, "legal_mass": 1, "raw": "", "reason": None, **fields})
+    answer = Answer.model_construct(
+        **{"p_yes": 0.5, "legal_mass": 1, "raw": "", "reason": None, **fields}
+    )
     return broken(_answer=lambda _self, _request: answer)
 
 
@@ -95,19 +105,43 @@ class Credulous(Sound):
         return Answer(p_yes=len(text) % 97 / 97, legal_mass=1, raw="")
 
 
-IDENTITY, ONCE, ALONE = "identity_is_stable_json", "answers_each_once", "answers_depend_on_their_request_alone"
+IDENTITY, ONCE, ALONE = (
+    "identity_is_stable_json",
+    "answers_each_once",
+    "answers_depend_on_their_request_alone",
+)
 LEGAL, LENGTHS = "answers_are_legal", "lengths_hold_what_is_answered"
-TIRING = broken(_answer=lambda self, _: Answer(p_yes=1 / (1 + len(self.asked)), legal_mass=1, raw=""))
-BOUNDLESS = broken(capacity=20_000, _answer=lambda _self, _: Answer(p_yes=0.5, legal_mass=1, raw=""))
+TIRING = broken(
+    _answer=lambda self, _: Answer(p_yes=1 / (1 + len(self.asked)), legal_mass=1, raw="")
+)
+BOUNDLESS = broken(
+    capacity=20_000, _answer=lambda _self, _: Answer(p_yes=0.5, legal_mass=1, raw="")
+)
 UNSHARED = broken(distinct_tokens=lambda self, requests: sum(map(self.length, requests)))
 BROKEN: list[tuple[type[Sound], str, str]] = [
-    (identified(lambda _: {"engine": "mine", "build": object()}), IDENTITY, "cannot be written as JSON"),
+    (
+        identified(lambda _: {"engine": "mine", "build": object()}),
+        IDENTITY,
+        "cannot be written as JSON",
+    ),
     (identified(lambda _: {"model": "mine"}), IDENTITY, "does not name the kind of engine"),
-    (identified(lambda self: {"engine": "mine", "asked": len(self.asked)}), IDENTITY, "changed by answering"),
-    (broken(identity=property(lambda self: {"engine": str(id(self))})), IDENTITY, "opened alike have different"),
+    (
+        identified(lambda self: {"engine": "mine", "asked": len(self.asked)}),
+        IDENTITY,
+        "changed by answering",
+    ),
+    (
+        broken(identity=property(lambda self: {"engine": str(id(self))})),
+        IDENTITY,
+        "opened alike have different",
+    ),
     (yielding(lambda pairs: pairs[1:]), ONCE, "10 requests got answers with the indices [1, 2"),
     (yielding(lambda pairs: [(index, 0.5) for index, _ in pairs]), ONCE, "request 0 got float"),
-    (broken(_answer=lambda _self, _: NoAnswer(error="no")), ONCE, "none of the requests got an Answer"),
+    (
+        broken(_answer=lambda _self, _: NoAnswer(error="no")),
+        ONCE,
+        "none of the requests got an Answer",
+    ),
     (Batched, ALONE, "in reverse order"),
     (TIRING, ALONE, "alone"),
     (answering(p_yes=1.5), LEGAL, "p_yes is 1.5"),
@@ -123,7 +157,9 @@ BROKEN: list[tuple[type[Sound], str, str]] = [
 
 
 @pytest.mark.parametrize(("engine", "rule", "said"), BROKEN)
-def test_a_broken_engine_is_reported_with_its_rule(engine: type[Sound], rule: str, said: str) -> None:
+def test_a_broken_engine_is_reported_with_its_rule(
+    engine: type[Sound], rule: str, said: str
+) -> None:
     violations = check_engine(engine)
     assert any(broken.rule == rule and said in broken.problem for broken in violations), violations
 

@@ -20,7 +20,13 @@ pytestmark = pytest.mark.engine
 
 def test_every_kind_of_value_is_read(tmp_path: Path) -> None:
     writer = GGUFWriter(tmp_path / "keys.gguf", "llama")
-    values: dict[str, Any] = {"uint8": 200, "int8": -3, "uint16": 60_000, "int16": -300, "uint32": 4_000_000_000}
+    values: dict[str, Any] = {
+        "uint8": 200,
+        "int8": -3,
+        "uint16": 60_000,
+        "int16": -300,
+        "uint32": 4_000_000_000,
+    }
     values |= {"int32": -70_000, "uint64": 2**63, "int64": -(2**40), "float32": 0.5, "float64": 0.1}
     values |= {"bool": True, "string": "日本 😀"}
     for kind, value in values.items():
@@ -32,7 +38,12 @@ def test_every_kind_of_value_is_read(tmp_path: Path) -> None:
     writer.close()
     read = header.read(tmp_path / "keys.gguf")
     assert read.lengths == {"numbers": 3, "words": 2}
-    assert read.keys == {"general.architecture": "llama", **values, "numbers": (1, 2, 3), "words": ()}
+    assert read.keys == {
+        "general.architecture": "llama",
+        **values,
+        "numbers": (1, 2, 3),
+        "words": (),
+    }
 
 
 @pytest.mark.parametrize("template", [None, random_model.CHAT_TEMPLATE])
@@ -42,7 +53,9 @@ def test_the_header_gives_facts_without_opening_the_model(
 ) -> None:
     """The weights are the rest of the file."""
     vocabulary = random_model.piece_vocabulary()
-    path = random_model.write(tmp_path / "m.gguf", vocabulary, quantisation=quantisation, chat_template=template)
+    path = random_model.write(
+        tmp_path / "m.gguf", vocabulary, quantisation=quantisation, chat_template=template
+    )
     rest = path.stat().st_size - path.read_bytes().index(b"output_norm.weight")
     assert rest - 20_000 < header.read(path).weight_bytes < rest
     facts = header.facts_of(path, None)
@@ -54,7 +67,9 @@ def test_the_header_gives_facts_without_opening_the_model(
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_damaged_header_is_a_localjudge_error_or_harmless(tmp_path: Path, data: st.DataObject) -> None:
+def test_a_damaged_header_is_a_localjudge_error_or_harmless(
+    tmp_path: Path, data: st.DataObject
+) -> None:
     """Any bytes may change, or the file may end early."""
     path = tmp_path / "damaged.gguf"
     whole = bytearray(gguf(path).read_bytes())
@@ -99,10 +114,14 @@ def test_other_files_are_refused_before_their_checksum(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [0, 8, 12])
 @pytest.mark.parametrize("count", [2**60, 2])
-def test_a_list_longer_than_the_file_is_refused_at_once(tmp_path: Path, kind: int, count: int) -> None:
+def test_a_list_longer_than_the_file_is_refused_at_once(
+    tmp_path: Path, kind: int, count: int
+) -> None:
     """With a count of 2^60, or of 2 at the end of the file."""
     key = struct.pack("<Q", 1) + b"k"
     path = tmp_path / "long.gguf"
-    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key + struct.pack("<IIQ", 9, kind, count))
+    path.write_bytes(
+        b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key + struct.pack("<IIQ", 9, kind, count)
+    )
     with pytest.raises(ModelError, match="damaged or truncated"):
         header.read(path)

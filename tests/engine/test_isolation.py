@@ -29,21 +29,43 @@ Answers = list[Answer | NoAnswer]
 
 QUICK = random_model.Shape(width=256, layers=2, feed_forward=512, context=4096)
 LARGE = QUICK._replace(layers=12)
-KINDS = [("llama", "F16", QUICK), ("qwen2", "Q4_K", QUICK), ("gemma2", "F16", QUICK), ("lfm2", "Q4_K", QUICK)]
+KINDS = [
+    ("llama", "F16", QUICK),
+    ("qwen2", "Q4_K", QUICK),
+    ("gemma2", "F16", QUICK),
+    ("lfm2", "Q4_K", QUICK),
+]
 NOT_HERE = "NOT CHECKED: on this processor"
 MODELS = [
     *(pytest.param(kind, id="-".join(kind[:2])) for kind in KINDS),
     *(
         pytest.param(
-            (architecture, quantisation, LARGE), id=f"{architecture}-{quantisation}-large", marks=pytest.mark.slow
+            (architecture, quantisation, LARGE),
+            id=f"{architecture}-{quantisation}-large",
+            marks=pytest.mark.slow,
         )
         for architecture in ("llama", "qwen2", "gemma2", "lfm2")
         for quantisation in ("F16", "Q8_0", "Q4_0", "Q4_K")
     ),
     pytest.param(("mamba", "Q4_K", LARGE), id="mamba-Q4_K-large", marks=pytest.mark.slow),
 ]
-WORDS = ("it", "opened", "rain", "bridge", "widened", "toll", "council", "painted", "blue", "river", "1936", "charged")
-LONG_CONTEXT = "The bridge over the river opened in 1936 and was widened twice, as the council decided. " * 14
+WORDS = (
+    "it",
+    "opened",
+    "rain",
+    "bridge",
+    "widened",
+    "toll",
+    "council",
+    "painted",
+    "blue",
+    "river",
+    "1936",
+    "charged",
+)
+LONG_CONTEXT = (
+    "The bridge over the river opened in 1936 and was widened twice, as the council decided. " * 14
+)
 """More than two steps of 512 tokens."""
 SHORT_CONTEXTS = ["It rained.", "A toll of 50 cents was charged until 1954."]
 
@@ -70,7 +92,9 @@ class Case(NamedTuple):
 @pytest.fixture(scope="module")
 def case(model: ModelFile, ask: Asker) -> Iterator[Case]:
     draw = random.Random(1)
-    sentences = [" ".join(draw.choices(WORDS, k=draw.randrange(2, 30))).capitalize() + "." for _ in range(24)]
+    sentences = [
+        " ".join(draw.choices(WORDS, k=draw.randrange(2, 30))).capitalize() + "." for _ in range(24)
+    ]
     contexts = [[LONG_CONTEXT]] * 16 + [SHORT_CONTEXTS] * 8
     requests = list(map(ask, sentences, contexts))
     with closing(LlamaCppEngine(model, EngineSettings(threads=1))) as other:
@@ -91,7 +115,9 @@ def test_control_statements_in_one_batch_change_each_other(make_model: ModelMake
 
 def changed_by_batching(file: ModelFile) -> bool:
     draw = random.Random(1)
-    context, *statements = ([draw.randrange(5, 250) for _ in range(length)] for length in (700, 3, 28, 64, 5, 40))
+    context, *statements = (
+        [draw.randrange(5, 250) for _ in range(length)] for length in (700, 3, 28, 64, 5, 40)
+    )
     with BareModel(file.path, threads=1) as model:
         alone = []
         for statement in statements:
@@ -104,7 +130,10 @@ def changed_by_batching(file: ModelFile) -> bool:
 
 @pytest.mark.parametrize("seed", [None, 1])
 def test_verdicts_do_not_depend_on_the_order(case: Case, seed: int | None) -> None:
-    assert len({answer.p_yes for answer in case.expected if isinstance(answer, Answer)}) > len(case.expected) // 2
+    assert (
+        len({answer.p_yes for answer in case.expected if isinstance(answer, Answer)})
+        > len(case.expected) // 2
+    )
     assert all(isinstance(answer, Answer) for answer in case.expected)
     order = list(range(len(case.requests)))[::-1]
     if seed is not None:
@@ -112,7 +141,9 @@ def test_verdicts_do_not_depend_on_the_order(case: Case, seed: int | None) -> No
     case.check(order)
 
 
-@pytest.mark.parametrize(("chosen", "threads"), [([3], 1), ([2, 5, 17], 1), ([0, 23], 2), ([0, 1, 2, 16, 17], 4)])
+@pytest.mark.parametrize(
+    ("chosen", "threads"), [([3], 1), ([2, 5, 17], 1), ([0, 23], 2), ([0, 1, 2, 16, 17], 4)]
+)
 def test_verdicts_do_not_depend_on_the_subset_or_the_number_of_threads(
     case: Case, open_engine: Opener, chosen: list[int], threads: int
 ) -> None:
@@ -133,8 +164,14 @@ def test_verdicts_do_not_depend_on_other_samples_and_metrics(case: Case, ask: As
         ask("It opened.", [LONG_CONTEXT], grammar="useful"),
     ]
     in_order(engine, others[:1])
-    answers = in_order(engine, [others[1], *requests[:3], others[0], *requests[16:18], others[2], requests[3]])
-    assert [*answers[1:4], *answers[5:7], answers[8]] == [*expected[:3], *expected[16:18], expected[3]]
+    answers = in_order(
+        engine, [others[1], *requests[:3], others[0], *requests[16:18], others[2], requests[3]]
+    )
+    assert [*answers[1:4], *answers[5:7], answers[8]] == [
+        *expected[:3],
+        *expected[16:18],
+        expected[3],
+    ]
 
 
 def test_verdicts_do_not_depend_on_an_abandoned_call(case: Case) -> None:
@@ -166,7 +203,9 @@ def test_verdicts_do_not_depend_on_an_interrupt(
     case.check(range(3), engine)
 
 
-def test_single_token_steps_behind_six_hundred_cells_do_not_depend_on_threads(model: ModelFile) -> None:
+def test_single_token_steps_behind_six_hundred_cells_do_not_depend_on_threads(
+    model: ModelFile,
+) -> None:
     alone, *others = (single_token_steps(model, threads) for threads in (1, 2, 4))
     assert all(np.array_equal(alone, steps) for steps in others)
 
@@ -192,7 +231,15 @@ def single_token_steps(file: ModelFile, threads: int) -> NDArray[np.float32]:
     with closing(load(file, EngineSettings(threads=1))) as loaded:
         model = loaded.model
         size = model.vocabulary.size
-        cells = KVCache(model.pointer, n_ctx=1024, threads=threads, vocabulary_size=size, rewind_mode="recompute")
+        cells = KVCache(
+            model.pointer,
+            n_ctx=1024,
+            threads=threads,
+            vocabulary_size=size,
+            rewind_mode="recompute",
+        )
         with closing(cells):
             cells.evaluate(TokenRun(0, [token % 250 for token in range(1, 651)]))
-            return np.stack([cells.logits_after(TokenRun(650 + step, [step])).copy() for step in range(5)])
+            return np.stack(
+                [cells.logits_after(TokenRun(650 + step, [step])).copy() for step in range(5)]
+            )

@@ -15,7 +15,9 @@ NO_OPENMP = (
 OTHER_BUILD = 'AttributeError("/venv/llama_cpp/lib/libllama.so: undefined symbol: llama_model_load_from_file")'
 
 
-def localjudge_with(llama_cpp: Path, error: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def localjudge_with(
+    llama_cpp: Path, error: str, *arguments: str
+) -> "subprocess.CompletedProcess[str]":
     (llama_cpp / "llama_cpp").mkdir()
     (llama_cpp / "llama_cpp" / "__init__.py").write_text(f"raise {error}\n", encoding="utf-8")
     path = os.pathsep.join(filter(None, [str(llama_cpp), str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -38,7 +40,9 @@ def localjudge_with(llama_cpp: Path, error: str, *arguments: str) -> "subprocess
     ],
     ids=["no OpenMP", "another build", "not installed"],
 )
-def test_a_library_that_cannot_be_loaded_is_one_error_with_a_hint(tmp_path: Path, error: str, said: str) -> None:
+def test_a_library_that_cannot_be_loaded_is_one_error_with_a_hint(
+    tmp_path: Path, error: str, said: str
+) -> None:
     done = localjudge_with(tmp_path, error, "run", "--demo")
     *_, what, hint = done.stderr.splitlines()
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (1, "", False)

@@ -51,7 +51,11 @@ def test_the_context_size_comes_from_model_and_option(
     [(False, None, 0), (False, 20, 0), (True, None, -1), (True, 0, 0), (True, 20, 20)],
 )
 def test_all_layers_go_to_a_usable_gpu(
-    make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, has_gpu: bool, asked: int | None, given: int
+    make_model: ModelMaker,
+    monkeypatch: pytest.MonkeyPatch,
+    has_gpu: bool,
+    asked: int | None,
+    given: int,
 ) -> None:
     """-1 stands for all layers."""
     monkeypatch.setattr(llama_cpp, "llama_supports_gpu_offload", lambda: has_gpu)
@@ -68,7 +72,9 @@ def test_the_default_threads_are_the_available_cores(monkeypatch: pytest.MonkeyP
     assert EngineSettings().used_threads == 6
 
 
-@pytest.mark.parametrize("name", ["with blanks in it.gguf", "日本 😀.gguf", "quote'\".gguf", "-n.gguf", "a\nb.gguf"])
+@pytest.mark.parametrize(
+    "name", ["with blanks in it.gguf", "日本 😀.gguf", "quote'\".gguf", "-n.gguf", "a\nb.gguf"]
+)
 def test_a_model_may_have_any_path(make_model: ModelMaker, tmp_path: Path, name: str) -> None:
     path = shutil.copy(make_model().path, tmp_path / name)
     loading.load(model_registry.find(str(path)), EngineSettings(threads=1, n_ctx=256)).close()
@@ -87,17 +93,30 @@ def test_a_prompt_of_full_context_is_judged_and_a_longer_one_has_no_effect(
     assert re.search("257 tokens.*256", getattr(answers[1], "error", ""))
 
 
-def test_a_context_smaller_than_a_step_works(make_model: ModelMaker, open_engine: Opener, ask: Asker) -> None:
+def test_a_context_smaller_than_a_step_works(
+    make_model: ModelMaker, open_engine: Opener, ask: Asker
+) -> None:
     """llama.cpp aborts if a batch exceeds the context."""
     engine = open_engine(make_model(), n_ctx=128)
     requests = [ask(f"Statement {number}.", [f"Context {number % 3}."]) for number in range(30)]
     assert all(isinstance(answer, Answer) for _, answer in engine.answers(requests))
 
 
-def test_the_identity_names_everything_that_can_change_an_answer(make_model: ModelMaker, open_engine: Opener) -> None:
+def test_the_identity_names_everything_that_can_change_an_answer(
+    make_model: ModelMaker, open_engine: Opener
+) -> None:
     file = make_model("qwen2", "Q8_0")
     identity = open_engine(file, n_ctx=512).identity
     assert {"llama_cpp_python", "llguidance", "system", "n_ubatch", "gpu_layers"} <= set(identity)
     assert "threads" not in identity
-    expected = {"model_sha256": file.sha256, "architecture": "qwen2", "quantisation": "Q8_0", "n_ctx": 512}
-    assert {**expected, "batching": "isolated", "flash_attention": False}.items() <= identity.items()
+    expected = {
+        "model_sha256": file.sha256,
+        "architecture": "qwen2",
+        "quantisation": "Q8_0",
+        "n_ctx": 512,
+    }
+    assert {
+        **expected,
+        "batching": "isolated",
+        "flash_attention": False,
+    }.items() <= identity.items()

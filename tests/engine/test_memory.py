@@ -44,13 +44,17 @@ def allocated(path: Path, n_ctx: int) -> MemoryNeed:
     llama_cpp.llama_free(context)
     llama_cpp.llama_model_free(model)
     sizes = re.findall(r"(model|KV|compute) buffer size =\s*([\d.]+) MiB", "".join(_said))
-    sums = (sum(float(size) for of, size in sizes if of == kind) for kind in ("model", "KV", "compute"))
+    sums = (
+        sum(float(size) for of, size in sizes if of == kind) for kind in ("model", "KV", "compute")
+    )
     return MemoryNeed(*(int(size * 2**20) for size in sums))
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2", "phi3", "gpt2", "lfm2"])
 @pytest.mark.parametrize(("heads", "n_ctx"), [(4, 2048), (16, 8192)])
-def test_the_estimate_matches_the_allocation(make_model: ModelMaker, architecture: str, heads: int, n_ctx: int) -> None:
+def test_the_estimate_matches_the_allocation(
+    make_model: ModelMaker, architecture: str, heads: int, n_ctx: int
+) -> None:
     """Weights and cache within 5 %, compute buffers between 95 % and 150 %."""
     shape = random_model.Shape(width=256, heads=heads, layers=4, feed_forward=1024, context=8192)
     path = make_model(architecture, shape=shape).path
@@ -65,18 +69,24 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
-    numbers = r"it needs about \d+ MiB \(weights .*cache for 2,048 tokens.*0 MiB are free(?s:.*)n_ctx"
+    numbers = (
+        r"it needs about \d+ MiB \(weights .*cache for 2,048 tokens.*0 MiB are free(?s:.*)n_ctx"
+    )
     with pytest.raises(OutOfResource, match=numbers):
         load(make_model(), EngineSettings(threads=1))
 
 
-def test_a_control_group_limits_free_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_control_group_limits_free_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Limit 4 GiB, 3 GiB used, 1 GiB of that reclaimable: 2 GiB are free."""
     group = tmp_path / "docker" / "abc"
     group.mkdir(parents=True)
     (group / "memory.max").write_text(f"{4 * GIB}\n", encoding="ascii")
     (group / "memory.current").write_text(f"{3 * GIB}\n", encoding="ascii")
-    (group / "memory.stat").write_text(f"anon 5\nactive_file {GIB // 2}\ninactive_file {GIB // 2}\n", encoding="ascii")
+    (group / "memory.stat").write_text(
+        f"anon 5\nactive_file {GIB // 2}\ninactive_file {GIB // 2}\n", encoding="ascii"
+    )
     (group.parent / "memory.max").write_text("max\n", encoding="ascii")
     monkeypatch.setattr(hardware, "_CGROUPS", tmp_path)
     assert hardware.room_in_groups("docker/abc") == 2 * GIB
@@ -98,7 +108,7 @@ from localjudge.engine import hardware
 from localjudge.engine.llamacpp import model
 from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.errors import OutOfResource
-from localjudge.run import job, loop
+from localjudge.judging import job, loop
 
 def leave(mebibytes):
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
@@ -118,7 +128,10 @@ def limited(program: str, home: Path) -> "subprocess.CompletedProcess[str]":
 
 def test_an_address_space_limit_limits_free_memory(tmp_path: Path) -> None:
     """100 MiB minus a few pages for the reading itself."""
-    done = limited("print(hardware.room_in_address_space()); leave(100); print(hardware.available_bytes())", tmp_path)
+    done = limited(
+        "print(hardware.room_in_address_space()); leave(100); print(hardware.available_bytes())",
+        tmp_path,
+    )
     unbounded, free = done.stdout.split()
     assert unbounded == "None"
     assert 99 * 2**20 < int(free) <= 100 * 2**20
@@ -146,7 +159,9 @@ def test_a_run_with_too_little_memory_can_be_resumed(tmp_path: Path) -> None:
     ],
     ids=["weights", "context"],
 )
-def test_a_failed_allocation_of_llama_cpp_is_reported(tmp_path: Path, program: str, said: str) -> None:
+def test_a_failed_allocation_of_llama_cpp_is_reported(
+    tmp_path: Path, program: str, said: str
+) -> None:
     """Weights of 9 MiB with 8 MiB left; a cache of 48 MiB with 30 MiB left."""
     done = limited(f"{program}\nexcept OutOfResource as error: print(error)", tmp_path)
     assert said in done.stdout, done.stderr

@@ -20,7 +20,11 @@ from tests.engine.conftest import ModelMaker
 pytestmark = pytest.mark.engine
 
 ALL = slice(None)
-KINDS: dict[Any, GGUFValueType] = {bool: GGUFValueType.BOOL, int: GGUFValueType.UINT32, str: GGUFValueType.STRING}
+KINDS: dict[Any, GGUFValueType] = {
+    bool: GGUFValueType.BOOL,
+    int: GGUFValueType.UINT32,
+    str: GGUFValueType.STRING,
+}
 KINDS |= {"split.no": GGUFValueType.UINT16, "split.count": GGUFValueType.UINT16}
 KINDS["split.tensors.count"] = GGUFValueType.INT32
 SETTINGS = EngineSettings(threads=1, n_ctx=256)
@@ -31,7 +35,10 @@ def copy_with(source: Path, target: Path, changes: dict[str, Any], tensors: slic
     """Copy a model with changed keys (None removes a key) and some of its tensors."""
     reader = GGUFReader(source)
     fields = {name: field for name, field in reader.fields.items() if not name.startswith("GGUF.")}
-    writer = GGUFWriter(target, changes.get("general.architecture") or fields["general.architecture"].contents())
+    writer = GGUFWriter(
+        target,
+        changes.get("general.architecture") or fields["general.architecture"].contents(),
+    )
     for name, field in fields.items():
         if name != "general.architecture" and name not in changes:
             element = field.types[-1] if len(field.types) > 1 else None
@@ -51,7 +58,9 @@ def copy_with(source: Path, target: Path, changes: dict[str, Any], tensors: slic
 @pytest.fixture
 def changed(make_model: ModelMaker, tmp_path: Path) -> Change:
     def change(changes: dict[str, Any], tensors: slice = ALL) -> ModelFile:
-        return model_registry.find(str(copy_with(make_model().path, tmp_path / "changed.gguf", changes, tensors)))
+        return model_registry.find(
+            str(copy_with(make_model().path, tmp_path / "changed.gguf", changes, tensors))
+        )
 
     return change
 
@@ -69,9 +78,18 @@ def refusal(file: ModelFile) -> ModelError:
     [
         ({"general.type": "adapter", "adapter.type": "lora"}, "not a model, but an adapter"),
         ({"general.type": "mmproj"}, "not a model, but of type mmproj"),
-        *(({"general.architecture": name}, f"cannot judge: a {name} model") for name in ("t5", "clip")),
-        ({"general.architecture": "bert"}, "cannot judge: a bert model without a classification head"),
-        ({"general.architecture": "bert", "bert.pooling_type": 4}, "its classification head is missing"),
+        *(
+            ({"general.architecture": name}, f"cannot judge: a {name} model")
+            for name in ("t5", "clip")
+        ),
+        (
+            {"general.architecture": "bert"},
+            "cannot judge: a bert model without a classification head",
+        ),
+        (
+            {"general.architecture": "bert", "bert.pooling_type": 4},
+            "its classification head is missing",
+        ),
         ({"llama.pooling_type": 3}, "it is an embedding or ranking model"),
         ({"llama.attention.causal": False}, "it is an embedding or ranking model"),
         ({"tokenizer.ggml.model": None}, "contains no tokenizer"),
@@ -83,9 +101,13 @@ def refusal(file: ModelFile) -> ModelError:
         ({"llama.attention.layer_norm_rms_epsilon": None}, "key not found in model"),
         ({"split.count": 3, "split.no": 0}, "has 3 parts by its header, but 1 by its name"),
     ],
-    ids=lambda value: ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
+    ids=lambda value: (
+        ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else ""
+    ),
 )
-def test_an_unusable_model_is_refused_by_name(changed: Change, changes: dict[str, Any], what: str) -> None:
+def test_an_unusable_model_is_refused_by_name(
+    changed: Change, changes: dict[str, Any], what: str
+) -> None:
     assert what.replace("\\", "") in str(refusal(changed(changes)))
 
 
@@ -95,16 +117,29 @@ def test_a_vocabulary_is_refused_and_an_unchanged_copy_is_not(changed: Change) -
 
 
 @pytest.mark.parametrize(
-    "changes", [{"llama.block_count": 600}, {"llama.expert_used_count": 4}, {"llama.rope.scaling.type": "unheard-of"}]
+    "changes",
+    [
+        {"llama.block_count": 600},
+        {"llama.expert_used_count": 4},
+        {"llama.rope.scaling.type": "unheard-of"},
+    ],
 )
-def test_an_abort_of_llama_cpp_does_not_end_the_process(changed: Change, changes: dict[str, Any]) -> None:
-    assert re.search("the process that tested it ended with SIGABRT.*GGML_ASSERT", str(refusal(changed(changes))))
+def test_an_abort_of_llama_cpp_does_not_end_the_process(
+    changed: Change, changes: dict[str, Any]
+) -> None:
+    assert re.search(
+        "the process that tested it ended with SIGABRT.*GGML_ASSERT",
+        str(refusal(changed(changes))),
+    )
 
 
 def test_control_llama_cpp_aborts_the_process_that_loads_such_a_file(changed: Change) -> None:
     file = changed({"llama.block_count": 600})
     program = f"from llama_cpp import Llama; Llama({str(file.path)!r}, verbose=False)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode < 0
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode
+        < 0
+    )
 
 
 CUT_OFF = "truncated|not within the file bounds"
@@ -121,7 +156,9 @@ def put(data: bytes, place: int, value: bytes) -> bytes:
         (lambda data: put(data, len(data) // 2 & ~1, b"\x00\x7e" * 64), "has invalid data"),
         # One byte of a token was changed, so `e` decodes differently.
         (
-            lambda data: put(data, data.index(b"\x01\0\0\0\0\0\0\0e\x01\0\0\0\0\0\0\0f") + 8, b"\x7f"),
+            lambda data: put(
+                data, data.index(b"\x01\0\0\0\0\0\0\0e\x01\0\0\0\0\0\0\0f") + 8, b"\x7f"
+            ),
             "damaged tokenizer",
         ),
         (lambda data: data[: len(data) // 10], CUT_OFF),
@@ -137,7 +174,9 @@ def test_a_damaged_file_is_refused(
     assert re.search(what, str(refusal(model_registry.find(str(path)))))
 
 
-def test_a_model_in_several_files_loads_by_its_first(make_model: ModelMaker, tmp_path: Path) -> None:
+def test_a_model_in_several_files_loads_by_its_first(
+    make_model: ModelMaker, tmp_path: Path
+) -> None:
     whole = make_model().path
     first, second = (tmp_path / f"big-{part:05d}-of-00002.gguf" for part in (1, 2))
     count = len(GGUFReader(whole).tensors)
@@ -156,4 +195,6 @@ def test_parts_of_another_model_are_refused(make_model: ModelMaker, tmp_path: Pa
     for part in (1, 2):
         shutil.copy(make_model().path, tmp_path / f"big-{part:05d}-of-00002.gguf")
     first = tmp_path / "big-00001-of-00002.gguf"
-    assert "has 1 parts by its header, but 2 by its name" in str(refusal(model_registry.find(str(first))))
+    assert "has 1 parts by its header, but 2 by its name" in str(
+        refusal(model_registry.find(str(first)))
+    )

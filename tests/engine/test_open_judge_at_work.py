@@ -60,7 +60,9 @@ print(sizes[-1] - sizes[9])
 
 
 def finished(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=900, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done
 
@@ -73,12 +75,22 @@ Numbers = list[tuple[str, float | None]]
 
 def ask(judge: Judge, place: str, folder: Path) -> Numbers:
     """Judge texts about a place that only this call names, so no answer is cached."""
-    rows = [{"id": place, "retrieved_contexts": [f"A tower is in {place}."], "response": f"It is in {place}."}]
+    rows = [
+        {
+            "id": place,
+            "retrieved_contexts": [f"A tower is in {place}."],
+            "response": f"It is in {place}.",
+        }
+    ]
     if place == "Ulm":
         out = folder / f"{random.getrandbits(64):x}"
-        run = localjudge.evaluate(rows, judge=judge, metrics=["faithfulness"], out=out, progress=False)
+        run = localjudge.evaluate(
+            rows, judge=judge, metrics=["faithfulness"], out=out, progress=False
+        )
         return [(row.text, row.p_yes) for row in run.verdicts]
-    return [(row.text, row.p_yes) for row in judge.evaluate(rows, ["faithfulness"], out=False).verdicts]
+    return [
+        (row.text, row.p_yes) for row in judge.evaluate(rows, ["faithfulness"], out=False).verdicts
+    ]
 
 
 def stress(folder: Path) -> Counter[str]:
@@ -92,7 +104,9 @@ def stress(folder: Path) -> Counter[str]:
         judge, barrier, done = opened(), Barrier(4), Semaphore(0)
         with ThreadPoolExecutor(4) as threads:
             closing = threads.submit(close_after, number % 4, judge, barrier, done)
-            jobs = {place: threads.submit(use, judge, place, folder, barrier, done) for place in serial}
+            jobs = {
+                place: threads.submit(use, judge, place, folder, barrier, done) for place in serial
+            }
             for place, job in jobs.items():
                 outcomes["equal" if job.result() == serial[place] else str(job.result())] += 1
             closing.result()
@@ -145,7 +159,9 @@ def test_a_forked_process_cannot_use_the_gpu_of_its_parent() -> None:
     assert "InputError: a forked process cannot use the GPU" in finished("-c", script).stderr
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system tells no process its memory")
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="this system tells no process its memory"
+)
 def test_closed_judges_free_their_memory() -> None:
     """From the tenth to the thirtieth judge, growth is below five models of 11 MiB; 20 leaked ones are 220.
 

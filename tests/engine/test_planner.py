@@ -26,7 +26,9 @@ def evaluated(order: Sequence[TokenPath]) -> int:
 
 
 @given(trees, st.randoms())
-def test_the_walk_evaluates_every_distinct_node_once(tree: list[TokenPath], chance: random.Random) -> None:
+def test_the_walk_evaluates_every_distinct_node_once(
+    tree: list[TokenPath], chance: random.Random
+) -> None:
     assert sorted(depth_first(tree)) == list(range(len(tree)))
     assert evaluated([tree[index] for index in depth_first(tree)]) == distinct_tokens(tree)
     shuffled = chance.sample(tree, len(tree))
@@ -58,8 +60,14 @@ def test_several_metrics_on_one_sample_evaluate_each_distinct_token_once(
 ) -> None:
     """Evaluated / unique is 1 for any order of the requests; separate calls need twice that."""
     contexts = ["The bridge opened in 1936. " * 9, "A toll of 50 cents was charged. " * 9]
-    sample = [ask(text, contexts) for text in ("It opened in 1936.", "It is old.", "It costs 50 cents.")]
-    sample += [ask(text, [context], grammar="relevant") for context in contexts for text in ("When?", "Where?")]
+    sample = [
+        ask(text, contexts) for text in ("It opened in 1936.", "It is old.", "It costs 50 cents.")
+    ]
+    sample += [
+        ask(text, [context], grammar="relevant")
+        for context in contexts
+        for text in ("When?", "Where?")
+    ]
     engine = open_engine(make_model(architecture))
     list(engine.answers(sample[::2] + sample[1::2]))
     assert engine.stats.evaluated_tokens == engine.stats.unique_tokens > 0

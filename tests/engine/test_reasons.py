@@ -13,7 +13,14 @@ from tests.engine.conftest import Opener, attributions
 
 pytestmark = pytest.mark.engine
 
-STATEMENTS = ("It opened in 1936.", 'He said "no".', "Мост закрыт.", "桥在河上 😀", "مغلق", "<|im_end|></s>{}")
+STATEMENTS = (
+    "It opened in 1936.",
+    'He said "no".',
+    "Мост закрыт.",
+    "桥在河上 😀",
+    "مغلق",
+    "<|im_end|></s>{}",
+)
 CONTEXT = "The bridge opened in 1936 and was closed in 1987."
 
 
@@ -43,13 +50,17 @@ def test_every_answer_is_complete_and_valid(opened: Opener, reasons: Reasons) ->
         assert re.fullmatch(grammar.pattern, answer.raw)
         entry = json.loads(answer.raw)
         assert entry == {"reason": answer.reason, "attributed": int(answer.p_yes >= 0.5)}
-        assert list(entry) == (["reason", "attributed"] if reasons == "before" else ["attributed", "reason"])
+        assert list(entry) == (
+            ["reason", "attributed"] if reasons == "before" else ["attributed", "reason"]
+        )
 
 
 def test_the_length_covers_the_longest_answer(opened: Opener) -> None:
     """A reason adds at most the 64 tokens of its grammar, 4 to close it, and the surrounding text."""
     engine = opened()
-    plain, before, after = (engine.length(asked(reasons)[0]) for reasons in ("none", "before", "after"))
+    plain, before, after = (
+        engine.length(asked(reasons)[0]) for reasons in ("none", "before", "after")
+    )
     assert min(before, after) - plain >= 64 + 4
     answered(engine, asked("before", STATEMENTS[:1]))
     assert 0 < engine.stats.generated_tokens <= 64 + 4
@@ -60,7 +71,9 @@ def test_a_character_may_span_tokens(opened: Opener) -> None:
     engine = opened()
     vocabulary = engine.vocabulary
     constraints = Constraints(vocabulary)
-    written = ConstrainedAnswer(constraints, constraints.compile(grammars.load_grammar("reason_attributed")), None)
+    written = ConstrainedAnswer(
+        constraints, constraints.compile(grammars.load_grammar("reason_attributed")), None
+    )
     for wanted in (b"\xc3", b"\xa9", b'"', b"1"):
         logits = np.zeros(vocabulary.size, dtype=np.float32)
         logits[vocabulary.pieces.index(wanted)] = 9

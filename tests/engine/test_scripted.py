@@ -24,7 +24,11 @@ def halved(probability: float, _request: VerdictRequest) -> float:
 
 @pytest.mark.parametrize("said", [FULL, REFUSED])
 def test_a_script_may_give_complete_answers(said: Answer | NoAnswer) -> None:
-    for engine in (ScriptedEngine({"a": said}), ScriptedEngine({}, default=said), ScriptedEngine(lambda _: said)):
+    for engine in (
+        ScriptedEngine({"a": said}),
+        ScriptedEngine({}, default=said),
+        ScriptedEngine(lambda _: said),
+    ):
         assert list(engine.answers([about("a")])) == [(0, said)]
 
 
@@ -46,7 +50,9 @@ def test_the_identity_of_a_mapping_is_stable() -> None:
 def test_a_script_without_source_code_is_identified_by_name(script: Any, name: str) -> None:
     engine = ScriptedEngine(script)
     assert engine.identity["script"] == f"{name} (known by name alone)"
-    assert [answer.p_yes for _, answer in engine.answers([about("a")]) if isinstance(answer, Answer)] == [0.5]
+    assert [
+        answer.p_yes for _, answer in engine.answers([about("a")]) if isinstance(answer, Answer)
+    ] == [0.5]
 
 
 @pytest.mark.parametrize(
@@ -60,6 +66,8 @@ def test_a_script_without_source_code_is_identified_by_name(script: Any, name: s
         ([[], []], ""),
     ],
 )
-def test_the_unit_is_the_last_text_unless_a_custom_question_follows(path: list[list[str]], unit: str) -> None:
+def test_the_unit_is_the_last_text_unless_a_custom_question_follows(
+    path: list[list[str]], unit: str
+) -> None:
     nodes = tuple(tuple(Piece(text, trusted=False) for text in node) for node in path)
     assert unit_text(VerdictRequest(nodes, grammars.load_grammar("answer"))) == unit

@@ -46,7 +46,9 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("architecture", [*CUT, *SAVED])
-def test_each_kind_of_memory_is_rewound_exactly(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
+def test_each_kind_of_memory_is_rewound_exactly(
+    make_model: ModelMaker, open_engine: Opener, architecture: str
+) -> None:
     """Attention, also with a sliding window, is cut; recurrent layers restore a saved state."""
     engine = open_engine(make_model(architecture))
     assert engine.identity["self_check"] == "bit-identical"
@@ -59,18 +61,31 @@ def test_each_kind_of_memory_is_rewound_exactly(make_model: ModelMaker, open_eng
 
 @pytest.mark.parametrize(("again", "count"), [({}, 1), ({"threads": 2}, 1), ({"n_ctx": 128}, 2)])
 def test_a_model_is_checked_once_per_context_size(
-    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], again: dict[str, int], count: int
+    home: Path,
+    make_model: ModelMaker,
+    open_engine: Opener,
+    trials: list[str],
+    again: dict[str, int],
+    count: int,
 ) -> None:
     open_engine(make_model())
     [file] = (home / "self-checks").glob("*.json")
-    assert json.loads(file.read_bytes()) == {"rewind_mode": "cut", "difference": 0.0, "repack": True}
+    assert json.loads(file.read_bytes()) == {
+        "rewind_mode": "cut",
+        "difference": 0.0,
+        "repack": True,
+    }
     open_engine(make_model(), **again)
     assert len(trials) == len(list((home / "self-checks").glob("*.json"))) == count
 
 
 @pytest.mark.parametrize("damage", ["", '{"rewind_mode": "by air", "difference": 0}', None])
 def test_a_damaged_or_missing_record_repeats_the_check(
-    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], damage: str | None
+    home: Path,
+    make_model: ModelMaker,
+    open_engine: Opener,
+    trials: list[str],
+    damage: str | None,
 ) -> None:
     file = make_model()
     if damage is None:
@@ -83,10 +98,16 @@ def test_a_damaged_or_missing_record_repeats_the_check(
 
 
 def test_files_in_the_working_directory_are_not_imported(
-    home: Path, make_model: ModelMaker, open_engine: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path,
+    make_model: ModelMaker,
+    open_engine: Opener,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = make_model()
-    (tmp_path / "numpy.py").write_text("raise SystemExit('imported from the working directory')", encoding="utf-8")
+    (tmp_path / "numpy.py").write_text(
+        "raise SystemExit('imported from the working directory')", encoding="utf-8"
+    )
     monkeypatch.chdir(tmp_path)
     assert open_engine(file).identity["self_check"] == "bit-identical"
 
@@ -99,7 +120,10 @@ def test_a_model_that_cannot_rewind_is_evaluated_from_scratch(
     forked = open_engine(make_model(architecture))
     expected = dict(forked.answers(requests))
     for file in (home / "self-checks").glob("*.json"):
-        file.write_text(SelfCheckResult(rewind_mode="recompute", difference=0).model_dump_json(), encoding="utf-8")
+        file.write_text(
+            SelfCheckResult(rewind_mode="recompute", difference=0).model_dump_json(),
+            encoding="utf-8",
+        )
     unforked = open_engine(make_model(architecture))
     assert dict(unforked.answers(requests)) == expected
     assert unforked.identity["self_check"] == "not forked"
@@ -123,8 +147,12 @@ def test_saved_states_work_for_a_path_of_many_nodes(
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2", *SAVED])
-def test_reasons_do_not_affect_later_answers(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
-    requests = attributions([f"It opened in {year}." for year in (1936, 1937, 1938)], reasons="before")
+def test_reasons_do_not_affect_later_answers(
+    make_model: ModelMaker, open_engine: Opener, architecture: str
+) -> None:
+    requests = attributions(
+        [f"It opened in {year}." for year in (1936, 1937, 1938)], reasons="before"
+    )
     forwards = dict(open_engine(make_model(architecture), threads=2).answers(requests))
     engine = open_engine(make_model(architecture))
     backwards = dict(engine.answers(requests[::-1]))
@@ -133,9 +161,14 @@ def test_reasons_do_not_affect_later_answers(make_model: ModelMaker, open_engine
     assert all(isinstance(answer, Answer) and answer.reason for answer in forwards.values())
 
 
-@pytest.mark.parametrize(("wrong", "mode"), [(("cut", "checkpoint"), "recompute"), (("cut",), "checkpoint")])
+@pytest.mark.parametrize(
+    ("wrong", "mode"), [(("cut", "checkpoint"), "recompute"), (("cut",), "checkpoint")]
+)
 def test_a_build_with_wrong_forks_rewinds_in_another_way(
-    make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, wrong: tuple[str, ...], mode: RewindMode
+    make_model: ModelMaker,
+    monkeypatch: pytest.MonkeyPatch,
+    wrong: tuple[str, ...],
+    mode: RewindMode,
 ) -> None:
     """Some GPU builds gave other logits after a fork."""
     logits_after, rewind = KVCache.logits_after, KVCache.rewind
@@ -166,11 +199,26 @@ OPENMP = "libgomp: Thread creation failed: Resource temporarily unavailable"
 @pytest.mark.parametrize(
     ("status", "errors", "kind", "said"),
     [
-        (-6, "noise\na.cpp:12: GGML_ASSERT(x > 0) failed", ModelError, "SIGABRT (a.cpp:12: GGML_ASSERT"),
+        (
+            -6,
+            "noise\na.cpp:12: GGML_ASSERT(x > 0) failed",
+            ModelError,
+            "SIGABRT (a.cpp:12: GGML_ASSERT",
+        ),
         (-11, "Segmentation fault", ModelError, "SIGSEGV (Segmentation fault)"),
         (-4, "", ModelError, "SIGILL"),
-        (1, "Traceback ...\nImportError: no such library", ModelError, "status 1 (ImportError: no such library)"),
-        (-9, "", OutOfResource, "for lack of memory: the process that tested it ended with SIGKILL"),
+        (
+            1,
+            "Traceback ...\nImportError: no such library",
+            ModelError,
+            "status 1 (ImportError: no such library)",
+        ),
+        (
+            -9,
+            "",
+            OutOfResource,
+            "for lack of memory: the process that tested it ended with SIGKILL",
+        ),
         (-6, LIBSTDCXX, OutOfResource, "ended with SIGABRT (terminate called"),
         (1, OPENMP, OutOfResource, "ended with status 1 (libgomp: Thread"),
         (-6, "cudaMalloc failed: out of memory", OutOfResource, "SIGABRT"),
@@ -178,10 +226,20 @@ OPENMP = "libgomp: Thread creation failed: Resource temporarily unavailable"
     ],
 )
 def test_the_end_of_the_child_process_is_explained(
-    home: Path, make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, status: int, errors: str, kind: Any, said: str
+    home: Path,
+    make_model: ModelMaker,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    errors: str,
+    kind: Any,
+    said: str,
 ) -> None:
     """SIGABRT is a check of llama.cpp; SIGILL and SIGSEGV may come from the build; SIGKILL: memory ran out."""
-    monkeypatch.setattr(self_check, "_run_child", lambda *_: subprocess.CompletedProcess([], status, "", errors))
+    monkeypatch.setattr(
+        self_check,
+        "_run_child",
+        lambda *_: subprocess.CompletedProcess([], status, "", errors),
+    )
     with pytest.raises(kind) as caught:
         load(make_model(), EngineSettings(threads=1))
     assert said in str(caught.value)
@@ -191,15 +249,23 @@ def test_the_end_of_the_child_process_is_explained(
 
 @pytest.mark.parametrize("ending", [-signal.SIGSEGV, -signal.SIGILL])
 def test_a_build_that_cannot_run_repacked_weights_uses_plain_ones(
-    home: Path, make_model: ModelMaker, open_engine: Opener, monkeypatch: pytest.MonkeyPatch, ending: int
+    home: Path,
+    make_model: ModelMaker,
+    open_engine: Opener,
+    monkeypatch: pytest.MonkeyPatch,
+    ending: int,
 ) -> None:
     """AMX tile code of GCC 12 crashes; the manifest shows the fallback. The second engine does not check again."""
     tried: list[bool] = []
     run = self_check._run_child
 
-    def dying_of_tiles(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> "subprocess.CompletedProcess[str]":
+    def dying_of_tiles(
+        wanted: SelfCheckInput, on_tick: Callable[[], None]
+    ) -> "subprocess.CompletedProcess[str]":
         tried.append(wanted.repack)
-        return subprocess.CompletedProcess([], ending, "", "") if tried[-1] else run(wanted, on_tick)
+        return (
+            subprocess.CompletedProcess([], ending, "", "") if tried[-1] else run(wanted, on_tick)
+        )
 
     monkeypatch.setattr(self_check, "_run_child", dying_of_tiles)
     file = make_model()
@@ -236,7 +302,9 @@ def test_a_self_check_reports_expected_and_elapsed_time_once(
     assert (seconds := [seconds for _, seconds, _ in listeners[0].times]) == sorted(seconds)
 
 
-def test_an_interrupt_kills_the_child(home: Path, make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_kills_the_child(
+    home: Path, make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     children: list[subprocess.Popen[str]] = []
     start = subprocess.Popen
 
@@ -260,7 +328,11 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_announces_the_self_check_once_on_stderr(
-    home: Path, make_model: ModelMaker, tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str
+    home: Path,
+    make_model: ModelMaker,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    command: str,
 ) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text('{"contexts": ["It opened in 1936."], "ground_truth": "It opened."}')

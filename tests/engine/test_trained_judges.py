@@ -26,7 +26,12 @@ LARGE = of_the_folder("qwen2")
 OF_FAMILY = {"minicheck": "llama-spm", "granite-guardian": "gpt-2", "qwen3-reranker": "qwen2"}
 """A vocabulary of the model's family, if available."""
 PAIRS = [
-    pytest.param(profile, vocabulary, id=f"{profile}-{vocabulary}", marks=[pytest.mark.slow] * (vocabulary in LARGE))
+    pytest.param(
+        profile,
+        vocabulary,
+        id=f"{profile}-{vocabulary}",
+        marks=[pytest.mark.slow] * (vocabulary in LARGE),
+    )
     for profile, family in OF_FAMILY.items()
     for vocabulary in (*random_model.MADE_UP, *of_the_folder(family))
 ]
@@ -39,7 +44,9 @@ def opened(model: ModelFile) -> LlamaCppEngine:
 
 
 def hostile(profile: str) -> Task:
-    return passage(HOSTILE, HOSTILE) if profile == "qwen3-reranker" else statement(HOSTILE, (HOSTILE,))
+    return (
+        passage(HOSTILE, HOSTILE) if profile == "qwen3-reranker" else statement(HOSTILE, (HOSTILE,))
+    )
 
 
 @pytest.mark.parametrize(("profile", "vocabulary"), PAIRS)
@@ -47,9 +54,17 @@ def test_prompts_decode_to_their_text_and_hostile_text_cannot_end_a_turn(
     make_model: ModelMaker, profile: str, vocabulary: str
 ) -> None:
     """A hostile text has as many control tokens around it as a harmless one."""
-    engine = opened(make_model(shape=SHAPE, vocabulary=vocabulary, chat_template=TEMPLATES[profile]))
+    engine = opened(
+        make_model(shape=SHAPE, vocabulary=vocabulary, chat_template=TEMPLATES[profile])
+    )
     made_for = prompts.load_profile(profile)
-    ends = engine.chat_without_ends if made_for.converses else engine.chat_ends if made_for.chat else None
+    ends = (
+        engine.chat_without_ends
+        if made_for.converses
+        else engine.chat_ends
+        if made_for.chat
+        else None
+    )
     judge = PromptWriter(made_for, ends)
     requests = [judge.request(task) for task in (*ASKED[profile], hostile(profile))]
     control = engine.vocabulary.reserved
@@ -78,12 +93,16 @@ def decide(vocabulary: Vocabulary, grammar: Grammar, wish: str) -> Answer:
     answer = ConstrainedAnswer(constraints, constraints.compile(grammar), None)
     while not answer.finished:
         rest = wish.encode()[len(answer._text) :]
-        shares = [len(piece) if piece and rest.startswith(piece) else -4 for piece in vocabulary.pieces]
+        shares = [
+            len(piece) if piece and rest.startswith(piece) else -4 for piece in vocabulary.pieces
+        ]
         answer.take(20 + 10 * np.array(shares, np.float32))
     return answer.answer()
 
 
-@pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])
+@pytest.mark.parametrize(
+    "name", [*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
+)
 @pytest.mark.parametrize(
     ("profile", "task", "text", "p_yes"),
     [
@@ -97,12 +116,19 @@ def decide(vocabulary: Vocabulary, grammar: Grammar, wish: str) -> Answer:
     ],
 )
 def test_a_trained_answer_gives_its_label(
-    vocabulary: Callable[[str], Vocabulary], name: str, profile: str, task: str, text: str, p_yes: float
+    vocabulary: Callable[[str], Vocabulary],
+    name: str,
+    profile: str,
+    task: str,
+    text: str,
+    p_yes: float,
 ) -> None:
     answer = decide(vocabulary(name), grammar_of(profile, task), text)
     assert answer.raw == text
     assert answer.p_yes == pytest.approx(p_yes, abs=1e-6)
-    assert 0.99 < answer.legal_mass <= 1.000001  # a space alone does not begin the answer where " yes" is one token
+    assert (
+        0.99 < answer.legal_mass <= 1.000001
+    )  # a space alone does not begin the answer where " yes" is one token
 
 
 def test_a_word_is_read_with_its_space_if_the_vocabulary_joins_them(
@@ -114,7 +140,9 @@ def test_a_word_is_read_with_its_space_if_the_vocabulary_joins_them(
     start = Constraints(words).compile(grammar).start
     assert start.text == b"<score>"
     assert start.choice is not None
-    spellings = {label: {words.pieces[token] for token in ids} for label, ids in start.choice.labels.items()}
+    spellings = {
+        label: {words.pieces[token] for token in ids} for label, ids in start.choice.labels.items()
+    }
     assert b" yes" in spellings[0]
     assert b" no" in spellings[1]
     assert not any(b" " in pieces for pieces in spellings.values())
@@ -122,7 +150,9 @@ def test_a_word_is_read_with_its_space_if_the_vocabulary_joins_them(
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_no_bundled_grammar_forces_a_space(vocabulary: Callable[[str], Vocabulary], name: str) -> None:
+def test_no_bundled_grammar_forces_a_space(
+    vocabulary: Callable[[str], Vocabulary], name: str
+) -> None:
     """So stored answers remain valid."""
     constraints = Constraints(vocabulary(name))
     for grammar in ("attributed", "relevant", "useful", "sufficient", "refused", "answer", "level"):

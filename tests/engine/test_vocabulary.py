@@ -24,7 +24,10 @@ TEXTS = {
     "Chinese": "这座桥于1937年开通，至今仍在使用。",
     "emoji": "🌉👩‍👩‍👧‍👦🇳🇱 e\u0301 \u200b\ufeff",
     "spaces": "  two\t\ttabs\r\n\r\n   three spaces \n",
-    **{repr(blank): f"{blank}It.{blank}" for blank in (" ", "\n", "\t", "\r\n", "\n\n", "   ", "\u3000", "\xa0")},
+    **{
+        repr(blank): f"{blank}It.{blank}"
+        for blank in (" ", "\n", "\t", "\r\n", "\n\n", "   ", "\u3000", "\xa0")
+    },
     "nothing": "",
     "code": "if (x) {\n    return y;\n}",
     "controls": "a\x00b\x07c\x1b[0m",
@@ -32,7 +35,9 @@ TEXTS = {
 
 
 @pytest.fixture(scope="module", params=[*random_model.MADE_UP, *REAL])
-def vocabulary(request: pytest.FixtureRequest, open_vocabulary: OpenVocabulary) -> Iterator[LoadedVocabulary]:
+def vocabulary(
+    request: pytest.FixtureRequest, open_vocabulary: OpenVocabulary
+) -> Iterator[LoadedVocabulary]:
     with open_vocabulary(request.param) as loaded:
         yield loaded
 
@@ -54,10 +59,14 @@ def test_text_of_every_script_round_trips(vocabulary: Vocabulary, text: str) -> 
     assert vocabulary.decode(vocabulary.user(text)).decode() == text
 
 
-def test_control_special_literals_can_become_special_tokens(vocabulary: LoadedVocabulary, specials: set[int]) -> None:
+def test_control_special_literals_can_become_special_tokens(
+    vocabulary: LoadedVocabulary, specials: set[int]
+) -> None:
     literal = vocabulary.pieces[min(specials)]
     buffer = (llama_cpp.llama_token * 64)()
-    count = llama_cpp.llama_tokenize(vocabulary.pointer, literal, len(literal), buffer, 64, False, True)
+    count = llama_cpp.llama_tokenize(
+        vocabulary.pointer, literal, len(literal), buffer, 64, False, True
+    )
     assert set(buffer[:count]) & specials
 
 
@@ -65,7 +74,13 @@ def test_every_special_literal_stays_text(vocabulary: Vocabulary, specials: set[
     literals = [vocabulary.pieces[token].decode(errors="replace") for token in specials]
     for literal in (*literals, *FAMILIAR):
         half = len(literal) // 2
-        for text in (literal, f"a{literal}b", literal * 2, f" {literal}\n", literal[:half] + literal + literal[half:]):
+        for text in (
+            literal,
+            f"a{literal}b",
+            literal * 2,
+            f" {literal}\n",
+            literal[:half] + literal + literal[half:],
+        ):
             tokens = vocabulary.user(text)
             assert not specials & set(tokens), text
             assert vocabulary.decode(tokens).decode() == text
@@ -77,14 +92,19 @@ def test_any_text_round_trips_without_special_tokens(
     vocabulary: Vocabulary, specials: set[int], data: st.DataObject
 ) -> None:
     literals = [vocabulary.pieces[token].decode(errors="replace") for token in sorted(specials)[:8]]
-    pieces = st.one_of(st.text(max_size=8), st.sampled_from([*FAMILIAR, *literals, " ", "\n", "\n\n", "<", "|", "|>"]))
+    pieces = st.one_of(
+        st.text(max_size=8),
+        st.sampled_from([*FAMILIAR, *literals, " ", "\n", "\n\n", "<", "|", "|>"]),
+    )
     text = "".join(data.draw(st.lists(pieces, max_size=8)))
     tokens = vocabulary.user(text)
     assert not specials & set(tokens)
     assert vocabulary.decode(tokens).decode() == text
 
 
-def test_the_template_may_use_every_special_token(vocabulary: Vocabulary, specials: set[int]) -> None:
+def test_the_template_may_use_every_special_token(
+    vocabulary: Vocabulary, specials: set[int]
+) -> None:
     literals = {vocabulary.pieces[token]: token for token in specials}
     for literal, token in literals.items():
         text = f"x{literal.decode(errors='replace')}y"
@@ -105,9 +125,14 @@ def test_a_lone_surrogate_is_an_error_of_the_sample(vocabulary: Vocabulary) -> N
         vocabulary.user("a\ud800b")
 
 
-def test_a_text_of_more_than_16_mib_is_an_error_of_the_sample(open_vocabulary: OpenVocabulary) -> None:
+def test_a_text_of_more_than_16_mib_is_an_error_of_the_sample(
+    open_vocabulary: OpenVocabulary,
+) -> None:
     """llama.cpp ends the process when memory runs out, as with a text of 500 MB."""
-    with open_vocabulary("bytes") as loaded, pytest.raises(SampleError, match="16,777,217 bytes is too long"):
+    with (
+        open_vocabulary("bytes") as loaded,
+        pytest.raises(SampleError, match="16,777,217 bytes is too long"),
+    ):
         loaded.user("a" * (2**24 + 1))
 
 

@@ -12,7 +12,9 @@ def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome
     return asked_and_scored(metric_name, sample, yes)[1]
 
 
-def asked_and_scored(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> tuple[list[Task], Outcome]:
+def asked_and_scored(
+    metric_name: str, sample: Sample, yes: Mapping[str, Label]
+) -> tuple[list[Task], Outcome]:
     steps = catalog.get(metric_name).steps(sample, sentences)
     asked: list[Task] = []
     try:
@@ -28,7 +30,10 @@ def table(rows: Mapping[str, str], columns: Sequence[str]) -> dict[str, Label]:
     """Return verdicts by unit and evidence, from rows of one digit per column."""
     yes: dict[str, Label] = {}
     for text, digits in rows.items():
-        yes |= {f"{text} | {column}": 1 if digit == "1" else 0 for column, digit in zip(columns, digits, strict=True)}
+        yes |= {
+            f"{text} | {column}": 1 if digit == "1" else 0
+            for column, digit in zip(columns, digits, strict=True)
+        }
     return yes
 
 

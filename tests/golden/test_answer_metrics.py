@@ -2,7 +2,16 @@ from typing import Any
 
 import pytest
 
-from localjudge.types import Context, Label, Outcome, Refusal, Sample, Scored, Sufficiency, Undefined
+from localjudge.types import (
+    Context,
+    Label,
+    Outcome,
+    Refusal,
+    Sample,
+    Scored,
+    Sufficiency,
+    Undefined,
+)
 from tests.golden.scoring import asked_and_scored, score, table
 
 TOWER = Sample(
@@ -13,9 +22,9 @@ TOWER = Sample(
     retrieved_contexts=(Context(text="chunk 1"), Context(text="chunk 2")),
 )
 # Two of the response's three sentences are in the reference; one of the reference's two is in the response.
-AGREEMENT = table({"It was built in 1889.": "1", "It is in Paris.": "1", "It is golden.": "0"}, ["reference"]) | table(
-    {"It was built in 1889.": "1", "It stands in Paris, France.": "0"}, ["response"]
-)
+AGREEMENT = table(
+    {"It was built in 1889.": "1", "It is in Paris.": "1", "It is golden.": "0"}, ["reference"]
+) | table({"It was built in 1889.": "1", "It stands in Paris, France.": "0"}, ["response"])
 
 
 @pytest.mark.parametrize(
@@ -27,18 +36,26 @@ AGREEMENT = table({"It was built in 1889.": "1", "It is in Paris.": "1", "It is 
         ("answer_correctness", Scored(value=4 / 7, detail="precision 2/3, recall 1/2")),
     ],
 )
-def test_answer_correctness_is_precision_recall_and_their_harmonic_mean(metric: str, expected: Scored) -> None:
+def test_answer_correctness_is_precision_recall_and_their_harmonic_mean(
+    metric: str, expected: Scored
+) -> None:
     assert score(metric, TOWER, AGREEMENT) == expected
 
 
 def test_recall_is_a_share_of_the_reference() -> None:
     """The response repeats one right sentence three times: ragas's recall is 3 / (3 + 1) = 0.75, this one 1 / 2."""
     sample = TOWER.model_copy(update={"response": "In 1889. In 1889. In 1889."})
-    in_response = table({"It was built in 1889.": "1", "It stands in Paris, France.": "0"}, ["response"])
+    in_response = table(
+        {"It was built in 1889.": "1", "It stands in Paris, France.": "0"}, ["response"]
+    )
     yes = table({"In 1889.": "1"}, ["reference"]) | in_response
-    assert score("answer_correctness(mode=recall)", sample, yes) == Scored(value=1 / 2, numerator=1, denominator=2)
+    assert score("answer_correctness(mode=recall)", sample, yes) == Scored(
+        value=1 / 2, numerator=1, denominator=2
+    )
     # P = 3/3, R = 1/2: 2 * 1 * 1/2 / (3/2) = 2/3
-    assert score("answer_correctness", sample, yes) == Scored(value=2 / 3, detail="precision 3/3, recall 1/2")
+    assert score("answer_correctness", sample, yes) == Scored(
+        value=2 / 3, detail="precision 3/3, recall 1/2"
+    )
 
 
 def test_precision_or_recall_needs_half_of_the_questions() -> None:
@@ -48,7 +65,9 @@ def test_precision_or_recall_needs_half_of_the_questions() -> None:
         asked_and_scored(f"answer_correctness(mode={mode})", TOWER, AGREEMENT)[0] for mode in modes
     )
     assert [task.unit.against for task in precision] == ["reference"] * 3
-    assert [(task.unit.source, task.unit.against) for task in recall] == [("reference", "response")] * 2
+    assert [(task.unit.source, task.unit.against) for task in recall] == [
+        ("reference", "response")
+    ] * 2
     assert f1 == precision + recall
     shown = recall[0].model_dump()
     assert (shown["contexts"], shown["user_input"]) == ((TOWER.response,), TOWER.user_input)
@@ -64,13 +83,22 @@ WRONG = Scored(value=0, numerator=0, denominator=2)
         # An empty response has no part of the reference: R = 0 / 2, F1 = 0; P is 0 / 0.
         (
             {"response": ""},
-            [Undefined(reason=NO_SENTENCE), WRONG, Scored(value=0, detail=f"{NO_SENTENCE}, recall 0/2")],
+            [
+                Undefined(reason=NO_SENTENCE),
+                WRONG,
+                Scored(value=0, detail=f"{NO_SENTENCE}, recall 0/2"),
+            ],
         ),
         ({"reference": " "}, [Undefined(reason="the reference has no sentence")] * 3),
-        ({"reference": " ", "response": ""}, [Undefined(reason="the reference has no sentence")] * 3),
+        (
+            {"reference": " ", "response": ""},
+            [Undefined(reason="the reference has no sentence")] * 3,
+        ),
     ],
 )
-def test_an_empty_response_is_wrong_and_an_empty_reference_undefined(changes: Any, outcomes: list[Outcome]) -> None:
+def test_an_empty_response_is_wrong_and_an_empty_reference_undefined(
+    changes: Any, outcomes: list[Outcome]
+) -> None:
     sample = TOWER.model_copy(update=changes)
     none = table({"It was built in 1889.": "0", "It stands in Paris, France.": "0"}, ["response"])
     modes = ("precision", "recall", "f1")
@@ -80,8 +108,12 @@ def test_an_empty_response_is_wrong_and_an_empty_reference_undefined(changes: An
 def test_disjoint_texts_score_zero_and_equal_texts_exactly_one() -> None:
     nothing: dict[str, Label] = dict.fromkeys(AGREEMENT, 0)
     everything: dict[str, Label] = dict.fromkeys(AGREEMENT, 1)
-    assert score("answer_correctness", TOWER, nothing) == Scored(value=0, detail="precision 0/3, recall 0/2")
-    assert score("answer_correctness", TOWER, everything) == Scored(value=1, detail="precision 3/3, recall 2/2")
+    assert score("answer_correctness", TOWER, nothing) == Scored(
+        value=0, detail="precision 0/3, recall 0/2"
+    )
+    assert score("answer_correctness", TOWER, everything) == Scored(
+        value=1, detail="precision 3/3, recall 2/2"
+    )
 
 
 def test_answer_relevancy_counts_sentences_of_the_response() -> None:
@@ -109,16 +141,25 @@ CELLS = [  # sufficient, refused, and what each metric makes of them
 ]
 
 
-@pytest.mark.parametrize(("sufficient", "refused", "cell", "right", "over_refused", "made_up"), CELLS)
+@pytest.mark.parametrize(
+    ("sufficient", "refused", "cell", "right", "over_refused", "made_up"), CELLS
+)
 def test_abstention_puts_each_sample_into_one_of_four_cells(
-    sufficient: Label, refused: Label, cell: str, right: int, over_refused: int | None, made_up: int | None
+    sufficient: Label,
+    refused: Label,
+    cell: str,
+    right: int,
+    over_refused: int | None,
+    made_up: int | None,
 ) -> None:
     """In the other row, a mode is undefined, so its mean is a rate within its row."""
     yes: dict[str, Label] = {str(TOWER.user_input): sufficient, str(TOWER.response): refused}
 
     def expected(value: int | None) -> Outcome:
         if value is None:
-            return Undefined(reason=f"the contexts {'suffice' if sufficient else 'do not suffice'}: {cell}")
+            return Undefined(
+                reason=f"the contexts {'suffice' if sufficient else 'do not suffice'}: {cell}"
+            )
         return Scored(value=value, numerator=value, denominator=1, detail=cell)
 
     assert score("abstention", TOWER, yes) == expected(right)
@@ -128,7 +169,9 @@ def test_abstention_puts_each_sample_into_one_of_four_cells(
 
 def test_sufficiency_and_refusal_are_one_verdict_each_about_whole_texts() -> None:
     """1 / 1 and 0 / 1. Refusal is judged without contexts, sufficiency without the answer."""
-    (sufficiency,), enough = asked_and_scored("context_sufficiency", TOWER, {str(TOWER.user_input): 1})
+    (sufficiency,), enough = asked_and_scored(
+        "context_sufficiency", TOWER, {str(TOWER.user_input): 1}
+    )
     (refusal,), refused = asked_and_scored("refusal", TOWER, {str(TOWER.response): 0})
     assert enough == Scored(value=1, numerator=1, denominator=1)
     assert refused == Scored(value=0, numerator=0, denominator=1)
@@ -140,9 +183,13 @@ def test_sufficiency_and_refusal_are_one_verdict_each_about_whole_texts() -> Non
 
 def test_citation_marks_are_not_part_of_sentences() -> None:
     """2 sentences, although [2] has its own line; both are in the reference: 2 / 2."""
-    sample = TOWER.model_copy(update={"response": "It was built in 1889 [1]. It is in Paris.\n\n[2]"})
+    sample = TOWER.model_copy(
+        update={"response": "It was built in 1889 [1]. It is in Paris.\n\n[2]"}
+    )
     yes = table({"It was built in 1889": "1", "It is in Paris.": "1"}, ["reference"])
     outcome = score("answer_correctness(mode=precision)", sample, yes)
     assert outcome == Scored(value=1, numerator=2, denominator=2)
     needed: dict[str, Label] = {"It was built in 1889": 1, "It is in Paris.": 0}
-    assert score("answer_relevancy", sample, needed) == Scored(value=1 / 2, numerator=1, denominator=2)
+    assert score("answer_relevancy", sample, needed) == Scored(
+        value=1 / 2, numerator=1, denominator=2
+    )

@@ -19,7 +19,12 @@ def test_citation_validity_counts_citations_and_names_invalid_ones() -> None:
 
 def test_citation_support_uses_all_cited_contexts_together() -> None:
     """Supported, unsupported, and an invalid citation: 1 / 3; with the uncited sentence 1 / 4."""
-    rows = {"Paris is the capital": "1", "It lies on the Seine.": "0", "It is big": "0", "It is old.": "0"}
+    rows = {
+        "Paris is the capital": "1",
+        "It lies on the Seine.": "0",
+        "It is big": "0",
+        "It is old.": "0",
+    }
     yes = table(rows, ["cited"])
     asked, outcome = asked_and_scored("citation_support", PARIS, yes)
     assert outcome == Scored(value=1 / 3, numerator=1, denominator=3)
@@ -54,7 +59,9 @@ def test_citation_support_uses_all_cited_contexts_together() -> None:
         (("a1", "a1"), "So [a1].", (1, 1)),
     ],
 )
-def test_ranks_and_ids(ids: tuple[str | None, ...], response: str, expected: tuple[int, int]) -> None:
+def test_ranks_and_ids(
+    ids: tuple[str | None, ...], response: str, expected: tuple[int, int]
+) -> None:
     contexts = tuple(Context(text=f"chunk {rank}", id=each) for rank, each in enumerate(ids, 1))
     sample = PARIS.model_copy(update={"retrieved_contexts": contexts, "response": response})
     found = score("citation_validity", sample, {}).model_dump()
@@ -74,19 +81,28 @@ def test_ranks_and_ids(ids: tuple[str | None, ...], response: str, expected: tup
         "",
     ],
 )
-@pytest.mark.parametrize("metric", ["citation_validity", "citation_support", "citation_support(of=all)"])
+@pytest.mark.parametrize(
+    "metric", ["citation_validity", "citation_support", "citation_support(of=all)"]
+)
 def test_other_brackets_are_not_citations(metric: str, response: str) -> None:
     cites = response or metric == "citation_validity"
     reason = "the response cites nothing" if cites else "the response has no sentence"
-    assert score(metric, PARIS.model_copy(update={"response": response}), {}) == Undefined(reason=reason)
+    assert score(metric, PARIS.model_copy(update={"response": response}), {}) == Undefined(
+        reason=reason
+    )
 
 
 def test_without_contexts_every_citation_is_invalid() -> None:
     """0 / 4 and 0 / 3, without a question to the judge."""
     sample = PARIS.model_copy(update={"retrieved_contexts": ()})
     validity = score("citation_validity", sample, {})
-    assert validity == Scored(value=0, numerator=0, denominator=4, detail="not retrieved: 1, 2, 3, 9")
-    none = table(dict.fromkeys(("Paris is the capital", "It lies on the Seine.", "It is big"), "0"), ["cited"])
+    assert validity == Scored(
+        value=0, numerator=0, denominator=4, detail="not retrieved: 1, 2, 3, 9"
+    )
+    none = table(
+        dict.fromkeys(("Paris is the capital", "It lies on the Seine.", "It is big"), "0"),
+        ["cited"],
+    )
     asked, outcome = asked_and_scored("citation_support", sample, none)
     assert outcome == Scored(value=0, numerator=0, denominator=3)
     assert [task.model_dump()["contexts"] for task in asked] == [()] * 3

@@ -8,7 +8,9 @@ EIFFEL = Sample(
     id="eiffel-tower",
     user_input="When was the Eiffel Tower built, where is it, and who designed it?",
     reference="The Eiffel Tower was built in 1889. It is located in Paris, France. Gustave Eiffel designed it.",
-    retrieved_contexts=(Context(text="The Eiffel Tower was completed in 1889 for the World's Fair in Paris."),),
+    retrieved_contexts=(
+        Context(text="The Eiffel Tower was completed in 1889 for the World's Fair in Paris."),
+    ),
 )
 EINSTEIN = Sample(
     id="albert-einstein",
@@ -18,13 +20,20 @@ EINSTEIN = Sample(
         "greatest and most influential scientists of all time. He received the 1921 Nobel Prize in Physics for his "
         "services to theoretical physics. He published 4 papers in 1905.  Einstein moved to Switzerland in 1895"
     ),
-    retrieved_contexts=(Context(text="Albert Einstein (born 14 March 1879) was a physicist. He won the Nobel Prize."),),
+    retrieved_contexts=(
+        Context(
+            text="Albert Einstein (born 14 March 1879) was a physicist. He won the Nobel Prize.",
+        ),
+    ),
 )
 
 
 def test_context_recall_of_the_eiffel_tower_is_two_thirds() -> None:
     """Built 1889: yes. Paris: yes. Designed by Eiffel: no. (1 + 1 + 0) / 3."""
-    yes: dict[str, Label] = {"The Eiffel Tower was built in 1889.": 1, "It is located in Paris, France.": 1}
+    yes: dict[str, Label] = {
+        "The Eiffel Tower was built in 1889.": 1,
+        "It is located in Paris, France.": 1,
+    }
     yes["Gustave Eiffel designed it."] = 0
     assert score("context_recall", EIFFEL, yes) == Scored(value=2 / 3, numerator=2, denominator=3)
 
@@ -40,7 +49,9 @@ def test_context_recall_of_einstein_is_two_quarters() -> None:
 
 def test_faithfulness_counts_the_sentences_of_the_response() -> None:
     sample = EIFFEL.model_copy(update={"response": "It was completed in 1889. It is made of gold."})
-    outcome = score("faithfulness", sample, {"It was completed in 1889.": 1, "It is made of gold.": 0})
+    outcome = score(
+        "faithfulness", sample, {"It was completed in 1889.": 1, "It is made of gold.": 0}
+    )
     assert outcome == Scored(value=1 / 2, numerator=1, denominator=2)
 
 
@@ -56,9 +67,13 @@ CAPITAL = Sample(
 
 def test_context_relevancy_counts_sentences_of_all_contexts() -> None:
     """One sentence about Berlin, four about Paris; one is needed: 1 / 5."""
-    yes: dict[str, Label] = {span.text: 0 for chunk in (OTHER_CHUNK, LONG_CHUNK) for span in sentences(chunk)}
+    yes: dict[str, Label] = {
+        span.text: 0 for chunk in (OTHER_CHUNK, LONG_CHUNK) for span in sentences(chunk)
+    }
     yes["Paris is the capital of France."] = 1
-    assert score("context_relevancy", CAPITAL, yes) == Scored(value=1 / 5, numerator=1, denominator=5)
+    assert score("context_relevancy", CAPITAL, yes) == Scored(
+        value=1 / 5, numerator=1, denominator=5
+    )
 
 
 def test_a_long_chunk_with_one_good_sentence_counts_whole_at_chunk_level() -> None:
@@ -76,7 +91,9 @@ def test_a_long_chunk_with_one_good_sentence_counts_whole_at_chunk_level() -> No
         ((1, 1), 1.0),  # (1/1 + 2/2) / 2, exactly 1
     ],
 )
-def test_context_precision_is_average_precision(labels: tuple[Label, Label], expected: float) -> None:
+def test_context_precision_is_average_precision(
+    labels: tuple[Label, Label], expected: float
+) -> None:
     yes = dict(zip((OTHER_CHUNK, LONG_CHUNK), labels, strict=True))
     assert score("context_precision", CAPITAL, yes) == Scored(value=expected)
 
@@ -96,7 +113,11 @@ def test_context_precision_of_a_mixed_ranking() -> None:
         ("faithfulness", {"response": ""}, "the response has no sentence"),
         ("context_relevancy", {"retrieved_contexts": ()}, "the contexts have no sentence"),
         ("context_relevancy", {"user_input": " "}, "there is no question"),
-        ("context_relevancy_chunk", {"retrieved_contexts": (Context(text=" "),)}, "the contexts have no chunk"),
+        (
+            "context_relevancy_chunk",
+            {"retrieved_contexts": (Context(text=" "),)},
+            "the contexts have no chunk",
+        ),
         ("context_relevancy_chunk", {"user_input": ""}, "there is no question"),
         ("context_precision", {"retrieved_contexts": ()}, "the contexts have no chunk"),
         ("context_precision", {"user_input": ""}, "there is no question"),
@@ -109,11 +130,21 @@ def test_context_precision_of_a_mixed_ranking() -> None:
         ("abstention", {"response": "Paris.", "user_input": ""}, "there is no question"),
         ("abstention", {"response": " "}, "the response has no sentence"),
         ("noise_sensitivity", {"response": "\n"}, "the response has no sentence"),
-        ("noise_sensitivity", {"response": "Paris.", "reference": ""}, "the reference has no sentence"),
-        ("noise_sensitivity", {"response": "Paris.", "retrieved_contexts": ()}, "the contexts have no chunk"),
+        (
+            "noise_sensitivity",
+            {"response": "Paris.", "reference": ""},
+            "the reference has no sentence",
+        ),
+        (
+            "noise_sensitivity",
+            {"response": "Paris.", "retrieved_contexts": ()},
+            "the contexts have no chunk",
+        ),
     ],
 )
-def test_an_empty_denominator_is_undefined(metric: str, changes: dict[str, object], reason: str) -> None:
+def test_an_empty_denominator_is_undefined(
+    metric: str, changes: dict[str, object], reason: str
+) -> None:
     assert score(metric, CAPITAL.model_copy(update=changes), {}) == Undefined(reason=reason)
 
 
@@ -129,7 +160,10 @@ VALUE = "marginal value by chunk"
     ("metric", "expected"),
     [
         # One and Two are supported, Three is not; only chunk 3 supports Two.
-        ("matrix_recall", Scored(value=2 / 3, numerator=2, denominator=3, detail=f"{VALUE}: 0.000, 0.000, 0.333")),
+        (
+            "matrix_recall",
+            Scored(value=2 / 3, numerator=2, denominator=3, detail=f"{VALUE}: 0.000, 0.000, 0.333"),
+        ),
         ("matrix_recall@1", Scored(value=1 / 3, numerator=1, denominator=3)),
         ("matrix_recall@2", Scored(value=1 / 3, numerator=1, denominator=3)),
         ("matrix_recall@9", Scored(value=2 / 3, numerator=2, denominator=3)),
@@ -163,8 +197,14 @@ NOISE_VERDICTS = table(
 
 def test_noise_sensitivity_counts_wrong_sentences_supported_by_a_relevant_chunk() -> None:
     """Misled and Both, of six sentences. None without a relevant chunk, or with a right response."""
-    assert score("noise_sensitivity", NOISE, NOISE_VERDICTS) == Scored(value=2 / 6, numerator=2, denominator=6)
-    irrelevant = NOISE_VERDICTS | table({"It opened in 1936.": "000"}, ["chunk 1", "chunk 2", "chunk 3"])
+    assert score("noise_sensitivity", NOISE, NOISE_VERDICTS) == Scored(
+        value=2 / 6, numerator=2, denominator=6
+    )
+    irrelevant = NOISE_VERDICTS | table(
+        {"It opened in 1936.": "000"}, ["chunk 1", "chunk 2", "chunk 3"]
+    )
     right = NOISE_VERDICTS | {key: 1 for key in NOISE_VERDICTS if key.endswith("| reference")}
     for verdicts in (irrelevant, right):
-        assert score("noise_sensitivity", NOISE, verdicts) == Scored(value=0, numerator=0, denominator=6)
+        assert score("noise_sensitivity", NOISE, verdicts) == Scored(
+            value=0, numerator=0, denominator=6
+        )

@@ -23,7 +23,17 @@ AFTER = {f"{key}_reason": key for key in VERDICTS}
 OWN = {"level": ("1", "2", "3", "4", "5"), "answer": ('"no"', '"yes"')}
 OWN_NAMES = [name for key in OWN for name in (key, f"reason_{key}", f"{key}_reason")]
 NAMES = (*VERDICTS, *BEFORE, *AFTER, *OWN_NAMES)
-REASONS = ("x", "It says so.", 'Qu\'il dit \\"oui\\".', "1\\n2\\t3", "日本 😀", "a" * 200, "\\\\", "é", "/")
+REASONS = (
+    "x",
+    "It says so.",
+    'Qu\'il dit \\"oui\\".',
+    "1\\n2\\t3",
+    "日本 😀",
+    "a" * 200,
+    "\\\\",
+    "é",
+    "/",
+)
 NOT_REASONS = ("", "a" * 201, 'a"b', "a\nb", "a\tb", "\\x", "\\u0041", "a\\", "\x7f")
 
 
@@ -45,8 +55,19 @@ def refused(name: str) -> list[str]:
     whole = accepted(name)[0]
     least = ":1" if "level" in name else ':"no"' if "answer" in name else ":0"
     spoiled = ["", whole[:-1], whole + " ", " " + whole, whole + whole, whole.replace(":", ": ", 1)]
-    spoiled += [whole.replace(",", ", ") if "," in whole else whole + ",", whole[:-1] + ',"note":"x"}']
-    labels = (":7", f"{least}0", f"{least}.0", ":true", ":null", f':"{least[1:]}"', f":-{least[1:]}")
+    spoiled += [
+        whole.replace(",", ", ") if "," in whole else whole + ",",
+        whole[:-1] + ',"note":"x"}',
+    ]
+    labels = (
+        ":7",
+        f"{least}0",
+        f"{least}.0",
+        ":true",
+        ":null",
+        f':"{least[1:]}"',
+        f":-{least[1:]}",
+    )
     spoiled += [whole.replace(least, label) for label in labels]
     spoiled += [whole.replace('"', "'"), f"```json\n{whole}\n```", f"[{whole}]", f"Answer: {whole}"]
     if name in (*BEFORE, *AFTER):
@@ -55,7 +76,10 @@ def refused(name: str) -> list[str]:
 
 
 def test_every_grammar_file_is_tested_here() -> None:
-    files = {path.stem for path in resources.bundled_file("grammars", "attributed.json").parent.glob("*.json")}
+    files = {
+        path.stem
+        for path in resources.bundled_file("grammars", "attributed.json").parent.glob("*.json")
+    }
     assert files == {*VERDICTS, *OWN}
 
 
@@ -78,15 +102,21 @@ def test_every_accepted_answer_is_json_of_the_schema(name: str, data: st.DataObj
 
 
 @pytest.fixture(scope="module", params=["bytes", "pieces"])
-def vocabulary(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vocabulary]:
-    path = random_model.write(tmp_path_factory.mktemp("grammar") / "m.gguf", random_model.MADE_UP[request.param]())
+def vocabulary(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Vocabulary]:
+    path = random_model.write(
+        tmp_path_factory.mktemp("grammar") / "m.gguf", random_model.MADE_UP[request.param]()
+    )
     with vocabulary_of(path) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
-def test_a_random_model_cannot_leave_the_grammar(vocabulary: Vocabulary, name: str, seed: int) -> None:
+def test_a_random_model_cannot_leave_the_grammar(
+    vocabulary: Vocabulary, name: str, seed: int
+) -> None:
     """The answer ends, is valid, and its reason is within the token limit."""
     chance = np.random.default_rng(seed)
     constraints = Constraints(vocabulary)

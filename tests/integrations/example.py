@@ -1,7 +1,7 @@
 """Two samples that every tool gets, with localjudge's field names.
 
-With the bundled lexical judge: context_recall (2/2 + 1/2) / 2 = 0.75, context_relevancy (3/4 + 1/2) / 2 = 0.625,
-faithfulness (2/2 + 2/3) / 2 = 0.833.
+With the bundled lexical judge: context_recall (2/2 + 1/2) / 2 = 0.75, context_relevancy (3/4 + 1/2)
+/ 2 = 0.625, faithfulness (2/2 + 2/3) / 2 = 0.833.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,9 @@ EXAMPLE: list[dict[str, Any]] = [
     },
     {
         "user_input": "Where does the Danube rise?",
-        "retrieved_contexts": ["The Danube rises in the Black Forest. The Rhine ends in the Netherlands."],
+        "retrieved_contexts": [
+            "The Danube rises in the Black Forest. The Rhine ends in the Netherlands."
+        ],
         "response": "The Danube rises in the Black Forest. It is blue. The Rhine ends in the Netherlands.",
         "reference": "The Danube rises in the Black Forest. It flows through ten countries.",
     },

@@ -19,7 +19,9 @@ os.environ |= {
 
 
 def require(module: str) -> Any:
-    return pytest.importorskip(module, reason="NOT CHECKED: needs the packages of the extra peers: CONTRIBUTING.md")
+    return pytest.importorskip(
+        module, reason="NOT CHECKED: needs the packages of the extra peers: CONTRIBUTING.md"
+    )
 
 
 def ragas_dataset() -> Any:
@@ -55,7 +57,9 @@ def haystack_documents(row: Mapping[str, Any]) -> list[Any]:
     from haystack import Document
 
     texts = row["retrieved_contexts"]
-    return [Document(content=text, meta={"page": page}, score=0.5) for page, text in enumerate(texts)]
+    return [
+        Document(content=text, meta={"page": page}, score=0.5) for page, text in enumerate(texts)
+    ]
 
 
 def haystack_answers() -> list[Any]:
@@ -63,7 +67,12 @@ def haystack_answers() -> list[Any]:
     from haystack import GeneratedAnswer
 
     return [
-        GeneratedAnswer(data=row["response"], query=row["user_input"], documents=haystack_documents(row), meta={})
+        GeneratedAnswer(
+            data=row["response"],
+            query=row["user_input"],
+            documents=haystack_documents(row),
+            meta={},
+        )
         for row in EXAMPLE
     ]
 
@@ -74,7 +83,10 @@ def langchain_rows() -> list[dict[str, Any]]:
     return [
         {
             "input": row["user_input"],
-            "context": [Document(page_content=text, metadata={"page": 1}) for text in row["retrieved_contexts"]],
+            "context": [
+                Document(page_content=text, metadata={"page": 1})
+                for text in row["retrieved_contexts"]
+            ],
             "answer": row["response"],
             "ground_truth": row["reference"],
         }
@@ -90,7 +102,9 @@ def llama_index_rows() -> list[dict[str, Any]]:
     for row in EXAMPLE:
         texts = enumerate(row["retrieved_contexts"])
         nodes = [
-            NodeWithScore(node=TextNode(text=text, id_=f"n{place}", metadata={"page": place}), score=0.5)
+            NodeWithScore(
+                node=TextNode(text=text, id_=f"n{place}", metadata={"page": place}), score=0.5
+            )
             for place, text in texts
         ]
         response = Response(response=row["response"], source_nodes=nodes)
@@ -125,5 +139,11 @@ def inspect_log(folder: Path, epochs: int = 1) -> Path:
         for number, row in enumerate(EXAMPLE, 1)
     ]
     task = Task(dataset=MemoryDataset(samples), solver=given(), epochs=epochs)
-    (log,) = eval(task, model="mockllm/model", log_dir=str(folder / "logs"), log_format="eval", display="none")
+    (log,) = eval(
+        task,
+        model="mockllm/model",
+        log_dir=str(folder / "logs"),
+        log_format="eval",
+        display="none",
+    )
     return Path(log.location)

@@ -1,6 +1,7 @@
 """Each adapter runs in a process that exits when it looks up a host or connects to one.
 
-The variables of docs/integrations.md are set; without them two of these packages report to their makers.
+The variables of docs/integrations.md are set; without them two of these packages report to their
+makers.
 """
 
 import os
@@ -66,11 +67,14 @@ OPTED_OUT = {"HAYSTACK_TELEMETRY_ENABLED": "False", "DEEPEVAL_TELEMETRY_OPT_OUT"
 def exit_code(program: str, folder: Path, **variables: str) -> int:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     command = [sys.executable, "-c", WATCHED + program]
-    return subprocess.run(command, check=False, cwd=folder, env=environment, capture_output=True).returncode
+    return subprocess.run(
+        command, check=False, cwd=folder, env=environment, capture_output=True
+    ).returncode
 
 
 @pytest.mark.parametrize(
-    ("package", "program"), [("haystack", HAYSTACK), ("deepeval", DEEPEVAL), ("inspect_ai", INSPECT)]
+    ("package", "program"),
+    [("haystack", HAYSTACK), ("deepeval", DEEPEVAL), ("inspect_ai", INSPECT)],
 )
 def test_an_adapter_looks_for_no_host(package: str, program: str, tmp_path: Path) -> None:
     peers.require(package)
@@ -80,4 +84,7 @@ def test_an_adapter_looks_for_no_host(package: str, program: str, tmp_path: Path
 def test_the_watch_sees_what_haystack_reports_by_itself(tmp_path: Path) -> None:
     """The check can fail: with telemetry on, the same pipeline looks up its maker's host."""
     peers.require("haystack")
-    assert exit_code(HAYSTACK, tmp_path, HAYSTACK_TELEMETRY_ENABLED="True", HOME=str(tmp_path)) == WENT_OUT
+    assert (
+        exit_code(HAYSTACK, tmp_path, HAYSTACK_TELEMETRY_ENABLED="True", HOME=str(tmp_path))
+        == WENT_OUT
+    )

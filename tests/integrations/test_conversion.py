@@ -26,7 +26,9 @@ from localjudge.integrations.conversion import (
         ([0.0], {0: 1, 1: 0}),
     ],
 )
-def test_level_probabilities_are_differences_of_cumulative_ones(p_yes: list[float], levels: dict[int, float]) -> None:
+def test_level_probabilities_are_differences_of_cumulative_ones(
+    p_yes: list[float], levels: dict[int, float]
+) -> None:
     assert level_probabilities(p_yes) == pytest.approx(levels)
 
 
@@ -51,7 +53,9 @@ def test_levels_are_a_distribution(p_yes: list[float]) -> None:
 def test_certainty_of_an_answer_by_hand(probabilities: list[float], decided: float) -> None:
     """Options share the probability of their questions: .6, .3 and .3 sum to 1.2."""
     assert decisiveness(probabilities) == pytest.approx(decided)
-    assert option_probabilities(["a", "b", "c"], [0.6, 0.3, 0.3]) == pytest.approx({"a": 0.5, "b": 0.25, "c": 0.25})
+    assert option_probabilities(["a", "b", "c"], [0.6, 0.3, 0.3]) == pytest.approx(
+        {"a": 0.5, "b": 0.25, "c": 0.25}
+    )
 
 
 def test_words_of_questions() -> None:
@@ -64,9 +68,14 @@ def test_words_of_questions() -> None:
     )
     assert ask_whether("It rains.") == "Is this true? It rains."
     assert ask_whether("Does it rain?", no="snow") == "Does it rain?\nThe answer is no if: snow"
-    assert split_instructions({"claim": "A.", "question": "Is `claim` so?"}) == ("Is `claim` so?", {"claim": "A."})
+    assert split_instructions({"claim": "A.", "question": "Is `claim` so?"}) == (
+        "Is `claim` so?",
+        {"claim": "A."},
+    )
     assert split_instructions(["a", "é"]) == ('["a", "é"]', {})
-    assert describe_fields({"input": "Why?", "contexts": ["a"]}) == 'input:\nWhy?\n\ncontexts:\n["a"]'
+    assert (
+        describe_fields({"input": "Why?", "contexts": ["a"]}) == 'input:\nWhy?\n\ncontexts:\n["a"]'
+    )
 
 
 FIELDS: dict[str, Any] = {
@@ -81,8 +90,14 @@ FIELDS: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("words", "sample"),
     [
-        ("Is `actual_output` like `expected_output`?", {"response": "It rained.", "reference": "It rains."}),
-        ("Is `expected_output` in `retrieval_context`?", {"response": "It rains.", "retrieved_contexts": ["Rain."]}),
+        (
+            "Is `actual_output` like `expected_output`?",
+            {"response": "It rained.", "reference": "It rains."},
+        ),
+        (
+            "Is `expected_output` in `retrieval_context`?",
+            {"response": "It rains.", "retrieved_contexts": ["Rain."]},
+        ),
         ("Is it kind?", None),
         ("Is `retrieval_context` for `input`?", None),
         ("Is `actual_output` of `tools_called`?", None),

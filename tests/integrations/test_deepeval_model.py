@@ -60,7 +60,12 @@ def test_the_lexical_judge_gives_its_own_recall_and_precision_in_hybrid_mode() -
 
     from localjudge.integrations.deepeval import LocaljudgeModel
 
-    how = {"eval_mode": "hybrid", "model": unasked(), "system_one_model": LocaljudgeModel(), "include_reason": False}
+    how = {
+        "eval_mode": "hybrid",
+        "model": unasked(),
+        "system_one_model": LocaljudgeModel(),
+        "include_reason": False,
+    }
     recall, precision = ContextualRecallMetric(**how), ContextualPrecisionMetric(**how)
     cases = peers.deepeval_cases()
     assert [recall.measure(case, _show_indicator=False) for case in cases] == [1, 0.5]
@@ -75,7 +80,14 @@ def noul(words: Any, **meanings: Any) -> Any:
     return NoulQuestion(instructions=words, **meanings)
 
 
-METRICS = ["ContextualRecall", "Faithfulness", "ContextualRelevancy", "ContextualPrecision", "AnswerRelevancy", "Bias"]
+METRICS = [
+    "ContextualRecall",
+    "Faithfulness",
+    "ContextualRelevancy",
+    "ContextualPrecision",
+    "AnswerRelevancy",
+    "Bias",
+]
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -85,7 +97,9 @@ def test_deepeval_metrics_run_on_our_verdicts(name: str, async_mode: bool, opene
     from deepeval import metrics
 
     model = opened({}, default=0.8)
-    metric = getattr(metrics, f"{name}Metric")(eval_mode="system_one", system_one_model=model, async_mode=async_mode)
+    metric = getattr(metrics, f"{name}Metric")(
+        eval_mode="system_one", system_one_model=model, async_mode=async_mode
+    )
     assert metric.measure(peers.deepeval_cases()[0], _show_indicator=False) == pytest.approx(0.8)
     assert metric.reason.startswith("Decided by localjudge: scripted")
     assert metric.evaluation_cost == 0
@@ -113,7 +127,9 @@ def test_a_custom_metric_asks_about_its_named_fields(opened: Opened) -> None:
         Score("How polite is it?", levels=["rude", "neutral", "polite"]),
         Choice("Does it greet?", options={"yes": 1.0, "no": 0.0}),
     ]
-    metric = JevEval("Manners", [SingleTurnParams.ACTUAL_OUTPUT], questions, system_one_model=opened(script))
+    metric = JevEval(
+        "Manners", [SingleTurnParams.ACTUAL_OUTPUT], questions, system_one_model=opened(script)
+    )
     score = metric.measure(peers.deepeval_cases()[1], _show_indicator=False)
     assert score == pytest.approx((0.6 + 0.7 + 0.75) / 3)
     assert "<response>\nThe Danube rises" in prompts[0]
@@ -132,10 +148,14 @@ def test_an_item_has_the_lowest_probability_of_its_sentences(opened: Opened) -> 
 
     model = opened(script)
     claim = noul({"claim": "It rains. It is red.", "question": "Is `claim` so?"})
-    answers, cost = model.decide({"retrieval_context": ["Rain."], "claims": ["It rains. It is red."]}, {"q": claim})
+    answers, cost = model.decide(
+        {"retrieval_context": ["Rain."], "claims": ["It rains. It is red."]}, {"q": claim}
+    )
     assert (answers.nouls["q"].probability, cost) == (0.2, 0)
     opinion = noul({"opinion": "Rain is bad.", "question": "Is `opinion` biased?"}, false="a fact")
-    answers, _ = asyncio.run(model.a_decide({"opinions": ["Rain is bad.", "Sun is good."]}, {"q": opinion}))
+    answers, _ = asyncio.run(
+        model.a_decide({"opinions": ["Rain is bad.", "Sun is good."]}, {"q": opinion})
+    )
     assert answers.nouls["q"].probability == 0.9
     assert "opinion:\nRain is bad." in prompts[-1]
     assert "Sun is good." not in prompts[-1]
@@ -148,7 +168,9 @@ def test_a_missing_answer_is_an_error_and_not_a_number(opened: Opened) -> None:
     from deepeval.models.system_one import ChoiceQuestion
 
     metric = FaithfulnessMetric(
-        eval_mode="system_one", system_one_model=opened({}, default="out of words"), async_mode=False
+        eval_mode="system_one",
+        system_one_model=opened({}, default="out of words"),
+        async_mode=False,
     )
     with pytest.raises(DeepEvalError, match="no verdict for 1 of 1 units: out of words"):
         metric.measure(peers.deepeval_cases()[0], _show_indicator=False)

@@ -43,7 +43,9 @@ def test_a_serialised_pipeline_gives_the_scores_of_the_example(evaluator: Evalua
     outputs = pipeline.run({"localjudge": INPUTS})["localjudge"]
     report: Any = EvaluationRunResult("example", INPUTS, outputs)
     aggregated = report.aggregated_report()
-    assert dict(zip(aggregated["metrics"], aggregated["score"], strict=True)) == pytest.approx(SCORES)
+    assert dict(zip(aggregated["metrics"], aggregated["score"], strict=True)) == pytest.approx(
+        SCORES
+    )
     assert report.detailed_report()["context_recall"] == [1, 0.5]
     pipeline.get_component("localjudge").close()
 
@@ -56,10 +58,14 @@ def test_results_are_the_rows_of_a_run(evaluator: Evaluator, judge: localjudge.J
     assert 0 < output["ci95"][0] < output["score"] < output["ci95"][1] < 1
     second = output["results"][1]
     assert {"status": "scored", "numerator": 2, "denominator": 3}.items() <= second.items()
-    assert {"text": "It is blue.", "label": 0, "p_yes": 0.1}.items() <= second["verdicts"][1].items()
+    assert {"text": "It is blue.", "label": 0, "p_yes": 0.1}.items() <= second["verdicts"][
+        1
+    ].items()
 
 
-def test_outputs_of_other_components_are_inputs(evaluator: Evaluator, judge: localjudge.Judge) -> None:
+def test_outputs_of_other_components_are_inputs(
+    evaluator: Evaluator, judge: localjudge.Judge
+) -> None:
     @haystack.component
     class Retrieved:
         @haystack.component.output_types(found=list[list[haystack.Document]], answers=list[str])  # type: ignore[untyped-decorator]
@@ -72,32 +78,53 @@ def test_outputs_of_other_components_are_inputs(evaluator: Evaluator, judge: loc
     pipeline.add_component("retrieved", Retrieved())
     pipeline.connect("retrieved.found", "localjudge.contexts")
     pipeline.connect("retrieved.answers", "localjudge.predicted_answers")
-    truths = [haystack.Document(content="It rained.", id="a"), haystack.Document(content="It snows.", id="b")]
+    truths = [
+        haystack.Document(content="It rained.", id="a"),
+        haystack.Document(content="It snows.", id="b"),
+    ]
     outputs = pipeline.run({"localjudge": {"ground_truth_documents": [truths]}})["localjudge"]
-    assert {name: output["score"] for name, output in outputs.items()} == {metrics[0]: 0.5, metrics[1]: 0.5}
+    assert {name: output["score"] for name, output in outputs.items()} == {
+        metrics[0]: 0.5,
+        metrics[1]: 0.5,
+    }
 
 
-def test_only_inputs_that_a_metric_needs_are_mandatory(evaluator: Evaluator, judge: localjudge.Judge) -> None:
+def test_only_inputs_that_a_metric_needs_are_mandatory(
+    evaluator: Evaluator, judge: localjudge.Judge
+) -> None:
     inputs = pipeline_of(evaluator(["faithfulness"], judge=judge)).inputs()["localjudge"]
-    assert {name for name, socket in inputs.items() if socket["is_mandatory"]} == {"contexts", "predicted_answers"}
+    assert {name for name, socket in inputs.items() if socket["is_mandatory"]} == {
+        "contexts",
+        "predicted_answers",
+    }
     assert set(inputs) == {*INPUTS, "ground_truth_documents"}
 
 
 @pytest.mark.parametrize(
-    ("answer", "counts", "score"), [("", {"undefined": 1}, "1.0"), ("It fails.", {"failed": 1}, "nan")]
+    ("answer", "counts", "score"),
+    [("", {"undefined": 1}, "1.0"), ("It fails.", {"failed": 1}, "nan")],
 )
 def test_a_sample_without_a_score_is_not_a_number(
-    evaluator: Evaluator, judge: localjudge.Judge, answer: str, counts: dict[str, int], score: str
+    evaluator: Evaluator,
+    judge: localjudge.Judge,
+    answer: str,
+    counts: dict[str, int],
+    score: str,
 ) -> None:
     from haystack.evaluation import EvaluationRunResult
 
-    inputs: dict[str, list[Any]] = {"contexts": [["Rain."]] * 2, "predicted_answers": ["It rains.", answer]}
+    inputs: dict[str, list[Any]] = {
+        "contexts": [["Rain."]] * 2,
+        "predicted_answers": ["It rains.", answer],
+    }
     outputs = evaluator(["faithfulness"], judge=judge).run(**inputs)
     output = outputs["faithfulness"]
     assert counts.items() <= output.items()
     assert (str(output["individual_scores"]), str(output["score"])) == ("[1.0, nan]", score)
     second = output["results"][1]
-    assert [verdict["error"] for verdict in second["verdicts"]] == ["out of words"] * counts.get("failed", 0)
+    assert [verdict["error"] for verdict in second["verdicts"]] == ["out of words"] * counts.get(
+        "failed", 0
+    )
     result: Any = EvaluationRunResult("today", inputs, outputs)
     assert str(result.detailed_report()["faithfulness"]) == "[1.0, nan]"
     assert str(result.aggregated_report()["score"]) == f"[{score}]"
@@ -127,10 +154,14 @@ def test_mistakes_are_refused(evaluator: Evaluator, judge: localjudge.Judge) -> 
     with pytest.raises(InputError):
         pipeline_of(evaluator(["faithfulness"], judge=judge)).dumps()
     with pytest.raises(InputError, match="contexts 1, predicted_answers 2"):
-        evaluator(["faithfulness"], judge=judge).run(contexts=[["Rain."]], predicted_answers=["a", "b"])
+        evaluator(["faithfulness"], judge=judge).run(
+            contexts=[["Rain."]], predicted_answers=["a", "b"]
+        )
 
 
-def test_closing_the_pipeline_leaves_a_passed_judge_open(evaluator: Evaluator, judge: localjudge.Judge) -> None:
+def test_closing_the_pipeline_leaves_a_passed_judge_open(
+    evaluator: Evaluator, judge: localjudge.Judge
+) -> None:
     component = evaluator(["faithfulness"], judge=judge)
     for call in (component.warm_up, component.warm_up, component.close, component.close):
         call()

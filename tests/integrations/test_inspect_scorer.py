@@ -42,7 +42,9 @@ def test_the_lexical_judge_gives_the_scores_of_the_example(log: Any) -> None:
 
 
 @pytest.mark.engine
-def test_the_judge_that_a_scorer_opened_is_closed_with_it(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_that_a_scorer_opened_is_closed_with_it(
+    log: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened: list[localjudge.Judge] = []
     open_judge = localjudge.Judge.open
 
@@ -97,7 +99,9 @@ def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path)
     assert [verdict["label"] for verdict in score.metadata["verdicts"]] == [1, 0, 1, 0, 1]
 
 
-def test_samples_without_a_score_are_unscored_with_a_reason(judge: localjudge.Judge, log: Any) -> None:
+def test_samples_without_a_score_are_unscored_with_a_reason(
+    judge: localjudge.Judge, log: Any
+) -> None:
     from inspect_ai.model import ModelOutput
 
     for sample, answer in zip(log.samples, ["", "It fails."], strict=True):
@@ -119,7 +123,9 @@ def test_explanations_show_yes_answers_where_lower_is_better(log: Any) -> None:
     script = {EXAMPLE[0]["response"]: 0.9, "The tower is made of wrought iron.": 0.9}
     with localjudge.Judge.open(engine=localjudge.ScriptedEngine(script, default=0.1)) as judge:
         scored = scored_by(log, ["refusal"], judge=judge)
-    lines = [next(iter(sample.scores.values())).explanation.splitlines() for sample in scored.samples]
+    lines = [
+        next(iter(sample.scores.values())).explanation.splitlines() for sample in scored.samples
+    ]
     assert lines[0][1].startswith("  1 0.900 The tower is made of wrought iron.")
     assert len(lines[1]) == 1
 
@@ -138,15 +144,22 @@ def test_scorer_and_log_reader_agree_on_a_conversation(log: Any, tmp_path: Path)
 
     with localjudge.Judge.open(engine=localjudge.ScriptedEngine(script)) as reading:
         for sample in log.samples:
-            sample.input, sample.target = [ChatMessageUser(content=question)], ["It is so.", "It is so."]
+            sample.input, sample.target = (
+                [ChatMessageUser(content=question)],
+                ["It is so.", "It is so."],
+            )
         write_eval_log(log, path)
         scores = [row.score for row in reading.evaluate(path, ["context_recall"], out=False).scores]
         scored = scored_by(log, ["context_recall"], judge=reading)
-    assert [one.value["context_recall"] for sample in scored.samples for one in sample.scores.values()] == scores
+    assert [
+        one.value["context_recall"] for sample in scored.samples for one in sample.scores.values()
+    ] == scores
     assert all("Where does\nit rise?" in prompt for prompt in asked)
 
 
-def test_a_sample_that_cannot_be_judged_is_nan_with_its_reason(judge: localjudge.Judge, log: Any) -> None:
+def test_a_sample_that_cannot_be_judged_is_nan_with_its_reason(
+    judge: localjudge.Judge, log: Any
+) -> None:
     from inspect_ai.model import ModelOutput
 
     [first, second] = log.samples
@@ -160,6 +173,10 @@ def test_a_sample_that_cannot_be_judged_is_nan_with_its_reason(judge: localjudge
     scores = [next(iter(sample.scores.values())) for sample in scored.samples]
     assert [math.isnan(score.value["context_recall"]) for score in scores] == [True, True, True]
     assert [math.isnan(score.value["faithfulness"]) for score in scores] == [False, True, True]
-    reasons = ("no reference: the sample has 2 different targets", "no contexts: the metadata", "found a number (3)")
+    reasons = (
+        "no reference: the sample has 2 different targets",
+        "no contexts: the metadata",
+        "found a number (3)",
+    )
     for score, reason in zip(scores, reasons, strict=True):
         assert reason in score.explanation

@@ -1,7 +1,7 @@
 """Files and objects of other packages contain the same samples.
 
-The promptfoo files were written by `promptfoo eval -c config.json --no-cache -o results.json -o results.jsonl -o
-results.csv`, with its provider `echo`.
+The promptfoo files were written by `promptfoo eval -c config.json --no-cache -o results.json -o
+results.jsonl -o results.csv`, with its provider `echo`.
 """
 
 from pathlib import Path
@@ -45,8 +45,14 @@ def test_files_of_other_packages_read_as_the_example(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("deepeval-4.3.1/cases.csv", r"csv:2.*: retrieval_context: found one text(?s:.*)context_separator='\|'"),
-        ("deepeval-4.3.1/cases.jsonl", r"jsonl:1.*: retrieval_context: found one text(?s:.*)context_separator='\|'"),
+        (
+            "deepeval-4.3.1/cases.csv",
+            r"csv:2.*: retrieval_context: found one text(?s:.*)context_separator='\|'",
+        ),
+        (
+            "deepeval-4.3.1/cases.jsonl",
+            r"jsonl:1.*: retrieval_context: found one text(?s:.*)context_separator='\|'",
+        ),
         ("datasets-5.0.1/saved", r"saved is a folder\n.*saved/\*\.arrow"),
     ],
 )
@@ -59,12 +65,18 @@ def test_joined_lists_and_folders_are_refused(name: str, problem: str, skip_bad_
 
 def test_lists_printed_by_numpy_are_refused() -> None:
     """`Dataset.to_csv` writes lists without commas, which Python would read as one text."""
-    with pytest.raises(DataError, match=r"csv:2: retrieved_contexts: found a list that cannot be read .*json\.dumps"):
+    with pytest.raises(
+        DataError,
+        match=r"csv:2: retrieved_contexts: found a list that cannot be read .*json\.dumps",
+    ):
         load(FILES / "datasets-5.0.1/table.csv")
 
 
 def test_sample_ids_document_fields_and_conversation_counts_are_kept() -> None:
-    assert [sample.id for sample in load(FILES / "inspect-ai-0.3.285/log.json").samples] == ["s1", "s2"]
+    assert [sample.id for sample in load(FILES / "inspect-ai-0.3.285/log.json").samples] == [
+        "s1",
+        "s2",
+    ]
     files = ("llama-index-core-0.14.25/responses.jsonl", "langchain-core-1.7.2/dumpd.jsonl")
     node, document = ((load(FILES / name).samples[0].retrieved_contexts or ())[0] for name in files)
     assert (node.id, node.score, node.meta) == ("n0", 0.5, {"page": 0})
@@ -115,7 +127,12 @@ def test_objects_of_haystack_in_rows() -> None:
     peers.require("haystack")
     check([{"retrieved_contexts": peers.haystack_documents(row)} | row for row in EXAMPLE])
     pairs = zip(EXAMPLE, peers.haystack_answers(), strict=True)
-    check([{"query": row["user_input"], "answer": answer, "ground_truth": row["reference"]} for row, answer in pairs])
+    check(
+        [
+            {"query": row["user_input"], "answer": answer, "ground_truth": row["reference"]}
+            for row, answer in pairs
+        ]
+    )
 
 
 def test_inspect(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ PUNCTUATION = r"<>{}[]()|.*+?^$\"' /:-"
 
 @given(before=st.text(PUNCTUATION, max_size=6), after=st.text(PUNCTUATION, max_size=6))
 def test_text_around_the_verdict_is_literal(before: str, after: str) -> None:
-    made = AnswerForm(form="<score> {verdict} </score>", labels={"yes": 0, "no": 1}).grammar("attribution")
+    made = AnswerForm(form="<score> {verdict} </score>", labels={"yes": 0, "no": 1}).grammar(
+        "attribution"
+    )
     assert (made.pattern, made.labels) == ("<score> (yes|no) </score>", {"yes": 0, "no": 1})
     assert made.reason_tokens == 0
     if "{verdict}" in before + after:
@@ -32,7 +34,10 @@ def test_text_around_the_verdict_is_literal(before: str, after: str) -> None:
         ({"labels": {"Yes": 1}}, "two values"),
         ({"labels": {"Yes": 1, "No": 1}}, "two values"),
         ({"labels": {"": 1, "No": 0}, "form": "x"}, "must contain {verdict} once"),
-        ({"labels": {"Yes": 1, "No": 0}, "form": "{verdict} {verdict}"}, "must contain {verdict} once"),
+        (
+            {"labels": {"Yes": 1, "No": 0}, "form": "{verdict} {verdict}"},
+            "must contain {verdict} once",
+        ),
     ],
 )
 def test_an_ambiguous_answer_form_is_refused(fields: dict[str, Any], complaint: str) -> None:

@@ -37,7 +37,10 @@ def test_the_verdict_grammars_allow_two_answers(key: str) -> None:
 
 @pytest.mark.parametrize("key", VERDICTS)
 def test_the_reason_grammars_bound_the_reason(key: str) -> None:
-    before, after = grammars.load_grammar(f"reason_{key}").pattern, grammars.load_grammar(f"{key}_reason").pattern
+    before, after = (
+        grammars.load_grammar(f"reason_{key}").pattern,
+        grammars.load_grammar(f"{key}_reason").pattern,
+    )
     assert re.fullmatch(before, written(("reason", LONGEST_REASON), (key, 1)))
     assert re.fullmatch(after, written((key, 1), ("reason", LONGEST_REASON)))
     for reason in ("", LONGEST_REASON + "x"):
@@ -49,7 +52,11 @@ def test_the_reason_grammars_bound_the_reason(key: str) -> None:
     ("key", "values", "labels"),
     [
         ("answer", ("yes", "no", "Yes", "maybe", "", "0"), {"yes": 1, "no": 0}),
-        ("level", (*range(1, 6), 0, *range(6, 12)), {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}),
+        (
+            "level",
+            (*range(1, 6), 0, *range(6, 12)),
+            {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1},
+        ),
     ],
 )
 def test_criterion_grammars_allow_yes_no_or_a_level(
@@ -63,7 +70,9 @@ def test_criterion_grammars_allow_yes_no_or_a_level(
 def test_a_grammar_has_the_same_text_in_every_key_and_file() -> None:
     grammar = grammars.load_grammar("attributed")
     pattern = r"(\\{\"attributed\":(0|1)\\})"
-    dumped = f'{{"name":"attributed","pattern":"{pattern}","labels":{{"0":0,"1":1}},"reason_tokens":0,'
+    dumped = (
+        f'{{"name":"attributed","pattern":"{pattern}","labels":{{"0":0,"1":1}},"reason_tokens":0,'
+    )
     dumped += '"reason_end":"\\""}'
     assert grammar.model_dump_json() == dumped
     request = VerdictRequest(((Piece("Is it so?", trusted=True),),), grammar)

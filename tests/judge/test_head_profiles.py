@@ -7,7 +7,14 @@ import pytest
 from localjudge.errors import InputError
 from localjudge.judge.profile import Head, choose, load_profile
 from localjudge.judge.wording import PromptWriter
-from localjudge.types import OUTPUTS_KEY, Attribution, ClassifierReading, Piece, Relevance, Usefulness
+from localjudge.types import (
+    OUTPUTS_KEY,
+    Attribution,
+    ClassifierReading,
+    Piece,
+    Relevance,
+    Usefulness,
+)
 from tests.engine.classifiers import ENTAILMENT, write_profile
 from tests.judge.conftest import unit
 
@@ -37,16 +44,23 @@ def test_the_bundled_reader_is_asked_as_it_was_trained() -> None:
         Piece("</s>", trusted=True),
     ]
     reader = PromptWriter(load_profile("reader"))
-    assert reader.unsupported(["relevance_sentence", "usefulness"]) == ["relevance_sentence", "usefulness"]
+    assert reader.unsupported(["relevance_sentence", "usefulness"]) == [
+        "relevance_sentence",
+        "usefulness",
+    ]
 
 
 def test_a_reading_is_part_of_the_question(tmp_path: Path) -> None:
     folder = write_profile(
-        tmp_path / "nli", outputs=ENTAILMENT, answer='{ yes = ["entailment"], scale = 2.5, bias = -1 }'
+        tmp_path / "nli",
+        outputs=ENTAILMENT,
+        answer='{ yes = ["entailment"], scale = 2.5, bias = -1 }',
     )
     task = Attribution(unit=unit("statement", "It rains."), contexts=("One.",))
     request = PromptWriter(load_profile(str(folder))).request(task)
-    expected = ClassifierReading(outputs=ENTAILMENT, yes=("entailment",), scale=2.5, bias=-1.0, share=(20, 21, 22, 23))
+    expected = ClassifierReading(
+        outputs=ENTAILMENT, yes=("entailment",), scale=2.5, bias=-1.0, share=(20, 21, 22, 23)
+    )
     assert request.reading == expected
     other = request._replace(reading=expected.model_copy(update={"bias": 0.0}))
     assert other.shape != request.shape
@@ -65,7 +79,9 @@ def test_a_reading_is_part_of_the_question(tmp_path: Path) -> None:
         (("supported",), [], False),
     ],
 )
-def test_a_head_fits_by_number_and_by_names(head: tuple[str, ...], outputs: list[str], fits: bool) -> None:
+def test_a_head_fits_by_number_and_by_names(
+    head: tuple[str, ...], outputs: list[str], fits: bool
+) -> None:
     assert Head(outputs=head).fits(outputs) is fits
 
 
@@ -78,9 +94,16 @@ def test_a_classifier_without_a_fitting_profile_is_refused_with_its_outputs() ->
 
 @pytest.mark.parametrize(
     ("profile", "metadata"),
-    [("instruct", NLI), ("reader", NLI), ("reader", {"general.architecture": "llama"}), ("instruct", RERANKER)],
+    [
+        ("instruct", NLI),
+        ("reader", NLI),
+        ("reader", {"general.architecture": "llama"}),
+        ("instruct", RERANKER),
+    ],
 )
-def test_a_profile_for_another_kind_of_model_is_refused(profile: str, metadata: dict[str, str]) -> None:
+def test_a_profile_for_another_kind_of_model_is_refused(
+    profile: str, metadata: dict[str, str]
+) -> None:
     for requested, registered in ((profile, None), (None, profile)):
         with pytest.raises(InputError):
             choose(requested, registered, metadata)
@@ -114,14 +137,17 @@ def test_an_engine_without_a_model_takes_any_profile() -> None:
 def test_an_invalid_head_is_refused(
     tmp_path: Path, outputs: tuple[str, ...], answer: str, head: str, share: bool
 ) -> None:
-    folder = write_profile(tmp_path / "wrong", outputs=outputs, answer=answer, head=head, share=share)
+    folder = write_profile(
+        tmp_path / "wrong", outputs=outputs, answer=answer, head=head, share=share
+    )
     with pytest.raises(InputError) as caught:
         load_profile(str(folder))
     assert str(folder) in caught.value.message
 
 
 @pytest.mark.parametrize(
-    "removed", ["share = [20, 21, 22, 23]\n", '[head]\noutputs = ["supported"]\nshare = [20, 21, 22, 23]\n']
+    "removed",
+    ["share = [20, 21, 22, 23]\n", '[head]\noutputs = ["supported"]\nshare = [20, 21, 22, 23]\n'],
 )
 def test_share_tokens_need_their_ids(tmp_path: Path, removed: str) -> None:
     folder = write_profile(tmp_path / "wrong")

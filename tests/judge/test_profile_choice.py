@@ -24,7 +24,9 @@ NAMES = {
 
 @pytest.mark.parametrize("key", ["general.name", "general.basename"])
 @pytest.mark.parametrize(("name", "profile"), NAMES.items())
-def test_a_profile_is_matched_by_the_name_in_the_model_file(key: str, name: str, profile: str) -> None:
+def test_a_profile_is_matched_by_the_name_in_the_model_file(
+    key: str, name: str, profile: str
+) -> None:
     choice = choose(None, None, {"general.architecture": "llama", key: name})
     assert choice.profile.name == profile
     assert choice.why == ("" if profile == "instruct" else f"made for it, by its {key}")
@@ -55,17 +57,41 @@ def test_a_user_folder_is_a_profile(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "complaint"),
     [
-        ("atribution.toml", 'grammar = "attributed"\nnode = [{text = "{unit}"}]', "no task is called atribution"),
-        ("attribution.toml", "node = [{text = '{unit}'}]\n[grammar]\nlabels = {Yes = 1}", "two values"),
-        ("attribution.toml", ANSWER + "node = [{text = 'x'}, {role = 'user', text = '{unit}'}]", "must have a role"),
-        ("attribution.toml", ANSWER + "template = {a = 1}\nnode = [{text = '{unit}'}]", "nodes with roles"),
-        ("attribution.toml", ANSWER + "node = [{text = 'x'}]", "never shows the text that is judged"),
+        (
+            "atribution.toml",
+            'grammar = "attributed"\nnode = [{text = "{unit}"}]',
+            "no task is called atribution",
+        ),
+        (
+            "attribution.toml",
+            "node = [{text = '{unit}'}]\n[grammar]\nlabels = {Yes = 1}",
+            "two values",
+        ),
+        (
+            "attribution.toml",
+            ANSWER + "node = [{text = 'x'}, {role = 'user', text = '{unit}'}]",
+            "must have a role",
+        ),
+        (
+            "attribution.toml",
+            ANSWER + "template = {a = 1}\nnode = [{text = '{unit}'}]",
+            "nodes with roles",
+        ),
+        (
+            "attribution.toml",
+            ANSWER + "node = [{text = 'x'}]",
+            "never shows the text that is judged",
+        ),
         ("attribution.toml", "grammar = ", "house"),
         ("attribution.toml", ANSWER + "colour = 'red'", "house"),
         ("profile.toml", "description = 'x'\nchat = 'perhaps'", "house"),
         ("profile.toml", "description = 'x'\nchat = false", "need chat = true"),
         ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{}]", "at least 1 item"),
-        ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{'general.name' = '('}]", "regular expression"),
+        (
+            "profile.toml",
+            "description = 'x'\nchat = true\nmade_for = [{'general.name' = '('}]",
+            "regular expression",
+        ),
     ],
 )
 def test_an_unusable_profile_folder_is_named_with_the_reason(

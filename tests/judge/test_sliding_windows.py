@@ -32,12 +32,18 @@ def additive(sizes: list[int]) -> Callable[[int, int], int]:
         ([3, 3, 3, 3, 3], 2, [(0, 2), (1, 3), (2, 4)]),
         ([3, 3, 3, 3, 3], 0, [(0, 2), (3, 4)]),
         ([3, 9, 3], 1, [(0, 0), (1, 1), (2, 2)]),  # no sentence fits beside the long one
-        ([3, 30, 3], 1, [(0, 0), (1, 1), (2, 2)]),  # a sentence that never fits gets a window, for the engine to refuse
+        (
+            [3, 30, 3],
+            1,
+            [(0, 0), (1, 1), (2, 2)],
+        ),  # a sentence that never fits gets a window, for the engine to refuse
         ([3], 1, [(0, 0)]),
         ([], 1, []),
     ],
 )
-def test_runs_repeat_sentences_of_the_previous_run(sizes: list[int], overlap: int, runs: list[tuple[int, int]]) -> None:
+def test_runs_repeat_sentences_of_the_previous_run(
+    sizes: list[int], overlap: int, runs: list[tuple[int, int]]
+) -> None:
     """Room for 10."""
     assert sliding_runs(sizes, 10, overlap, additive(sizes)) == runs
 
@@ -63,7 +69,10 @@ def test_runs_cover_every_sentence_and_cannot_be_longer(sizes: list[int], overla
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=30))
 def test_a_run_longer_than_its_sentences_is_shortened(sizes: list[int]) -> None:
     """A token joins each pair of sentences."""
-    joined: Callable[[int, int], int] = lambda first, last: sum(sizes[first : last + 1]) + last - first  # noqa: E731
+
+    def joined(first: int, last: int) -> int:
+        return sum(sizes[first : last + 1]) + last - first
+
     for first, last in sliding_runs(sizes, 10, 1, joined):
         assert joined(first, last) <= 10 or first == last
 
@@ -93,7 +102,10 @@ def test_a_statement_without_room_gets_windows_that_the_engine_refuses() -> None
 
 def test_the_windows_of_a_statement_do_not_depend_on_earlier_statements() -> None:
     contexts = (" ".join(f"Sentence {number} is here." for number in range(20)),)
-    tasks = [Attribution(unit=unit("statement", "s" * length), contexts=contexts) for length in (5, 60, 5, 33)]
+    tasks = [
+        Attribution(unit=unit("statement", "s" * length), contexts=contexts)
+        for length in (5, 60, 5, 33)
+    ]
     shared = sliding(200)
     assert [shared.split(task) for task in tasks] == [sliding(200).split(task) for task in tasks]
 
@@ -103,7 +115,10 @@ def test_a_judged_chunk_slides_too() -> None:
     chunk = "Aaaaaaaa1. Bbbbbbbb2. Cccccccc3."
     relevance = Relevance(unit=unit("chunk", chunk), user_input="q" * 20)
     windows = sliding(45).split(relevance)
-    assert [window.task.unit.span.text for window in windows] == ["Aaaaaaaa1. Bbbbbbbb2.", "Bbbbbbbb2. Cccccccc3."]
+    assert [window.task.unit.span.text for window in windows] == [
+        "Aaaaaaaa1. Bbbbbbbb2.",
+        "Bbbbbbbb2. Cccccccc3.",
+    ]
     usefulness = Usefulness(unit=unit("chunk", chunk), user_input=None, reference="r")
     assert [window.task.unit.span.text for window in sliding(25).split(usefulness)] == [
         "Aaaaaaaa1. Bbbbbbbb2.",

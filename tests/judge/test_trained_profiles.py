@@ -21,7 +21,10 @@ TEMPLATES = {"minicheck": CHATML, "granite-guardian": GUARDIAN, "qwen3-reranker"
 QUESTION = "When did it open?"
 
 
-def statement(text: str = "It opened in 1889.", contexts: tuple[str, ...] = ("The tower opened in 1889.",)) -> Task:
+def statement(
+    text: str = "It opened in 1889.",
+    contexts: tuple[str, ...] = ("The tower opened in 1889.",),
+) -> Task:
     return Attribution(unit=unit("statement", text), contexts=contexts, user_input=QUESTION)
 
 
@@ -150,7 +153,10 @@ def test_documents_in_a_json_template_are_escaped_as_json() -> None:
     )
     document = r'{"doc_id": "0", "text": "He said \"no\"\n<b>é"}'
     assert text_of(asked) == f'{document}\n<assistant>Said "no".groundednessFalse'
-    assert [piece.text for piece in pieces(asked) if not piece.trusted] == [r"He said \"no\"\n<b>é", 'Said "no".']
+    assert [piece.text for piece in pieces(asked) if not piece.trusted] == [
+        r"He said \"no\"\n<b>é",
+        'Said "no".',
+    ]
 
 
 @pytest.mark.parametrize(
@@ -166,15 +172,25 @@ def test_documents_in_a_json_template_are_escaped_as_json() -> None:
         ("{{ documents[7].text }}{{ guardian_config }}{{ think }}", "cannot be rendered"),
     ],
 )
-def test_another_chat_template_is_refused_before_anything_is_asked(template: str, complaint: str) -> None:
+def test_another_chat_template_is_refused_before_anything_is_asked(
+    template: str, complaint: str
+) -> None:
     with pytest.raises(ModelError, match=complaint):
-        PromptWriter(prompts.load_profile("granite-guardian"), ChatTemplate(template, bos="", eos="").without_ends)
+        PromptWriter(
+            prompts.load_profile("granite-guardian"),
+            ChatTemplate(template, bos="", eos="").without_ends,
+        )
     with pytest.raises(InputError, match="chat template"):
         PromptWriter(prompts.load_profile("minicheck"))
 
 
 def test_the_chat_template_and_its_output_identify_the_judge() -> None:
-    other = ChatTemplate(GUARDIAN.replace("judge_protocol", "protocol"), bos="<s>", eos="</s>").without_ends
+    other = ChatTemplate(
+        GUARDIAN.replace("judge_protocol", "protocol"), bos="<s>", eos="</s>"
+    ).without_ends
     before = judge("granite-guardian").identity
     after = PromptWriter(prompts.load_profile("granite-guardian"), other).identity
-    assert {key for key in before if before[key] != after[key]} == {"chat_template_sha256", "chat_ends_sha256"}
+    assert {key for key in before if before[key] != after[key]} == {
+        "chat_template_sha256",
+        "chat_ends_sha256",
+    }

@@ -3,7 +3,16 @@ from hypothesis import strategies as st
 
 from localjudge.judge.windows import Cost, Sentences, Window, Windows
 from localjudge.text import sentences
-from localjudge.types import Attribution, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
+from localjudge.types import (
+    Attribution,
+    Refusal,
+    Relevance,
+    Span,
+    Sufficiency,
+    Task,
+    Unit,
+    Usefulness,
+)
 from tests.judge.conftest import unit
 
 
@@ -14,7 +23,10 @@ def cost(task: Task) -> int:
 
 
 def windows(task: Task, *, cost: Cost, capacity: int, sentences: Sentences) -> tuple[Task, ...]:
-    return tuple(window.task for window in Windows(cost=cost, capacity=capacity, sentences=sentences).split(task))
+    return tuple(
+        window.task
+        for window in Windows(cost=cost, capacity=capacity, sentences=sentences).split(task)
+    )
 
 
 def contexts_of(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
@@ -28,7 +40,10 @@ def test_whole_chunks_are_packed_in_order() -> None:
         Attribution(unit=unit("statement", "s" * 10), contexts=chunks),
         Sufficiency(unit=unit("question", "q" * 10), contexts=chunks, user_input="q" * 10),
     ):
-        assert contexts_of(windows(task, cost=cost, capacity=300, sentences=sentences)) == [chunks[:2], chunks[2:]]
+        assert contexts_of(windows(task, cost=cost, capacity=300, sentences=sentences)) == [
+            chunks[:2],
+            chunks[2:],
+        ]
     response = Refusal(unit=unit("response", "r" * 400))
     assert windows(response, cost=cost, capacity=300, sentences=sentences) == (response,)
 
@@ -38,7 +53,10 @@ def test_a_chunk_that_does_not_fit_is_cut_at_sentences() -> None:
     sentence = "A" + "b" * 88 + "."
     chunk = " ".join([sentence] * 3)
     task = Attribution(unit=unit("statement", "s"), contexts=(chunk,))
-    assert contexts_of(windows(task, cost=cost, capacity=260, sentences=sentences)) == [(sentence,)] * 3
+    assert (
+        contexts_of(windows(task, cost=cost, capacity=260, sentences=sentences))
+        == [(sentence,)] * 3
+    )
     judged = Relevance(unit=unit("chunk", chunk), user_input="q" * 20)
     cut = windows(judged, cost=cost, capacity=180, sentences=sentences)
     assert [window.unit.text for window in cut] == [sentence] * 3
@@ -72,7 +90,9 @@ def test_a_sentence_too_long_for_its_window_is_left_to_the_engine() -> None:
     long = "A" * 300 + "."
     sentence = unit("sentence", long).model_copy(update={"source_index": 0})
     asked = Relevance(unit=sentence, user_input="q", contexts=(f"{long} Short.",))
-    assert Windows(cost=cost, capacity=400, sentences=sentences).split(asked) == (Window(asked, None),)
+    assert Windows(cost=cost, capacity=400, sentences=sentences).split(asked) == (
+        Window(asked, None),
+    )
 
 
 @given(
@@ -80,7 +100,9 @@ def test_a_sentence_too_long_for_its_window_is_left_to_the_engine() -> None:
     st.lists(st.integers(1, 300), min_size=2, max_size=6),
     st.integers(130, 500),
 )
-def test_cached_context_sizes_do_not_change_windows(contexts: list[str], lengths: list[int], capacity: int) -> None:
+def test_cached_context_sizes_do_not_change_windows(
+    contexts: list[str], lengths: list[int], capacity: int
+) -> None:
     """Statements of several lengths beside the same contexts get the same windows as when judged separately."""
     shared = Windows(cost=cost, capacity=capacity, sentences=sentences)
     for length in lengths:
@@ -90,11 +112,19 @@ def test_cached_context_sizes_do_not_change_windows(contexts: list[str], lengths
 
 
 @given(st.lists(st.text("ab. ", max_size=80), min_size=1, max_size=5), st.integers(140, 400))
-def test_each_sentence_is_whole_in_the_window_where_it_begins(contexts: list[str], capacity: int) -> None:
+def test_each_sentence_is_whole_in_the_window_where_it_begins(
+    contexts: list[str], capacity: int
+) -> None:
     cut = Windows(cost=cost, capacity=capacity, sentences=sentences)
     for index, context in enumerate(contexts):
         for span in sentences(context):
-            sentence = Unit(kind="sentence", index=0, source="retrieved_contexts", source_index=index, span=span)
+            sentence = Unit(
+                kind="sentence",
+                index=0,
+                source="retrieved_contexts",
+                source_index=index,
+                span=span,
+            )
             task = Relevance(unit=sentence, user_input="q", contexts=tuple(contexts))
             (window,) = cut.split(task)
             if window.number is not None:

@@ -28,7 +28,14 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def gguf(path: Path, architecture: str = "llama", *, template: bool = True, words: int = 32, **keys: Any) -> Path:
+def gguf(
+    path: Path,
+    architecture: str = "llama",
+    *,
+    template: bool = True,
+    words: int = 32,
+    **keys: Any,
+) -> Path:
     """Write a file with the header of a text model and one tensor, enough to list but not to load."""
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = GGUFWriter(path, architecture)
@@ -64,7 +71,11 @@ def pulled(store: Path, place: str, model: Path, **changes: Any) -> Path:
     (store / "blobs" / f"sha256-{digest}").write_bytes(content)
     layers = [
         {"mediaType": MODEL_LAYER, "digest": f"sha256:{digest}", "size": len(content)} | changes,
-        {"mediaType": "application/vnd.ollama.image.license", "digest": f"sha256:{'1' * 64}", "size": 5},
+        {
+            "mediaType": "application/vnd.ollama.image.license",
+            "digest": f"sha256:{'1' * 64}",
+            "size": 5,
+        },
     ]
     return manifest(store, place, {"schemaVersion": 2, "config": {}, "layers": layers})
 
@@ -76,7 +87,9 @@ def manifest(store: Path, place: str, content: object) -> Path:
     return path
 
 
-def downloaded(cache: Path, repository: str, file: str, model: Path, commit: str = "a" * 40) -> Path:
+def downloaded(
+    cache: Path, repository: str, file: str, model: Path, commit: str = "a" * 40
+) -> Path:
     """Store a file as the Hugging Face cache does: a link to a blob named by its sha256."""
     folder = cache / f"models--{repository.replace('/', '--')}"
     content = model.read_bytes()
@@ -96,4 +109,8 @@ def models(entries: Iterable[Found]) -> dict[str, Path]:
 
 
 def skipped(entries: Iterable[Found]) -> dict[str, str]:
-    return {entry.where.rpartition("/")[2]: entry.reason for entry in entries if isinstance(entry, SkippedFile)}
+    return {
+        entry.where.rpartition("/")[2]: entry.reason
+        for entry in entries
+        if isinstance(entry, SkippedFile)
+    }

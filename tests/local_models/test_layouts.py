@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from localjudge import local_models as layouts
 from localjudge.local_models import quantisation_in
-from tests.local_models.conftest import MODEL_LAYER, downloaded, gguf, manifest, models, pulled, skipped
+from tests.local_models.conftest import (
+    MODEL_LAYER,
+    downloaded,
+    gguf,
+    manifest,
+    models,
+    pulled,
+    skipped,
+)
 
 
 def test_ollama_models_are_found_by_their_ollama_names(tmp_path: Path, model: Path) -> None:
@@ -16,22 +24,37 @@ def test_ollama_models_are_found_by_their_ollama_names(tmp_path: Path, model: Pa
     pulled(store, "registry.ollama.ai/someone/tuned/latest", model)
     pulled(store, "hf.co/org/repo-GGUF/Q4_K_M", model)
     entries = models(layouts.models_in("ollama", store))
-    assert set(entries) == {"ollama:qwen3:8b", "ollama:someone/tuned:latest", "ollama:hf.co/org/repo-GGUF:Q4_K_M"}
+    assert set(entries) == {
+        "ollama:qwen3:8b",
+        "ollama:someone/tuned:latest",
+        "ollama:hf.co/org/repo-GGUF:Q4_K_M",
+    }
     assert {path.read_bytes() for path in entries.values()} == {model.read_bytes()}
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        *((content, "is not a manifest") for content in ("not JSON", "null", '{"layers": [5]}', "[" * 100_000)),
+        *(
+            (content, "is not a manifest")
+            for content in ("not JSON", "null", '{"layers": [5]}', "[" * 100_000)
+        ),
         ({"layers": [{"mediaType": MODEL_LAYER, "digest": 5}]}, "is not a manifest"),
         ('{"layers": []}', "names 0 GGUF files"),
-        ({"layers": [{"mediaType": MODEL_LAYER, "digest": "sha256:" + "0" * 64}] * 2}, "names 2 GGUF files"),
-        ({"layers": [{"mediaType": MODEL_LAYER, "digest": "sha256:../../etc/passwd"}]}, "instead of one"),
+        (
+            {"layers": [{"mediaType": MODEL_LAYER, "digest": "sha256:" + "0" * 64}] * 2},
+            "names 2 GGUF files",
+        ),
+        (
+            {"layers": [{"mediaType": MODEL_LAYER, "digest": "sha256:../../etc/passwd"}]},
+            "instead of one",
+        ),
         ({"layers": [{"mediaType": MODEL_LAYER, "digest": "sha256:" + "0" * 64}]}, "No such file"),
     ],
 )
-def test_a_manifest_that_names_no_model_is_skipped(tmp_path: Path, content: object, why: str) -> None:
+def test_a_manifest_that_names_no_model_is_skipped(
+    tmp_path: Path, content: object, why: str
+) -> None:
     manifest(tmp_path, "registry.ollama.ai/library/broken/1b", content)
     entries = list(layouts.models_in("ollama", tmp_path))
     assert models(entries) == {}
@@ -57,7 +80,10 @@ def test_hub_models_are_named_by_repository_and_quantisation(tmp_path: Path, mod
         downloaded(tmp_path, "org/two", file, model)
     downloaded(tmp_path, "org/no-gguf", "model.safetensors", model)
     assert set(models(layouts.models_in("hf", tmp_path))) == {
-        *(f"hf:org/repo-GGUF{name}" for name in (":Q4_K_M", ":UD-Q4_K_XL", ":BF16", "/mmproj-F16.gguf")),
+        *(
+            f"hf:org/repo-GGUF{name}"
+            for name in (":Q4_K_M", ":UD-Q4_K_XL", ":BF16", "/mmproj-F16.gguf")
+        ),
         *("hf:org/single", "hf:org/two/small-Q4_0.gguf", "hf:org/two/large-Q4_0.gguf"),
     }
 
@@ -72,8 +98,14 @@ def test_the_newest_commit_of_a_repository_is_taken(tmp_path: Path, model: Path)
     assert "f" * 40 in str(entries["hf:org/repo:Q8_0"])
 
 
-def test_split_models_are_listed_once_and_incomplete_ones_skipped(tmp_path: Path, model: Path) -> None:
-    for name in ("big-Q8_0-00001-of-00002.gguf", "big-Q8_0-00002-of-00002.gguf", "torn-00001-of-00002.gguf"):
+def test_split_models_are_listed_once_and_incomplete_ones_skipped(
+    tmp_path: Path, model: Path
+) -> None:
+    for name in (
+        "big-Q8_0-00001-of-00002.gguf",
+        "big-Q8_0-00002-of-00002.gguf",
+        "torn-00001-of-00002.gguf",
+    ):
         (tmp_path / "x").mkdir(exist_ok=True)
         (tmp_path / "x" / name).write_bytes(model.read_bytes())
     entries = list(layouts.models_in("lmstudio", tmp_path / "x"))
@@ -93,7 +125,9 @@ def test_broken_and_circular_links_are_skipped(tmp_path: Path, model: Path) -> N
     assert set(skipped(entries)) == {"gone.gguf", "self.gguf"}
 
 
-def test_a_folder_that_cannot_be_read_is_skipped(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_read_is_skipped(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The superuser may read everything, so the refusal is simulated."""
     (tmp_path / "shut").mkdir()
     scandir = os.scandir
@@ -131,8 +165,13 @@ def test_quantisation_is_read_from_the_end_of_a_name(file: str, named: str | Non
     assert quantisation_in(file) == named
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(content=st.binary(max_size=80) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    content=st.binary(max_size=80)
+    | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr)
+)
 def test_any_ollama_manifest_is_listed_or_skipped(tmp_path: Path, content: bytes | str) -> None:
     path = manifest(tmp_path, "registry.ollama.ai/library/any/1b", "")
     path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="replace"))

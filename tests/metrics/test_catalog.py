@@ -12,7 +12,9 @@ from localjudge.metrics import metric as naming
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
 
 # The example in the docstring of `localjudge.metrics`, as its author would save it.
-EXAMPLE = textwrap.dedent(metrics.__doc__.partition("A complete example:\n")[2].partition("\nRegister it with")[0])
+EXAMPLE = textwrap.dedent(
+    metrics.__doc__.partition("A complete example:\n")[2].partition("\nRegister it with")[0]
+)
 # One that asks nothing: 1 up to ten words, less for more.
 BREVITY = """
 from localjudge.metrics import About
@@ -35,8 +37,22 @@ five.name = "five(words)"
 
 
 def test_metrics_at_k_are_sorted_within_their_family() -> None:
-    asked = ["mine", "recall@3", "hit_rate@10", "hit_rate@3(compare_by=id)", "document_map(compare_by=id)", "refusal"]
-    assert sorted(asked, key=catalog.place) == [asked[4], asked[5], asked[3], asked[2], asked[1], asked[0]]
+    asked = [
+        "mine",
+        "recall@3",
+        "hit_rate@10",
+        "hit_rate@3(compare_by=id)",
+        "document_map(compare_by=id)",
+        "refusal",
+    ]
+    assert sorted(asked, key=catalog.place) == [
+        asked[4],
+        asked[5],
+        asked[3],
+        asked[2],
+        asked[1],
+        asked[0],
+    ]
 
 
 @pytest.fixture
@@ -60,8 +76,18 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_example_plugin_runs_beside_built_in_metrics(tmp_path: Path) -> None:
     """One of two sentences is in the reference: 1 / 2. At most ten words: 1. A null response: undefined."""
     rows: list[dict[str, Any]] = [
-        {"id": "a", "reference": "It opened in 1936.", "response": "It did. It was blue.", "retrieved_contexts": ["x"]},
-        {"id": "b", "reference": "It opened in 1936.", "response": None, "retrieved_contexts": ["x"]},
+        {
+            "id": "a",
+            "reference": "It opened in 1936.",
+            "response": "It did. It was blue.",
+            "retrieved_contexts": ["x"],
+        },
+        {
+            "id": "b",
+            "reference": "It opened in 1936.",
+            "response": None,
+            "retrieved_contexts": ["x"],
+        },
     ]
     run = localjudge.evaluate(
         rows,
@@ -112,7 +138,12 @@ def test_default_options_are_part_of_the_signature() -> None:
 
 def test_direction_of_a_metric_may_depend_on_an_option() -> None:
     lower = ["noise_sensitivity", "refusal", "abstention(mode=made_up)"]
-    higher = ["abstention", "abstention(mode=of a stranger's file)", "answer_correctness", "no_such_metric"]
+    higher = [
+        "abstention",
+        "abstention(mode=of a stranger's file)",
+        "answer_correctness",
+        "no_such_metric",
+    ]
     assert [name for name in (*lower, *higher) if catalog.lower_is_better(name)] == lower
 
 
@@ -124,8 +155,14 @@ def test_direction_of_a_metric_may_depend_on_an_option() -> None:
         ("document_map(k=3)", "no option 'k'\n  hint: the options are compare_by"),
         ("context_recall(k=3)", "no option 'k'\n  hint: omit it"),
         ("matrix_recall@3(first=2)", "no option 'first'"),
-        ("document_map(compare_by=title)", "cannot be compared by 'title': use content, id or meta.KEY"),
-        ("answer_correctness(mode=f2)", "does not take mode='f2'\n  hint: write one of: mode=f1, mode=precision, mode"),
+        (
+            "document_map(compare_by=title)",
+            "cannot be compared by 'title': use content, id or meta.KEY",
+        ),
+        (
+            "answer_correctness(mode=f2)",
+            "does not take mode='f2'\n  hint: write one of: mode=f1, mode=precision, mode",
+        ),
         ("document_map(id)", "'id' is not an option of the metric document_map"),
         ("document_map(compare_by=id,compare_by=id)", "or is repeated"),
         ("brevity(limit=3)", "brevity belongs to another package"),
@@ -159,7 +196,9 @@ TRIAD = ("user_input", "retrieved_contexts", "response")
 
 
 def possible(*fields: str) -> list[str]:
-    return [name for name in catalog.our_names() if catalog.example(name).required_fields <= {*fields}]
+    return [
+        name for name in catalog.our_names() if catalog.example(name).required_fields <= {*fields}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +216,9 @@ def possible(*fields: str) -> list[str]:
         (("user_input",), ()),
     ],
 )
-def test_default_metrics_follow_from_the_columns(fields: tuple[str, ...], chosen: tuple[str, ...]) -> None:
+def test_default_metrics_follow_from_the_columns(
+    fields: tuple[str, ...], chosen: tuple[str, ...]
+) -> None:
     assert default_metrics(possible(*fields)) == chosen
 
 

@@ -14,7 +14,21 @@ from localjudge.types import Context, Sample, Span
 
 CONTEXTS = (Context(text="one", id="doc-1"), Context(text="two", id="b"), Context(text="three"))
 IDS = frozenset({"doc-1", "b"})
-PIECES = ["[1]", "[2,3]", "[doc-1]", "[b]", "[doc-9]", "[1-3]", "[", "]", "[sic]", "[[1]]", "A b. ", "\n", "【1†s】"]
+PIECES = [
+    "[1]",
+    "[2,3]",
+    "[doc-1]",
+    "[b]",
+    "[doc-9]",
+    "[1-3]",
+    "[",
+    "]",
+    "[sic]",
+    "[[1]]",
+    "A b. ",
+    "\n",
+    "【1†s】",
+]
 PIECES += [
     "<think>",
     "</think>",
@@ -41,7 +55,9 @@ def test_each_citation_belongs_to_at_most_one_verbatim_sentence(text: str) -> No
         assert text[statement.span.start : end] == statement.span.text
         assert any(map(str.isalnum, statement.shown))
         assert len(statement.shown) <= len(statement.span.text)
-    cited = [mark for statement in response_statements(sample, sentences) for mark in statement.marks]
+    cited = [
+        mark for statement in response_statements(sample, sentences) for mark in statement.marks
+    ]
     assert len({mark.start for mark in cited}) == len(cited)
 
 
@@ -89,7 +105,18 @@ def test_citation_marks_name_their_contexts(mark: str, citations: list[Citation]
 
 
 @pytest.mark.parametrize(
-    "text", ["[3-1]", "[1-999]", "[c]", "[1.5]", "[10%]", "[2019-05]", "[a 1]", "[1\n]", f"[{'1,' * 200}1]"]
+    "text",
+    [
+        "[3-1]",
+        "[1-999]",
+        "[c]",
+        "[1.5]",
+        "[10%]",
+        "[2019-05]",
+        "[a 1]",
+        "[1\n]",
+        f"[{'1,' * 200}1]",
+    ],
 )
 def test_other_brackets_are_not_citation_marks(text: str) -> None:
     """A descending or open range, a word without a digit, a number that is not a rank, a line break.
@@ -108,6 +135,8 @@ def test_many_brackets_and_cited_sentences_take_linear_time() -> None:
     spans = [Span(start=start, end=start + 7, text="Ab [1].") for start in range(0, len(text), 8)]
     sample = Sample(id="1", response=text, retrieved_contexts=CONTEXTS)
     stated = response_statements(sample, lambda _: spans)
-    assert {(statement.span.text, statement.marks[0].names) for statement in stated} == {("Ab", ("1",))}
+    assert {(statement.span.text, statement.marks[0].names) for statement in stated} == {
+        ("Ab", ("1",))
+    }
     assert len(stated) == 3_000
     assert time.process_time() - begin < 10

@@ -23,7 +23,9 @@ def own(**fields: Any) -> Criterion:
     return Criterion(**{"name": "kind", "question": "Is it kind?", **fields})
 
 
-def scored(criterion: Criterion, sample: Sample, *values: float) -> tuple[list[CustomQuestion], Outcome]:
+def scored(
+    criterion: Criterion, sample: Sample, *values: float
+) -> tuple[list[CustomQuestion], Outcome]:
     steps = criterion.steps(sample, sentences)
     asked: list[CustomQuestion] = []
     try:
@@ -44,7 +46,9 @@ def scored(criterion: Criterion, sample: Sample, *values: float) -> tuple[list[C
         ("chunk", "yes", [0.1, 0.7], (1, 2)),
     ],
 )
-def test_scores_are_shares_of_good_answers(of: str, good: str, values: list[float], expected: tuple[int, int]) -> None:
+def test_scores_are_shares_of_good_answers(
+    of: str, good: str, values: list[float], expected: tuple[int, int]
+) -> None:
     asked, outcome = scored(own(of=of, good=good), SAMPLE, *values)
     right, count = expected
     assert outcome == Scored(value=right / count, numerator=right, denominator=count)
@@ -77,7 +81,11 @@ def test_prompts_show_only_the_fields_of_the_criterion() -> None:
         ({"of": "sentence"}, {"response": ""}, "the response has no sentence"),
         ({"of": "chunk"}, {"retrieved_contexts": (Context(text=" "),)}, "no context text"),
         ({"shows": ["user_input"]}, {"user_input": " \n"}, "user_input is blank"),
-        ({"shows": ["retrieved_contexts"]}, {"retrieved_contexts": ()}, "retrieved_contexts is blank"),
+        (
+            {"shows": ["retrieved_contexts"]},
+            {"retrieved_contexts": ()},
+            "retrieved_contexts is blank",
+        ),
     ],
 )
 def test_criteria_without_units_are_undefined(fields: Any, changed: Any, reason: str) -> None:
@@ -92,7 +100,10 @@ def test_criteria_without_units_are_undefined(fields: Any, changed: Any, reason:
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        *(({"name": name}, "name: String should match") for name in ("Kind", "kind@3", "k" * 61, "\x1b[31m", "kind\n")),
+        *(
+            ({"name": name}, "name: String should match")
+            for name in ("Kind", "kind@3", "k" * 61, "\x1b[31m", "kind\n")
+        ),
         ({"question": "  "}, "at least 1 character"),
         ({"question": "?" * 4_001}, "at most 4000"),
         ({"question": "Is it \ud800?"}, "valid string, unable to parse"),
@@ -103,9 +114,18 @@ def test_criteria_without_units_are_undefined(fields: Any, changed: Any, reason:
         ({"levels": LEVELS, "good": "no"}, "level 5 of a rubric is the best"),
         ({"examples": [{"text": "x", "answer": "maybe"}]}, "'yes', 'no'"),
         ({"examples": [{"text": "x", "answer": 4}]}, "the answer of example 1 must be yes or no"),
-        ({"levels": LEVELS, "examples": [{"text": "x", "answer": "yes"}]}, "the answer of example 1 must be a level"),
-        ({"shows": ["user_input"], "examples": [{"text": "x", "answer": "yes"}]}, "example 1 has nothing, but"),
-        ({"examples": [{"text": "x", "answer": "yes", "reference": "y"}]}, "has reference, but shows lists nothing"),
+        (
+            {"levels": LEVELS, "examples": [{"text": "x", "answer": "yes"}]},
+            "the answer of example 1 must be a level",
+        ),
+        (
+            {"shows": ["user_input"], "examples": [{"text": "x", "answer": "yes"}]},
+            "example 1 has nothing, but",
+        ),
+        (
+            {"examples": [{"text": "x", "answer": "yes", "reference": "y"}]},
+            "has reference, but shows lists nothing",
+        ),
     ],
 )
 def test_an_invalid_criterion_is_refused(fields: dict[str, Any], complaint: str) -> None:
@@ -161,7 +181,11 @@ def test_invalid_lists_of_criteria_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [(b"name = ", "is not TOML"), (b"\xff\xfe", "is not TOML"), (b'name = "kind"', "question: Field required")],
+    [
+        (b"name = ", "is not TOML"),
+        (b"\xff\xfe", "is not TOML"),
+        (b'name = "kind"', "question: Field required"),
+    ],
 )
 def test_a_file_without_criteria_is_named(tmp_path: Path, content: bytes, complaint: str) -> None:
     file = tmp_path / "kind.toml"

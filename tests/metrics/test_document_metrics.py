@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 
 from localjudge.errors import SampleError
 from localjudge.metrics import Context, Outcome, Sample, Scored, Undefined, documents
-from localjudge.metrics.documents import DocumentMetric, RankingMeasure, hit_rate_at, precision_at, recall_at
+from localjudge.metrics.documents import (
+    DocumentMetric,
+    RankingMeasure,
+    hit_rate_at,
+    precision_at,
+    recall_at,
+)
 from localjudge.text import sentences
 
-OURS = dict(zip(("single_hit", "multi_hit", "mrr", "map", "ndcg"), documents.WHOLE_RANKING, strict=True))
+OURS = dict(
+    zip(("single_hit", "multi_hit", "mrr", "map", "ndcg"), documents.WHOLE_RANKING, strict=True),
+)
 
 
 class DocumentScores(NamedTuple):
@@ -47,11 +55,15 @@ def outcome_of(measure: RankingMeasure, sample: Sample, *, compare_by: str = "co
 
 
 def sample_of(truths: Sequence[Context | str], retrieved: Sequence[Context | str]) -> Sample:
-    return Sample(id="1", reference_contexts=_documents(truths), retrieved_contexts=_documents(retrieved))
+    return Sample(
+        id="1", reference_contexts=_documents(truths), retrieved_contexts=_documents(retrieved)
+    )
 
 
 def _documents(documents: Sequence[Context | str]) -> tuple[Context, ...]:
-    return tuple(Context(text=document) if isinstance(document, str) else document for document in documents)
+    return tuple(
+        Context(text=document) if isinstance(document, str) else document for document in documents
+    )
 
 
 MEASURES = [*OURS.values(), hit_rate_at(3), precision_at(3), recall_at(3)]
@@ -81,10 +93,14 @@ def test_document_metrics_by_hand(measure: RankingMeasure, expected: list[float]
 def test_ndcg_weighs_by_score_and_counts_every_truth_as_one_without_scores() -> None:
     dcg = 1 / log2(3) + 1 / log2(5)
     ideal = 1 + 1 / log2(3) + 1 / log2(4) + 1 / log2(5)
-    assert score_lists(OURS["ndcg"], TRUTHS, RETRIEVED).individual_scores == pytest.approx([dcg / ideal, 1, 0])
+    assert score_lists(OURS["ndcg"], TRUTHS, RETRIEVED).individual_scores == pytest.approx(
+        [dcg / ideal, 1, 0]
+    )
     truths = [Context(text="much", score=3), Context(text="little", score=1)]
     dcg, ideal = 1 / log2(2) + 3 / log2(3), 3 / log2(2) + 1 / log2(3)
-    assert score_lists(OURS["ndcg"], [truths], [["little", "much"]]).score == pytest.approx(dcg / ideal)
+    assert score_lists(OURS["ndcg"], [truths], [["little", "much"]]).score == pytest.approx(
+        dcg / ideal
+    )
 
 
 def test_a_document_that_is_retrieved_twice_is_one_hit() -> None:
@@ -98,7 +114,12 @@ def test_a_document_that_is_retrieved_twice_is_one_hit() -> None:
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
 def test_documents_are_compared_by_the_chosen_field(measure: RankingMeasure) -> None:
     truth = Context(text="old words", id="1", meta={"source": {"url": "u"}})
-    for by, same in (("content", False), ("id", True), ("meta.source.url", True), ("meta.source.page", False)):
+    for by, same in (
+        ("content", False),
+        ("id", True),
+        ("meta.source.url", True),
+        ("meta.source.page", False),
+    ):
         retrieved = Context(text="new words", id="1", meta={"source": {"url": "u"}})
         assert (score_lists(measure, [[truth]], [[retrieved]], compare_by=by).score > 0) == same
     # A comparison value may be a list.
@@ -117,15 +138,21 @@ def test_documents_are_compared_by_the_chosen_field(measure: RankingMeasure) -> 
         (["a"], ["b"], None),
     ],
 )
-def test_a_zero_is_explained(measure: RankingMeasure, truths: list[str], retrieved: list[str], reason: str) -> None:
+def test_a_zero_is_explained(
+    measure: RankingMeasure, truths: list[str], retrieved: list[str], reason: str
+) -> None:
     outcome = outcome_of(measure, sample_of(truths, retrieved)).model_dump()
     assert (outcome["value"], outcome["detail"]) == (0, reason)
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
 def test_a_null_is_undefined(measure: RankingMeasure) -> None:
-    assert outcome_of(measure, Sample(id="1", reference_contexts=())) == Undefined(reason="retrieved_contexts is null")
-    assert outcome_of(measure, Sample(id="1", retrieved_contexts=())) == Undefined(reason="reference_contexts is null")
+    assert outcome_of(measure, Sample(id="1", reference_contexts=())) == Undefined(
+        reason="retrieved_contexts is null"
+    )
+    assert outcome_of(measure, Sample(id="1", retrieved_contexts=())) == Undefined(
+        reason="reference_contexts is null"
+    )
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
@@ -137,7 +164,9 @@ def test_a_null_is_undefined(measure: RankingMeasure) -> None:
         ("meta.page", Context(id="a"), "no ground-truth document has meta.page"),
     ],
 )
-def test_incomparable_contexts_are_undefined(measure: RankingMeasure, by: str, retrieved: Context, reason: str) -> None:
+def test_incomparable_contexts_are_undefined(
+    measure: RankingMeasure, by: str, retrieved: Context, reason: str
+) -> None:
     outcome = outcome_of(measure, sample_of([Context(id="a")], [retrieved]), compare_by=by)
     assert outcome == Undefined(reason=f"{reason}, and of some only the id is known")
 
@@ -162,7 +191,9 @@ def test_documents_without_ids_are_undefined_and_not_0(
 def test_invalid_relevances_fail_the_sample(scores: tuple[float | None, ...]) -> None:
     truths = tuple(Context(text=str(index), score=score) for index, score in enumerate(scores))
     with pytest.raises(SampleError, match="sample s7"):
-        outcome_of(OURS["ndcg"], Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths))
+        outcome_of(
+            OURS["ndcg"], Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths)
+        )
     # Relevances of 0 are not a ground truth.
     outcome = outcome_of(OURS["ndcg"], sample_of([Context(text="a", score=0)], ["a"]))
     assert outcome == Scored(value=0, detail="no ground-truth document has a relevance above 0")
@@ -190,7 +221,10 @@ def theirs() -> dict[str, Callable[[str], Any]]:
 def as_haystack(questions: Questions) -> list[list[Any]]:
     from haystack import Document
 
-    return [[Document(content=c.text, id=c.id or "", meta=c.meta, score=c.score) for c in row] for row in questions]
+    return [
+        [Document(content=c.text, id=c.id or "", meta=c.meta, score=c.score) for c in row]
+        for row in questions
+    ]
 
 
 def contexts(rng: random.Random, scored: bool) -> list[Context]:
@@ -198,7 +232,9 @@ def contexts(rng: random.Random, scored: bool) -> list[Context]:
         Context(
             text=rng.choice(["", "a", "b", "c", "d", "e"]),
             id=rng.choice("1234567"),
-            meta=rng.choice([{}, {"a": 1}, {"a": "x"}, {"a": None}, {"a": {"b": 1}}, {"a": {"b": "y"}}]),
+            meta=rng.choice(
+                [{}, {"a": 1}, {"a": "x"}, {"a": None}, {"a": {"b": 1}}, {"a": {"b": "y"}}]
+            ),
             score=rng.choice([0.0, 0.5, 1.0, 2.0, 0.1]) if scored else None,
         )
         for _ in range(rng.randrange(9))
@@ -211,10 +247,20 @@ UNHASHABLE = {("single_hit", "meta.a"), ("multi_hit", "meta.a"), ("ndcg", "meta.
 
 # The six questions of Haystack's own tests, letters for their texts, in the order in which each test retrieves them.
 SIX_TRUTHS = [["a"], ["b", "c"], ["d", "e"], ["f", "g"], ["h i j"], ["k", "l"]]
-SIX_RETRIEVED = [["a"], ["b", "k", "c"], ["e", "m", "n"], ["o", "g", "f"], ["h", "j", "i"], ["k", "p", "l", "l"]]
+SIX_RETRIEVED = [
+    ["a"],
+    ["b", "k", "c"],
+    ["e", "m", "n"],
+    ["o", "g", "f"],
+    ["h", "j", "i"],
+    ["k", "p", "l", "l"],
+]
 SIX_WORSE = [["a"], ["k", "b", "c"], ["m", "n", "e"], *SIX_RETRIEVED[3:]]
 SIX_FOUR_OF_ONE = [*SIX_TRUTHS[:4], ["h", "i", "j", "h i j"], SIX_TRUTHS[5]]
-GRADED = [Context(text=text, score=score) for text, score in zip("123678", (3, 2, 3, 2, 3, 2), strict=True)]
+GRADED = [
+    Context(text=text, score=score)
+    for text, score in zip("123678", (3, 2, 3, 2, 3, 2), strict=True)
+]
 
 
 @pytest.mark.parametrize(
@@ -228,18 +274,28 @@ GRADED = [Context(text=text, score=score) for text, score in zip("123678", (3, 2
     ],
 )
 def test_published_haystack_examples_are_reproduced(
-    name: str, truths: list[list[str]], retrieved: list[list[str]], individual: list[float], score: float
+    name: str,
+    truths: list[list[str]],
+    retrieved: list[list[str]],
+    individual: list[float],
+    score: float,
 ) -> None:
     """Numbers of haystack's `test/components/evaluators`. MAP divides by the number of truths, as newer versions do."""
     actual = score_lists(OURS[name], truths, retrieved)
-    assert [actual.score, *actual.individual_scores] == pytest.approx([score, *individual], abs=1e-4)
+    assert [actual.score, *actual.individual_scores] == pytest.approx(
+        [score, *individual], abs=1e-4
+    )
 
 
 @pytest.mark.parametrize(
-    ("name", "by"), [(name, by) for name in OURS for by in COMPARED_BY if (name, by) not in UNHASHABLE]
+    ("name", "by"),
+    [(name, by) for name in OURS for by in COMPARED_BY if (name, by) not in UNHASHABLE],
 )
 def test_random_rankings_score_as_in_haystack(
-    theirs: dict[str, Callable[[str], Any]], name: str, by: str, monkeypatch: pytest.MonkeyPatch
+    theirs: dict[str, Callable[[str], Any]],
+    name: str,
+    by: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logger = pytest.importorskip("haystack.components.evaluators.document_recall").logger
     monkeypatch.setattr(logger, "warning", lambda *_, **__: None)
@@ -249,15 +305,23 @@ def test_random_rankings_score_as_in_haystack(
         questions = rng.randrange(1, 7)
         truths = [contexts(rng, scored=bool(index % 2)) for index in range(questions)]
         retrieved = [contexts(rng, scored=False) for _ in range(questions)]
-        expected = evaluator.run(ground_truth_documents=as_haystack(truths), retrieved_documents=as_haystack(retrieved))
+        expected = evaluator.run(
+            ground_truth_documents=as_haystack(truths),
+            retrieved_documents=as_haystack(retrieved),
+        )
         actual = score_lists(OURS[name], truths, retrieved, compare_by=by)
-        assert (actual.score, actual.individual_scores) == (expected["score"], expected["individual_scores"])
+        assert (actual.score, actual.individual_scores) == (
+            expected["score"],
+            expected["individual_scores"],
+        )
 
 
 def test_mixed_scores_are_refused_as_in_haystack(theirs: dict[str, Callable[[str], Any]]) -> None:
     truths = [[Context(text="a", score=1), Context(text="b")]]
     with pytest.raises(ValueError, match="must have a score"):
-        theirs["ndcg"]("content").run(ground_truth_documents=as_haystack(truths), retrieved_documents=[[]])
+        theirs["ndcg"]("content").run(
+            ground_truth_documents=as_haystack(truths), retrieved_documents=[[]]
+        )
     with pytest.raises(SampleError, match="1 of 2 ground-truth documents have a score"):
         score_lists(OURS["ndcg"], truths, [[]])
 
@@ -267,18 +331,26 @@ def lists_of_documents(score: st.SearchStrategy[float | None]) -> st.SearchStrat
     pages = st.none() | st.integers() | st.lists(st.integers()) | st.text()
     meta = st.dictionaries(st.just("a"), pages, max_size=1)
     identifier = st.none() | st.sampled_from("123")
-    return st.lists(st.builds(Context, text=text, id=identifier, meta=meta, score=score), max_size=8)
+    return st.lists(
+        st.builds(Context, text=text, id=identifier, meta=meta, score=score), max_size=8
+    )
 
 
 UNSCORED = lists_of_documents(st.none())
 
 
 @given(
-    rows=st.lists(st.tuples(UNSCORED | lists_of_documents(st.floats(0, 1e300)), UNSCORED), min_size=1, max_size=4),
+    rows=st.lists(
+        st.tuples(UNSCORED | lists_of_documents(st.floats(0, 1e300)), UNSCORED),
+        min_size=1,
+        max_size=4,
+    ),
     by=st.sampled_from(["content", "id", "meta.a"]),
     k=st.integers(1, 10),
 )
-def test_every_score_lies_between_0_and_1(rows: list[tuple[list[Context], list[Context]]], by: str, k: int) -> None:
+def test_every_score_lies_between_0_and_1(
+    rows: list[tuple[list[Context], list[Context]]], by: str, k: int
+) -> None:
     for measure in [*OURS.values(), hit_rate_at(k), precision_at(k), recall_at(k)]:
         for truths, retrieved in rows:
             outcome = outcome_of(measure, sample_of(truths, retrieved), compare_by=by)

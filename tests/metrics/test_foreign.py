@@ -7,10 +7,20 @@ from typing import Any
 import pytest
 
 from localjudge.errors import OutOfResource, SampleError
+from localjudge.judging.loop import TaskRef, evaluate_samples
 from localjudge.metrics import Sentences, Steps
-from localjudge.run.loop import TaskRef, evaluate_samples
 from localjudge.text import sentences
-from localjudge.types import Failed, NoAnswer, Outcome, Relevance, Sample, Scored, Span, Unit, Verdict
+from localjudge.types import (
+    Failed,
+    NoAnswer,
+    Outcome,
+    Relevance,
+    Sample,
+    Scored,
+    Span,
+    Unit,
+    Verdict,
+)
 
 UNIT = Unit(kind="sentence", index=0, source="response", span=Span(start=0, end=1, text="a"))
 TASK = Relevance(unit=UNIT, user_input="?")
@@ -65,7 +75,9 @@ def test_an_exception_fails_the_sample_with_file_and_line() -> None:
             json.loads("{")
         return Scored(value=1)
 
-    bad, good = evaluate_samples([Sample(id="bad"), Sample(id="good")], [Computed(divide)], sentences, ask)
+    bad, good = evaluate_samples(
+        [Sample(id="bad"), Sample(id="good")], [Computed(divide)], sentences, ask
+    )
     line = divide.__code__.co_firstlineno + 2
     assert isinstance(bad.outcome, Failed)
     assert bad.outcome.reason.startswith("json.decoder.JSONDecodeError: Expecting property name")
@@ -75,7 +87,9 @@ def test_an_exception_fails_the_sample_with_file_and_line() -> None:
 
 @pytest.mark.parametrize("tasks", ["x", [3]])
 def test_a_step_that_is_not_a_task_fails_the_sample(tasks: Any) -> None:
-    assert reason(Judged(lambda: (yield tasks))) == f"the metric asked {tasks[0]!r}, which is no task"
+    assert (
+        reason(Judged(lambda: (yield tasks))) == f"the metric asked {tasks[0]!r}, which is no task"
+    )
     # `next` of an empty iterator, outside of a generator.
     assert "StopIteration" in reason(Judged(lambda: next(iter(()))))
 
@@ -86,7 +100,9 @@ def test_an_exception_between_rounds_fails_the_sample() -> None:
         raise LookupError
 
     (judged,) = evaluate_samples([Sample(id="a")], [Judged(steps)], sentences, ask)
-    assert judged.outcome == Failed(reason=f"LookupError (test_foreign.py:{steps.__code__.co_firstlineno + 2})")
+    assert judged.outcome == Failed(
+        reason=f"LookupError (test_foreign.py:{steps.__code__.co_firstlineno + 2})"
+    )
     assert [unit.verdict for unit in judged.units] == [Verdict(label=1)]
 
 
@@ -101,7 +117,10 @@ def raising(error: BaseException, name: str = "own") -> Computed:
     ("error", "pattern"),
     [
         # One line of 300 characters, without the place.
-        (ValueError("one\n two\x1b[31m\n" + "x" * 1000), r"ValueError: one two.{275}xxx\.\.\. \(test_foreign.py:\d+\)"),
+        (
+            ValueError("one\n two\x1b[31m\n" + "x" * 1000),
+            r"ValueError: one two.{275}xxx\.\.\. \(test_foreign.py:\d+\)",
+        ),
         # An address in memory is another one in every process, and the same inputs must give the same bytes.
         (ValueError(f"no {object()} wanted"), r"ValueError: no <object object> wanted \(.*"),
         # A metric may say itself why a sample fails.
@@ -131,7 +150,10 @@ def test_an_invalid_outcome_fails_the_sample(returned: Any, what: str) -> None:
 
 @pytest.mark.parametrize(
     ("error", "name"),
-    [*((kind, "own") for kind in (KeyboardInterrupt, SystemExit, MemoryError, OutOfResource)), (KeyError, "refusal")],
+    [
+        *((kind, "own") for kind in (KeyboardInterrupt, SystemExit, MemoryError, OutOfResource)),
+        (KeyError, "refusal"),
+    ],
 )
 def test_errors_unrelated_to_the_sample_end_the_run(error: type[BaseException], name: str) -> None:
     """An interrupt, full memory or disk, or a bug in a built-in metric, which would affect every number."""

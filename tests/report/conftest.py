@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwrig
 from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.analysis.labels import CorrectedMean, LabelledMean
+from localjudge.labels.run_labels import CorrectedMean, LabelledMean
 from localjudge.report.terminal import Table, View, drawn
 
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."
@@ -88,12 +88,20 @@ class PageReader(HTMLParser):
 
     def content(self, tag: str, **attributes: str) -> list[str]:
         """Return the content of scripts or styles with these attributes."""
-        return [content for name, attrs, content in self.raw if name == tag and attributes.items() <= attrs.items()]
+        return [
+            content
+            for name, attrs, content in self.raw
+            if name == tag and attributes.items() <= attrs.items()
+        ]
 
     def unpacked(self, kind: str) -> list[Any]:
         """Return the values of all data blocks of a kind, in order."""
         blocks = self.content("script", **{"data-kind": kind})
-        return [value for block in blocks for value in json.loads(gzip.decompress(base64.b64decode(block)))]
+        return [
+            value
+            for block in blocks
+            for value in json.loads(gzip.decompress(base64.b64decode(block)))
+        ]
 
 
 def check_policy(html: str) -> None:
@@ -101,7 +109,10 @@ def check_policy(html: str) -> None:
     read = PageReader(html)
     (policy,) = (attrs["content"] for tag, attrs in read.elements if attrs.get("http-equiv"))
     (style,), (script,) = read.content("style"), read.content("script", type="module")
-    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    hashes = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    ]
     assert policy == (
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'; "
         "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -112,7 +123,16 @@ def check_policy(html: str) -> None:
 def check_script(html: str) -> None:
     """Check that the script builds no markup from strings and uses no network."""
     (script,) = PageReader(html).content("script", type="module")
-    words = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch(", "XMLHttp", "import(")
+    words = (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "fetch(",
+        "XMLHttp",
+        "import(",
+    )
     assert script
     assert not [word for word in words if word in script]
 
@@ -122,7 +142,9 @@ def corrected(**values: Any) -> CorrectedMean:
     return CorrectedMean(**{"labelled": values.get("labels", 0), **values})
 
 
-def labelled(*, people: tuple[str, ...] = ("ann",), agreement: Any = None, **means: CorrectedMean) -> Any:
+def labelled(
+    *, people: tuple[str, ...] = ("ann",), agreement: Any = None, **means: CorrectedMean
+) -> Any:
     return SimpleNamespace(
         corrected=means,
         statements=50,
@@ -159,7 +181,12 @@ def one_each(count: int) -> list[dict[str, Any]]:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Three samples: one of two statements attributed, none attributed, and no reference."""
     rows: list[dict[str, Any]] = [
-        {"id": "good", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."},
+        {
+            "id": "good",
+            "user_input": "Q?",
+            "retrieved_contexts": ["Rain."],
+            "reference": "It rains. It is red.",
+        },
         {"id": "=evil\x1b[2J", "user_input": EVIL, "retrieved_contexts": [EVIL], "reference": EVIL},
         {"id": "none", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": None},
     ]
@@ -172,11 +199,26 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def failed_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One sample scored 1 and one failed, for each metric."""
     rows = [
-        {"id": "good", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."},
-        {"id": "bad", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It snows."},
+        {
+            "id": "good",
+            "user_input": "Q?",
+            "retrieved_contexts": ["Rain."],
+            "reference": "It rains.",
+        },
+        {
+            "id": "bad",
+            "user_input": "Q?",
+            "retrieved_contexts": ["Rain."],
+            "reference": "It snows.",
+        },
     ]
     engine = ScriptedEngine({"It snows.": "it does not fit"}, default=0.9)
-    return evaluate(rows, engine=engine, metrics=["context_recall"], out=Path(tmp_path_factory.mktemp("failed")))
+    return evaluate(
+        rows,
+        engine=engine,
+        metrics=["context_recall"],
+        out=Path(tmp_path_factory.mktemp("failed")),
+    )
 
 
 Open = Callable[..., Page]
@@ -185,9 +227,13 @@ Open = Callable[..., Page]
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Return the path of Chromium, or skip the tests."""
-    named = os.environ.get("LOCALJUDGE_TEST_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
+    named = os.environ.get("LOCALJUDGE_TEST_CHROMIUM") or next(
+        filter(None, map(shutil.which, CHROMIUM)), None
+    )
     if not named:
-        pytest.skip("needs Chromium: apt-get install chromium, or name one by LOCALJUDGE_TEST_CHROMIUM")
+        pytest.skip(
+            "needs Chromium: apt-get install chromium, or name one by LOCALJUDGE_TEST_CHROMIUM"
+        )
     return named
 
 

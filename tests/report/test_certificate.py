@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run
-from localjudge.analysis.labelling import Labelling
-from localjudge.record.label_rows import label_file
-from localjudge.record.run import file_sha256
+from localjudge.labels.labelling import Labelling
 from localjudge.report.certificate import write_certificate
+from localjudge.run_directory.label_rows import label_file
+from localjudge.run_directory.run_record import file_sha256
 from localjudge.types import Language
 from tests.analysis.conftest import human_of, label
 from tests.analysis.labelled_runs import run_of, same_judge
 from tests.conftest import ScriptedRun
-from tests.record.conftest import edited
 from tests.report.conftest import HOSTILE, PageReader
+from tests.run_directory.conftest import edited
 
 WHEN = "2026-11-25T23:04:59+00:00"
 Text = Callable[..., str]
@@ -51,12 +51,18 @@ def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: T
     assert sentence.format(100 * corrected.mean, low, high) in page
     assert "context_recall: corrected by 30 of 40 labels" in page
     assert f"in any order and format {run.manifest.data.sha256}" in page
-    assert f"{run.summary.signature} sha256 of manifest.json {file_sha256(run.directory / 'manifest.json')}" in page
+    assert (
+        f"{run.summary.signature} sha256 of manifest.json {file_sha256(run.directory / 'manifest.json')}"
+        in page
+    )
     ones = sum(row.human == 1 for row in label_file(run.directory).rows)
     assert f"ann (40, {ones} yes); labels from " in page
     assert f"sha256 of the last row of labels.jsonl {label_file(run.directory).head}" in page
     assert "localjudge verify run asks the judge again" in page
-    assert "localjudge report run --certificate again.html --title 'Help desk <autumn>' writes this page again" in page
+    assert (
+        "localjudge report run --certificate again.html --title 'Help desk <autumn>' writes this page again"
+        in page
+    )
 
 
 def test_a_certificate_names_who_settled_disputes(run: Run, text: Text) -> None:
@@ -73,13 +79,15 @@ def test_a_certificate_names_who_settled_disputes(run: Run, text: Text) -> None:
 
 def test_a_certificate_states_what_the_last_verification_covered(run: Run, text: Text) -> None:
     """Of 60 answers; then 5 of them; then 10 labels more; then another run in its place."""
-    assert "Not verified yet: the judge has not been asked again. The files of the run agree with each other." in text(
-        run
+    assert (
+        "Not verified yet: the judge has not been asked again. The files of the run agree with each other."
+        in text(run)
     )
     assert run.verify(engine=same_judge(run))
     today = r"Verified on 20\d\d-\d\d-\d\d on [^:]*: "
     whole = (
-        today + "the judge repeated 60 of 60 stored answers, every bit the same. The results have not changed since. R"
+        today
+        + "the judge repeated 60 of 60 stored answers, every bit the same. The results have not changed since. R"
     )
     assert re.search(whole, text(run))
     assert run.verify(engine=same_judge(run), sample=5)
@@ -111,22 +119,35 @@ def test_an_altered_run_has_no_result(run: Run, text: Text, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("language", ["de", "fr", "es"])
-def test_certificates_are_whole_in_each_language(run: Run, text: Text, tmp_path: Path, language: Language) -> None:
+def test_certificates_are_whole_in_each_language(
+    run: Run, text: Text, tmp_path: Path, language: Language
+) -> None:
     """Verified, with labels of two annotators, then altered. Names and sha256 stay."""
     text(label(run, n=30, annotator="bo", again=True), language=language)
     assert run.verify(engine=same_judge(run), sample=5)
     page = text(run, language=language)
     assert f"--language {language}" in page
-    english = ("In an average", "about", "labels from", "agreement", "Verified", "sentences", "by the judge")
+    english = (
+        "In an average",
+        "about",
+        "labels from",
+        "agreement",
+        "Verified",
+        "sentences",
+        "by the judge",
+    )
     assert [words for words in english if words in page] == []
     edited("scores.jsonl", '"score": ', '"score": 0')(run.directory)
-    path = write_certificate(Run.open(run.directory, check=False), tmp_path / "altered.html", language=language).file
+    path = write_certificate(
+        Run.open(run.directory, check=False), tmp_path / "altered.html", language=language
+    ).file
     assert f'<html lang="{language}">' in path.read_text()
 
 
 def test_equal_runs_have_equal_certificates_apart_from_the_date(run: Run, tmp_path: Path) -> None:
     pages = [
-        write_certificate(run, tmp_path / f"{at}.html", when=f"2026-11-2{at}T00:00:00+00:00").file for at in (1, 2)
+        write_certificate(run, tmp_path / f"{at}.html", when=f"2026-11-2{at}T00:00:00+00:00").file
+        for at in (1, 2)
     ]
     first, second = (path.read_text() for path in pages)
     assert first != second
@@ -134,7 +155,9 @@ def test_equal_runs_have_equal_certificates_apart_from_the_date(run: Run, tmp_pa
     assert pages[0].stat().st_mode & 0o077 == 0
 
 
-def test_a_certificate_has_no_texts_and_replaces_no_other_file(run: Run, text: Text, tmp_path: Path) -> None:
+def test_a_certificate_has_no_texts_and_replaces_no_other_file(
+    run: Run, text: Text, tmp_path: Path
+) -> None:
     assert "Fact 0 of sample" not in text(run)
     other = tmp_path / "notes.html"
     other.write_text("<p>mine")
@@ -145,13 +168,17 @@ def test_a_certificate_has_no_texts_and_replaces_no_other_file(run: Run, text: T
 
 def test_hostile_names_are_text(scripted_run: ScriptedRun, tmp_path: Path) -> None:
     run = label(run_of(scripted_run, "run", samples=30), n=40, annotator=" ".join(HOSTILE))
-    html = write_certificate(run, tmp_path / "page.html", title=" ".join(HOSTILE), when=WHEN).file.read_text()
+    html = write_certificate(
+        run, tmp_path / "page.html", title=" ".join(HOSTILE), when=WHEN
+    ).file.read_text()
     assert {name for name, _ in PageReader(html).elements} & {"img", "svg", "b"} == set()
     assert len(PageReader(html).raw) == 3
     assert "\x1b" not in html
 
 
-def test_a_certificate_names_all_that_decides_the_number(scripted_run: ScriptedRun, text: Text) -> None:
+def test_a_certificate_names_all_that_decides_the_number(
+    scripted_run: ScriptedRun, text: Text
+) -> None:
     """Nineteen labels of 0 at a threshold of 0.01, with a gate and slices: no mean is quoted."""
     rows = [
         {
@@ -163,32 +190,54 @@ def test_a_certificate_names_all_that_decides_the_number(scripted_run: ScriptedR
         }
         for n in range(40)
     ]
-    run = scripted_run("run", rows, {f"Fact {n}.": 0.2 for n in range(40)}, metrics=["faithfulness"], threshold=0.01)
+    run = scripted_run(
+        "run",
+        rows,
+        {f"Fact {n}.": 0.2 for n in range(40)},
+        metrics=["faithfulness"],
+        threshold=0.01,
+    )
     label(run, lambda _: 0, n=19)
     gates = ["faithfulness>=0.6", "faithfulness[unit=a]>=0.6"]
     page = text(run, gates=gates, by="unit")
-    assert "the labels contradict the judge: 0 of 19 labelled statements are supported by the documents" in page.lower()
+    assert (
+        "the labels contradict the judge: 0 of 19 labelled statements are supported by the documents"
+        in page.lower()
+    )
     assert "about 100 %" not in page
-    assert "a verdict is yes at a probability of 0.010 or above (changed from the default of 0.5)" in page
+    assert (
+        "a verdict is yes at a probability of 0.010 or above (changed from the default of 0.5)"
+        in page
+    )
     assert "ann (19, 0 yes)" in page
     assert "faithfulness>=0.6undecided--by 19 labels" in page
     labels = label_file(run.directory).rows
     for value, remainder in (("a", 0), ("b", 1)):
         count = sum(int(row.sample_id[1:]) % 2 == remainder for row in labels)
         assert f"{value}faithfulness20--by {count} labels" in page
-    assert "Files checkedmanifest.json, run.sqlite, summary.json, scores.jsonl, verdicts.jsonl, labels.jsonl" in page
+    assert (
+        "Files checkedmanifest.json, run.sqlite, summary.json, scores.jsonl, verdicts.jsonl, labels.jsonl"
+        in page
+    )
     for gate in gates:
         assert gate in page
     german = text(run, language="de", gates=gates)
-    assert "Die Labels widersprechen dem Prüfmodell: Ihre Labels sagen bei 0 von 19 Aussagen Ja" in german
+    assert (
+        "Die Labels widersprechen dem Prüfmodell: Ihre Labels sagen bei 0 von 19 Aussagen Ja"
+        in german
+    )
     certificate = write_certificate(run, run.directory.parent / "gates.html", gates=gates)
     assert not certificate.passed
     assert [decision.outcome for decision in certificate.decisions] == ["undecided", "undecided"]
 
 
 @pytest.mark.parametrize("spelling", ["plain", "dots", "case", "link", "hard link"])
-@pytest.mark.parametrize("name", ["report.html", "manifest.json", "labels.jsonl", "verification.json", "run.sqlite"])
-def test_a_certificate_replaces_no_file_of_its_run(run: Run, tmp_path: Path, name: str, spelling: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["report.html", "manifest.json", "labels.jsonl", "verification.json", "run.sqlite"]
+)
+def test_a_certificate_replaces_no_file_of_its_run(
+    run: Run, tmp_path: Path, name: str, spelling: str
+) -> None:
     run.report()
     target = run.directory / name
     path = {

@@ -14,7 +14,7 @@ from localjudge import Run
 from localjudge.report.certificate import write_certificate
 from localjudge.types import Language
 from tests.analysis.conftest import JudgedRun, human_of, judged_run, label
-from tests.record.conftest import edited
+from tests.run_directory.conftest import edited
 
 __all__ = ["judged_run"]
 pytestmark = pytest.mark.engine
@@ -30,14 +30,26 @@ def large(judged_run: JudgedRun) -> Run:
     for number in range(7):
         name = f"Doctor Maximiliane Wolkenstein-Trostburg of the Department {number} of Internal Medicine"
         say = partial(answer, number)
-        label(run, say, 60, name, metrics=["context_recall"] if number < 3 else None, again=number > 0)
-    sources = [f"/data/answers-of-the-help-desk-in-the-autumn-of-2026-part-{number}-of-8.jsonl" for number in range(8)]
+        label(
+            run,
+            say,
+            60,
+            name,
+            metrics=["context_recall"] if number < 3 else None,
+            again=number > 0,
+        )
+    sources = [
+        f"/data/answers-of-the-help-desk-in-the-autumn-of-2026-part-{number}-of-8.jsonl"
+        for number in range(8)
+    ]
     return replace(run, manifest=run.manifest.with_environment(sources=sources))
 
 
 @pytest.fixture
 def certificate(large: Run, tmp_path: Path) -> Path:
-    written = write_certificate(large, tmp_path / "page.html", title="Answers of the help desk " * 8)
+    written = write_certificate(
+        large, tmp_path / "page.html", title="Answers of the help desk " * 8
+    )
     assert written.problems == ()
     return written.file
 
@@ -57,12 +69,22 @@ def pages_of(browser: Browser, path: Path) -> int:
     return len(re.findall(rb"/Type /Page\b", paper))
 
 
-def test_a_large_certificate_is_one_page_of_a4(browser: Browser, large: Run, certificate: Path) -> None:
+def test_a_large_certificate_is_one_page_of_a4(
+    browser: Browser, large: Run, certificate: Path
+) -> None:
     for language in get_args(Language):
-        write_certificate(large, certificate, title="Answers of the help desk " * 8, language=language)
+        write_certificate(
+            large, certificate, title="Answers of the help desk " * 8, language=language
+        )
         assert pages_of(browser, certificate) == 1, language
     edited("scores.jsonl", '"score": ', '"score": 0')(large.directory)
-    assert pages_of(browser, write_certificate(Run.open(large.directory, check=False), certificate).file) == 1
+    assert (
+        pages_of(
+            browser,
+            write_certificate(Run.open(large.directory, check=False), certificate).file,
+        )
+        == 1
+    )
 
 
 def test_two_pages_are_counted_as_two(browser: Browser, certificate: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from localjudge import Run, ScriptedEngine
-from localjudge.analysis.labelling import Labelling, read_labels
+from localjudge.labels.labelling import Labelling, read_labels
 from localjudge.report.certificate import write_certificate
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun
@@ -85,7 +85,9 @@ def label_run(run: Run, folder: Path) -> None:
 
 
 def rows_of(run: Run, name: str) -> list[Row]:
-    return [json.loads(line) for line in (run.directory / name).read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line) for line in (run.directory / name).read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def chances(shares: np.ndarray, turns: int) -> np.ndarray:
@@ -130,7 +132,10 @@ def corrected(verdicts: list[Row], labels: dict[Place, Row]) -> Limits:
         v[inside] = weight[inside] * w[inside].sum() / weight[inside].sum()
 
     def means(values: np.ndarray) -> np.ndarray:
-        averages = [np.average(values[strata == stratum], weights=v[strata == stratum]) for stratum in strata]
+        averages = [
+            np.average(values[strata == stratum], weights=v[strata == stratum])
+            for stratum in strata
+        ]
         return np.array(averages)
 
     spread_human, spread_judge = human - means(human), judge - means(judge)
@@ -188,13 +193,17 @@ def outcome(limits: Limits, least: float) -> str:
     return "failed" if limits.high < least else "undecided"
 
 
-def test_every_number_on_a_certificate_is_recomputed_from_the_files(scripted_run: ScriptedRun, tmp_path: Path) -> None:
+def test_every_number_on_a_certificate_is_recomputed_from_the_files(
+    scripted_run: ScriptedRun, tmp_path: Path
+) -> None:
     run, script = judged(scripted_run)
     label_run(run, tmp_path)
     run.report()
     assert run.verify(engine=ScriptedEngine(script))
     gates = list(GATES)
-    path = write_certificate(run, tmp_path / "page.html", gates=gates, by="unit", when=WHEN, title="Clinic").file
+    path = write_certificate(
+        run, tmp_path / "page.html", gates=gates, by="unit", when=WHEN, title="Clinic"
+    ).file
     page = " ".join(PageReader(path.read_text(encoding="utf-8")).text.split())
     manifest_bytes = (run.directory / "manifest.json").read_bytes()
     manifest = json.loads(manifest_bytes)
@@ -209,7 +218,11 @@ def test_every_number_on_a_certificate_is_recomputed_from_the_files(scripted_run
         inside = [row for row in verdicts if int(row["sample_id"][1:]) % 3 == place]
         own = {(row["sample_id"], row["position"]) for row in inside} & labels.keys()
         slices[unit] = corrected(inside, {key: labels[key] for key in own})
-    pairs = [(people["ann"]["human"], people["bo"]["human"]) for people in of.values() if len(people) == 2]
+    pairs = [
+        (people["ann"]["human"], people["bo"]["human"])
+        for people in of.values()
+        if len(people) == 2
+    ]
     disputed = sum(one != other for one, other in pairs)
     assert disputed == len(settled) > 5
     ones = {name: sum(people[name]["human"] for people in of.values()) for name in ("ann", "bo")}
@@ -221,7 +234,10 @@ def test_every_number_on_a_certificate_is_recomputed_from_the_files(scripted_run
         f"{gate}{outcome(limit, float(gate[-3:]))}{limit.numbers}by {limit.labels} labels"
         for gate, limit in zip(GATES, limits, strict=True)
     ]
-    rows += [f"{unit}faithfulness30{limit.numbers}corrected by {limit.labels} labels" for unit, limit in slices.items()]
+    rows += [
+        f"{unit}faithfulness30{limit.numbers}corrected by {limit.labels} labels"
+        for unit, limit in slices.items()
+    ]
     low, mean, high = (f"{100 * value:.0f}" for value in (whole.low, whole.mean, whole.high))
     agreement = f"{100 * (1 - disputed / len(pairs)):.0f} % agreement, Krippendorff's alpha {alpha(pairs):.3f}"
     facts = [

@@ -27,7 +27,9 @@ HOSTILE = (
     "\\", "\\|", "\\`", " ", " a ", "&lt;",
     "</details>", "# heading", "- [ ] task", "\n\n```\n# out\n", "\u2028# out", "$x$", "~~~",
 )  # fmt: skip
-HOSTILE_TEXT = st.text() | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(HOSTILE)).map("".join)
+HOSTILE_TEXT = (
+    st.text() | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(HOSTILE)).map("".join)
+)
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -45,7 +47,9 @@ def tables_of(text: str) -> list[list[list[str]]]:
                 tables[-1].append([])
             case "td_open" | "th_open":
                 tables[-1][-1].append("")
-            case "text" | "code_inline" if tables and token.level == 0 and tables[-1] and tables[-1][-1]:
+            case "text" | "code_inline" if (
+                tables and token.level == 0 and tables[-1] and tables[-1][-1]
+            ):
                 tables[-1][-1][-1] += token.content
     return tables
 
@@ -69,7 +73,13 @@ def test_markdown_shows_table_gates_and_changed_samples(runs: tuple[Run, Run]) -
     summary, decided, compared, counted = tables_of(text)
     assert text.startswith("## localjudge: 1 of 2 gates failed\n")
     assert summary[0] == ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
-    assert [summary[1][place] for place in (0, 1, 3, 4, 5)] == ["context_recall", "1.000", "1", "0", "0"]
+    assert [summary[1][place] for place in (0, 1, 3, 4, 5)] == [
+        "context_recall",
+        "1.000",
+        "1",
+        "0",
+        "0",
+    ]
     assert [row[:2] for row in decided[1:]] == [
         ["✅ pass", "context_recall>=0.01"],
         ["❔ undecided", "context_recall>=0.9"],
@@ -86,7 +96,11 @@ def test_markdown_shows_table_gates_and_changed_samples(runs: tuple[Run, Run]) -
 def test_junit_and_markdown_contain_no_text_and_no_id(scripted_run: ScriptedRun) -> None:
     """A sample is named by its row in the data, for `show RUN ROW`."""
     rows = [
-        {"id": f"case-4711-{name}", "reference": f"It rains. {name} is red.", "retrieved_contexts": ["c"]}
+        {
+            "id": f"case-4711-{name}",
+            "reference": f"It rains. {name} is red.",
+            "retrieved_contexts": ["c"],
+        }
         for name in ("Ada", "Kowalczyk")
     ]
     before = scripted_run("before", rows, {"Kowalczyk is red.": 0.25})
@@ -107,7 +121,9 @@ def test_passed_gates_differ_from_no_gates(runs: tuple[Run, Run]) -> None:
 
 @given(HOSTILE_TEXT)
 def test_a_name_in_a_table_is_code_and_one_cell(run: Run, name: str) -> None:
-    summary = run.summary.model_copy(update={"metrics": {name: run.summary.metrics["context_recall"]}})
+    summary = run.summary.model_copy(
+        update={"metrics": {name: run.summary.metrics["context_recall"]}}
+    )
     text = run_markdown(Run(run.directory, summary, run.manifest), check(run))
     (table,) = tables_of(text)
     shown = printable(name).replace("|", "\\x7c").replace("`", "\\x60")
@@ -124,9 +140,19 @@ HARMLESS = {
 """No link, image, tag, list, emphasis or paragraph."""
 
 
-def decision(outcome: str, *, kept: bool, gate: str = "context_recall>=0.8", reason: str = "because") -> GateDecision:
-    values = {"gate": gate, "metric": "context_recall", "outcome": outcome, "passed": kept, "reason": reason}
-    return GateDecision.model_validate({**values, "value": None, "ci95": None, "samples": 3, "samples_needed": None})
+def decision(
+    outcome: str, *, kept: bool, gate: str = "context_recall>=0.8", reason: str = "because"
+) -> GateDecision:
+    values = {
+        "gate": gate,
+        "metric": "context_recall",
+        "outcome": outcome,
+        "passed": kept,
+        "reason": reason,
+    }
+    return GateDecision.model_validate(
+        {**values, "value": None, "ci95": None, "samples": 3, "samples_needed": None}
+    )
 
 
 def suite(content: str) -> ElementTree.Element:
@@ -148,27 +174,42 @@ def test_a_gate_is_a_test_case(outcome: str, kept: bool, elements: list[str]) ->
     (case,) = suite(finished([decision(outcome, kept=kept)], {})).findall("testcase")
     assert (case.get("classname"), case.get("name")) == ("localjudge.gates", "context_recall>=0.8")
     assert [child.tag for child in case] == elements
-    assert [(child.get("type"), child.get("message")) for child in case] == [(outcome, "because")] * len(elements)
+    assert [(child.get("type"), child.get("message")) for child in case] == [
+        (outcome, "because")
+    ] * len(elements)
 
 
 def test_junit_counts_match_the_cases_and_name_the_run() -> None:
     outcomes = (("pass", True), ("fail", False), ("undecided", True))
     decisions = [decision(outcome, kept=kept, gate=f"{outcome}>=0") for outcome, kept in outcomes]
     element = suite(finished(decisions, {"run": "runs/a", "signature": "judge:1|data:2"}))
-    assert [element.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["3", "1", "0", "1"]
+    assert [element.get(name) for name in ("tests", "failures", "errors", "skipped")] == [
+        "3",
+        "1",
+        "0",
+        "1",
+    ]
     properties = [(child.get("name"), child.get("value")) for child in element.iter("property")]
     assert properties == [("run", "runs/a"), ("signature", "judge:1|data:2")]
 
 
 def test_an_unfinished_run_is_a_junit_error() -> None:
-    element = suite(unfinished([parse_gate("context_recall>=0.8"), parse_gate("faithfulness>=0.9")]))
+    element = suite(
+        unfinished([parse_gate("context_recall>=0.8"), parse_gate("faithfulness>=0.9")])
+    )
     assert [element.get(name) for name in ("tests", "failures", "errors")] == ["2", "0", "2"]
-    assert [error.get("message") for error in element.iter("error")] == ["the run did not finish"] * 2
+    assert [error.get("message") for error in element.iter("error")] == [
+        "the run did not finish"
+    ] * 2
 
 
 @given(st.text(st.characters(categories=None, exclude_categories=())))
 def test_any_text_gives_valid_junit_xml(text: str) -> None:
     """All of Unicode: control characters, lone surrogates, and what XML reserves or cannot represent."""
-    content = finished([decision("fail", kept=False, gate=f"{text}>=0", reason=text)], {"run": text})
-    failure = suite(ElementTree.tostring(ElementTree.fromstring(content.encode()), encoding="unicode"))
+    content = finished(
+        [decision("fail", kept=False, gate=f"{text}>=0", reason=text)], {"run": text}
+    )
+    failure = suite(
+        ElementTree.tostring(ElementTree.fromstring(content.encode()), encoding="unicode")
+    )
     assert failure.get("failures") == "1"

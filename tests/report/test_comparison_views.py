@@ -6,13 +6,13 @@ import pytest
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import GateDecision, check, signed
 from localjudge.analysis.compare import compare
+from localjudge.judging.verify import verify_run as verify
 from localjudge.report.checks import verification_view
 from localjudge.report.tables import comparison_view, gates_view
-from localjudge.run.verify import verify_run as verify
 from tests.conftest import OneJudge, ScriptedRun
 from tests.doctor.test_judgement import users_text
+from tests.judging.test_verify import Another
 from tests.report.conftest import lines_of, one_each, row
-from tests.run.test_verify import Another
 
 
 def test_a_comparison_shows_scores_counts_and_conclusion(scripted_run: ScriptedRun) -> None:
@@ -22,15 +22,25 @@ def test_a_comparison_shows_scores_counts_and_conclusion(scripted_run: ScriptedR
     lines = lines_of(comparison_view(compare(old, scripted_run("new", rows, {}))))
     first, second, *_ = [line.split() for line in lines if line.startswith("context_recall ")]
     assert first[:4] == ["context_recall", "0.667", "1.000", "+0.333"]
-    assert [signed(value) for value in (0.125, -0.02, -0.0001, 0.0)] == ["+0.125", "-0.020", "0.000", "0.000"]
+    assert [signed(value) for value in (0.125, -0.02, -0.0001, 0.0)] == [
+        "+0.125",
+        "-0.020",
+        "0.000",
+        "0.000",
+    ]
     assert second == ["context_recall", "2", "0", "1", "0", "2", "0"]
-    assert "context_recall: not significant; with 3 samples, no difference can be detected" in " ".join(lines)
+    assert (
+        "context_recall: not significant; with 3 samples, no difference can be detected"
+        in " ".join(lines)
+    )
     assert any(line.startswith("samples: 3 paired (3 by id), 3 with") for line in lines)
     assert lines.count("judge scripted") == 1
 
 
 @pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])
-def test_a_significant_difference_is_stated_in_words(scripted_run: ScriptedRun, swap: bool, word: str) -> None:
+def test_a_significant_difference_is_stated_in_words(
+    scripted_run: ScriptedRun, swap: bool, word: str
+) -> None:
     wrong = {f"Sentence {number}.": 0.0 for number in range(20)}
     runs = [scripted_run("none", one_each(20), wrong), scripted_run("all", one_each(20), {})]
     lines = lines_of(comparison_view(compare(*(runs[::-1] if swap else runs))))
@@ -57,14 +67,20 @@ def test_no_run_is_called_better_with_different_questions(scripted_run: Scripted
 
 def test_changed_samples_show_at_most_ten_changed_units(scripted_run: ScriptedRun) -> None:
     rows = [row("a", "A one.", "A two.")]
-    old, new = scripted_run("old", rows, {"A one.": 0.25}), scripted_run("new", [{**rows[0], "id": "b"}], {})
+    old, new = (
+        scripted_run("old", rows, {"A one.": 0.25}),
+        scripted_run("new", [{**rows[0], "id": "b"}], {}),
+    )
     assert lines_of(comparison_view(compare(old, new)))[-2:] == [
         "b (in A: a): context_recall 0.500 -> 1.000",
         "0 -> 1  0.250 -> 1.000  A one.",
     ]
     sentences = [f"This is {letter * 3} word." for letter in "abcdefghijkl"]
     many = [row("a", *sentences)]
-    old, new = scripted_run("none", many, dict.fromkeys(sentences, 0.0)), scripted_run("all", many, {})
+    old, new = (
+        scripted_run("none", many, dict.fromkeys(sentences, 0.0)),
+        scripted_run("all", many, {}),
+    )
     lines = lines_of(comparison_view(compare(old, new)))
     assert len([line for line in lines if "word." in line]) == 10
     assert "and 2 more" in lines
@@ -75,10 +91,17 @@ def test_a_fall_is_an_improvement_where_lower_is_better(tmp_path: Path) -> None:
 
     def run(response: str) -> Run:
         rows = [
-            {"id": name, "retrieved_contexts": [f"A {name}."], "reference": f"So {name}.", "response": response}
+            {
+                "id": name,
+                "retrieved_contexts": [f"A {name}."],
+                "reference": f"So {name}.",
+                "response": response,
+            }
             for name in map(str, range(20))
         ]
-        engine = ScriptedEngine(lambda request: 0.1 if {"Wrong.", "So"} <= set(users_text(request).split()) else 0.9)
+        engine = ScriptedEngine(
+            lambda request: 0.1 if {"Wrong.", "So"} <= set(users_text(request).split()) else 0.9,
+        )
         return evaluate(rows, engine=engine, metrics=["noise_sensitivity"], out=tmp_path / response)
 
     lines = lines_of(comparison_view(compare(run("Right. Wrong."), run("Right. Right."))))
@@ -91,9 +114,15 @@ def test_a_fall_is_an_improvement_where_lower_is_better(tmp_path: Path) -> None:
 def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
     """Names of foreign metrics cannot act on the terminal."""
     run = scripted_run("run", one_each(20), {})
-    decisions = check(run, gates=["context_recall>=0.8", "context_recall>=0.9", "context_recall<0.5"]).decisions
+    decisions = check(
+        run, gates=["context_recall>=0.8", "context_recall>=0.9", "context_recall<0.5"]
+    ).decisions
     _, _, first, *others = lines_of(gates_view(decisions))
-    assert first.split(maxsplit=2) == ["pass", "context_recall>=0.8", "1.000, 95 % interval 0.832 to 1.000, 20 samples"]
+    assert first.split(maxsplit=2) == [
+        "pass",
+        "context_recall>=0.8",
+        "1.000, 95 % interval 0.832 to 1.000, 20 samples",
+    ]
     assert [line.split()[0] for line in others if "context_recall" in line] == ["undecided", "fail"]
     assert "(counts as failed)" in " ".join(others)
     evil = decisions[0].model_copy(update={"gate": "\x1b[2J>=0.5", "reason": "\x07"})
@@ -102,7 +131,9 @@ def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
 
 
 def test_verify_expects_no_identical_bytes_on_another_processor(scripted_run: ScriptedRun) -> None:
-    engine = Another({"Sentence 1.": 0.25}, ScriptedEngine({}, default=1.0), system="CPU : NEON = 1")
+    engine = Another(
+        {"Sentence 1.": 0.25}, ScriptedEngine({}, default=1.0), system="CPU : NEON = 1"
+    )
     found = verify(scripted_run("run", one_each(2), {}), engine=engine)
     assert (found.result, found.other_machine) == ("different", True)
     text = " ".join(lines_of(verification_view(found)))

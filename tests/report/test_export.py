@@ -23,7 +23,14 @@ def parquet_rows(content: bytes) -> list[dict[str, Any]]:
 
 FIELDS = ("user_input", "retrieved_contexts", "reference_contexts", "response", "reference")
 VALUES: list[list[Any]] = [
-    ["a", '=1+1, "so"?', ['Rain\'s "wet".\nIt falls.', "Ünïcode 😀"], ["x"], "It rains.", "It rains. It is red."],
+    [
+        "a",
+        '=1+1, "so"?',
+        ['Rain\'s "wet".\nIt falls.', "Ünïcode 😀"],
+        ["x"],
+        "It rains.",
+        "It rains. It is red.",
+    ],
     ["b", "How?", [], None, "Two.", None],
     ["c", "What?", ["k"], ["y", "z"], None, "It fails."],
 ]
@@ -40,18 +47,34 @@ def wide_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.mark.parametrize("as_format", ["jsonl", "parquet"])
-def test_a_row_per_sample_has_its_texts_and_a_score_per_metric(wide_run: Run, as_format: Format) -> None:
+def test_a_row_per_sample_has_its_texts_and_a_score_per_metric(
+    wide_run: Run, as_format: Format
+) -> None:
     read = lines if as_format == "jsonl" else parquet_rows
     table = read(exported(wide_run, as_format, "samples", texts=True))
-    assert [{name: row[name] for name in FIELDS} for row in table] == [dict(list(row.items())[1:]) for row in ROWS]
+    assert [{name: row[name] for name in FIELDS} for row in table] == [
+        dict(list(row.items())[1:]) for row in ROWS
+    ]
     assert [(row["context_recall"], row["faithfulness"]) for row in table] == SCORES
 
 
 @pytest.mark.parametrize("rows", ["scores", "samples"])
 def test_a_csv_contains_no_formulas(tmp_path: Path, rows: Rows) -> None:
-    row = {"id": "=1+1", "user_input": "@SUM(A1)", "retrieved_contexts": ["=A1"], "reference": "+1", "response": "-1"}
-    run = evaluate([row], out=tmp_path, engine=ScriptedEngine({}, default=0.9), metrics=["context_recall"])
-    cells = [cell for line in csv.reader(io.StringIO(exported(run, "csv", rows, texts=True).decode())) for cell in line]
+    row = {
+        "id": "=1+1",
+        "user_input": "@SUM(A1)",
+        "retrieved_contexts": ["=A1"],
+        "reference": "+1",
+        "response": "-1",
+    }
+    run = evaluate(
+        [row], out=tmp_path, engine=ScriptedEngine({}, default=0.9), metrics=["context_recall"]
+    )
+    cells = [
+        cell
+        for line in csv.reader(io.StringIO(exported(run, "csv", rows, texts=True).decode()))
+        for cell in line
+    ]
     assert [cell for cell in cells if cell[:1] in tuple("=+-@")] == []
     assert {"'=1+1", "'@SUM(A1)"} <= set(cells)
 
@@ -65,7 +88,9 @@ def test_every_format_holds_the_same_rows(run: Run, rows: Rows) -> None:
     assert [list(row) for row in table] == [list(row) for row in expected]
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", " =1", "\n=1", "＝1"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", " =1", "\n=1", "＝1"]
+)
 def test_formula_like_cells_are_escaped(text: str) -> None:
     assert escape_formula(text) == f"'{text}"
 
@@ -87,10 +112,19 @@ def test_parquet_row_groups_change_neither_rows_nor_types(
 def test_verdicts_against_the_reference_and_against_contexts_share_a_column(tmp_path: Path) -> None:
     """`reference` or the number of a context, in noise sensitivity. JSON keeps it a number."""
     rows = [{"reference": "It rains.", "response": "It snows.", "retrieved_contexts": ["c"]}]
-    run = evaluate(rows, metrics=["noise_sensitivity"], engine=ScriptedEngine({}, default=1.0), out=tmp_path)
+    run = evaluate(
+        rows,
+        metrics=["noise_sensitivity"],
+        engine=ScriptedEngine({}, default=1.0),
+        out=tmp_path,
+    )
     table = parquet_rows(exported(run, "parquet", "verdicts"))
     assert [row["against"] for row in table] == ["reference", "0", "0"]
-    assert [row["against"] for row in lines(exported(run, "jsonl", "verdicts"))] == ["reference", 0, 0]
+    assert [row["against"] for row in lines(exported(run, "jsonl", "verdicts"))] == [
+        "reference",
+        0,
+        0,
+    ]
 
 
 BOTH = {"texts": True, "columns": True}
@@ -118,12 +152,17 @@ def own_run(tmp_path: Path) -> Run:
 
 
 def table(own_run: Run, rows: Rows, **added: bool) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(exported(own_run, "csv", rows, **added).decode(), newline="")))
+    return list(
+        csv.DictReader(io.StringIO(exported(own_run, "csv", rows, **added).decode(), newline="")),
+    )
 
 
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
 def test_each_row_has_the_data_of_its_own_sample(own_run: Run, rows: Rows) -> None:
-    plain, whole = lines(exported(own_run, "jsonl", rows)), lines(exported(own_run, "jsonl", rows, **BOTH))
+    plain, whole = (
+        lines(exported(own_run, "jsonl", rows)),
+        lines(exported(own_run, "jsonl", rows, **BOTH)),
+    )
     assert [{name: row[name] for name in plain[0]} for row in whole] == plain
     own_rows = {row["id"]: row for row in OWN_ROWS}
     for row in whole:

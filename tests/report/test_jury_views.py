@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from localjudge.record.files import Totals, VerdictSummary
-from localjudge.record.result_rows import Evaluation, JudgedUnit, VerdictRow, verdict_rows
 from localjudge.report.sample import remark_on
 from localjudge.report.tables import decidedness_line
+from localjudge.run_directory.files import Totals, VerdictSummary
+from localjudge.run_directory.result_rows import Evaluation, JudgedUnit, VerdictRow, verdict_rows
 from localjudge.types import JudgeCard, Scored, Span, Unit, Verdict, VerdictRule
 
 RULE = VerdictRule(0.5, 0.01)
@@ -22,7 +22,9 @@ def evaluation(*judges: Mapping[str, float] | None) -> Evaluation:
     return Evaluation("1", "faithfulness", Scored(value=1.0), tuple(units))
 
 
-def summary_of(*judges: Mapping[str, float] | None, rubrics: tuple[str, ...] = ()) -> VerdictSummary:
+def summary_of(
+    *judges: Mapping[str, float] | None, rubrics: tuple[str, ...] = ()
+) -> VerdictSummary:
     totals = Totals(["faithfulness"], RULE, rubrics=rubrics)
     totals.add([evaluation(*judges)])
     return totals.summary("", JudgeCard(name="a + b")).verdicts

@@ -23,7 +23,18 @@ pytestmark = pytest.mark.engine
 NAME = "Ann Example"
 KEYS = "".join("?" if number % 7 == 3 else str(number % 2) for number in range(60))
 """Of 60 keys, 9 at 3, 10, ..., 59 means undecided, which leaves 51 labels."""
-COLUMNS = ["label_id", "draw", "sample_id", "metric", "position", "text", "planned", "human", "annotator", "when"]
+COLUMNS = [
+    "label_id",
+    "draw",
+    "sample_id",
+    "metric",
+    "position",
+    "text",
+    "planned",
+    "human",
+    "annotator",
+    "when",
+]
 
 Written = Callable[..., Path]
 Row = dict[str, Any]
@@ -120,13 +131,19 @@ def test_the_label_page_contains_no_verdict_or_label(written: Written) -> None:
 
 def test_user_text_in_the_label_page_is_escaped(written: Written) -> None:
     text = " ".join(HOSTILE)
-    hostile = row(0, **dict.fromkeys(("sample_id", "draw", "asks", "user_input", "text"), text), contexts=[text])
+    hostile = row(
+        0,
+        **dict.fromkeys(("sample_id", "draw", "asks", "user_input", "text"), text),
+        contexts=[text],
+    )
     html = written([hostile], title=text).read_text(encoding="utf-8")
     ours = PageReader(written([row(0)]).read_text(encoding="utf-8"))
     read = PageReader(html)
     assert [tag for tag, _ in read.elements] == [tag for tag, _ in ours.elements]
     assert json.loads(read.content("script", id="config")[0])["rows"][0]["text"] == text
-    assert not re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", html)
+    assert not re.findall(
+        "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", html
+    )
 
 
 def test_the_storage_key_identifies_run_draw_and_labels(written: Written) -> None:
@@ -165,7 +182,10 @@ def test_sixty_statements_by_keyboard_alone(open_page: Open, sixty: Path) -> Non
     assert {tuple(label) for label in labels} == {tuple(COLUMNS)}
     told = [(row(number), None if key == "?" else int(key)) for number, key in enumerate(KEYS)]
     assert [{**label, "when": ""} for label in labels] == [
-        {name: ({**asked, "planned": 60, "human": human, "annotator": NAME, "when": ""})[name] for name in COLUMNS}
+        {
+            name: ({**asked, "planned": 60, "human": human, "annotator": NAME, "when": ""})[name]
+            for name in COLUMNS
+        }
         for asked, human in told
     ]
     times = [datetime.fromisoformat(label["when"]) for label in labels]
@@ -183,7 +203,9 @@ def test_undo_removes_the_last_answer(open_page: Open, sixty: Path) -> None:
     page.keyboard.press("u")
     page.keyboard.press("Backspace")
     assert place(page) == "Statement 2 of 60"
-    expect(page.get_by_role("status")).to_have_text("Statement 2: answer undone. Now: Statement 2 of 60.")
+    expect(page.get_by_role("status")).to_have_text(
+        "Statement 2: answer undone. Now: Statement 2 of 60."
+    )
     press(page, "1")
     for _ in range(2):
         page.keyboard.press("ArrowLeft")
@@ -217,7 +239,9 @@ def test_the_label_page_resumes_after_closing_the_browser(
     """The profile is on disk and each process new; the page of another draw starts empty."""
 
     def opened(path: Path) -> Page:
-        context = playwright.chromium.launch_persistent_context(tmp_path / "profile", executable_path=chromium)
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path / "profile", executable_path=chromium
+        )
         page = context.pages[0]
         page.goto(path.as_uri())
         return page
@@ -229,14 +253,21 @@ def test_the_label_page_resumes_after_closing_the_browser(
     expect(page.get_by_label("Your name")).to_have_value("")
     page.get_by_role("button", name=f"Continue as {NAME} (4 answers)").click()
     assert place(page) == "Statement 5 of 60"
-    expect(page.get_by_role("status")).to_have_text(re.compile("^Continued with 4 answers saved in this browser"))
+    expect(page.get_by_role("status")).to_have_text(
+        re.compile("^Continued with 4 answers saved in this browser")
+    )
     press(page, "u")
     press(page, "00")
     name, labels = downloaded(page)
-    assert (name, [label["human"] for label in labels]) == ("labels-Ann-Example.jsonl", [1, 0, None, 0, 0])
+    assert (name, [label["human"] for label in labels]) == (
+        "labels-Ann-Example.jsonl",
+        [1, 0, None, 0, 0],
+    )
     page.context.close()
     other = tmp_path / "other.html"
-    write_label_page(other, [row(number, draw="1:faithfulness") for number in range(60)], title="Weather")
+    write_label_page(
+        other, [row(number, draw="1:faithfulness") for number in range(60)], title="Weather"
+    )
     page = opened(other)
     expect(page.get_by_label("Your name")).to_have_value("")
     page.context.close()
@@ -252,7 +283,9 @@ def windows(browser: Browser, sixty: Path) -> Iterator[tuple[Page, Page]]:
     context.close()
 
 
-def test_two_windows_of_an_annotator_keep_each_others_answers(windows: tuple[Page, Page], sixty: Path) -> None:
+def test_two_windows_of_an_annotator_keep_each_others_answers(
+    windows: tuple[Page, Page], sixty: Path
+) -> None:
     one, other = begin(windows[0]), windows[1]
     other.goto(sixty.as_uri())
     begin(other)
@@ -265,7 +298,9 @@ def test_two_windows_of_an_annotator_keep_each_others_answers(windows: tuple[Pag
     assert [label["human"] for label in downloaded(one)[1]] == [1, 0, 1]
 
 
-def test_a_window_at_its_start_screen_overwrites_no_answers_of_another(windows: tuple[Page, Page], sixty: Path) -> None:
+def test_a_window_at_its_start_screen_overwrites_no_answers_of_another(
+    windows: tuple[Page, Page], sixty: Path
+) -> None:
     """With two windows, Start in the second replaced the log of the first."""
     one, other = windows
     other.goto(sixty.as_uri())
@@ -275,11 +310,15 @@ def test_a_window_at_its_start_screen_overwrites_no_answers_of_another(windows: 
     assert [label["human"] for label in downloaded(one)[1]] == [1, 0, 1, 0]
 
 
-def test_a_sleeping_window_keeps_answers_of_other_windows(windows: tuple[Page, Page], sixty: Path) -> None:
+def test_a_sleeping_window_keeps_answers_of_other_windows(
+    windows: tuple[Page, Page], sixty: Path
+) -> None:
     """A sleeping window gets no storage event: its next answer or undo replaced the answers of the other."""
     one, other = begin(windows[0]), windows[1]
     deaf = "kind === 'storage' ? undefined : listen.call(window, kind, ...rest)"
-    other.add_init_script(f"const listen = addEventListener; window.addEventListener = (kind, ...rest) => {deaf}")
+    other.add_init_script(
+        f"const listen = addEventListener; window.addEventListener = (kind, ...rest) => {deaf}"
+    )
     other.goto(sixty.as_uri())
     begin(other)
     press(one, "101")
@@ -291,7 +330,9 @@ def test_a_sleeping_window_keeps_answers_of_other_windows(windows: tuple[Page, P
     assert [label["human"] for label in downloaded(one)[1]] == [0, 0, 1, None]
 
 
-def test_without_browser_storage_the_page_warns_before_closing(browser: Browser, sixty: Path) -> None:
+def test_without_browser_storage_the_page_warns_before_closing(
+    browser: Browser, sixty: Path
+) -> None:
     page = browser.new_context().new_page()
     asked: list[str] = []
 
@@ -338,7 +379,10 @@ def test_digit_keys_work_on_a_french_keyboard(open_page: Open, sixty: Path) -> N
     """On a French keyboard the keys of 1 and 0 give & and à."""
     page = begin(open_page(sixty))
     for key, code in (("&", "Digit1"), ("à", "Digit0")):
-        page.evaluate("init => document.dispatchEvent(new KeyboardEvent('keydown', init))", {"key": key, "code": code})
+        page.evaluate(
+            "init => document.dispatchEvent(new KeyboardEvent('keydown', init))",
+            {"key": key, "code": code},
+        )
     assert [label["human"] for label in downloaded(page)[1]] == [1, 0]
 
 
@@ -394,11 +438,16 @@ def test_windows_of_two_annotators_do_not_mix(windows: tuple[Page, Page], sixty:
         page.reload()
     expect(ann.locator("#count")).to_have_text("3 of 60 labelled, 1 without a label")
     expect(bob.locator("#count")).to_have_text("2 of 60 labelled")
-    answers = {page: [(label["annotator"], label["human"]) for label in downloaded(page)[1]] for page in (ann, bob)}
+    answers = {
+        page: [(label["annotator"], label["human"]) for label in downloaded(page)[1]]
+        for page in (ann, bob)
+    }
     assert answers == {ann: [("Ann", 1)] * 3 + [("Ann", None)], bob: [("Bob", 0)] * 2}
 
 
-@pytest.mark.parametrize("name", [" ann example ", "Ann\u00a0Example", "A\u200bnn Example", "\uff21nn Example"])
+@pytest.mark.parametrize(
+    "name", [" ann example ", "Ann\u00a0Example", "A\u200bnn Example", "\uff21nn Example"]
+)
 def test_names_that_look_alike_continue_one_log(open_page: Open, sixty: Path, name: str) -> None:
     page = begin(open_page(sixty))
     press(page, "10")
@@ -453,7 +502,12 @@ def test_labelling_works_by_touch(open_page: Open, sixty: Path) -> None:
     with page.expect_download() as download:
         page.get_by_role("button", name="Download", exact=True).tap()
     labels = map(json.loads, Path(download.value.path()).read_text().splitlines())
-    assert [(label["position"], label["human"]) for label in labels] == [(0, 1), (1, None), (2, 0), (3, 1)]
+    assert [(label["position"], label["human"]) for label in labels] == [
+        (0, 1),
+        (1, None),
+        (2, 0),
+        (3, 1),
+    ]
 
 
 def test_screen_readers_hear_answer_and_next_statement(open_page: Open, sixty: Path) -> None:
@@ -467,7 +521,9 @@ def test_screen_readers_hear_answer_and_next_statement(open_page: Open, sixty: P
     expect(status).to_have_text("Statement 2: cannot tell. Now: Statement 3 of 60.")
     page.keyboard.press("ArrowLeft")
     expect(status).to_have_text("Statement 2: cannot tell. Now: Statement 2 of 60.")
-    expect(page.get_by_role("progressbar", name="1 of 60 labelled, 1 without a label")).to_have_js_property("value", 1)
+    expect(
+        page.get_by_role("progressbar", name="1 of 60 labelled, 1 without a label")
+    ).to_have_js_property("value", 1)
 
 
 def test_tab_reaches_every_control(open_page: Open, sixty: Path) -> None:
@@ -476,7 +532,9 @@ def test_tab_reaches_every_control(open_page: Open, sixty: Path) -> None:
     stops = []
     for _ in range(20):
         page.keyboard.press("Tab")
-        stops.append(page.evaluate("document.activeElement.textContent.trim().split(' ')[0] || 'keys'"))
+        stops.append(
+            page.evaluate("document.activeElement.textContent.trim().split(' ')[0] || 'keys'")
+        )
     tour = ["Yes", "No", "Cannot", "Back", "Undo", "Next", "Download", "Change", "keys"]
     assert stops[:9] == tour
     assert "Yes" in stops[9:]
@@ -496,7 +554,9 @@ def test_unanswered_statements_can_be_revisited(open_page: Open, written: Writte
     press(page, "0?")
     expect(page.get_by_role("heading", name="All done.")).to_be_visible()
     expect(page.get_by_text("3 statements have a label, 1 has none")).to_be_visible()
-    expect(page.locator("#status")).to_have_text("Statement 4: cannot tell. Now: All done. Thank you.")
+    expect(page.locator("#status")).to_have_text(
+        "Statement 4: cannot tell. Now: All done. Thank you."
+    )
     page.get_by_role("button", name="Back to the last statement").press("Enter")
     assert place(page) == "Statement 4 of 4"
 
@@ -504,11 +564,17 @@ def test_unanswered_statements_can_be_revisited(open_page: Open, written: Writte
 def test_words_shared_by_statement_and_texts_are_marked(open_page: Open, written: Written) -> None:
     """Words with at least three letters or with digits, in any case; adjacent words are marked together."""
     text = "The STRASSE is 3.5 km long; l'eau, B12 on it."
-    contexts = ["Die Straße: 3.5 kilometres, longer. It is on B12 long ago.", "Eau de vie. The 3 roads."]
+    contexts = [
+        "Die Straße: 3.5 kilometres, longer. It is on B12 long ago.",
+        "Eau de vie. The 3 roads.",
+    ]
     page = begin(open_page(written([row(0, text=text, contexts=contexts)])))
     assert marks(page, "#statement") == ["The STRASSE", "3.5", "long", "eau", "B12"]
     assert marks(page, "#evidence") == ["Straße", "3.5", "B12 long", "Eau", "The"]
-    assert page.locator("#evidence .text").all_inner_texts() == ["What happened in 1900?", *contexts]
+    assert page.locator("#evidence .text").all_inner_texts() == [
+        "What happened in 1900?",
+        *contexts,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -532,9 +598,21 @@ def test_shared_words_are_found_in_any_script(
 
 def test_short_words_of_many_statements_are_not_marked(open_page: Open, written: Written) -> None:
     """Three of ten statements have "the", at least a tenth; capitalised names stay marked."""
-    texts = ["the Mars of the sun", "the Mars", "and the Mars", *(f"Word{number}" for number in range(7))]
+    texts = [
+        "the Mars of the sun",
+        "the Mars",
+        "and the Mars",
+        *(f"Word{number}" for number in range(7)),
+    ]
     page = begin(
-        open_page(written([row(at, text=text, contexts=["The sun and Mars"]) for at, text in enumerate(texts)]))
+        open_page(
+            written(
+                [
+                    row(at, text=text, contexts=["The sun and Mars"])
+                    for at, text in enumerate(texts)
+                ],
+            )
+        )
     )
     assert marks(page, "#statement") == ["Mars", "sun"]
     assert marks(page, "#evidence") == ["sun", "Mars"]
@@ -555,7 +633,12 @@ def test_the_label_page_shows_the_texts_of_a_row(open_page: Open, written: Writt
     for _ in rows:
         names.append(page.locator("#evidence h3").all_inner_texts())
         page.keyboard.press("ArrowRight")
-    assert names == [["Question", "Reference"], ["Question", "Contexts", "Response"], ["Question"], ["Contexts"]]
+    assert names == [
+        ["Question", "Reference"],
+        ["Question", "Contexts", "Response"],
+        ["Question"],
+        ["Contexts"],
+    ]
     page.keyboard.press("ArrowLeft")
     assert page.locator("#evidence li").all_inner_texts() == ["no text", "Rain fell."]
     page.keyboard.press("ArrowLeft")
@@ -564,9 +647,20 @@ def test_the_label_page_shows_the_texts_of_a_row(open_page: Open, written: Writt
 
 def test_the_statement_is_marked_in_its_answer(open_page: Open, written: Written) -> None:
     """The answer comes after the question, and once. Offsets count UTF-16 units, as JavaScript does."""
-    rows = [row(0, source_text=("response", "😀 Rain. ", "It fell.", f" {HOSTILE[0]}")), row(1, response="It fell.")]
-    rows.append(row(2, source_text=("response", "", "It fell.", " Then snow."), response="It fell. Then snow."))
-    page = begin(open_page(written(rows), viewport={"width": 380, "height": 860}, color_scheme="dark"))
+    rows = [
+        row(0, source_text=("response", "😀 Rain. ", "It fell.", f" {HOSTILE[0]}")),
+        row(1, response="It fell."),
+    ]
+    rows.append(
+        row(
+            2,
+            source_text=("response", "", "It fell.", " Then snow."),
+            response="It fell. Then snow.",
+        )
+    )
+    page = begin(
+        open_page(written(rows), viewport={"width": 380, "height": 860}, color_scheme="dark")
+    )
     for headings, text, mark in (
         (["Question", "Response", "Contexts"], f"😀 Rain. It fell. {HOSTILE[0]}", ["It fell."]),
         (["Question", "Contexts", "Response"], None, []),
@@ -585,9 +679,20 @@ def test_the_statement_is_marked_in_its_answer(open_page: Open, written: Written
 def test_hostile_text_is_text(open_page: Open, written: Written) -> None:
     """A word of a million letters breaks no line and gets a button to show all of it."""
     text = " ".join(HOSTILE)
-    hostile = row(0, **dict.fromkeys(("asks", "user_input", "text"), text), contexts=[text, "w" * 1_000_000])
-    page = begin(open_page(written([hostile], title=text), viewport={"width": 400, "height": 860}), text[:80])
-    assert page.evaluate("[typeof owned, document.images.length, document.links.length]") == ["undefined", 0, 0]
+    hostile = row(
+        0,
+        **dict.fromkeys(("asks", "user_input", "text"), text),
+        contexts=[text, "w" * 1_000_000],
+    )
+    page = begin(
+        open_page(written([hostile], title=text), viewport={"width": 400, "height": 860}),
+        text[:80],
+    )
+    assert page.evaluate("[typeof owned, document.images.length, document.links.length]") == [
+        "undefined",
+        0,
+        0,
+    ]
     assert page.locator("h1").inner_text() == printable(text)
     assert page.locator("#statement").inner_text() == printable_lines(text)
     assert page.locator("#evidence .text").first.inner_text() == printable_lines(text)
@@ -602,7 +707,9 @@ def test_hostile_text_is_text(open_page: Open, written: Written) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
-def test_the_accessibility_engine_finds_nothing(open_page: Open, sixty: Path, scheme: str, width: int) -> None:
+def test_the_accessibility_engine_finds_nothing(
+    open_page: Open, sixty: Path, scheme: str, width: int
+) -> None:
     page = open_page(sixty, color_scheme=scheme, viewport={"width": width, "height": 860})
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == {"light": "rgb(247, 248, 249)", "dark": "rgb(19, 22, 26)"}[scheme]
@@ -624,7 +731,9 @@ def test_the_accessibility_engine_finds_nothing(open_page: Open, sixty: Path, sc
     look()
 
 
-def test_answer_buttons_stay_visible_and_hold_their_texts(open_page: Open, written: Written) -> None:
+def test_answer_buttons_stay_visible_and_hold_their_texts(
+    open_page: Open, written: Written
+) -> None:
     path = written([row(0, contexts=["A long text. " * 500] * 3)])
     for width in (1280, 1025, 1024, 400):
         page = begin(open_page(path, viewport={"width": width, "height": 860}))
@@ -637,10 +746,14 @@ def test_answer_buttons_stay_visible_and_hold_their_texts(open_page: Open, writt
 
 @pytest.mark.parametrize("language", ["de", "fr", "es"])
 @pytest.mark.parametrize("width", [1280, 1025, 380])
-def test_the_page_in_another_language(open_page: Open, tmp_path: Path, language: Language, width: int) -> None:
+def test_the_page_in_another_language(
+    open_page: Open, tmp_path: Path, language: Language, width: int
+) -> None:
     """The keys and the file are the same as in English, and texts of users stay as they are."""
     asks = "sentence of the response: can it be attributed to the retrieved contexts?"
-    rows = [row(number, asks=asks, text="no text", user_input="Question") for number in range(1_001)]
+    rows = [
+        row(number, asks=asks, text="no text", user_input="Question") for number in range(1_001)
+    ]
     path, messages = tmp_path / "labels.html", Messages(language)
     write_label_page(path, rows, title="Label page", language=language)
     page = open_page(path, viewport={"width": width, "height": 860}, color_scheme="dark")
@@ -653,9 +766,19 @@ def test_the_page_in_another_language(open_page: Open, tmp_path: Path, language:
     spoken = messages.plain("label.answered", n=2, answer=messages.plain("label.yes"))
     question = messages.question("faithfulness")
     assert question is not None
-    assert [words in text for words in (question[1:], spoken, "no text", "Question", "Label page")] == [True] * 5
+    assert [
+        words in text for words in (question[1:], spoken, "no text", "Question", "Label page")
+    ] == [True] * 5
     assert messages.plain("label.progress", n=2, total=1_001) in text
-    english = ("Statement", "Cannot tell", "labelled", "Download", "Change your name", "without an answer", "loads no")
+    english = (
+        "Statement",
+        "Cannot tell",
+        "labelled",
+        "Download",
+        "Change your name",
+        "without an answer",
+        "loads no",
+    )
     assert [words for words in english if words in text] == []
     assert Axe().run(page).response["violations"] == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

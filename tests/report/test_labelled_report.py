@@ -9,8 +9,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.analysis.labelled_statements import disagreements
-from localjudge.analysis.labelling import Labelling
+from localjudge.labels.labelled_statements import disagreements
+from localjudge.labels.labelling import Labelling
 from localjudge.report.label_views import disagreements_view
 from localjudge.report.sample import sample_view
 from tests.report.conftest import EVIL, HOSTILE, Open, PageReader, lines_of
@@ -33,14 +33,44 @@ def labelled_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     The judge differs on two more, with a probability of 0.7 and 0.95.
     """
     rows = [
-        {"id": "first", "user_input": "Rain?", "retrieved_contexts": ["Rain."], "reference": "It rains. It snows."},
-        {"id": "second", "user_input": "Red?", "retrieved_contexts": ["Red."], "reference": "It is red."},
-        {"id": "third", "user_input": "Rain?", "retrieved_contexts": ["Rain."], "reference": "It pours."},
-        {"id": "evil", "user_input": "?", "retrieved_contexts": ["x"], "reference": f"{EVIL[:-1]} {HOSTILE[2]}."},
+        {
+            "id": "first",
+            "user_input": "Rain?",
+            "retrieved_contexts": ["Rain."],
+            "reference": "It rains. It snows.",
+        },
+        {
+            "id": "second",
+            "user_input": "Red?",
+            "retrieved_contexts": ["Red."],
+            "reference": "It is red.",
+        },
+        {
+            "id": "third",
+            "user_input": "Rain?",
+            "retrieved_contexts": ["Rain."],
+            "reference": "It pours.",
+        },
+        {
+            "id": "evil",
+            "user_input": "?",
+            "retrieved_contexts": ["x"],
+            "reference": f"{EVIL[:-1]} {HOSTILE[2]}.",
+        },
     ]
-    script: dict[str, float | str] = {"It rains.": 0.9, "It snows.": 0.8, "It is red.": 0.7, "It pours.": 0.95}
+    script: dict[str, float | str] = {
+        "It rains.": 0.9,
+        "It snows.": 0.8,
+        "It is red.": 0.7,
+        "It pours.": 0.95,
+    }
     engine = ScriptedEngine(script, default=0.1)
-    run = evaluate(rows, engine=engine, metrics=["context_recall"], out=tmp_path_factory.mktemp("labelled"))
+    run = evaluate(
+        rows,
+        engine=engine,
+        metrics=["context_recall"],
+        out=tmp_path_factory.mktemp("labelled"),
+    )
     verdicts = (run.directory / "verdicts.jsonl").read_bytes()
     for annotator in ("ann", "bob"):
         answer(run, annotator, again=annotator == "bob")
@@ -52,9 +82,13 @@ def read(path: Path) -> PageReader:
     return PageReader(path.read_text())
 
 
-def test_the_report_lists_disputed_statements_with_all_answers(labelled_run: Run, tmp_path: Path) -> None:
+def test_the_report_lists_disputed_statements_with_all_answers(
+    labelled_run: Run, tmp_path: Path
+) -> None:
     page = read(labelled_run.report(tmp_path / "open.html"))
-    _, heading, disputes = " ".join(page.text.split()).partition("Statements on which annotators differ")
+    _, heading, disputes = " ".join(page.text.split()).partition(
+        "Statements on which annotators differ"
+    )
     assert heading
     assert "It snows. first, context_recall ann 1, bob 0 no" in disputes
     assert ("It rains." in disputes, "It is red." in disputes) == (False, False)
@@ -62,7 +96,9 @@ def test_the_report_lists_disputed_statements_with_all_answers(labelled_run: Run
     assert not [attrs for tag, attrs in page.elements if tag == "script" and "type" not in attrs]
 
 
-def test_exported_verdicts_have_human_label_and_annotators(labelled_run: Run, run: Run, tmp_path: Path) -> None:
+def test_exported_verdicts_have_human_label_and_annotators(
+    labelled_run: Run, run: Run, tmp_path: Path
+) -> None:
     rows = labelled_run.to_pandas("verdicts")
     assert rows["human"].dropna().tolist() == [1, 0, 0]
     assert set(rows["annotators"]) == {"ann, bob"}
@@ -70,7 +106,9 @@ def test_exported_verdicts_have_human_label_and_annotators(labelled_run: Run, ru
         exported = each.export(tmp_path / f"{each.directory.name}.jsonl", rows="verdicts")
         values = [json.loads(line) for line in exported.read_text().splitlines()]
         assert list(values[0])[-2:] == ["human", "annotators"]
-        assert [row["human"] for row in values[:4]] == ([1, None, 0, 0] if each is labelled_run else [None] * 4)
+        assert [row["human"] for row in values[:4]] == (
+            [1, None, 0, 0] if each is labelled_run else [None] * 4
+        )
     assert run.to_polars("verdicts")["human"].to_list() == [None] * len(run.verdicts)
 
 
@@ -108,7 +146,9 @@ def ids(page: Page) -> list[str]:
 
 
 @pytest.mark.engine
-def test_the_page_lists_the_samples_on_which_judge_and_annotator_disagree(open_page: Open, labelled_run: Run) -> None:
+def test_the_page_lists_the_samples_on_which_judge_and_annotator_disagree(
+    open_page: Open, labelled_run: Run
+) -> None:
     """By keyboard. The order follows the filter, can be changed, and returns with it."""
     page = open_page(labelled_run.report())
     assert len(ids(page)) == 4
@@ -116,7 +156,7 @@ def test_the_page_lists_the_samples_on_which_judge_and_annotator_disagree(open_p
     choice.focus()
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("status")).to_have_text(
-        r"2 of 4 samples. context_recall: 2 scored, 0 undefined, 0 failed, mean 1.000 by the judge"
+        r"2 of 4 samples. context_recall: 2 scored, 0 undefined, 0 failed, mean 1.000 by the judge",
     )
     assert ids(page) == ["third", "second"]
     assert page.get_by_label("Order").input_value() == "surest"
@@ -132,8 +172,12 @@ def test_the_page_lists_the_samples_on_which_judge_and_annotator_disagree(open_p
 @pytest.mark.engine
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 380])
-def test_labels_fit_the_screen_and_are_accessible(open_page: Open, labelled_run: Run, scheme: str, width: int) -> None:
-    page = open_page(labelled_run.report(), color_scheme=scheme, viewport={"width": width, "height": 900})
+def test_labels_fit_the_screen_and_are_accessible(
+    open_page: Open, labelled_run: Run, scheme: str, width: int
+) -> None:
+    page = open_page(
+        labelled_run.report(), color_scheme=scheme, viewport={"width": width, "height": 900}
+    )
     for opener in page.locator(".opener").all():
         opener.click()
     expect(page.locator(".human")).to_have_count(6)

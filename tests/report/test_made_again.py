@@ -7,15 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from localjudge import Run
-from localjudge.record.verification import last_verification
+from localjudge.judging.verify import REPORT
 from localjudge.report.checks import verification_view
 from localjudge.report.made_again import check_report
-from localjudge.run.verify import REPORT
+from localjudge.run_directory.verification import last_verification
 from tests.analysis.conftest import label, text
 from tests.analysis.labelled_runs import METRIC, run_of, same_judge
 from tests.conftest import ScriptedRun
-from tests.record.conftest import edited
 from tests.report.conftest import PageReader, printed
+from tests.run_directory.conftest import edited
 
 AS_IT_IS = "unchanged; its lines on verification and examination cannot be checked"
 
@@ -33,7 +33,10 @@ def test_verify_detects_an_edited_headline(run: Run) -> None:
     assert "about " in page
     path.write_text(page.replace("about ", "about 9", 1))
     found = run.verify(engine=same_judge(run))
-    assert (found.result, found.files) == ("different", {REPORT: ("it differs from the page of the run",)})
+    assert (found.result, found.files) == (
+        "different",
+        {REPORT: ("it differs from the page of the run",)},
+    )
     assert f"{REPORT} was changed (it differs from the page of the run)" in " ".join(
         printed(verification_view(found), width=1_000).split()
     )
@@ -41,11 +44,15 @@ def test_verify_detects_an_edited_headline(run: Run) -> None:
     assert run.verify(engine=same_judge(run)).result == "bit-identical"
 
 
-def test_verify_rebuilds_a_report_with_baseline_gates_and_title(run: Run, scripted_run: ScriptedRun) -> None:
+def test_verify_rebuilds_a_report_with_baseline_gates_and_title(
+    run: Run, scripted_run: ScriptedRun
+) -> None:
     before = run_of(scripted_run, "before", samples=30, threshold=0.7)
     gates = [f"{METRIC}>=0.2", f"{METRIC}.delta>=-0.9"]
     for _ in range(2):
-        path = run.report(baseline=before, gates=gates, undecided="pass", title="Help desk <autumn>")
+        path = run.report(
+            baseline=before, gates=gates, undecided="pass", title="Help desk <autumn>"
+        )
         assert check_report(run).note == AS_IT_IS
         assert str(before.directory.parent) not in path.read_text()
         assert run.verify(engine=same_judge(run)).result == "bit-identical"
@@ -57,7 +64,12 @@ def test_verify_rebuilds_a_report_with_corrected_slices(scripted_run: ScriptedRu
     """Every statement has a label, 0 for every fourth: 7 of 28 in ward a and 3 of 12 in ward b."""
     wards = {number: "a" if number < 28 else "b" for number in range(40)}
     rows = [
-        {"id": f"s{number}", "ward": ward, "retrieved_contexts": ["x"], "reference": text(number, 0)}
+        {
+            "id": f"s{number}",
+            "ward": ward,
+            "retrieved_contexts": ["x"],
+            "reference": text(number, 0),
+        }
         for number, ward in wards.items()
     ]
     run = label(scripted_run("run", rows, {}, metrics=[METRIC]))
@@ -65,7 +77,9 @@ def test_verify_rebuilds_a_report_with_corrected_slices(scripted_run: ScriptedRu
     page = PageReader(run.report(by="ward").read_text())
     assert check_report(run).note == AS_IT_IS
     words = " ".join(page.text.split()).partition("By ward ")[2]
-    assert re.search(r"context_recall a 28 0\.750 [0-9. -]+ 28 labels b 12 0\.750 .* 12 labels", words)
+    assert re.search(
+        r"context_recall a 28 0\.750 [0-9. -]+ 28 labels b 12 0\.750 .* 12 labels", words
+    )
     edited(REPORT, "0.750", "0.950")(run.directory)
     assert check_report(run).problem == "it differs from the page of the run"
 
@@ -78,9 +92,13 @@ def test_reports_that_cannot_be_rebuilt_are_named(run: Run) -> None:
     assert check_report(run).note.startswith("not checked: written with other labels")
     page = run.report().read_text()
     changes: dict[str, Callable[[str], str]] = {
-        "not checked: written by localjudge 9.9, this is localjudge": lambda text: _with(text, writer="localjudge 9.9"),
+        "not checked: written by localjudge 9.9, this is localjudge": lambda text: _with(
+            text, writer="localjudge 9.9"
+        ),
         "it differs from the page of the run": lambda text: _with(text, title="Other"),
-        "it cannot be written again: the gate none>=0.5": lambda text: _with(text, gates=["none>=0.5"]),
+        "it cannot be written again: the gate none>=0.5": lambda text: _with(
+            text, gates=["none>=0.5"]
+        ),
         "it cannot be written again: ": lambda text: _with(text, baseline="../nowhere"),
         "its inputs are missing or invalid": lambda text: _with(text, writer=5),
     }

@@ -63,7 +63,9 @@ def keys_in_templates() -> Iterator[str]:
 def names_in_scripts() -> set[str]:
     names: set[str] = set()
     for path in (REPORT / "page").glob("*.js"):
-        names |= set(re.findall(r"\b(?:t|pieces|words)\(\s*\"(\w+)\"", path.read_text(encoding="utf-8")))
+        names |= set(
+            re.findall(r"\b(?:t|pieces|words)\(\s*\"(\w+)\"", path.read_text(encoding="utf-8"))
+        )
     return names
 
 
@@ -83,7 +85,9 @@ def test_languages_have_the_same_keys_values_and_markup(language: Language) -> N
             assert text, key
 
 
-@pytest.mark.parametrize("key", [key for key, message in ENGLISH.items() if not isinstance(message, str)])
+@pytest.mark.parametrize(
+    "key", [key for key, message in ENGLISH.items() if not isinstance(message, str)]
+)
 def test_only_the_form_for_one_omits_its_count(key: str) -> None:
     one, other = values_of(forms(ENGLISH[key])["one"]), values_of(forms(ENGLISH[key])["other"])
     assert forms(ENGLISH[key]).keys() == {"one", "other"}
@@ -94,7 +98,9 @@ def test_only_the_form_for_one_omits_its_count(key: str) -> None:
 def test_every_message_is_used_and_every_used_message_exists() -> None:
     """Names of a section that is looked up by value (origin, caution) are tested below."""
     scripts = names_in_scripts()
-    existing = {key.partition(".")[2] for key in ENGLISH if key.partition(".")[0] in SECTIONS_OF_SCRIPTS}
+    existing = {
+        key.partition(".")[2] for key in ENGLISH if key.partition(".")[0] in SECTIONS_OF_SCRIPTS
+    }
     assert scripts <= existing
     code = "".join(path.read_text(encoding="utf-8") for path in REPORT.glob("*.py"))
     used = {*keys_in_templates(), *re.findall(r"\"(\w+\.\w+)\"", code)}
@@ -112,7 +118,9 @@ def test_english_states_the_mean_as_the_report_does(name: str) -> None:
 
 @pytest.mark.parametrize("language", OTHERS)
 @pytest.mark.parametrize("name", METRICS)
-def test_every_metric_has_its_sentence_and_question_in_each_language(language: Language, name: str) -> None:
+def test_every_metric_has_its_sentence_and_question_in_each_language(
+    language: Language, name: str
+) -> None:
     messages, about = Messages(language), get_about(catalog.ours(name))
     headline = messages.headline(name)
     assert headline is not None
@@ -136,7 +144,9 @@ def test_a_cutoff_and_options_of_a_metric_choose_its_sentence() -> None:
 
 
 def test_numbers_have_the_signs_of_the_language() -> None:
-    shown = {name: [Messages(name).number(value) for value in (1234, 0.5, None)] for name in LANGUAGES}
+    shown = {
+        name: [Messages(name).number(value) for value in (1234, 0.5, None)] for name in LANGUAGES
+    }
     assert shown == {
         "en": ["1,234", "0.500", "-"],
         "de": ["1.234", "0,500", "-"],
@@ -151,7 +161,11 @@ def test_numbers_have_the_signs_of_the_language() -> None:
         ("labels.count", {"n": 1}, "1 Label"),
         ("labels.count", {"n": 1234}, "1.234 Labels"),
         ("labels.counted", {"counted": 50, "labelled": 63}, "50 von 63 Labels"),
-        ("labels.settled", {"n": 1, "settled": 1}, "1 strittige Aussage: 1 durch Schiedsspruch geklärt"),
+        (
+            "labels.settled",
+            {"n": 1, "settled": 1},
+            "1 strittige Aussage: 1 durch Schiedsspruch geklärt",
+        ),
     ],
 )
 def test_a_count_chooses_the_form(key: str, values: dict[str, Any], text: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from localjudge import Criterion, Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import Check, Gate, check
-from localjudge.analysis.labels import Agreement, PairAgreement
+from localjudge.labels.run_labels import Agreement, PairAgreement
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
 from localjudge.metrics.metric import get_about
@@ -29,16 +29,31 @@ ROW = {
 }
 METRICS = ["context_recall", "faithfulness"]
 OPERATORS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
-BOUNDS = {"at least": operator.ge, "more than": operator.gt, "at most": operator.le, "less than": operator.lt}
-EQUALS = {"not lower": operator.ge, "higher": operator.gt, "not higher": operator.le, "lower": operator.lt}
+BOUNDS = {
+    "at least": operator.ge,
+    "more than": operator.gt,
+    "at most": operator.le,
+    "less than": operator.lt,
+}
+EQUALS = {
+    "not lower": operator.ge,
+    "higher": operator.gt,
+    "not higher": operator.le,
+    "lower": operator.lt,
+}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """In nine of ten samples everything is attributed, in one nothing: both means are 0.9."""
-    rows = [{**ROW, "id": str(at), **({"reference": "No.", "response": "No."} if at == 0 else {})} for at in range(10)]
+    rows = [
+        {**ROW, "id": str(at), **({"reference": "No.", "response": "No."} if at == 0 else {})}
+        for at in range(10)
+    ]
     engine = ScriptedEngine({"No.": 0.1}, default=0.9)
-    return evaluate(rows, engine=engine, metrics=METRICS, out=tmp_path_factory.mktemp("run") / "run")
+    return evaluate(
+        rows, engine=engine, metrics=METRICS, out=tmp_path_factory.mktemp("run") / "run"
+    )
 
 
 def checked(run: Run, labels: Any) -> Check:
@@ -52,7 +67,9 @@ def first_screen(run: Run, labels: Any = None, title: str | None = None) -> str:
 
 
 def measured(run: Run, labels: Any = None) -> str:
-    text = PageReader("".join(page(run, checked(run, labels)))).text.partition("How this was measured")[2]
+    text = PageReader("".join(page(run, checked(run, labels)))).text.partition(
+        "How this was measured"
+    )[2]
     return " ".join(text.split())
 
 
@@ -62,7 +79,10 @@ def test_the_finding_is_the_corrected_mean_with_its_annotators(run: Run) -> None
         "Ward assistant In an average answer, about 69 % of the sentences are supported by the documents (59 to 78)."
         in text
     )
-    assert "An annotator checked 50 statements of this run. According to the judge scripted, in an average" in text
+    assert (
+        "An annotator checked 50 statements of this run. According to the judge scripted, in an average"
+        in text
+    )
     people = labelled(faithfulness=ENOUGH, people=("ann", "bob"))
     assert "Annotators checked 50 statements" in first_screen(run, people)
 
@@ -71,7 +91,10 @@ def test_without_labels_the_finding_is_unchecked(run: Run) -> None:
     low, high = (f"{100 * end:.0f}" for end in run.summary.metrics["faithfulness"].ci95 or ())
     said = f"about 90 % of the sentences are supported by the documents ({low} to {high})"
     text = first_screen(run)
-    assert f"According to the judge scripted, in an average right answer, {said}; in an average answer, {said}." in text
+    assert (
+        f"According to the judge scripted, in an average right answer, {said}; in an average answer, {said}."
+        in text
+    )
     assert "No person has checked this yet. localjudge label RUN" in text
 
 
@@ -84,7 +107,10 @@ def test_too_few_labels_show_the_remaining_effort(run: Run) -> None:
 
 def test_the_corrected_mean_comes_before_its_parts(run: Run) -> None:
     _, metric = overview(run, checked(run, labelled(faithfulness=ENOUGH)))["metrics"]
-    assert metric["meaning"] == "In an average answer, how many of the sentences are supported by the documents?"
+    assert (
+        metric["meaning"]
+        == "In an average answer, how many of the sentences are supported by the documents?"
+    )
     assert [row[:4] for row in metric["rows"]] == [
         ("faithfulness", 0.687, (0.592, 0.781), ""),
         ("judge only", 0.9, run.summary.metrics["faithfulness"].ci95, "saves about 31 labels"),
@@ -106,19 +132,27 @@ def test_a_metric_without_a_judge_needs_no_check(tmp_path: Path) -> None:
     metrics, engine = ["document_recall_multi_hit"], ScriptedEngine({}, default=0.9)
     text = first_screen(evaluate([row], metrics=metrics, engine=engine, out=tmp_path / "run"))
     assert re.search(
-        r"In an average sample, about 50 % of the right documents were found \(\d+ to \d+\)\. 1 sample", text
+        r"In an average sample, about 50 % of the right documents were found \(\d+ to \d+\)\. 1 sample",
+        text,
     )
     assert "checked" not in text
 
 
 def test_a_metric_without_a_finding_is_shown_by_name() -> None:
-    assert in_words("brevity", 0.25, (0.125, 0.5)) == "the mean of brevity is 0.250 (0.125 to 0.500)"
+    assert (
+        in_words("brevity", 0.25, (0.125, 0.5)) == "the mean of brevity is 0.250 (0.125 to 0.500)"
+    )
     assert in_words("brevity", 0.25, None) == "the mean of brevity is 0.250"
 
 
 def test_a_criterion_is_explained_by_its_question(tmp_path: Path) -> None:
     criterion = Criterion(name="polite", question="Is it polite?")
-    run = evaluate([ROW], engine=ScriptedEngine({}, default=0.9), metrics=[criterion], out=tmp_path / "run")
+    run = evaluate(
+        [ROW],
+        engine=ScriptedEngine({}, default=0.9),
+        metrics=[criterion],
+        out=tmp_path / "run",
+    )
     (metric,) = overview(run, check(run))["metrics"]
     assert metric["meaning"] == "Is it polite?"
     assert first_screen(run).count("the mean of polite is") == 1
@@ -129,7 +163,11 @@ def every_built_in() -> list[str]:
     for described in catalog.described():
         name = described.name.replace("@k", "@3")
         if catalog.is_ours(name):
-            values = [f"{name}({option}={value})" for option, texts in described.options.items() for value in texts]
+            values = [
+                f"{name}({option}={value})"
+                for option, texts in described.options.items()
+                for value in texts
+            ]
             listed += [name, *values]
     return [name for name in dict.fromkeys(listed) if naming.parse(name)]
 
@@ -153,9 +191,15 @@ def test_the_finding_is_about_the_mean_that_is_computed(tmp_path: Path) -> None:
     engine = ScriptedEngine({f"It snows on day {day}.": 0.1 for day in range(9)}, default=0.9)
     run = evaluate(rows, engine=engine, metrics=["faithfulness"], out=tmp_path / "run")
     scores = list(run.scores)
-    assert sum(row.numerator or 0 for row in scores) / sum(row.denominator or 0 for row in scores) == 0.1
+    assert (
+        sum(row.numerator or 0 for row in scores) / sum(row.denominator or 0 for row in scores)
+        == 0.1
+    )
     text = first_screen(run)
-    assert "in an average answer, about 50 % of the sentences are supported by the documents (34 to 66)." in text
+    assert (
+        "in an average answer, about 50 % of the sentences are supported by the documents (34 to 66)."
+        in text
+    )
     assert "Of 100" not in text
 
 
@@ -164,7 +208,9 @@ def truth_of(words: str, value: float) -> bool:
     if equal := re.fullmatch(r"context recall is (.*) than in the baseline", words):
         if equal[1] in EQUALS:
             return bool(EQUALS[equal[1]](value, 0))
-        bound, amount, direction = re.fullmatch(r"(\w+ \w+) (\S+) (higher|lower)", equal[1]).groups()  # type: ignore[union-attr]
+        bound, amount, direction = re.fullmatch(
+            r"(\w+ \w+) (\S+) (higher|lower)", equal[1]
+        ).groups()  # type: ignore[union-attr]
         return bool(BOUNDS[bound](value if direction == "higher" else -value, float(amount)))
     raise AssertionError(words)
 
@@ -172,19 +218,31 @@ def truth_of(words: str, value: float) -> bool:
 @given(st.sampled_from(get_args(Comparison)), st.integers(-10, 10), st.integers(-20, 20))
 @example(">=", -2, -2)
 @example("<", 0, 0)
-def test_gates_in_words_match_their_values(comparison: Comparison, threshold: int, difference: int) -> None:
+def test_gates_in_words_match_their_values(
+    comparison: Comparison, threshold: int, difference: int
+) -> None:
     """In hundredths, which have the same value in both."""
-    gate = Gate(metric="context_recall", delta=True, comparison=comparison, threshold=threshold / 100)
-    assert truth_of(gate_in_words(gate), difference / 100) == OPERATORS[comparison](difference, threshold)
+    gate = Gate(
+        metric="context_recall", delta=True, comparison=comparison, threshold=threshold / 100
+    )
+    assert truth_of(gate_in_words(gate), difference / 100) == OPERATORS[comparison](
+        difference, threshold
+    )
 
 
 def test_gates_are_marked_on_the_scale_of_their_metric(run: Run) -> None:
     """0.8 is 160 of 200 units; labels of marks do not overlap. A gate on a difference has no mark."""
     gates = ["faithfulness>=0.8", "faithfulness<=0.95", "faithfulness.delta>=-1"]
     read = PageReader("".join(page(run, check(run, gates=gates, baseline=run), run)))
-    marks = [attrs["x1"] for tag, attrs in read.elements if tag == "line" and attrs["class"] == "gate"]
+    marks = [
+        attrs["x1"] for tag, attrs in read.elements if tag == "line" and attrs["class"] == "gate"
+    ]
     assert marks == ["190.0", "160.0"]
-    labels = [attrs["aria-label"] for tag, attrs in read.elements if tag == "svg" and attrs["class"] == "interval"]
+    labels = [
+        attrs["aria-label"]
+        for tag, attrs in read.elements
+        if tag == "svg" and attrs["class"] == "interval"
+    ]
     assert labels[1] is not None
     assert labels[1].endswith("; gate at most 0.95; gate at least 0.8")
 
@@ -205,8 +263,16 @@ def test_the_page_names_annotators_and_their_agreement(run: Run) -> None:
 def test_a_page_with_a_baseline_does_not_say_a_and_b(scripted_run: ScriptedRun) -> None:
     judge: Any = {"script": {"It snows.": 0.1}, "metrics": METRICS}
     wrong = {**ROW, "response": "It snows."}
-    old = scripted_run("old", [{**wrong, "id": name, "user_input": f"{name}?"} for name in "abcdefghijk"], **judge)
-    new = scripted_run("new", [{**ROW, "id": name, "user_input": f"{name}?"} for name in "bcdefghijkl"], **judge)
+    old = scripted_run(
+        "old",
+        [{**wrong, "id": name, "user_input": f"{name}?"} for name in "abcdefghijk"],
+        **judge,
+    )
+    new = scripted_run(
+        "new",
+        [{**ROW, "id": name, "user_input": f"{name}?"} for name in "bcdefghijkl"],
+        **judge,
+    )
     checked = check(new, gates=["faithfulness.delta>=0"], baseline=old)
     text = PageReader("".join(page(new, checked, old))).text
     assert "this run is better than the baseline on samples like these" in text

@@ -16,9 +16,29 @@ from localjudge.report.html_page import data_blocks, page, place_in_browser
 from tests.conftest import ScriptedRun
 from tests.report.conftest import HOSTILE, PageReader, check_policy, check_script
 
-ROW = {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain. Snow."], "reference": "It rains. It snows."}
+ROW = {
+    "id": "a",
+    "user_input": "Q?",
+    "retrieved_contexts": ["Rain. Snow."],
+    "reference": "It rains. It snows.",
+}
 TAGS = {
-    *("html", "head", "meta", "title", "style", "body", "a", "header", "main", "footer", "section", "p", "h1", "h2"),
+    *(
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "a",
+        "header",
+        "main",
+        "footer",
+        "section",
+        "p",
+        "h1",
+        "h2",
+    ),
     *("strong", "code", "bdi", "span", "dl", "div", "dt", "dd", "ul", "li", "noscript", "script"),
     *("table", "thead", "tbody", "tr", "th", "td", "svg", "line", "circle", "rect", "text"),
 }
@@ -36,16 +56,26 @@ def html(run: Run, **options: Any) -> str:
 def hostile_page(tmp_path: Path) -> str:
     """Every text field, the id, group, reason, judge name and data file name contain attacks."""
     text = " ".join(HOSTILE)
-    row = {"id": f"id {text}", **dict.fromkeys(("user_input", "reference"), text), "retrieved_contexts": [text]}
+    row = {
+        "id": f"id {text}",
+        **dict.fromkeys(("user_input", "reference"), text),
+        "retrieved_contexts": [text],
+    }
     engine = ScriptedEngine({}, default=0.2)
     rows = [{**row, "doc": "</script><b>group"}]
-    run = evaluate(rows, engine=engine, metrics=["context_recall"], out=tmp_path / "run", cluster_by="doc")
+    run = evaluate(
+        rows, engine=engine, metrics=["context_recall"], out=tmp_path / "run", cluster_by="doc"
+    )
     card = run.judge.model_copy(update={"name": HOSTILE[0], "caution": HOSTILE[2]})
     manifest = run.manifest.with_environment(sources=["dir/<script>owned()<\\script>\u202e.jsonl"])
     name = f"{HOSTILE[0]}\u202e"
     metrics = {**run.summary.metrics, name: run.summary.metrics["context_recall"]}
     summary = run.summary.model_copy(update={"judge": card, "metrics": metrics})
-    return "".join(page(replace(run, summary=summary, manifest=manifest), Check(comparison=None, decisions=())))
+    return "".join(
+        page(
+            replace(run, summary=summary, manifest=manifest), Check(comparison=None, decisions=())
+        ),
+    )
 
 
 def test_no_text_of_the_user_is_markup(hostile_page: str) -> None:
@@ -61,8 +91,15 @@ def test_no_text_of_the_user_is_markup(hostile_page: str) -> None:
 def test_the_page_file_has_no_terminal_controls(hostile_page: str) -> None:
     text = " ".join(HOSTILE)
     (details,) = PageReader(hostile_page).unpacked("details")
-    assert details["texts"] == {"user_input": text, "reference": text, "retrieved_contexts": [{"text": text}]}
-    assert not re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", hostile_page)
+    assert details["texts"] == {
+        "user_input": text,
+        "reference": text,
+        "retrieved_contexts": [{"text": text}],
+    }
+    assert not re.findall(
+        "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]",
+        hostile_page,
+    )
     assert "\\u202e" in PageReader(hostile_page).text
     assert "About the judge: <img src=x onerror=owned()>" in in_words(hostile_page)
 
@@ -116,11 +153,16 @@ def test_list_and_details_contain_every_sample(run: Run) -> None:
     assert good["metrics"]["context_recall"] == {
         "outcome": "1/2 = 0.500",
         "why": '1 of 2 attributed; not attributed: "It is red."',
-        "verdicts": [["reference", None, 0, 9, 1, 0.9, None], ["reference", None, 10, 20, 0, 0.1, None]],
+        "verdicts": [
+            ["reference", None, 0, 9, 1, 0.9, None],
+            ["reference", None, 10, 20, 0, 0.1, None],
+        ],
     }
 
 
-def test_blocks_follow_each_other(scripted_run: ScriptedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_follow_each_other(
+    scripted_run: ScriptedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each block has the number of its first sample, so a sample is found without unpacking earlier blocks."""
     monkeypatch.setattr(html_page, "_SAMPLES_OF_A_LIST", 3)
     monkeypatch.setattr(html_page, "_LETTERS_OF_DETAILS", 1)
@@ -143,7 +185,12 @@ def test_positions_count_utf16_units(text: str, data: st.DataObject) -> None:
 def test_texts_shared_with_the_baseline_are_stored_once(scripted_run: ScriptedRun) -> None:
     rows = [{**ROW, "response": "Yes. No."}, {**ROW, "id": "b"}]
     old = scripted_run("old", rows, {"It snows.": 0.1}, metrics=["context_recall"])
-    new = scripted_run("new", [{**rows[0], "response": "No."}, {**rows[1], "id": "c"}], {}, metrics=["context_recall"])
+    new = scripted_run(
+        "new",
+        [{**rows[0], "response": "No."}, {**rows[1], "id": "c"}],
+        {},
+        metrics=["context_recall"],
+    )
     read = PageReader(html(new, baseline=old))
     assert [row[4] for row in read.unpacked("list")] == [[0.5], [0.5]]
     one, other = (sample["before"] for sample in read.unpacked("details"))
@@ -151,7 +198,9 @@ def test_texts_shared_with_the_baseline_are_stored_once(scripted_run: ScriptedRu
     assert (other["id"], other["texts"]) == ("b", {})
     assert one["metrics"]["context_recall"]["was"] == [[1, 1.0], [0, 0.1]]
     assert other["metrics"] == {"context_recall": {"score": 0.5, "was": [[1, 1.0], [0, 0.1]]}}
-    assert "samples: 2 paired (1 by id, 1 by content), 1 with the same content" in " ".join(read.text.split())
+    assert "samples: 2 paired (1 by id, 1 by content), 1 with the same content" in " ".join(
+        read.text.split()
+    )
 
 
 def test_only_a_report_is_replaced(run: Run, tmp_path: Path) -> None:

@@ -20,7 +20,12 @@ from tests.report.conftest import ENOUGH, Open, corrected, labelled, lines_of
 
 pytestmark = pytest.mark.engine
 
-UNSAFE = "".join(map(chr, (*range(32), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), 0x2066)))
+UNSAFE = "".join(
+    map(
+        chr,
+        (*range(32), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), 0x2066),
+    )
+)
 HOSTILE = (
     "</script><script>window.owned = 1</script><img src=x onerror='window.owned = 1'>",
     "<a href='javascript:window.owned = 1'>x</a></style><style>*{display:none}</style>",
@@ -48,12 +53,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
     """A baseline of 70 samples without attributions, and a run with half of every other sample attributed."""
     out = tmp_path_factory.mktemp("runs")
     metrics = ["context_recall", "context_relevancy_chunk"]
-    old = evaluate(rows(70), engine=ScriptedEngine({}, default=0.25), metrics=metrics, out=out / "old")
+    old = evaluate(
+        rows(70), engine=ScriptedEngine({}, default=0.25), metrics=metrics, out=out / "old"
+    )
     attributed = {f"😀 It is {number}.": 0.75 for number in range(1, 70, 2)}
     script: dict[str, float | str] = {**attributed, "It was 3.": "it does not fit"}
     new = [{**row, "response": f"New {at}."} for at, row in enumerate(rows(70))]
     options: dict[str, Any] = {"metrics": metrics, "cluster_by": "doc", "max_failed": 1}
-    return old, evaluate(new, engine=ScriptedEngine(script, default=0.25), out=out / "new", **options)
+    return old, evaluate(
+        new, engine=ScriptedEngine(script, default=0.25), out=out / "new", **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +73,15 @@ def report(runs: tuple[Run, Run]) -> Path:
 @pytest.fixture(scope="module")
 def compared(runs: tuple[Run, Run]) -> Path:
     old, new = runs
-    checked = check(new, gates=["context_recall>=0.9", "context_recall<=0.95", "context_recall.delta>=0"], baseline=old)
-    labels = labelled(context_recall=ENOUGH, context_relevancy_chunk=corrected(labels=7, needed=12, minutes=4))
+    checked = check(
+        new,
+        gates=["context_recall>=0.9", "context_recall<=0.95", "context_recall.delta>=0"],
+        baseline=old,
+    )
+    labels = labelled(
+        context_recall=ENOUGH,
+        context_relevancy_chunk=corrected(labels=7, needed=12, minutes=4),
+    )
     checked = checked.model_copy(update={"labels": labels})
     return write_report(new, checked, old, new.directory / "compared.html", title="New", by="doc")
 
@@ -96,11 +112,19 @@ def test_using_the_page_makes_no_requests_and_no_messages(open_page: Open, compa
     expect(page.get_by_role("button", name="Previous")).to_be_focused()
 
 
-def test_contexts_are_numbered_from_one_on_the_page_and_in_the_terminal(open_page: Open, runs: tuple[Run, Run]) -> None:
+def test_contexts_are_numbered_from_one_on_the_page_and_in_the_terminal(
+    open_page: Open, runs: tuple[Run, Run]
+) -> None:
     """The report counted from 0, but the label page and citations count from 1."""
     details = opened_sample(open_page(runs[1].report()), "sample 1")
-    assert details.locator("ol.contexts").evaluate_all("lists => lists.map(({ start }) => start)") == [1]
-    shown = [line.split()[0] for line in lines_of(sample_view(runs[1], "sample 1")) if "contexts[" in line]
+    assert details.locator("ol.contexts").evaluate_all(
+        "lists => lists.map(({ start }) => start)"
+    ) == [1]
+    shown = [
+        line.split()[0]
+        for line in lines_of(sample_view(runs[1], "sample 1"))
+        if "contexts[" in line
+    ]
     assert shown == ["retrieved_contexts[1]", "retrieved_contexts[2]"]
 
 
@@ -112,15 +136,22 @@ def test_blocked_markup_and_requests_are_detected(browser: Browser, report: Path
     page.goto(report.as_uri())
     with pytest.raises(Error, match="TrustedHTML"):
         page.evaluate("() => { document.body.innerHTML = '<b>x</b>' }")
-    assert page.evaluate("fetch('https://example.org/').then(() => 'sent', () => 'refused')") == "refused"
-    page.evaluate("document.body.append(Object.assign(new Image(), {src: 'https://example.org/x.png'}))")
+    assert (
+        page.evaluate("fetch('https://example.org/').then(() => 'sent', () => 'refused')")
+        == "refused"
+    )
+    page.evaluate(
+        "document.body.append(Object.assign(new Image(), {src: 'https://example.org/x.png'}))"
+    )
     page.close()
     assert [text for text in said if "Content Security Policy" in text]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
-def test_the_accessibility_engine_finds_nothing(open_page: Open, compared: Path, scheme: str, width: int) -> None:
+def test_the_accessibility_engine_finds_nothing(
+    open_page: Open, compared: Path, scheme: str, width: int
+) -> None:
     page = open_page(compared, color_scheme=scheme, viewport={"width": width, "height": 900})
     opened_sample(page, "sample 3")
     violations = Axe().run(page).response["violations"]
@@ -156,16 +187,27 @@ def test_everything_can_be_done_with_the_keyboard(open_page: Open, compared: Pat
     expect(page.locator(".sample")).to_have_count(0)
 
 
-def test_every_judged_unit_is_marked_in_its_text(open_page: Open, runs: tuple[Run, Run], report: Path) -> None:
+def test_every_judged_unit_is_marked_in_its_text(
+    open_page: Open, runs: tuple[Run, Run], report: Path
+) -> None:
     details = opened_sample(open_page(report), "sample 3")
     verdicts = [row for row in runs[1].verdicts_of("sample 3") if row.metric == "context_recall"]
-    assert details.locator("mark").all_inner_texts() == [row.text for row in verdicts] == ["😀 It is 3.", "It was 3."]
+    assert (
+        details.locator("mark").all_inner_texts()
+        == [row.text for row in verdicts]
+        == ["😀 It is 3.", "It was 3."]
+    )
     assert details.locator("mark.yes").all_inner_texts() == ["😀 It is 3."]
-    assert details.locator(".badge").all_text_contents() == ["✓verdict 1, probability  0.750", "?no verdict"]
+    assert details.locator(".badge").all_text_contents() == [
+        "✓verdict 1, probability  0.750",
+        "?no verdict",
+    ]
     expect(details.locator(".note")).to_have_text("it does not fit")
     details.get_by_role("radio", name="context_relevancy_chunk").check()
     assert details.locator("mark.no").all_inner_texts() == ["First of 3. 😀 Second.", "Needle 3."]
-    expect(details.locator(".why")).to_have_text('0 of 2 needed; not needed: "First of 3. 😀 Second." and 1 more')
+    expect(details.locator(".why")).to_have_text(
+        '0 of 2 needed; not needed: "First of 3. 😀 Second." and 1 more'
+    )
 
 
 def test_samples_are_sorted_filtered_and_searched(open_page: Open, report: Path) -> None:
@@ -243,11 +285,21 @@ def test_the_printed_page_fits_and_has_no_controls(open_page: Open, compared: Pa
 
 def test_hostile_text_is_text(open_page: Open, tmp_path: Path) -> None:
     text = " ".join(HOSTILE)
-    row = {"id": text, "user_input": text, "retrieved_contexts": [text, "w" * 1_000_000], "reference": text, "d": text}
+    row = {
+        "id": text,
+        "user_input": text,
+        "retrieved_contexts": [text, "w" * 1_000_000],
+        "reference": text,
+        "d": text,
+    }
     engine = ScriptedEngine({}, default=0.5)
     page = open_page(evaluate([row], engine=engine, out=tmp_path / "run", cluster_by="d").report())
     details = opened_sample(page, "owned")
-    assert page.evaluate("[window.owned, document.images.length, document.links.length]") == [None, 0, 1]
+    assert page.evaluate("[window.owned, document.images.length, document.links.length]") == [
+        None,
+        0,
+        1,
+    ]
     assert page.locator(".opener .question").inner_text() == printable(text[:200])
     texts = details.locator(".text")
     assert texts.nth(0).inner_text() == printable_lines(text)
@@ -257,16 +309,24 @@ def test_hostile_text_is_text(open_page: Open, tmp_path: Path) -> None:
     expect(texts.last).to_have_text(re.compile("^w{1000000}"))
 
 
-def test_the_page_makes_the_same_characters_visible_as_the_terminal(open_page: Open, tmp_path: Path) -> None:
+def test_the_page_makes_the_same_characters_visible_as_the_terminal(
+    open_page: Open, tmp_path: Path
+) -> None:
     text = f"a{'.'.join(UNSAFE)}b 😀 مرحبا"
     row = {"id": "a", "user_input": text, "reference": "x", "retrieved_contexts": ["x"]}
-    page = open_page(evaluate([row], engine=ScriptedEngine({}, default=0.5), out=tmp_path / "run").report())
+    page = open_page(
+        evaluate([row], engine=ScriptedEngine({}, default=0.5), out=tmp_path / "run").report()
+    )
     assert page.locator(".opener .question").text_content() == printable(text)
     shown = opened_sample(page, "a").locator(".text").first.text_content()
-    assert shown == "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+    assert shown == "\n".join(
+        "\t".join(map(printable, line.split("\t"))) for line in text.split("\n")
+    )
 
 
-def test_without_a_script_the_first_screen_is_there(open_page: Open, browser: Browser, report: Path) -> None:
+def test_without_a_script_the_first_screen_is_there(
+    open_page: Open, browser: Browser, report: Path
+) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(report.as_uri())

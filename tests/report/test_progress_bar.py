@@ -52,12 +52,19 @@ LOGS: dict[str, tuple[list[Event], list[str]]] = {
         ["injections: 10 of 20 verdicts, 1.0 a second, 0:00:10 left"],
     ),
     "rows for 25 s, then verdicts from their own beginning": (
-        [*(rows(1_000 * (second + 1), second) for second in range(26)), expects(20, at=25), *answers(range(26, 37))],
+        [
+            *(rows(1_000 * (second + 1), second) for second in range(26)),
+            expects(20, at=25),
+            *answers(range(26, 37)),
+        ],
         ["checking: 11,000 of 50,000 rows", "10 of 20 verdicts, 1.0 a second, 0:00:10 left"],
     ),
     "a self-test for 35 s, then verdicts from their own beginning": (
         [
-            *((second, lambda lines, second=second: lines.elapsed("self-test", second, 130)) for second in range(36)),
+            *(
+                (second, lambda lines, second=second: lines.elapsed("self-test", second, 130))
+                for second in range(36)
+            ),
             expects(20, at=36),
             *answers(range(37, 48)),
         ],
@@ -111,7 +118,9 @@ def test_a_bar_counts_rows_then_verdicts_and_pauses() -> None:
     reading = drawn_by(bar, stream, lambda: bar.rows("reading a\x1b[2J.jsonl", 1_000, None))
     assert "reading a\\x1b[2J.jsonl" in reading
     assert "1,000 rows" in reading
-    assert "2,000 of 3,000 rows" in drawn_by(bar, stream, lambda: bar.rows("checking", 2_000, 3_000))
+    assert "2,000 of 3,000 rows" in drawn_by(
+        bar, stream, lambda: bar.rows("checking", 2_000, 3_000)
+    )
     judging = drawn_by(bar, stream, lambda: bar.expect(15))
     assert "0 of 15 verdicts" in judging
     assert "rows" not in judging

@@ -55,7 +55,11 @@ def test_the_table_explains_the_stop_and_its_intervals(stopped: Run) -> None:
 def test_a_time_budget_ignores_scores(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", budget="0.000001s")
     lines = lines_of(summary_view(run), 200)
-    assert [line for line in lines if line.endswith("in random order (seed 0): the time is over (0.000001s)")]
+    assert [
+        line
+        for line in lines
+        if line.endswith("in random order (seed 0): the time is over (0.000001s)")
+    ]
     assert ALWAYS_VALID not in lines
     assert lines[-1] == f"next: {call('label', str(run.directory))}"
     assert overview(run, check(run))["ended"] == "the time is over (0.000001s)"
@@ -75,16 +79,25 @@ def test_labels_of_a_stopped_run_are_refused_with_advice(stopped: Run, tmp_path:
 
 def test_the_page_explains_the_stop(stopped: Run, whole: Run) -> None:
     count, text = stopped.summary.samples, text_of(stopped)
-    assert f"{count} of 60 samples, in random order (seed 0), judged by scripted Why the run ended: context_rec" in text
+    assert (
+        f"{count} of 60 samples, in random order (seed 0), judged by scripted Why the run ended: context_rec"
+        in text
+    )
     assert "No person has checked this." in text
     assert "localjudge label RUN" not in text
     assert "It is a confidence sequence" in text
     assert overview(stopped, check(stopped))["metrics"][0]["marks"] == [(0.5, "at least 0.5")]
-    assert "60 samples, judged by scripted Why the run ended: all samples are judged: context_rec" in text_of(whole)
+    assert (
+        "60 samples, judged by scripted Why the run ended: all samples are judged: context_rec"
+        in text_of(whole)
+    )
 
 
 def test_a_comparison_shows_only_intervals_valid_after_a_stop(stopped: Run, tmp_path: Path) -> None:
-    after = judged(tmp_path / "after", ScriptedEngine({"Sentence 3.": 0.1, "Sentence 4.": 0.1}, default=0.9))
+    after = judged(
+        tmp_path / "after",
+        ScriptedEngine({"Sentence 3.": 0.1, "Sentence 4.": 0.1}, default=0.9),
+    )
     comparison = compare(stopped, after)
     change = comparison.metrics["context_recall"]
     assert change.scores
@@ -107,12 +120,18 @@ def test_machine_readable_outputs_name_the_stop(
     Path("data.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     files = ("--junit", "gates.xml", "--markdown", "run.md")
     texts = []
-    for command in (["run", "data.jsonl", "--until", GATE, "--out", "u", *files, "--json"], ["show", "u", "--json"]):
+    for command in (
+        ["run", "data.jsonl", "--until", GATE, "--out", "u", *files, "--json"],
+        ["show", "u", "--json"],
+    ):
         with pytest.raises(SystemExit, match=r"^0$"):
             main(command)
         texts.append(json.loads(capsys.readouterr().out)["stopped"])
     assert texts[0].startswith("after ")
     assert texts[1] == texts[0]
     assert f"stopped {texts[0]}" in Path("run.md").read_text()
-    named = {item.get("name"): item.get("value") for item in ElementTree.parse("gates.xml").iter("property")}
+    named = {
+        item.get("name"): item.get("value")
+        for item in ElementTree.parse("gates.xml").iter("property")
+    }
     assert named["stopped"] == texts[0]

@@ -17,7 +17,7 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.errors import InputError
-from localjudge.record.result_rows import ScoreRow, VerdictRow
+from localjudge.judging.verify import verify_run as verify
 from localjudge.report.checks import verification_view
 from localjudge.report.ci import run_markdown
 from localjudge.report.sample import find_sample, prompts_view, sample_view, verdicts_view
@@ -30,7 +30,7 @@ from localjudge.report.tables import (
     worst_view,
 )
 from localjudge.report.terminal import Table, View, as_html, as_markdown
-from localjudge.run.verify import verify_run as verify
+from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.types import Label, VerdictRequest
 from localjudge.words import call, printable
 from tests.report.conftest import EVIL, HOSTILE, PageReader, lines_of, one_each, printed
@@ -45,7 +45,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
         {
             "id": f"sample-with-a-rather-long-id-{number}",
             "user_input": "Which of the bridges across the river was built first, and by whom was it paid for?",
-            "retrieved_contexts": [f"Bridge {number} was built by the guild of the millers.", "The river is wide."],
+            "retrieved_contexts": [
+                f"Bridge {number} was built by the guild of the millers.",
+                "The river is wide.",
+            ],
             "reference": f"The first bridge, number {number}, was paid for by the guild. It stood for 300 years.",
             "response": "The millers paid for it. Nobody knows when, though many have tried to find it out since then.",
         }
@@ -55,7 +58,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
     rows.append({"id": "=evil\x1b[2J", **evil})
     out = tmp_path_factory.mktemp("runs")
     before, after = (
-        evaluate(rows, engine=ScriptedEngine({}, default=probability), metrics=METRICS, out=out / name)
+        evaluate(
+            rows,
+            engine=ScriptedEngine({}, default=probability),
+            metrics=METRICS,
+            out=out / name,
+        )
         for name, probability in (("before", 0.3), ("after\x1b[2J", 0.7))
     )
     return before, after
@@ -69,7 +77,9 @@ VIEWS: dict[str, Callable[[Run, Run], Table | View]] = {
     "gates": lambda before, after: gates_view(
         check(before, gates=["context_relevancy_chunk>=0.8", "context_recall>=0.1"]).decisions
     ),
-    "verification": lambda before, after: verification_view(verify(before, engine=ScriptedEngine({}, default=0.7))),
+    "verification": lambda before, after: verification_view(
+        verify(before, engine=ScriptedEngine({}, default=0.7))
+    ),
     "worst": lambda before, after: worst_view(before, count=5),
     "prompts": lambda before, after: prompts_view(before, "=evil\x1b[2J", "context_recall"),
 }
@@ -93,9 +103,15 @@ def test_views_fit_the_terminal_and_escape_user_text(
         whole = words_of(printed(view, 1_000, colour=colour))
         for width in (80, 200):
             text = printed(view, width, colour=colour)
-            assert [line for line in text.splitlines() if cell_len(line) > width or line.endswith(" ")] == []
+            assert [
+                line for line in text.splitlines() if cell_len(line) > width or line.endswith(" ")
+            ] == []
             assert name in ("worst", "prompts") or words_of(text) == whole
-            acting = [letter for letter in text.replace("\n", "") if unicodedata.category(letter) in {"Cc", "Cs"}]
+            acting = [
+                letter
+                for letter in text.replace("\n", "")
+                if unicodedata.category(letter) in {"Cc", "Cs"}
+            ]
             assert acting == []
             assert "\u202e" not in text
     html = as_html(view)
@@ -106,13 +122,20 @@ def test_views_fit_the_terminal_and_escape_user_text(
 @given(st.text(min_size=1) | st.sampled_from(HOSTILE))
 def test_text_is_escaped_in_html(text: str) -> None:
     read = PageReader(as_html(Table((text,), [(text,)], [text], titles=[text])))
-    assert read.elements == [(tag, {}) for tag in ("p", "strong", "table", "tr", "th", "tr", "td", "p")]
+    assert read.elements == [
+        (tag, {}) for tag in ("p", "strong", "table", "tr", "th", "tr", "td", "p")
+    ]
     assert read.text.replace("\n", "") == printable(text) * 4
 
 
 def test_one_table_has_three_writers() -> None:
     """One blank, the name of 10, two blanks and 5, two blanks and 5, one blank: 26 columns; fewer fold it."""
-    table = Table(("name", "first", "next"), [("ten_letter", "1", "12345")], ["a <note>"], titles=["of it"])
+    table = Table(
+        ("name", "first", "next"),
+        [("ten_letter", "1", "12345")],
+        ["a <note>"],
+        titles=["of it"],
+    )
     lines = [
         " of it",
         " name        first   next",
@@ -139,7 +162,9 @@ def test_markup_in_user_text_is_escaped(run: Run) -> None:
     )
 
 
-def test_below_the_table_are_the_judge_and_the_next_command_and_details_on_request(run: Run) -> None:
+def test_below_the_table_are_the_judge_and_the_next_command_and_details_on_request(
+    run: Run,
+) -> None:
     """Recall: 1/2 and 0/2; mean 0.25. For one metric: two statements in each of two samples."""
     lines = lines_of(summary_view(run))
     low, high = run.summary.metrics["context_recall"].ci95 or (0, 0)
@@ -158,34 +183,53 @@ def test_below_the_table_are_the_judge_and_the_next_command_and_details_on_reque
 
 
 def test_samples_of_one_group_have_no_interval(tmp_path: Path) -> None:
-    rows = [{"id": name, "reference": "It rains.", "retrieved_contexts": ["c"], "document": 1} for name in "abc"]
-    options: dict[str, Any] = {"engine": ScriptedEngine({}, default=1.0), "metrics": ["context_recall"]}
-    text = printed(summary_view(evaluate(rows, **options, cluster_by="document", out=tmp_path / "one")))
+    rows = [
+        {"id": name, "reference": "It rains.", "retrieved_contexts": ["c"], "document": 1}
+        for name in "abc"
+    ]
+    options: dict[str, Any] = {
+        "engine": ScriptedEngine({}, default=1.0),
+        "metrics": ["context_recall"],
+    }
+    text = printed(
+        summary_view(evaluate(rows, **options, cluster_by="document", out=tmp_path / "one"))
+    )
     assert re.search(r"context_recall +1\.000 +- +3 ", text)
     assert "context_recall: warning: all samples are in one group" in text
-    assert "one group" not in printed(summary_view(evaluate(rows, **options, cluster_by="id", out=tmp_path / "three")))
+    assert "one group" not in printed(
+        summary_view(evaluate(rows, **options, cluster_by="id", out=tmp_path / "three"))
+    )
 
 
 def test_too_many_failures_show_bounds_instead_of_a_mean(failed_run: Run, tmp_path: Path) -> None:
     """One scored 1, one failed: from 1/2 to 2/2."""
     text = printed(summary_view(failed_run))
     bounds = "if they had scores, the mean would be between 0.500 and 1.000"
-    assert f"context_recall: 1 failed, more than allowed (max_failed): no mean; {bounds}" in " ".join(text.split())
+    assert (
+        f"context_recall: 1 failed, more than allowed (max_failed): no mean; {bounds}"
+        in " ".join(text.split())
+    )
     assert "1.000 " not in text.split("context_recall:")[0]
     engine = ScriptedEngine({"It snows.": "it does not fit"}, default=0.9)
     again = evaluate(reuse=failed_run, max_failed=1, engine=engine, out=tmp_path / "allowed")
     allowed = printed(summary_view(again))
     assert f"context_recall: 1 failed; {bounds}" in " ".join(allowed.split())
     # The withheld mean was in summary.json.
-    values = json.loads((failed_run.directory / "summary.json").read_text())["metrics"]["context_recall"]
+    values = json.loads((failed_run.directory / "summary.json").read_text())["metrics"][
+        "context_recall"
+    ]
     assert (values["mean"], values["ci95"], failed_run["context_recall"].mean) == (None, None, None)
 
 
 def test_a_judge_with_half_its_verdicts_near_the_threshold_is_undecided(tmp_path: Path) -> None:
     """At 0.45 all are within 0.1 of 0.5; at 0.39 none is."""
     for name, probability in (("near", 0.45), ("far", 0.39)):
-        run = evaluate(one_each(1), engine=ScriptedEngine({}, default=probability), out=tmp_path / name)
-        assert ("warning: most verdicts are close" in printed(summary_view(run))) == (name == "near")
+        run = evaluate(
+            one_each(1), engine=ScriptedEngine({}, default=probability), out=tmp_path / name
+        )
+        assert ("warning: most verdicts are close" in printed(summary_view(run))) == (
+            name == "near"
+        )
 
 
 def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> None:
@@ -194,7 +238,14 @@ def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> Non
     Two metrics have 8 questions, the shown one 4.
     """
     text = "It rains. It snows."
-    rows = [{"id": "a", "retrieved_contexts": ["a" * 2_000, "b" * 2_000], "reference": text, "response": text}]
+    rows = [
+        {
+            "id": "a",
+            "retrieved_contexts": ["a" * 2_000, "b" * 2_000],
+            "reference": text,
+            "response": text,
+        }
+    ]
     engine = ScriptedEngine({}, default=0.9, capacity=4_000)
     run = evaluate(rows, engine=engine, metrics=["context_recall", "faithfulness"], out=tmp_path)
     assert "4 units did not fit" in " ".join(lines_of(summary_view(run)))
@@ -203,8 +254,17 @@ def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> Non
 
 def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: Run) -> None:
     lines = lines_of(sample_view(run, "good"))
-    assert lines[:4] == ["good", "user_input             Q?", "reference              It rains. It is red.", lines[3]]
-    assert lines[5:8] == ["good: context_recall 1/2 = 0.500", "1 0.900  It rains.", "0 0.100  It is red."]
+    assert lines[:4] == [
+        "good",
+        "user_input             Q?",
+        "reference              It rains. It is red.",
+        lines[3],
+    ]
+    assert lines[5:8] == [
+        "good: context_recall 1/2 = 0.500",
+        "1 0.900  It rains.",
+        "0 0.100  It is red.",
+    ]
     assert "It snows.  (it does not fit)" in printed(
         verdicts_view(failed_run.scores_of("bad"), failed_run.verdicts_of("bad")), colour=True
     )
@@ -212,11 +272,22 @@ def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: 
 
 def test_a_sample_is_found_by_id_then_row_then_id_prefix(run: Run, tmp_path: Path) -> None:
     """Row 2 has the id 1; `3` is a row and a prefix of another id; `30` is no row."""
-    assert [find_sample(run, name).id for name in ("1", "3", "goo", "no")] == ["good", "none", "good", "none"]
-    rows = [{"id": name, "retrieved_contexts": ["c"], "reference": "It rains."} for name in ("31", "1", "ab1", "ab2")]
+    assert [find_sample(run, name).id for name in ("1", "3", "goo", "no")] == [
+        "good",
+        "none",
+        "good",
+        "none",
+    ]
+    rows = [
+        {"id": name, "retrieved_contexts": ["c"], "reference": "It rains."}
+        for name in ("31", "1", "ab1", "ab2")
+    ]
     other = evaluate(rows, engine=ScriptedEngine({}, default=1.0), out=tmp_path)
     assert [find_sample(other, name).id for name in ("1", "3", "31")] == ["1", "ab1", "31"]
-    with pytest.raises(InputError, match=r"^2 samples of the run have ids that begin with 'a'\n.*'ab1', 'ab2'\?$"):
+    with pytest.raises(
+        InputError,
+        match=r"^2 samples of the run have ids that begin with 'a'\n.*'ab1', 'ab2'\?$",
+    ):
         find_sample(other, "a")
     for name, hint in (
         ("99", "from 1 to 3"),
@@ -238,10 +309,17 @@ def test_worst_samples_are_listed_once_with_failures_first(run: Run, failed_run:
     """
 
     def worst(scores: Iterable[ScoreRow], *metrics: str) -> list[tuple[str, str]]:
-        return [(row.sample_id, row.metric) for row in worst_scores(scores, metrics or ["context_recall"], 5)]
+        return [
+            (row.sample_id, row.metric)
+            for row in worst_scores(scores, metrics or ["context_recall"], 5)
+        ]
 
     scores = {"a": (1.0, 0.5), "b": (0.5, 0.5), "c": (0.5, 1.0)}
-    rows = [score_row(name, metric, pair[at]) for name, pair in scores.items() for at, metric in enumerate("xy")]
+    rows = [
+        score_row(name, metric, pair[at])
+        for name, pair in scores.items()
+        for at, metric in enumerate("xy")
+    ]
     assert worst(rows, "x", "y") == [("b", "x"), ("a", "y"), ("c", "x")]
     assert [name for name, _ in worst(run.scores)] == ["=evil\x1b[2J", "good"]
     assert worst(failed_run.scores) == [("bad", "context_recall")]
@@ -274,7 +352,10 @@ def test_sentences_by_contexts_are_a_matrix_and_by_many_contexts_a_list(tmp_path
         "0 0.200  0 0.200  It is red.",
     ]
     many = judged("many", "wet", *(f"dry {n}" for n in range(6)))
-    assert many[:2] == ["0 0.200  It snows.  (against the reference)", "0 0.200  It snows.  (against context 1)"]
+    assert many[:2] == [
+        "0 0.200  It snows.  (against the reference)",
+        "0 0.200  It snows.  (against context 1)",
+    ]
 
 
 def score(metric: str, value: float | None, *fraction: int, **more: Any) -> ScoreRow:
@@ -286,7 +367,23 @@ def score(metric: str, value: float | None, *fraction: int, **more: Any) -> Scor
 def verdicts(metric: str, **labels: Label | None) -> list[VerdictRow]:
     against = 0 if metric.startswith("matrix") else None
     return [
-        VerdictRow("a", metric, "statement", at, "reference", None, 0, 1, text, 0.5, label, None, None, None, against)
+        VerdictRow(
+            "a",
+            metric,
+            "statement",
+            at,
+            "reference",
+            None,
+            0,
+            1,
+            text,
+            0.5,
+            label,
+            None,
+            None,
+            None,
+            against,
+        )
         for at, (text, label) in enumerate(labels.items())
     ]
 
@@ -295,14 +392,22 @@ def verdicts(metric: str, **labels: Label | None) -> list[VerdictRow]:
     ("row", "labels", "line"),
     [
         (score("context_recall", 1.0, 2, 2), {"A": 1, "B": 1}, "2 of 2 attributed"),
-        (score("context_recall", 0.5, 1, 2), {"A": 1, "B": 0}, '1 of 2 attributed; not attributed: "B"'),
+        (
+            score("context_recall", 0.5, 1, 2),
+            {"A": 1, "B": 0},
+            '1 of 2 attributed; not attributed: "B"',
+        ),
         (
             score("faithfulness", 0.25, 1, 4),
             {"A": 0, "B": 1, "C": 0, "D": 0},
             '1 of 4 attributed; not attributed: "A" and 2 more',
         ),
         (score("context_relevancy", 0.5, 1, 2), {"A": 0, "B": 1}, '1 of 2 needed; not needed: "A"'),
-        (score("context_precision", 0.75), {"A": 1, "B": 0, "C": 1, "D": 1}, "3 of 4 useful, at ranks 1, 3 and 4"),
+        (
+            score("context_precision", 0.75),
+            {"A": 1, "B": 0, "C": 1, "D": 1},
+            "3 of 4 useful, at ranks 1, 3 and 4",
+        ),
         (score("context_precision", 1.0), {"A": 1, "B": 0}, "1 of 2 useful, at rank 1"),
         (score("context_precision", 0.0), {"A": 0, "B": 0}, "0 of 2 useful"),
         (
@@ -310,27 +415,55 @@ def verdicts(metric: str, **labels: Label | None) -> list[VerdictRow]:
             {"A": 1, "B": 0},
             "1 of 2 sentences of the reference supported by a context",
         ),
-        (score("recall@2(compare_by=id)", 0.5, 1, 2, detail="x"), {}, "1 of 2 ground-truth documents retrieved (x)"),
+        (
+            score("recall@2(compare_by=id)", 0.5, 1, 2, detail="x"),
+            {},
+            "1 of 2 ground-truth documents retrieved (x)",
+        ),
         (score("a package's own", 0.5, 1, 2), {"A": 1, "B": 0}, "1 of 2"),
-        (score("context_recall", 0.0, 0, 2, detail="no context"), {}, "0 of 2 attributed (no context)"),
+        (
+            score("context_recall", 0.0, 0, 2, detail="no context"),
+            {},
+            "0 of 2 attributed (no context)",
+        ),
         (score("document_mrr", 0.5), {}, ""),
         (score("document_ndcg", 0.0, detail="nothing retrieved"), {}, "nothing retrieved"),
-        (score("context_recall", None, detail="no sentence in the reference"), {}, "no sentence in the reference"),
-        (score("context_recall", None, status="failed", detail="it broke"), {"A": 0, "B": None}, "it broke"),
+        (
+            score("context_recall", None, detail="no sentence in the reference"),
+            {},
+            "no sentence in the reference",
+        ),
+        (
+            score("context_recall", None, status="failed", detail="it broke"),
+            {"A": 0, "B": None},
+            "it broke",
+        ),
     ],
 )
-def test_each_score_is_explained_in_one_line(row: ScoreRow, labels: dict[str, Label | None], line: str) -> None:
+def test_each_score_is_explained_in_one_line(
+    row: ScoreRow, labels: dict[str, Label | None], line: str
+) -> None:
     assert why(row, verdicts(row.metric, **labels)) == line
 
 
 def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) -> None:
     """144 of 306 samples were undefined, explained only in scores.jsonl. Numbers do not distinguish reasons."""
-    rows = [{"id": str(n), "retrieved_contexts": ["Rain."], "reference": "." if n < 4 else f"S {n}."} for n in range(9)]
+    rows = [
+        {"id": str(n), "retrieved_contexts": ["Rain."], "reference": "." if n < 4 else f"S {n}."}
+        for n in range(9)
+    ]
     fails = {f"S {n}.": f"the prompt has {n},000 tokens, and 512 fit" for n in (5, 6)}
     fails |= {"S 7.": "\x1b[2J"}
-    run = evaluate(rows, metrics=["context_recall"], engine=ScriptedEngine(fails, default=1.0), out=tmp_path / "run")
+    run = evaluate(
+        rows,
+        metrics=["context_recall"],
+        engine=ScriptedEngine(fails, default=1.0),
+        out=tmp_path / "run",
+    )
     reasons = [
-        line.strip() for line in lines_of(summary_view(run), 200) if " undefined: " in line or " failed: " in line
+        line.strip()
+        for line in lines_of(summary_view(run), 200)
+        if " undefined: " in line or " failed: " in line
     ]
     assert reasons == [
         "context_recall: 4 undefined: the reference has no sentence (fill it in, or name its column with "
@@ -342,5 +475,7 @@ def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) 
     assert "4 undefined: the reference has no sentence" in markdown
     assert "5,000 tokens" not in markdown, "a reason for a failure may hold a text"
     many = {f"S {n}.": "e" * n for n in range(4, 9)}
-    worse = evaluate(rows, metrics=["context_recall"], engine=ScriptedEngine(many), out=tmp_path / "many")
+    worse = evaluate(
+        rows, metrics=["context_recall"], engine=ScriptedEngine(many), out=tmp_path / "many"
+    )
     assert "and 1 more reason: localjudge show RUN --json" in lines_of(summary_view(worse), 200)

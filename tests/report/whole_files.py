@@ -1,6 +1,6 @@
-from localjudge.record.run import Run
 from localjudge.report.export import Format, Rows, exported_parts
+from localjudge.run_directory.run_record import RunRecord
 
 
-def exported(run: Run, as_format: Format, rows: Rows = "scores", **added: bool) -> bytes:
+def exported(run: RunRecord, as_format: Format, rows: Rows = "scores", **added: bool) -> bytes:
     return b"".join(exported_parts(run, as_format, rows, **added))

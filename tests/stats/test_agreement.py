@@ -56,7 +56,10 @@ DECIDED = [1, 1, 1, 0, 1, 1, 0, 0, 0, 0]
         # 1s: two of three; 0s: one of one.
         (balanced_accuracy([1, 1, 1, 0], [1, 1, 0, 0]), (2 / 3 + 1) / 2),
         # Cohen: 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: observed .7, expected .5 * .6 + .5 * .4 = .5.
-        (cohen_kappa([1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15), (0.7 - 0.5) / (1 - 0.5)),
+        (
+            cohen_kappa([1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15),
+            (0.7 - 0.5) / (1 - 0.5),
+        ),
         # TP 3, FN 1, FP 2, TN 4.
         (bias(TABLE, DECIDED), 5 / 10 - 4 / 10),
     ],
@@ -90,7 +93,9 @@ def test_calibration_line_is_the_greatest_likelihood_that_scipy_finds() -> None:
     assert calibration_line(labels, scores) == pytest.approx(tuple(expected), abs=1e-4)
 
 
-@pytest.mark.parametrize("scores", [[0.1, 0.2, 0.8, 0.9], [0.9, 0.8, 0.2, 0.1], [0.5] * 4, [0.1, 0.5, 0.5, 0.9]])
+@pytest.mark.parametrize(
+    "scores", [[0.1, 0.2, 0.8, 0.9], [0.9, 0.8, 0.2, 0.1], [0.5] * 4, [0.1, 0.5, 0.5, 0.9]]
+)
 def test_perfectly_separating_scores_have_no_calibration_line(scores: list[float]) -> None:
     with pytest.raises(DataError, match="no calibration line"):
         calibration_line(LABELS, scores)
@@ -100,7 +105,9 @@ def test_perfectly_separating_scores_have_no_calibration_line(scores: list[float
 def test_batched_weights_equal_separate_computations(statistic: Statistic) -> None:
     labels, scores = simulated(200)
     weights = np.random.default_rng(5).standard_gamma(1, (50, 200))
-    assert statistic(labels, scores, weights).tolist() == [statistic(labels, scores, row) for row in weights]
+    assert statistic(labels, scores, weights).tolist() == [
+        statistic(labels, scores, row) for row in weights
+    ]
 
 
 @settings(max_examples=40)
@@ -127,7 +134,8 @@ def test_auc_needs_both_labels(statistic: Statistic) -> None:
 def test_krippendorff_alpha_by_hand() -> None:
     """The example of Krippendorff (2011), section A: 1 - 19 4 / (14 6).
 
-    Three annotators: 0 0 1 has two differing pairs of three, 2 / (3 - 1) = 1; a single label does not count. Three of
+    Three annotators: 0 0 1 has two differing pairs of three, 2 / (3 - 1) = 1; a single label does
+        not count. Three of
     five labels are 1: 1 - 4 1 / (2 3).
     """
     pairs = zip([0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0], strict=True)
@@ -142,13 +150,16 @@ def test_krippendorff_alpha_by_hand() -> None:
 def test_the_debiased_error_by_hand() -> None:
     """Two bins of ten rows with scores .2 and .8 and shares of 1 of .5 and .6.
 
-    (.2 - .5)^2 - .5 * .5 / 9 = .0622, (.8 - .6)^2 - .6 * .4 / 9 = .0133; the root of their mean is .1944.
+    (.2 - .5)^2 - .5 * .5 / 9 = .0622, (.8 - .6)^2 - .6 * .4 / 9 = .0133; the root of their mean is
+    .1944.
     """
     labels = [1, 0] * 5 + [1] * 6 + [0] * 4
     scores = [0.2] * 10 + [0.8] * 10
     expected = np.sqrt(((0.09 - 0.25 / 9) + (0.04 - 0.24 / 9)) / 2)
     assert calibration_error(labels, scores) == pytest.approx(expected)
-    assert calibration_error(labels, scores, [[3.0] * 20, [0.5] * 20]) == pytest.approx([expected] * 2)
+    assert calibration_error(labels, scores, [[3.0] * 20, [0.5] * 20]) == pytest.approx(
+        [expected] * 2
+    )
     # A row alone in its bin has no variance, which is not a division by zero.
     assert calibration_error([0] * 19 + [1], [0.1] * 19 + [0.9]) == pytest.approx(0.1, abs=0.01)
 
@@ -176,16 +187,27 @@ def test_the_threshold_by_hand() -> None:
     assert best_threshold(LabelledScores([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.9])) == pytest.approx(0.3)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.0, 0.2, 0.4, 0.6, 0.9, 1.0])), min_size=4, max_size=30))
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.sampled_from([0.0, 0.2, 0.4, 0.6, 0.9, 1.0])),
+        min_size=4,
+        max_size=30,
+    )
+)
 def test_no_threshold_is_better_than_the_best_threshold(rows: list[tuple[bool, float]]) -> None:
-    labels, scores = np.array([float(label) for label, _ in rows]), np.array([score for _, score in rows])
+    labels, scores = (
+        np.array([float(label) for label, _ in rows]),
+        np.array([score for _, score in rows]),
+    )
     if len(set(labels)) == 1 or len(set(scores)) == 1:
         with pytest.raises(DataError, match="no threshold can be chosen"):
             best_threshold(LabelledScores(labels, scores))
         return
     reached = balanced_accuracy(labels, scores >= best_threshold(LabelledScores(labels, scores)))
     inner = np.unique(scores)[1:]
-    assert reached == pytest.approx(max(float(balanced_accuracy(labels, scores >= other)) for other in inner))
+    assert reached == pytest.approx(
+        max(float(balanced_accuracy(labels, scores >= other)) for other in inner)
+    )
 
 
 @settings(max_examples=20)
@@ -203,7 +225,9 @@ def test_order_and_cluster_names_do_not_change_decisions(random) -> None:  # typ
 
 def test_a_cluster_is_decided_by_thresholds_of_other_clusters() -> None:
     labels, scores = [0, 1, 0, 1], [0.1, 0.3, 0.6, 0.8]
-    decisions, thresholds = held_out_decisions(LabelledScores(labels, scores, clusters=["a", "a", "b", "b"]))
+    decisions, thresholds = held_out_decisions(
+        LabelledScores(labels, scores, clusters=["a", "a", "b", "b"])
+    )
     assert sorted(thresholds) == pytest.approx([0.2, 0.7])
     assert decisions.tolist() == [0, 0, 1, 1]
     with pytest.raises(DataError, match="in one cluster"):

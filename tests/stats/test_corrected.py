@@ -105,39 +105,64 @@ def test_an_interval_by_hand() -> None:
         # Stratum 0: 5 of 20 units, all labelled 0; stratum 1: 15, five labelled 1, so 5/20 * 0 + 15/20 * 1.
         ([1] * 20, [0] * 5 + [1] * 5 + [None] * 10, {"strata": [0] * 5 + [1] * 15}, 0.75),
         # Four labels in either stratum are too few: together eight, of which half are 1.
-        ([1] * 40, [0] * 4 + [None] * 6 + [1] * 4 + [None] * 26, {"strata": [0] * 10 + [1] * 30}, 0.5),
+        (
+            [1] * 40,
+            [0] * 4 + [None] * 6 + [1] * 4 + [None] * 26,
+            {"strata": [0] * 10 + [1] * 30},
+            0.5,
+        ),
         # Labels of two people who disagree are .5, and stand as that.
         ([1, 0, 1, 0], [0.5, 0.5, 1, 0], {}, 0.5),
     ],
-    ids=["an error in sample 0", "in sample 1", "rarely drawn", "strata are weighed", "with its neighbour", "halves"],
+    ids=[
+        "an error in sample 0",
+        "in sample 1",
+        "rarely drawn",
+        "strata are weighed",
+        "with its neighbour",
+        "halves",
+    ],
 )
-def test_label_weights_by_hand(judged: list[float], human: list[Any], how: Any, mean: float) -> None:
+def test_label_weights_by_hand(
+    judged: list[float], human: list[Any], how: Any, mean: float
+) -> None:
     assert prediction_powered(units_of(judged, human, **how)).mean == pytest.approx(mean)
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 60))
 def test_correction_properties_for_any_judge_and_labels(random: Random, size: int) -> None:
     """Labels equal to the judge keep its mean; labels of all units give the human mean; limits contain the mean."""
-    judged, human, labelled = ([float(random.random() < 0.5) for _ in range(size)] for _ in range(3))
+    judged, human, labelled = (
+        [float(random.random() < 0.5) for _ in range(size)] for _ in range(3)
+    )
     labelled[random.randrange(size)] = 1
     _, samples = np.unique(sorted(random.choices(range(13), k=size)), return_inverse=True)
     how: dict[str, Any] = {"samples": samples.tolist(), "strata": random.choices(range(4), k=size)}
-    seen = [[label if known else None for label, known in zip(of, labelled, strict=True)] for of in (judged, human)]
+    seen = [
+        [label if known else None for label, known in zip(of, labelled, strict=True)]
+        for of in (judged, human)
+    ]
     agreeing, units = (units_of(judged, labels, probabilities=[0.5], **how) for labels in seen)
-    assert prediction_powered(agreeing).mean == pytest.approx(float((units.weights * judged).sum()), abs=1e-12)
+    assert prediction_powered(agreeing).mean == pytest.approx(
+        float((units.weights * judged).sum()), abs=1e-12
+    )
     assert prediction_powered(agreeing).ppi_lambda == pytest.approx(1)
     everything = units_of(judged, human, **how)
     for of_people in (prediction_powered(everything), labels_alone(everything)):
         assert of_people.mean == pytest.approx(float((units.weights * human).sum()), abs=1e-12)
     corrected, alone = prediction_powered(units), labels_alone(units)
-    assert (corrected.limits is None) == (corrected.clusters < MIN_CLUSTERS) == (alone.limits is None)
+    assert (
+        (corrected.limits is None) == (corrected.clusters < MIN_CLUSTERS) == (alone.limits is None)
+    )
     low, high = corrected.limits or (0, 1)
     assert 0 <= low <= corrected.mean + 1e-9
     assert corrected.mean - 1e-9 <= high <= 1
     assert (labels_saved(corrected, alone, size) is None) == (corrected.limits is None)
     order = random.sample(range(size), size)
     turned = prediction_powered(JudgedUnits(*(column[order] for column in units)))  # type: ignore[arg-type]
-    assert [turned.mean, *(turned.limits or ())] == pytest.approx([corrected.mean, *(corrected.limits or ())], abs=1e-9)
+    assert [turned.mean, *(turned.limits or ())] == pytest.approx(
+        [corrected.mean, *(corrected.limits or ())], abs=1e-9
+    )
     same = corrected_difference(units, units)
     assert same.mean == 0
     assert same.limits in (None, (0, 0))
@@ -155,10 +180,13 @@ def test_an_error_free_pilot_still_has_an_interval_width() -> None:
 def test_units_without_a_judge_are_neither_corrected_nor_labelled() -> None:
     """Ten units without text are certainly 0. Of ten units judged 1, four are labelled and one of them is 0.
 
-    theta = 10/20 * 0 + 10/20 * 3/4 = .375, with four labels. Labels without the judge give the same, as L is always 1.
+    theta = 10/20 * 0 + 10/20 * 3/4 = .375, with four labels. Labels without the judge give the
+    same, as L is always 1.
     """
     human: list[int | None] = [0] * 10 + [1, 1, 1, 0] + [None] * 6
-    units = units_of([0] * 10 + [1] * 10, human, strata=[0] * 10 + [1] * 10)._replace(certain=np.arange(20) < 10)
+    units = units_of([0] * 10 + [1] * 10, human, strata=[0] * 10 + [1] * 10)._replace(
+        certain=np.arange(20) < 10
+    )
     powered = prediction_powered(units)
     assert [powered.mean, labels_alone(units).mean] == pytest.approx([0.375] * 2)
     assert (powered.limits, powered.clusters) == (None, 4)
@@ -182,7 +210,9 @@ def test_labels_saved_by_hand() -> None:
     truth = [float(random < 0.6) for random in np.random.default_rng(1).random(1_000)]
     worth = []
     for judged in ([1.0] * 1_000, truth):
-        units = units_of(judged, with_labels(50, truth, 1_000), strata=[int(label) for label in judged])
+        units = units_of(
+            judged, with_labels(50, truth, 1_000), strata=[int(label) for label in judged]
+        )
         worth.append(labels_saved(prediction_powered(units), labels_alone(units), 50))
     assert worth[0] == 0
     assert (worth[1] or 0) > 200
@@ -191,8 +221,8 @@ def test_labels_saved_by_hand() -> None:
 def test_a_difference_by_hand() -> None:
     """Twelve samples of one unit, all labelled; the old judge says 1 always, the new one 0 for the last three.
 
-    The statements and labels are the same, 9/12 in both runs, so the labels cancel and no judge error remains. New
-    statements that are better by three labels give a difference of 3/12.
+    The statements and labels are the same, 9/12 in both runs, so the labels cancel and no judge
+    error remains. New statements that are better by three labels give a difference of 3/12.
     """
     truth = [1.0] * 9 + [0.0] * 3
     old, new = units_of([1] * 12, truth), units_of(truth, truth)
@@ -210,24 +240,34 @@ def test_a_difference_by_hand() -> None:
 def test_inclusion_frequencies_match_the_stated_probabilities(turns: int) -> None:
     shares = np.array([0.6, 0.2, 0.1, 0.05, 0.03, 0.015, 0.005])
     starts = np.random.default_rng(turns).random(20_000)
-    hit = np.searchsorted(np.cumsum(shares), (starts[:, None] + GOLDEN * np.arange(turns)) % 1, side="right")
+    hit = np.searchsorted(
+        np.cumsum(shares), (starts[:, None] + GOLDEN * np.arange(turns)) % 1, side="right"
+    )
     counted = np.array([(hit == unit).any(axis=1).mean() for unit in range(len(shares))])
     stated = inclusion_probabilities(shares, turns)
-    assert np.abs(counted - stated).tolist() == pytest.approx([0] * 7, abs=1e-9 + 4.5 * 0.5 / math.sqrt(20_000))
+    assert np.abs(counted - stated).tolist() == pytest.approx(
+        [0] * 7, abs=1e-9 + 4.5 * 0.5 / math.sqrt(20_000)
+    )
     assert (np.abs(counted - stated) <= 1e-9 + 4.5 * np.sqrt(stated * (1 - stated) / 20_000)).all()
 
 
 def test_inclusion_probabilities_by_hand() -> None:
     """One point hits a share of .2 with .2. Two leave gaps of .382 and .618: .2 twice, or .382 and .5, or 1."""
     assert inclusion_probabilities(np.array([0.2, 0.6]), 1) == pytest.approx([0.2, 0.6])
-    assert inclusion_probabilities(np.array([0.2, 0.5, 0.7]), 2) == pytest.approx([0.4, 0.881966, 1], abs=1e-6)
+    assert inclusion_probabilities(np.array([0.2, 0.5, 0.7]), 2) == pytest.approx(
+        [0.4, 0.881966, 1], abs=1e-6
+    )
 
 
-sizes_and_strata = st.lists(st.tuples(st.floats(0.001, 1), st.integers(0, 3)), min_size=1, max_size=60)
+sizes_and_strata = st.lists(
+    st.tuples(st.floats(0.001, 1), st.integers(0, 3)), min_size=1, max_size=60
+)
 
 
 @given(sizes_and_strata, st.integers(1, 80), st.integers(0, 5))
-def test_draws_are_nested_and_without_repeats(rows: list[tuple[float, int]], count: int, seed: int) -> None:
+def test_draws_are_nested_and_without_repeats(
+    rows: list[tuple[float, int]], count: int, seed: int
+) -> None:
     sizes = np.array([size for size, _ in rows])
     strata = np.unique([number for _, number in rows], return_inverse=True)[1]
     drawing, everything = (draw(sizes, strata, wanted, seed) for wanted in (count, len(rows)))
@@ -238,7 +278,11 @@ def test_draws_are_nested_and_without_repeats(rows: list[tuple[float, int]], cou
 
 
 def test_draw_frequencies_match_inclusion_probabilities() -> None:
-    sizes, strata, times = np.array([1.0, 2, 3, 10, 1, 1, 2, 2, 5, 5, 1, 1]), np.repeat([0, 1], [4, 8]), np.zeros(12)
+    sizes, strata, times = (
+        np.array([1.0, 2, 3, 10, 1, 1, 2, 2, 5, 5, 1, 1]),
+        np.repeat([0, 1], [4, 8]),
+        np.zeros(12),
+    )
     for seed in range(2_000):
         drawing = draw(sizes, strata, 12, seed)
         times[drawing.taken[drawing.turns <= 6]] += 1
@@ -263,37 +307,52 @@ def test_strata_have_equal_sizes_and_keep_equal_scores_together() -> None:
 
 def test_certain_verdicts_are_shrunk_towards_one_half() -> None:
     """A tenth of the way to 1/2: p of 1 counts as .95, so sqrt(.95 .05) = .218."""
-    assert uncertainty(np.array([0.0, 0.5, 1.0])) == pytest.approx([0.217945, 0.5, 0.217945], abs=1e-6)
+    assert uncertainty(np.array([0.0, 0.5, 1.0])) == pytest.approx(
+        [0.217945, 0.5, 0.217945], abs=1e-6
+    )
 
 
 _LENIENT, _STRICT = made_up_pool(0.95, 0.6), made_up_pool(0.6, 0.95, seed=1)
 
 
 def judged_units(
-    generator: np.random.Generator, human: Floats, sample: Indices, lenient: bool, labels: int, drawn: Floats | None
+    generator: np.random.Generator,
+    human: Floats,
+    sample: Indices,
+    lenient: bool,
+    labels: int,
+    drawn: Floats | None,
 ) -> tuple[JudgedUnits, Floats]:
     pool, sizes = _LENIENT if lenient else _STRICT, np.bincount(sample)
     ones, zeros = np.flatnonzero(pool.human == 1), np.flatnonzero(pool.human == 0)
-    chosen = np.where(human == 1, generator.choice(ones, len(human)), generator.choice(zeros, len(human)))
+    chosen = np.where(
+        human == 1, generator.choice(ones, len(human)), generator.choice(zeros, len(human))
+    )
     p_yes, weights = pool.p_yes[chosen], 1 / (sizes[sample] * len(sizes))
     if drawn is None:
         shares = weights * uncertainty(p_yes)
         drawing = draw(shares, strata_by_score(p_yes, 10), labels, int(generator.integers(2**31)))
         drawn = np.zeros(len(human))
         turns = int(drawing.turns.max())
-        drawn[drawing.taken] = 1 / inclusion_probabilities(shares[drawing.taken] / shares.sum(), turns)
+        drawn[drawing.taken] = 1 / inclusion_probabilities(
+            shares[drawing.taken] / shares.sum(), turns
+        )
     certain = np.zeros(len(human), dtype=np.bool_)
     labelled = (p_yes >= 0.5).astype(np.float64), weights, human, weights * drawn
     return JudgedUnits(*labelled, strata_by_score(p_yes), sample, certain), drawn
 
 
 @pytest.mark.parametrize(
-    ("samples", "labels", "after", "same"), [(100, 40, 0.8, False), (40, 20, 0.7, False), (60, 30, 0.7, True)]
+    ("samples", "labels", "after", "same"),
+    [(100, 40, 0.8, False), (40, 20, 0.7, False), (60, 30, 0.7, True)],
 )
-def test_the_corrected_difference_covers_the_truth(samples: int, labels: int, after: float, same: bool) -> None:
+def test_the_corrected_difference_covers_the_truth(
+    samples: int, labels: int, after: float, same: bool
+) -> None:
     """A lenient judge before, a strict one after: their verdicts differ by more than .2, the truth does not.
 
-    70 % of the statements are 1 before. Both runs have equally hard samples; the `same` statements share one label.
+    70 % of the statements are 1 before. Both runs have equally hard samples; the `same` statements
+    share one label.
     """
     generator = np.random.Generator(np.random.PCG64(samples))
     held, missed_by_judges = 0, 0
@@ -306,10 +365,15 @@ def test_the_corrected_difference_covers_the_truth(samples: int, labels: int, af
         second, _ = judged_units(generator, new, sample, False, labels, drawn if same else None)
         difference = corrected_difference(with_labels, second)
         assert difference.limits is not None
-        truth = 0.0 if same else np.clip(after + hard, 0, 1).mean() - np.clip(0.7 + hard, 0, 1).mean()
+        truth = (
+            0.0 if same else np.clip(after + hard, 0, 1).mean() - np.clip(0.7 + hard, 0, 1).mean()
+        )
         low, high = difference.limits
         held += low <= truth <= high
-        judges = float((second.weights * second.judged).sum() - (with_labels.weights * with_labels.judged).sum())
+        judges = float(
+            (second.weights * second.judged).sum()
+            - (with_labels.weights * with_labels.judged).sum()
+        )
         missed_by_judges += not low <= judges <= high
     assert 0.9 <= held / 150 <= 1
     assert missed_by_judges > 150 / 2
@@ -322,8 +386,8 @@ def interval(mean: float, low: float, high: float) -> Interval:
 def test_labels_needed_excludes_sampling_error() -> None:
     """50 labels, arms .1 and .04: a / c = .1 / 2.118 = .0472, s / 1.96 = .0204; 50 (.0472^2 - .0204^2) = .0905.
 
-    For a threshold .09 away, c'^2 (.0204^2 + .0905 / n') is .0087 at 100 labels (c' = 2.570) and .0076 at 150 (2.722),
-    which is below .09^2 = .0081.
+    For a threshold .09 away, c'^2 (.0204^2 + .0905 / n') is .0087 at 100 labels (c' = 2.570) and
+    .0076 at 150 (2.722), which is below .09^2 = .0081.
     """
     corrected, judge = interval(0.6, 0.5, 0.8), interval(0.7, 0.66, 0.9)
     assert labels_needed(corrected, judge, 0.51, 50, 1_000) == 150

@@ -4,7 +4,15 @@ from itertools import product
 import pytest
 from corrected_coverage import JUDGES, Setting, in_slices, labels_for, made_up_pool, pooled
 from corrected_coverage import measure as measure_corrected
-from interval_coverage import POPULATIONS, Draw, Drawn, any_number, coverage, nearly_always_one, share_of_statements
+from interval_coverage import (
+    POPULATIONS,
+    Draw,
+    Drawn,
+    any_number,
+    coverage,
+    nearly_always_one,
+    share_of_statements,
+)
 from paired_coverage import SHAPES, measure
 
 from localjudge.stats.interval import Interval, mean_interval
@@ -29,11 +37,16 @@ def estimate(drawn: Drawn, seed: int) -> Interval:
     [
         (population, mean)
         for population in POPULATIONS
-        for mean in ((0.92, 0.95, 0.99) if population is nearly_always_one else (0.5, 0.8, 0.95, 0.99))
+        for mean in (
+            (0.92, 0.95, 0.99) if population is nearly_always_one else (0.5, 0.8, 0.95, 0.99)
+        )
     ],
 )
 def test_the_interval_contains_the_true_mean(population: Draw, mean: float, size: int) -> None:
-    assert coverage(estimate, population, size, mean, repeats=REPEATS, seed=size).held >= 0.95 - TOLERANCE
+    assert (
+        coverage(estimate, population, size, mean, repeats=REPEATS, seed=size).held
+        >= 0.95 - TOLERANCE
+    )
 
 
 @pytest.mark.parametrize("mean", [0.5, 0.8])
@@ -46,7 +59,9 @@ def test_interval_of_many_samples_is_not_too_wide(population: Draw, mean: float)
 def test_the_simulation_detects_an_overconfident_method() -> None:
     def normal(drawn: Drawn, seed: int) -> Interval:
         mean, error = drawn.values.mean(), drawn.values.std(ddof=1) / math.sqrt(len(drawn.values))
-        return Interval(mean, mean - 1.96 * error, mean + 1.96 * error, "normal", len(drawn.values), 0)
+        return Interval(
+            mean, mean - 1.96 * error, mean + 1.96 * error, "normal", len(drawn.values), 0
+        )
 
     assert coverage(normal, any_number, 10, 0.95, repeats=REPEATS, seed=1).held < 0.8
 
@@ -72,7 +87,12 @@ def test_paired_interval_matches_t_where_t_covers(name: str, size: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [("3 % down by 1", 25), ("10 % down by 1/3", 10), ("5 % up, uniform", 50), ("90 % down by 0.2", 10)],
+    [
+        ("3 % down by 1", 25),
+        ("10 % down by 1/3", 10),
+        ("5 % up, uniform", 50),
+        ("90 % down by 0.2", 10),
+    ],
 )
 def test_paired_interval_covers_few_moved_pairs_where_t_fails(name: str, size: int) -> None:
     cell = measure(SHAPES[name], size, repeats=REPEATS, seed=1)
@@ -82,9 +102,13 @@ def test_paired_interval_covers_few_moved_pairs_where_t_fails(name: str, size: i
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-@pytest.mark.parametrize("setting", [Setting(120, 0.8, *how) for how in product((False, True), (50, 150))])
+@pytest.mark.parametrize(
+    "setting", [Setting(120, 0.8, *how) for how in product((False, True), (50, 150))]
+)
 def test_intervals_cover_the_truth(setting: Setting, judge: str) -> None:
-    ways = measure_corrected(setting, made_up_pool(*JUDGES[judge]), repeats=CORRECTED_REPEATS, seed=1)
+    ways = measure_corrected(
+        setting, made_up_pool(*JUDGES[judge]), repeats=CORRECTED_REPEATS, seed=1
+    )
     assert all(held.share >= 0.93 - CORRECTED_TOLERANCE for held in ways.values())
 
 
@@ -96,9 +120,13 @@ def test_intervals_of_slices_cover_their_truth(judge: str, clustered: bool) -> N
     assert all(each.held.share >= 0.93 - CORRECTED_TOLERANCE for each in slices)
 
 
-@pytest.mark.parametrize("setting", [Setting(120, 0.8, clustered, 50, longer=0.7) for clustered in (False, True)])
+@pytest.mark.parametrize(
+    "setting", [Setting(120, 0.8, clustered, 50, longer=0.7) for clustered in (False, True)]
+)
 def test_intervals_of_pooled_shares_cover_the_truth(setting: Setting) -> None:
-    everything, corrected = pooled(setting, made_up_pool(*JUDGES["lenient"]), repeats=CORRECTED_REPEATS, seed=1)
+    everything, corrected = pooled(
+        setting, made_up_pool(*JUDGES["lenient"]), repeats=CORRECTED_REPEATS, seed=1
+    )
     assert everything.share >= 0.95 - CORRECTED_TOLERANCE
     assert corrected.share >= 0.93 - CORRECTED_TOLERANCE
 
@@ -108,6 +136,8 @@ def test_a_good_judge_saves_labels_and_a_guessing_one_none() -> None:
     good, guessing = made_up_pool(*JUDGES["good"]), made_up_pool(0.5, 0.5)
     ways = measure_corrected(setting, good, repeats=40, seed=1)
     assert ways["corrected"].width < ways["PPI++"].width < 0.8 * ways["labels only"].width
-    assert labels_for(ways["corrected"].width, "labels only", setting, good, repeats=20, seed=1) > 100
+    assert (
+        labels_for(ways["corrected"].width, "labels only", setting, good, repeats=20, seed=1) > 100
+    )
     ways = measure_corrected(setting, guessing, repeats=40, seed=1)
     assert ways["PPI++"].width == pytest.approx(ways["labels only"].width, rel=0.05)

@@ -29,7 +29,11 @@ from localjudge.stats.interval import (
     within,
 )
 
-SCORES = st.lists(st.sampled_from([0.0, 0.2, 1 / 3, 0.5, 0.9, 1.0]) | st.floats(0, 1), min_size=1, max_size=40)
+SCORES = st.lists(
+    st.sampled_from([0.0, 0.2, 1 / 3, 0.5, 0.9, 1.0]) | st.floats(0, 1),
+    min_size=1,
+    max_size=40,
+)
 
 
 def draw(size: int, seed: int = 3) -> Floats:
@@ -54,11 +58,16 @@ def test_one_value_gives_a_valid_and_very_wide_interval() -> None:
 def test_one_cluster_of_several_samples_gives_the_full_interval(values: list[float]) -> None:
     """Let nine clusters in ten have 2 samples that score 1, and one in ten 10,000 samples that score 0.
 
-    The mean is 1.8 / 1001.8 = 0.0018, and nine single clusters in ten score 1. A lower limit from one value (0.025)
-    would be wrong nine times in ten.
+    The mean is 1.8 / 1001.8 = 0.0018, and nine single clusters in ten score 1. A lower limit from
+    one value (0.025) would be wrong nine times in ten.
     """
     interval = mean_interval(values, clusters=["a"] * len(values))
-    assert (interval.low, interval.high, interval.method, interval.clusters) == (0.0, 1.0, "one cluster", 1)
+    assert (interval.low, interval.high, interval.method, interval.clusters) == (
+        0.0,
+        1.0,
+        "one cluster",
+        1,
+    )
     assert interval.one_cluster
 
 
@@ -115,7 +124,9 @@ def test_very_many_distinct_values_take_seconds_and_little_memory() -> None:
 
 
 @pytest.mark.parametrize("values", [[], [0.5, 1.1], [-0.1], [float("nan"), 0.5], [[0.5]]])
-def test_values_without_a_mean_in_range_and_clusters_of_other_rows_are_refused(values: list[float]) -> None:
+def test_values_without_a_mean_in_range_and_clusters_of_other_rows_are_refused(
+    values: list[float],
+) -> None:
     with pytest.raises(ValueError, match=r"mean needs|must lie"):
         mean_interval(values)
     with pytest.raises(ValueError, match=r"shape \(2,\), expected \(3,\)"):
@@ -135,7 +146,11 @@ def test_row_order_and_cluster_names_do_not_change_the_interval(
         patch.setattr(module, "DISTINCT", distinct)
         patch.setattr(module, "_STEP_BITS", 3)
         whole = mean_interval(values, clusters=clusters if clustered else None, resamples=50)
-        shuffled = mean_interval([values[row] for row in order], clusters=renamed if clustered else None, resamples=50)
+        shuffled = mean_interval(
+            [values[row] for row in order],
+            clusters=renamed if clustered else None,
+            resamples=50,
+        )
     assert shuffled == whole
     assert whole.mean == float(sum(map(Fraction, values), Fraction(0))) / len(values)
 
@@ -152,11 +167,14 @@ def test_intervals_are_those_of_version_0_1() -> None:
 
 
 @pytest.mark.parametrize("clustered", [False, True])
-def test_binned_limits_are_close_to_the_exact_method(monkeypatch: pytest.MonkeyPatch, clustered: bool) -> None:
+def test_binned_limits_are_close_to_the_exact_method(
+    monkeypatch: pytest.MonkeyPatch, clustered: bool
+) -> None:
     """Limits of 10,000 draws have an error of 0.027 of a standard error, their difference 0.038; 4 times that is
     chance.
 
-    That figure is sqrt(0.025 * 0.975 / 10,000) / 0.058, the density of the normal distribution at its 2.5 % quantile.
+    That figure is sqrt(0.025 * 0.975 / 10,000) / 0.058, the density of the normal distribution at
+    its 2.5 % quantile.
     """
     generator = np.random.default_rng(4)
     clusters = np.repeat(np.arange(6_000), generator.integers(1, 3, 6_000)) if clustered else None
@@ -166,7 +184,9 @@ def test_binned_limits_are_close_to_the_exact_method(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "DISTINCT", size)
     exact = mean_interval(values, clusters=clusters, seed=1)
     error = values.std() / math.sqrt(size)
-    assert (binned.low, binned.high) == pytest.approx((exact.low, exact.high), abs=4 * 0.038 * error)
+    assert (binned.low, binned.high) == pytest.approx(
+        (exact.low, exact.high), abs=4 * 0.038 * error
+    )
     assert binned.mean == exact.mean
 
 
@@ -196,10 +216,17 @@ def test_far_tail_of_a_million_trials_is_not_lost() -> None:
     assert binomial_cdf(495_000, 1_000_000)(0.5) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (0, 10), (3, 10), (10, 10), (997, 1000), (20, 5000)])
-def test_zeros_and_ones_get_the_exact_binomial_interval_of_scipy(successes: int, trials: int) -> None:
+@pytest.mark.parametrize(
+    ("successes", "trials"),
+    [(0, 1), (1, 1), (0, 10), (3, 10), (10, 10), (997, 1000), (20, 5000)],
+)
+def test_zeros_and_ones_get_the_exact_binomial_interval_of_scipy(
+    successes: int, trials: int
+) -> None:
     expected = stats.binomtest(successes, trials).proportion_ci(0.95, method="exact")
-    assert clopper_pearson(successes, trials) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert clopper_pearson(successes, trials) == pytest.approx(
+        (expected.low, expected.high), abs=1e-9
+    )
     interval = mean_interval([1] * successes + [0] * (trials - successes))
     assert interval[:3] == (successes / trials, *clopper_pearson(successes, trials))
     assert (interval.method, interval.n) == ("exact binomial", trials)
@@ -209,7 +236,11 @@ def test_weights_do_not_depend_on_block_size() -> None:
     shapes = np.linspace(0.5, 3, 2**18)  # 2^20 numbers a block
     blocks = list(gamma_weights(shapes, 10, seed=7))
     assert [len(block) for block in blocks] == [4, 4, 2]
-    assert [len(block) for block in gamma_weights(np.ones(3), 10, seed=7, spread=2**18)] == [4, 4, 2]
+    assert [len(block) for block in gamma_weights(np.ones(3), 10, seed=7, spread=2**18)] == [
+        4,
+        4,
+        2,
+    ]
     at_once = np.random.Generator(np.random.PCG64(7)).standard_gamma(shapes, size=(10, len(shapes)))
     assert np.array_equal(np.concatenate(blocks), at_once)
 
@@ -225,7 +256,9 @@ TRUTH = np.random.default_rng(1).integers(0, 2, 400)
 RANKED = np.round(np.random.default_rng(2).normal(TRUTH, 1.5), 2)
 
 
-def statistic_interval(statistic: Statistic, labels: ArrayLike, scores: ArrayLike, **how: Any) -> Interval:
+def statistic_interval(
+    statistic: Statistic, labels: ArrayLike, scores: ArrayLike, **how: Any
+) -> Interval:
     rows = LabelledScores(labels, scores, clusters=how.pop("clusters", None))
     return statistic_intervals({"": statistic}, rows, **how)[""]
 
@@ -242,7 +275,9 @@ def test_a_statistic_agrees_with_the_bootstrap_of_scipy() -> None:
 def test_columns_are_compared_on_the_same_resamples() -> None:
     both = np.column_stack([RANKED, RANKED])
     gained = statistic_interval(
-        lambda labels, scores, weights: roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights),
+        lambda labels, scores, weights: (
+            roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights)
+        ),
         TRUTH,
         both,
         resamples=100,
@@ -253,12 +288,19 @@ def test_columns_are_compared_on_the_same_resamples() -> None:
 def test_a_statistic_of_one_cluster_has_no_interval() -> None:
     """Every weight of one cluster gives the same number: a width of zero would be false certainty."""
     interval = statistic_interval(roc_auc, [0, 1, 1], [0.1, 0.4, 0.3], clusters=["a", "a", "a"])
-    assert (interval.mean, interval.low, interval.high, interval.method) == (1.0, -np.inf, np.inf, "one cluster")
+    assert (interval.mean, interval.low, interval.high, interval.method) == (
+        1.0,
+        -np.inf,
+        np.inf,
+        "one cluster",
+    )
     assert interval.limits is None
 
 
 def test_order_and_names_do_not_change_statistic_limits() -> None:
     clusters = np.arange(400) // 3
     order = np.random.default_rng(4).permutation(400)
-    shuffled = statistic_interval(roc_auc, TRUTH[order], RANKED[order], clusters=-clusters[order], resamples=50)
+    shuffled = statistic_interval(
+        roc_auc, TRUTH[order], RANKED[order], clusters=-clusters[order], resamples=50
+    )
     assert shuffled == statistic_interval(roc_auc, TRUTH, RANKED, clusters=clusters, resamples=50)

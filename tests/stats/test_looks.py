@@ -23,7 +23,9 @@ from localjudge.stats.looks import FURTHER, MAX_ERROR, PLANNED, look_at
         (70_000, 90_000, 10_000, 90_000),
     ],
 )
-def test_labels_count_at_planned_numbers(labels: int, statements: int, counted: int, following: int | None) -> None:
+def test_labels_count_at_planned_numbers(
+    labels: int, statements: int, counted: int, following: int | None
+) -> None:
     look = look_at(labels, statements)
     assert (look.labels, look.next) == (counted, following)
     assert (look.confidence is None) == (labels < min(20, statements))
@@ -49,7 +51,12 @@ def test_the_last_look_spends_the_remaining_error() -> None:
     ],
 )
 def test_a_planned_number_has_an_ordinary_interval(
-    labels: int, statements: int, planned: int, counted: int, following: int | None, error: float
+    labels: int,
+    statements: int,
+    planned: int,
+    counted: int,
+    following: int | None,
+    error: float,
 ) -> None:
     look = look_at(labels, statements, planned)
     assert (look.labels, look.next) == (counted, following)
@@ -77,9 +84,14 @@ def test_all_looks_together_miss_at_most_six_percent(last: int | None, planned: 
     The simulation error is .05 %. Without a plan and a last look, at most 5 % miss.
     """
     numbers = _looks(last, planned)
-    steps = np.sqrt(np.diff([0, *numbers])) * np.random.default_rng(1).standard_normal((200_000, len(numbers)))
+    steps = np.sqrt(np.diff([0, *numbers])) * np.random.default_rng(1).standard_normal(
+        (200_000, len(numbers))
+    )
     errors = [1 - (look_at(number, last or 10**9, planned).confidence or 0) for number in numbers]
-    limits = [-np.sqrt(number) * _normal_quantile(error / 2) for number, error in zip(numbers, errors, strict=True)]
+    limits = [
+        -np.sqrt(number) * _normal_quantile(error / 2)
+        for number, error in zip(numbers, errors, strict=True)
+    ]
     missed = (np.abs(np.cumsum(steps, axis=1)) > limits).any(axis=1).mean()
     budget = 0.05 if planned is None and last is None else MAX_ERROR
     assert missed < budget + 4 * 0.0005
@@ -106,7 +118,9 @@ def test_at_most_six_percent_of_runs_miss_at_any_look() -> None:
     At 50 labels the interval is at most 1.15 times as wide as the ordinary one.
     """
     setting, pool = Setting(300, 0.8, False, 150), made_up_pool(*JUDGES["noisy"])
-    planned, ordinary = (looked_at(setting, pool, looks, repeats=200, seed=7) for looks in (AS_PLANNED, ORDINARY))
+    planned, ordinary = (
+        looked_at(setting, pool, looks, repeats=200, seed=7) for looks in (AS_PLANNED, ORDINARY)
+    )
     assert planned.share <= 0.06
     assert ordinary.share > 0.1
     assert planned.width <= 1.15 * ordinary.width

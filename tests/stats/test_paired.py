@@ -5,7 +5,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from localjudge.stats.interval import Interval, mean_interval
-from localjudge.stats.paired import Comparison, decide, paired_difference, smallest_detectable_difference
+from localjudge.stats.paired import (
+    Comparison,
+    decide,
+    paired_difference,
+    smallest_detectable_difference,
+)
 
 
 def test_paired_counts_by_hand() -> None:
@@ -28,21 +33,25 @@ def interval(pairs: list[tuple[float, float, int]], *, clustered: bool = False) 
 def test_interval_with_twelve_of_25_pairs_worse_by_hand() -> None:
     """12 of -0.35 and 13 of 0: d = -4.2 / 25 = -0.168.
 
-    Squares: 12 * 0.182^2 + 13 * 0.168^2 = 0.7644, s^2 = 0.7644 / 24 = 0.03185, t(24) = 2.0639, so the arms are
-    2.0639 * sqrt(0.03185 / 25) = 0.0737. Cubes: -12 * 0.182^3 + 13 * 0.168^3 = -0.010702,
-    u = -0.010702 * 25 / (24 * 23) = -0.000485, k = (1 + 2 * 2.0639^2) * -0.000485 / (6 * 25 * 0.03185) = -0.00097.
-    g is below 1e-13.
+    Squares: 12 * 0.182^2 + 13 * 0.168^2 = 0.7644, s^2 = 0.7644 / 24 = 0.03185, t(24) = 2.0639, so
+    the arms are 2.0639 * sqrt(0.03185 / 25) = 0.0737. Cubes: -12 * 0.182^3 + 13 * 0.168^3 =
+    -0.010702, u = -0.010702 * 25 / (24 * 23) = -0.000485, k = (1 + 2 * 2.0639^2) * -0.000485 / (6 *
+    25 * 0.03185) = -0.00097. g is below 1e-13.
     """
     change = paired_difference([0.35] * 12 + [0.5] * 13, [0] * 12 + [0.5] * 13).difference
-    assert (change.mean, change.low, change.high) == pytest.approx((-0.168, -0.24263, -0.09433), abs=1e-5)
+    assert (change.mean, change.low, change.high) == pytest.approx(
+        (-0.168, -0.24263, -0.09433), abs=1e-5
+    )
     assert change.method == "skewness-adjusted t"
 
 
 def test_interval_with_one_moved_pair_of_four_by_hand() -> None:
     """0, 0, 0, -1/3: d = -1/12, s^2 = 1/36, t(3) = 3.1824, arms of 3.1824 / 12 = 0.2652.
 
-    u = (-(1/4)^3 + 3 (1/12)^3) * 4 / (3 * 2) = -0.009259, k = (1 + 2 * 3.1824^2) * -0.009259 / (6 * 4 / 36) = -0.2952.
-    One of four differs from the others: g = (1 - 0.025^(1/4)) / 4^(1 * 4 / 3) = 0.60236 / 6.3496 = 0.09487.
+    u = (-(1/4)^3 + 3 (1/12)^3) * 4 / (3 * 2) = -0.009259, k = (1 + 2 * 3.1824^2) * -0.009259 / (6 *
+    4 / 36) = -0.2952.
+    One of four differs from the others: g = (1 - 0.025^(1/4)) / 4^(1 * 4 / 3) = 0.60236 / 6.3496 =
+        0.09487.
     """
     change = paired_difference([0.5, 0.5, 0.5, 1 / 3], [0.5, 0.5, 0.5, 0]).difference
     low = -1 / 12 - 0.2652 - 0.2952 - 0.09487 * 11 / 12
@@ -53,14 +62,22 @@ def test_interval_with_one_moved_pair_of_four_by_hand() -> None:
 @pytest.mark.parametrize("clustered", [False, True])
 @settings(max_examples=100)
 @given(pairs=PAIRS, data=st.data())
-def test_interval_properties(clustered: bool, pairs: list[tuple[float, float, int]], data: st.DataObject) -> None:
+def test_interval_properties(
+    clustered: bool, pairs: list[tuple[float, float, int]], data: st.DataObject
+) -> None:
     change = interval(pairs, clustered=clustered)
-    shuffled = [(before, after, 9 - cluster) for before, after, cluster in data.draw(st.permutations(pairs))]
+    shuffled = [
+        (before, after, 9 - cluster) for before, after, cluster in data.draw(st.permutations(pairs))
+    ]
     assert interval(shuffled, clustered=clustered) == change
     assert -1 <= change.low <= change.mean <= change.high <= 1
     assert change.low < change.high
-    back = interval([(after, before, cluster) for before, after, cluster in pairs], clustered=clustered)
-    assert (-back.mean, -back.high, -back.low) == pytest.approx((change.mean, change.low, change.high), abs=1e-7)
+    back = interval(
+        [(after, before, cluster) for before, after, cluster in pairs], clustered=clustered
+    )
+    assert (-back.mean, -back.high, -back.low) == pytest.approx(
+        (change.mean, change.low, change.high), abs=1e-7
+    )
 
 
 def test_many_clusters_give_the_cluster_robust_standard_error() -> None:
@@ -68,7 +85,9 @@ def test_many_clusters_give_the_cluster_robust_standard_error() -> None:
     generator = np.random.default_rng(5)
     sizes = generator.integers(1, 8, 500)
     clusters = np.repeat(np.arange(500), sizes)
-    before, after = (generator.beta(2, 1, 500)[clusters] * generator.random(len(clusters)) for _ in "ab")
+    before, after = (
+        generator.beta(2, 1, 500)[clusters] * generator.random(len(clusters)) for _ in "ab"
+    )
     sums = np.bincount(clusters, weights=after - before)
     mean = sums.sum() / sizes.sum()
     error = np.sqrt(((sums - mean * sizes) ** 2).sum() * 500 / 499) / sizes.sum()
@@ -92,12 +111,17 @@ def test_an_equal_gain_on_every_sample_is_detected() -> None:
 def test_equal_changes_leave_room_for_unseen_changes() -> None:
     """100 ties: an unseen change has a frequency of at most 1 - 0.025 ** (1 / 100) = 0.0362.
 
-    0.7 - 0.5 and 0.9 - 0.7 are 0.2 except for the last bits: ten pairs are alike, g = 1 - 0.025^(1/10) = 0.3085.
+    0.7 - 0.5 and 0.9 - 0.7 are 0.2 except for the last bits: ten pairs are alike, g = 1 -
+    0.025^(1/10) = 0.3085.
     """
     ties = paired_difference([0.5] * 100, [0.5] * 100)
-    assert (ties.tied, ties.difference.low, ties.difference.high) == pytest.approx((100, -0.0362, 0.0362), abs=0.0001)
+    assert (ties.tied, ties.difference.low, ties.difference.high) == pytest.approx(
+        (100, -0.0362, 0.0362), abs=0.0001
+    )
     change = paired_difference([0.5, 0.7] * 5, [0.7, 0.9] * 5).difference
-    assert (change.low, change.high) == pytest.approx((0.2 - 0.3085 * 1.2, 0.2 + 0.3085 * 0.8), abs=1e-4)
+    assert (change.low, change.high) == pytest.approx(
+        (0.2 - 0.3085 * 1.2, 0.2 + 0.3085 * 0.8), abs=1e-4
+    )
 
 
 def test_smallest_detectable_difference_by_hand() -> None:
@@ -112,7 +136,9 @@ def test_the_smallest_detectable_difference_has_80_percent_power() -> None:
     smallest = []
     for _ in range(40):
         flips = generator.choice([1.0, 0.0, -1.0], size=400, p=[0.05, 0.9, 0.05])
-        smallest.append(smallest_detectable_difference(paired_difference(flips < 0, flips > 0).difference))
+        smallest.append(
+            smallest_detectable_difference(paired_difference(flips < 0, flips > 0).difference)
+        )
     gain = float(np.mean(smallest))
     up = 0.05 + gain / 2
     shown = 0
@@ -141,8 +167,12 @@ def decided_on(low: float, mean: float, high: float, n: int = 100) -> Interval:
         (0.80, 0.9, "<", "fail"),
     ],
 )
-def test_a_gate_is_decided_by_the_interval(low: float, high: float, comparison: Comparison, outcome: str) -> None:
-    assert decide(decided_on(low, (low + high) / 2 + 0.01, high), comparison, 0.8).outcome == outcome
+def test_a_gate_is_decided_by_the_interval(
+    low: float, high: float, comparison: Comparison, outcome: str
+) -> None:
+    assert (
+        decide(decided_on(low, (low + high) / 2 + 0.01, high), comparison, 0.8).outcome == outcome
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,7 +191,9 @@ def test_a_gate_is_decided_by_the_interval(low: float, high: float, comparison: 
     ],
 )
 def test_recommended_sample_size_by_hand(
-    limits: tuple[float, float, float], gate: tuple[Comparison, float], expected: tuple[str, int | None]
+    limits: tuple[float, float, float],
+    gate: tuple[Comparison, float],
+    expected: tuple[str, int | None],
 ) -> None:
     assert decide(decided_on(*limits), *gate) == expected
 

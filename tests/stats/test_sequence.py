@@ -20,7 +20,11 @@ from localjudge.stats.sequence import FRACTIONS, METHOD, SHARES, sequence_interv
 
 ROUNDING = 2e-9
 TARGET = 40  # 1 / 0.025
-SCORES = st.lists(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.75, 1.0]) | st.floats(0, 1), min_size=1, max_size=30)
+SCORES = st.lists(
+    st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.75, 1.0]) | st.floats(0, 1),
+    min_size=1,
+    max_size=30,
+)
 
 
 def limits(interval: Interval) -> tuple[float, float]:
@@ -28,7 +32,9 @@ def limits(interval: Interval) -> tuple[float, float]:
 
 
 def up(sums: Floats, sizes: Floats, mean: float, largest: int = 1) -> float:
-    factors = 1 - FRACTIONS[:, None] * sizes / largest + FRACTIONS[:, None] * sums / (largest * mean)
+    factors = (
+        1 - FRACTIONS[:, None] * sizes / largest + FRACTIONS[:, None] * sums / (largest * mean)
+    )
     return float(SHARES @ np.prod(factors, axis=1))
 
 
@@ -42,25 +48,34 @@ def half(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("values", "low", "high"),
     [
-        ([1.0], 1 / 79, 1.0),  # 1/2 + 1/2 t = 40 with t = 1 / m, so t = 79; nothing speaks for less than 1
+        (
+            [1.0],
+            1 / 79,
+            1.0,
+        ),  # 1/2 + 1/2 t = 40 with t = 1 / m, so t = 79; nothing speaks for less than 1
         ([0.0], 0.0, 78 / 79),  # 1/2 + 1/2 / (1 - m) = 40
         ([1.0, 0.0], 1 / 159, 158 / 159),  # (1/2 + t/2) 1/2 = 40, so t = 159
         ([1.0, 1.0], 1 / (2 * math.sqrt(40) - 1), 1.0),  # (1/2 + t/2)^2 = 40
         ([0.5], 1 / 158, 157 / 158),  # 1/2 + 1/2 * 1/2 t = 40, so t = 158
     ],
 )
-def test_a_single_fraction_gives_limits_worked_by_hand(values: list[float], low: float, high: float) -> None:
+def test_a_single_fraction_gives_limits_worked_by_hand(
+    values: list[float], low: float, high: float
+) -> None:
     assert limits(sequence_interval(values)) == pytest.approx((low, high), abs=ROUNDING)
 
 
 def test_two_fractions_share_the_money(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores 1 and 1, fractions 1/4 and 3/4 with half of the money each, t = 1 / m.
 
-    1/2 (3/4 + t/4)^2 + 1/2 (1/4 + 3/4 t)^2 = 40, so 10 t^2 + 12 t + 10 = 80 * 16, and t = -0.6 + sqrt(0.36 + 127).
+    1/2 (3/4 + t/4)^2 + 1/2 (1/4 + 3/4 t)^2 = 40, so 10 t^2 + 12 t + 10 = 80 * 16, and t = -0.6 +
+    sqrt(0.36 + 127).
     """
     monkeypatch.setattr(sequence, "FRACTIONS", np.array([0.25, 0.75]))
     monkeypatch.setattr(sequence, "SHARES", np.array([0.5, 0.5]))
-    assert sequence_interval([1.0, 1.0]).low == pytest.approx(1 / (-0.6 + math.sqrt(127.36)), abs=ROUNDING)
+    assert sequence_interval([1.0, 1.0]).low == pytest.approx(
+        1 / (-0.6 + math.sqrt(127.36)), abs=ROUNDING
+    )
 
 
 @pytest.mark.usefixtures("half")
@@ -92,7 +107,9 @@ def test_limits_contain_the_mean_and_are_symmetric(values: list[float]) -> None:
 
 
 @given(st.data(), SCORES)
-def test_order_and_cluster_names_do_not_change_the_sequence(data: st.DataObject, values: list[float]) -> None:
+def test_order_and_cluster_names_do_not_change_the_sequence(
+    data: st.DataObject, values: list[float]
+) -> None:
     clusters = data.draw(st.lists(st.integers(0, 4), min_size=len(values), max_size=len(values)))
     order = data.draw(st.permutations(range(len(values))))
     names = data.draw(st.permutations("abcde"))
@@ -152,11 +169,14 @@ def test_simulated_stops_match_the_intervals(name: str) -> None:
     drawn = population.draw(np.random.default_rng(3), draws)
     groups = np.arange(draws) if drawn.clusters is None else drawn.clusters
     fixed = population._replace(draw=lambda *_: drawn)
-    values = (0.02, 0.1, 0.4, 0.6, 0.9, 0.98) if not population.lowest else (-0.6, -0.2, 0.0, 0.2, 0.6)
+    values = (
+        (0.02, 0.1, 0.4, 0.6, 0.9, 0.98) if not population.lowest else (-0.6, -0.2, 0.0, 0.2, 0.6)
+    )
     largest, lowest = population.largest, population.lowest
     parts = [groups < size for size in range(1, draws + 1)]
     intervals = [
-        sequence_interval(drawn.values[part], clusters=groups[part], largest=largest, lowest=lowest) for part in parts
+        sequence_interval(drawn.values[part], clusters=groups[part], largest=largest, lowest=lowest)
+        for part in parts
     ]
     for value in values:
         exits, _ = first_exits(fixed, value, repeats=1, limit=draws, seed=0, block=draws)
@@ -182,5 +202,7 @@ def test_early_stopping_needs_about_the_fixed_sample_size() -> None:
 
 def test_a_cluster_beyond_the_largest_counts_as_the_largest() -> None:
     values, clusters = [1.0, 0.0, 1.0, 1.0], ["a", "a", "a", "b"]
-    one, three = (sequence_interval(values, clusters=clusters, largest=largest) for largest in (1, 3))
+    one, three = (
+        sequence_interval(values, clusters=clusters, largest=largest) for largest in (1, 3)
+    )
     assert one == three

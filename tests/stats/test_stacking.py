@@ -13,7 +13,9 @@ DRAWINGS = 200
 _SIGNALS = ((1.0, 1.0), (1.0, 0.3), (1.5, 0.0))
 
 
-def drawn(count: int, signals: tuple[float, float], generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def drawn(
+    count: int, signals: tuple[float, float], generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Return log odds (n, 2) and labels: normal noise, shifted by the signal for a label of 1."""
     labels = (generator.random(count) < 0.5).astype(np.float64)
     odds = generator.standard_normal((count, 2)) + np.outer(2 * labels - 1, signals) / 2
@@ -26,7 +28,9 @@ def test_weights_minimise_the_penalised_log_loss() -> None:
     solution = stacking.fit(odds, labels, np.ones(80), ridge=2.0)
     errors = solution.probabilities(odds) - labels
     assert errors.sum() == pytest.approx(0, abs=1e-6)
-    assert odds.T @ errors + 2.0 * odds.var(axis=0) * solution.weights == pytest.approx(np.zeros(2), abs=1e-6)
+    assert odds.T @ errors + 2.0 * odds.var(axis=0) * solution.weights == pytest.approx(
+        np.zeros(2), abs=1e-6
+    )
 
 
 def test_equal_labels_of_equal_odds_give_the_share() -> None:
@@ -49,7 +53,9 @@ def test_row_weights_count_rows() -> None:
     ridge = 1.0
     # The mean weight is 1, so the penalty of 100 rows is spread over 50.
     weighted = stacking.fit(odds, labels, counts, ridge)
-    unweighted = stacking.fit(odds[repeated], labels[repeated], np.ones(len(repeated)), ridge * counts.mean())
+    unweighted = stacking.fit(
+        odds[repeated], labels[repeated], np.ones(len(repeated)), ridge * counts.mean()
+    )
     spread = odds.std(axis=0) / odds[repeated].std(axis=0)
     assert weighted.weights == pytest.approx(unweighted.weights, rel=0.02)
     assert spread == pytest.approx(np.ones(2), rel=0.2)
@@ -60,7 +66,9 @@ def test_held_out_probabilities_do_not_depend_on_the_order_of_rows() -> None:
     clusters = np.arange(40) // 2
     held_out = stacking.held_out(odds, LabelledScores(labels, labels, None, clusters))
     order = np.random.default_rng(5).permutation(40)
-    shuffled = stacking.held_out(odds[order], LabelledScores(labels[order], labels[order], None, clusters[order]))
+    shuffled = stacking.held_out(
+        odds[order], LabelledScores(labels[order], labels[order], None, clusters[order])
+    )
     assert shuffled == pytest.approx(held_out[order], abs=1e-12)
 
 
@@ -80,7 +88,9 @@ def test_log_loss_by_hand() -> None:
 
 @pytest.mark.parametrize("count", [60, 200])
 @pytest.mark.parametrize("signals", _SIGNALS)
-def test_fitted_weights_are_not_worse_than_the_best_judge(count: int, signals: tuple[float, float]) -> None:
+def test_fitted_weights_are_not_worse_than_the_best_judge(
+    count: int, signals: tuple[float, float]
+) -> None:
     """Over 200 drawings of labels, the held-out log loss of the jury against the best judge, calibrated alike."""
     differences = []
     for seed in range(DRAWINGS):
@@ -88,7 +98,10 @@ def test_fitted_weights_are_not_worse_than_the_best_judge(count: int, signals: t
         rows = LabelledScores(labels, labels, None, np.arange(count))
         ones = np.ones((1, count))
         jury = stacking.log_loss(labels, stacking.held_out(odds, rows), ones)[0]
-        alone = [stacking.log_loss(labels, stacking.held_out(odds[:, [k]], rows), ones)[0] for k in (0, 1)]
+        alone = [
+            stacking.log_loss(labels, stacking.held_out(odds[:, [k]], rows), ones)[0]
+            for k in (0, 1)
+        ]
         differences.append(jury - alone[0 if signals[0] >= signals[1] else 1])
     mean = np.mean(differences)
     noise = 2 * np.std(differences) / math.sqrt(DRAWINGS)

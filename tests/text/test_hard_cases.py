@@ -1,7 +1,7 @@
 r"""Hard cases by language: marks, markup, quotations, single capitals and the stops of other scripts.
 
-Each line of `hard_cases/LANGUAGE.txt` is a text, with "|" where it is cut; "⏎" stands for a line end and `\u200b` for
-that character. `\n` is a backslash and an n, as double escaping leaves them.
+Each line of `hard_cases/LANGUAGE.txt` is a text, with "|" where it is cut; "⏎" stands for a line
+end and `\u200b` for that character. `\n` is a backslash and an n, as double escaping leaves them.
 """
 
 from pathlib import Path
@@ -12,7 +12,9 @@ from localjudge.text import sentences
 
 FOLDER = Path(__file__).parent / "hard_cases"
 CASES = [
-    (file.stem, line) for file in sorted(FOLDER.glob("*.txt")) for line in file.read_text(encoding="utf-8").splitlines()
+    (file.stem, line)
+    for file in sorted(FOLDER.glob("*.txt"))
+    for line in file.read_text(encoding="utf-8").splitlines()
 ]
 
 
@@ -24,6 +26,9 @@ def test_a_hard_case_is_cut_at_the_bars(language: str, line: str) -> None:
 
 
 def test_each_language_has_at_least_thirty_hard_cases() -> None:
-    counts = {file.stem: len(file.read_text(encoding="utf-8").splitlines()) for file in FOLDER.glob("*.txt")}
+    counts = {
+        file.stem: len(file.read_text(encoding="utf-8").splitlines())
+        for file in FOLDER.glob("*.txt")
+    }
     assert counts.keys() == {"ja", "zh", "hi", "ar", "de", "fr", "es", "en"}
     assert min(counts.values()) >= 30

@@ -10,7 +10,8 @@ from tests.text.test_sentence_cases import EXPERT
 
 NAMES = ("de", "en", "es", "fr", "it", "nl", "pt")
 TEXTS = {
-    language: [" ".join(case["sentences"]) for case in EXPERT if case["language"] == language] for language in NAMES
+    language: [" ".join(case["sentences"]) for case in EXPERT if case["language"] == language]
+    for language in NAMES
 }
 
 SCRIPTS = {
@@ -27,12 +28,16 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("language", NAMES)
 @pytest.mark.parametrize("configured", NAMES)
-def test_each_of_the_seven_languages_is_recognised_among_the_others(language: str, configured: str) -> None:
+def test_each_of_the_seven_languages_is_recognised_among_the_others(
+    language: str, configured: str
+) -> None:
     line = language_warning(TEXTS[language], configured)
     if language == configured:
         assert line is None
     else:
-        assert str(line).startswith(f"the texts look like language {language}, and language is {configured}: ")
+        assert str(line).startswith(
+            f"the texts look like language {language}, and language is {configured}: "
+        )
         assert str(line).endswith(f"use language={language!r}")
 
 
@@ -40,7 +45,9 @@ def test_each_of_the_seven_languages_is_recognised_among_the_others(language: st
 def test_another_script_is_recognised_for_any_words(code: str) -> None:
     assert str(language_warning([SCRIPTS[code]] * 5, "en")).endswith(f"use language={code!r}")
     assert language_warning([SCRIPTS[code]] * 5, code) is None
-    assert str(language_warning(TEXTS["en"], "ru")).startswith("the texts look like language en, and language is ru")
+    assert str(language_warning(TEXTS["en"], "ru")).startswith(
+        "the texts look like language en, and language is ru"
+    )
 
 
 def test_languages_with_the_same_script_are_not_reported() -> None:
@@ -59,7 +66,10 @@ def test_languages_with_the_same_script_are_not_reported() -> None:
         ["1.5 2.5 3.5 % € " * 100],
         [*TEXTS["en"][:60], *TEXTS["de"][:60]],
         [*TEXTS["en"][:60], *[SCRIPTS["ru"]] * 20],
-        ["The term Recht der Schuldverhältnisse (law of obligations) is used in the German code. " * 10],
+        [
+            "The term Recht der Schuldverhältnisse (law of obligations) is used in the German code. "
+            * 10
+        ],
     ],
 )
 def test_short_mixed_and_wordless_texts_are_not_reported(texts: list[str]) -> None:
@@ -84,7 +94,9 @@ def test_language_check_reads_a_bounded_sample_of_all_data() -> None:
 def test_english_data_sets_are_not_reported(labelled_data: Path) -> None:
     for file in sorted(labelled_data.glob("*.dev.jsonl")):
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        texts = [" ".join(value for value in row.values() if isinstance(value, str)) for row in rows]
+        texts = [
+            " ".join(value for value in row.values() if isinstance(value, str)) for row in rows
+        ]
         assert language_warning(texts, "en") is None
         assert [text for text in texts if language_warning([text], "en")] == []
     with gzip.open(labelled_data / "train_prose.jsonl.gz", "rt", encoding="utf-8") as lines:

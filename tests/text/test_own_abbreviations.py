@@ -64,7 +64,9 @@ def test_abbreviation_file_format(tmp_path: Path) -> None:
         (b"Pr\xfcf.", "cannot be read: 'utf-8' codec"),
     ],
 )
-def test_an_invalid_abbreviation_file_is_refused_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
+def test_an_invalid_abbreviation_file_is_refused_with_its_line(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
     file = tmp_path / "own.txt"
     file.write_bytes(content)
     with pytest.raises(InputError, match=message):
@@ -72,12 +74,17 @@ def test_an_invalid_abbreviation_file_is_refused_with_its_line(tmp_path: Path, c
 
 
 def test_abbreviations_identify_the_segmenter_in_any_order() -> None:
-    first, same = Segmenter("de", abbreviations=("Pat.", "Aufn")), Segmenter("de", abbreviations=("Aufn.", "Pat"))
+    first, same = (
+        Segmenter("de", abbreviations=("Pat.", "Aufn")),
+        Segmenter("de", abbreviations=("Aufn.", "Pat")),
+    )
     other = Segmenter("de", abbreviations=("Pat",))
     assert (first, first.identity) == (same, same.identity)
     assert len({str(segmenter.identity) for segmenter in (first, other, Segmenter("de"))}) == 3
 
 
 def test_a_spacy_pipeline_takes_no_abbreviations() -> None:
-    with pytest.raises(InputError, match="abbreviations cannot be given to the spaCy pipeline 'xx_ent'"):
+    with pytest.raises(
+        InputError, match="abbreviations cannot be given to the spaCy pipeline 'xx_ent'"
+    ):
         Segmenter(pipeline="xx_ent", abbreviations=("Pat.",))

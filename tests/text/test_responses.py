@@ -12,8 +12,13 @@ CITING = "It is old [1]. It is big [2]."
 FENCE = "```"
 
 
-def shown(text: str, ids: frozenset[str] = frozenset(), *, keep_thinking: bool = False) -> list[str]:
-    return [statement.shown for statement in statements(prepare(text, ids, keep_thinking=keep_thinking), sentences)]
+def shown(
+    text: str, ids: frozenset[str] = frozenset(), *, keep_thinking: bool = False
+) -> list[str]:
+    return [
+        statement.shown
+        for statement in statements(prepare(text, ids, keep_thinking=keep_thinking), sentences)
+    ]
 
 
 def cited(text: str, ids: frozenset[str] = frozenset()) -> list[tuple[str, ...]]:
@@ -91,7 +96,9 @@ def test_thinking_is_left_out(thinking: str) -> None:
         ("<thinker>Rodin</thinker> made it. It is old.", None),
     ],
 )
-def test_thinking_between_sentences_and_text_about_thinking(text: str, expected: list[str] | None) -> None:
+def test_thinking_between_sentences_and_text_about_thinking(
+    text: str, expected: list[str] | None
+) -> None:
     """None: nothing is left out."""
     if expected is None:
         assert prepare(text).thinking == ()
@@ -119,13 +126,18 @@ def test_an_answer_is_no_thinking(text: str) -> None:
     assert sum(map(len, judged)) >= len(text) * 0.6
 
 
-@pytest.mark.parametrize("token", ["<|im_end|>", "<|eot_id|>", "<|return|>", "<|end|>", "</s>", "<end_of_turn>"])
+@pytest.mark.parametrize(
+    "token", ["<|im_end|>", "<|eot_id|>", "<|return|>", "<|end|>", "</s>", "<end_of_turn>"]
+)
 def test_special_tokens_of_models_are_no_part_of_a_statement(token: str) -> None:
     assert shown(A + token) == [A]
 
 
 def test_thinking_can_be_kept() -> None:
-    assert shown(f"<think>Or Bern?</think>\n{A}", keep_thinking=True) == ["<think>Or Bern?</think>", A]
+    assert shown(f"<think>Or Bern?</think>\n{A}", keep_thinking=True) == [
+        "<think>Or Bern?</think>",
+        A,
+    ]
 
 
 SOURCES = [
@@ -196,7 +208,8 @@ def test_a_list_of_sources_states_and_cites_nothing(sources: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sources", ["**References**\n\n1. [Policy](https://a.b/c)\n2. The FAQ", "Sources:\n[1] A\n[2] B"]
+    "sources",
+    ["**References**\n\n1. [Policy](https://a.b/c)\n2. The FAQ", "Sources:\n[1] A\n[2] B"],
 )
 def test_a_closing_remark_after_the_list_of_sources_is_a_statement(sources: str) -> None:
     text = f"{CITING}\n\n{sources}\n\nLet me know if you need more."
@@ -240,9 +253,17 @@ def test_other_lists_at_the_end_are_statements(text: str, count: int) -> None:
         ("Ulm is old [1][2], and big [3].", ["Ulm is old, and big"], [("1", "2", "3")]),
         ("Ulm ([1], [2]) is old.", ["Ulm is old."], [("1", "2")]),
         ("Ulm is old (see [1]).", ["Ulm is old"], [("1",)]),
-        ('He said "Ulm is old [1]." Then he left [2].', ['He said "Ulm is old."', "Then he left"], [("1",), ("2",)]),
+        (
+            'He said "Ulm is old [1]." Then he left [2].',
+            ['He said "Ulm is old."', "Then he left"],
+            [("1",), ("2",)],
+        ),
         ("[1] Ulm is old. [2] It is big.", ["Ulm is old.", "It is big."], [("1", "2"), ()]),
-        ("- [1] Ulm is old\n- [2] It is big and it is not small.\n\nSo it is.", None, [("1",), ("2",), ()]),
+        (
+            "- [1] Ulm is old\n- [2] It is big and it is not small.\n\nSo it is.",
+            None,
+            [("1",), ("2",), ()],
+        ),
         ("Ulm is old.\n\n[1]", ["Ulm is old."], [("1",)]),
         ("Ulm is old.\n[1]\nIt is big.\n[2]", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
         ("Ulm is old【1†a.pdf】.", ["Ulm is old"], [("1",)]),
@@ -250,8 +271,16 @@ def test_other_lists_at_the_end_are_statements(text: str, count: int) -> None:
         ("Ulm is old.¹ It is big.²", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
         ("Ulm is old.(1) It is big.(2)", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
         ("Ulm is old [1](https://a.example).", ["Ulm is old"], [("1",)]),
-        ("| Ulm | old [1] |\n| Bern | big [2] |", ["| Ulm | old |", "| Bern | big |"], [("1",), ("2",)]),
-        ("Use array[1] and x[2]. Then args[0].", ["Use array[1] and x[2].", "Then args[0]."], [(), ()]),
+        (
+            "| Ulm | old [1] |\n| Bern | big [2] |",
+            ["| Ulm | old |", "| Bern | big |"],
+            [("1",), ("2",)],
+        ),
+        (
+            "Use array[1] and x[2]. Then args[0].",
+            ["Use array[1] and x[2].", "Then args[0]."],
+            [(), ()],
+        ),
         ("Call `rows[1]` now.", ["Call `rows[1]` now."], [()]),
         ("According to [1], Ulm is old.", ["According to [1], Ulm is old."], [("1",)]),
         ("[1] says that Ulm is old.", ["[1] says that Ulm is old."], [("1",)]),
@@ -262,13 +291,25 @@ def test_other_lists_at_the_end_are_statements(text: str, count: int) -> None:
         ("Ulm is old.\\[1\\] It is big.", ["Ulm is old.", "It is big."], [("1",), ()]),
         ("Ulm is old [Source: Handbook of 2020].", ["Ulm is old"], None),
         ("Ulm is old [source: a.pdf, p. 2].", ["Ulm is old"], None),
-        ("He said so [sic]. It was [REDACTED].", ["He said so [sic].", "It was [REDACTED]."], [(), ()]),
-        ("Smith (2019) says 5 m² and 10<sup>6</sup>.", ["Smith (2019) says 5 m² and 10<sup>6</sup>."], [()]),
+        (
+            "He said so [sic]. It was [REDACTED].",
+            ["He said so [sic].", "It was [REDACTED]."],
+            [(), ()],
+        ),
+        (
+            "Smith (2019) says 5 m² and 10<sup>6</sup>.",
+            ["Smith (2019) says 5 m² and 10<sup>6</sup>."],
+            [()],
+        ),
         ("See [the page](https://a.example/1) and [GPT-4](https://b.example).", None, [()]),
         ("It opened [in 2019] and closed [2021].", None, [()]),
         ("Options: (1) open it, (2) close it.", None, [()]),
         ("The interval [0, 100] and [a, b].", ["The interval [0, 100] and [a, b]."], [()]),
-        ("The value is [0, 1]. It is in [1].", ["The value is [0, 1].", "It is in [1]."], [(), ("1",)]),
+        (
+            "The value is [0, 1]. It is in [1].",
+            ["The value is [0, 1].", "It is in [1]."],
+            [(), ("1",)],
+        ),
         ("A vector [1, 2, 3] is short.", ["A vector [1, 2, 3] is short."], [()]),
         ("It returns [1, 2].", ["It returns [1, 2]."], [()]),
         ("x = [1, 2] is a list.", ["x = [1, 2] is a list."], [()]),
@@ -278,25 +319,53 @@ def test_other_lists_at_the_end_are_statements(text: str, count: int) -> None:
         ("Ulm is old.⁽¹⁾ It is big.⁽²⁾", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
         ("Ulm is old.[1]:75–76 It is big.[2]", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
         ("Ulm is old.$^{1}$ It is big.$^2$", ["Ulm is old.", "It is big."], [("1",), ("2",)]),
-        ("Ulm is old.\\cite{a} It is big~\\citep[p. 3]{b,c}.", ["Ulm is old.", "It is big"], [("a",), ("b", "c")]),
-        ("Ulm is old [@a2019, p. 3]. It is big [@b].", ["Ulm is old", "It is big"], [("@a2019",), ("@b",)]),
-        ("Ulm is old [2 and 4]. It is big [1 & 3].", ["Ulm is old", "It is big"], [("2", "4"), ("1", "3")]),
+        (
+            "Ulm is old.\\cite{a} It is big~\\citep[p. 3]{b,c}.",
+            ["Ulm is old.", "It is big"],
+            [("a",), ("b", "c")],
+        ),
+        (
+            "Ulm is old [@a2019, p. 3]. It is big [@b].",
+            ["Ulm is old", "It is big"],
+            [("@a2019",), ("@b",)],
+        ),
+        (
+            "Ulm is old [2 and 4]. It is big [1 & 3].",
+            ["Ulm is old", "It is big"],
+            [("2", "4"), ("1", "3")],
+        ),
         ("Ulm is old.[#1] It is big.[ref_2]", ["Ulm is old.", "It is big."], [("#1",), ("ref_2",)]),
         ("Ulm is old [ID: 1]. It is big [https://a.example].", ["Ulm is old", "It is big"], None),
         ("Ulm is old [a.pdf:3]. It is big [a.html#top].", ["Ulm is old", "It is big"], None),
         ("Ulm is old (Source 1). It is big (see Document 2).", ["Ulm is old", "It is big"], None),
         ("Ulm is old. (Source 1) It is big. (Source: a.pdf)", ["Ulm is old.", "It is big."], None),
         ("Bob (ID 5) is old (see below).", ["Bob (ID 5) is old (see below)."], [()]),
-        ("[cite_start]Ulm is old[cite: 1]. [cite_start]It is big[cite: 2].", ["Ulm is old", "It is big"], None),
+        (
+            "[cite_start]Ulm is old[cite: 1]. [cite_start]It is big[cite: 2].",
+            ["Ulm is old", "It is big"],
+            None,
+        ),
         (
             "Ulm is old.\ue200cite\ue202turn0search1\ue201 It is big.\ue200cite\ue202turn0file2\ue201",
             ["Ulm is old.", "It is big."],
             [("cite turn0search1",), ("cite turn0file2",)],
         ),
-        ("Ulm is old citeturn0search1turn0file2.", ["Ulm is old"], [("cite turn0search1", "cite turn0file2")]),
-        ("Ulm is old.:contentReference[oaicite:0]{index=0} It is big.", ["Ulm is old.", "It is big."], None),
+        (
+            "Ulm is old citeturn0search1turn0file2.",
+            ["Ulm is old"],
+            [("cite turn0search1", "cite turn0file2")],
+        ),
+        (
+            "Ulm is old.:contentReference[oaicite:0]{index=0} It is big.",
+            ["Ulm is old.", "It is big."],
+            None,
+        ),
         ("Ulm is old.[a.example](https://a.example) It is big.", None, [(), ()]),
-        ("Notes:\n[1] It is old.\n[2] It is big.", ["Notes:", "It is old.", "It is big."], [(), ("1",), ("2",)]),
+        (
+            "Notes:\n[1] It is old.\n[2] It is big.",
+            ["Notes:", "It is old.", "It is big."],
+            [(), ("1",), ("2",)],
+        ),
     ],
 )
 def test_marks_are_no_part_of_a_statement(
@@ -323,7 +392,10 @@ def test_an_id_without_digits_is_a_mark_where_contexts_have_it() -> None:
         (f"{A}\n~~~bash\nrun. It.\n~~~", [A, "run. It."]),
         (f"{A}\n  {FENCE}js\n  a. B.\n  {FENCE}\nDone.", [A, "a. B.", "Done."]),
         (f"{A}\n{FENCE}python\n# A title. More.", [A, "# A title. More."]),
-        (f"{A}\n{FENCE}{FENCE}\n{FENCE}\na. B.\n{FENCE}\n{FENCE}{FENCE}", [A, f"{FENCE}\na. B.\n{FENCE}"]),
+        (
+            f"{A}\n{FENCE}{FENCE}\n{FENCE}\na. B.\n{FENCE}\n{FENCE}{FENCE}",
+            [A, f"{FENCE}\na. B.\n{FENCE}"],
+        ),
         ("| Plan | Price |\n|---|---|\n| Pro | All. 5 dollars |", ["| Pro | All. 5 dollars |"]),
         ("| Plan | Price |\n|:---|---:|\n| Pro | All. 5 dollars |", ["| Pro | All. 5 dollars |"]),
         ("Plan | Price\n--- | ---\nPro | All. 5 dollars", ["Pro | All. 5 dollars"]),
@@ -350,7 +422,10 @@ def test_an_id_without_digits_is_a_mark_where_contexts_have_it() -> None:
         ("One.\u200e Two.\u200f", ["One.", "Two."]),
         ("<script>var a = 1. Then b.</script>\nOne.", ["One."]),
         ("<style>p { color: red. }</style><p>One.</p>", ["One."]),
-        ("Put it in <script> tags. Close it by </script>.", ["Put it in <script> tags.", "Close it by </script>."]),
+        (
+            "Put it in <script> tags. Close it by </script>.",
+            ["Put it in <script> tags.", "Close it by </script>."],
+        ),
         ("Use `<script>a. b</script>`. One.", ["Use `<script>a. b</script>`.", "One."]),
         ("<!-- A note. More. -->One.<!-- End. --> Two.", ["One.", "Two."]),
         (f"Use {FENCE}a. B = x{FENCE} here. One.", [f"Use {FENCE}a. B = x{FENCE} here.", "One."]),
@@ -374,7 +449,9 @@ def test_a_json_text_is_one_statement(text: str) -> None:
     assert len(shown(text)) == 1
 
 
-@pytest.mark.parametrize("text", ["[1]", "[1, 2]", "{}s", "[sic]", "{old. Big.}", "", "[", "[" * 100_000 + "]"])
+@pytest.mark.parametrize(
+    "text", ["[1]", "[1, 2]", "{}s", "[sic]", "{old. Big.}", "", "[", "[" * 100_000 + "]"]
+)
 def test_brackets_are_not_json(text: str) -> None:
     assert not is_json(text)
 

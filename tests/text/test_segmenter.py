@@ -47,7 +47,9 @@ def assert_verbatim_and_complete(text: str, spans: list[Span]) -> None:
 
 
 def moved(spans: list[Span], offset: int) -> list[Span]:
-    return [Span(start=span.start + offset, end=span.end + offset, text=span.text) for span in spans]
+    return [
+        Span(start=span.start + offset, end=span.end + offset, text=span.text) for span in spans
+    ]
 
 
 @given(ANY_TEXT | NEAR_TEXT, st.sampled_from(["en", "de", "el", "fr", "it", "zh", "xx"]))
@@ -62,8 +64,12 @@ def test_spans_are_verbatim_ordered_and_complete(text: str, language: str) -> No
 
 @given(NEAR_TEXT, NEAR_TEXT, st.sampled_from(["en", "de", "fr"]))
 @example("No. I", "e.g.", "en")
-def test_a_paragraph_is_split_the_same_in_any_position(first: str, second: str, language: str) -> None:
-    assume("```" not in first and "~~~" not in first and "<" not in first + second)  # tags are no text
+def test_a_paragraph_is_split_the_same_in_any_position(
+    first: str, second: str, language: str
+) -> None:
+    assume(
+        "```" not in first and "~~~" not in first and "<" not in first + second
+    )  # tags are no text
     apart = sentences(first, language) + moved(sentences(second, language), len(first) + 2)
     assert sentences(f"{first}\n\n{second}", language) == apart
 
@@ -130,7 +136,9 @@ def test_the_identity_covers_everything_that_affects_splitting() -> None:
 
 
 @pytest.mark.parametrize("language", ["ja", "ko", "th", "vi", "zh"])
-def test_a_language_needs_no_other_package_and_logs_nothing(language: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_language_needs_no_other_package_and_logs_nothing(
+    language: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """SpaCy's tokenizers of these languages need SudachiPy, mecab, PyThaiNLP or pyvi. The rules need no tokenizer."""
     with caplog.at_level(logging.DEBUG):
         assert len(sentences("良かったね！「すごい」です。", language)) == 2
@@ -151,8 +159,12 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         (tmp_path / "xx_test" / "__init__.py").write_text(load, encoding="utf-8")
         about = tmp_path / "xx_test-1.0.dist-info"
         about.mkdir()
-        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: xx-test\nVersion: 1.0\n", encoding="utf-8")
-        (about / "entry_points.txt").write_text("[spacy_models]\nxx_test = xx_test\n", encoding="utf-8")
+        (about / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: xx-test\nVersion: 1.0\n", encoding="utf-8"
+        )
+        (about / "entry_points.txt").write_text(
+            "[spacy_models]\nxx_test = xx_test\n", encoding="utf-8"
+        )
         monkeypatch.syspath_prepend(str(tmp_path))
         return "xx_test"
 
@@ -165,7 +177,10 @@ def test_an_installed_pipeline_reads_a_long_text_in_parts(install: Install) -> N
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer", config={"punct_chars": [";"]})
     segmenter = Segmenter(pipeline=install(nlp))
-    assert [span.text for span in sentences("One. Two; three.", segmenter=segmenter)] == ["One. Two;", "three."]
+    assert [span.text for span in sentences("One. Two; three.", segmenter=segmenter)] == [
+        "One. Two;",
+        "three.",
+    ]
     assert segmenter.identity["name"] == "xx_test"
     text = ("One" + " two" * 40 + "; ") * 7_000
     spans = segmenter(text)
@@ -189,7 +204,9 @@ def test_a_named_pipeline_imports_no_other_package(name: str) -> None:
     assert not {module for module in set(sys.modules) - before if module.partition(".")[0] == name}
 
 
-@pytest.mark.parametrize("language", ["en.stop_words", "lex_attrs", "..util", "zzz", "EN", "", "../en", "english"])
+@pytest.mark.parametrize(
+    "language", ["en.stop_words", "lex_attrs", "..util", "zzz", "EN", "", "../en", "english"]
+)
 def test_an_invalid_language_code_is_refused(language: str) -> None:
     with pytest.raises(InputError, match="spaCy does not support the language"):
         Segmenter(language)("One.")
@@ -198,4 +215,7 @@ def test_an_invalid_language_code_is_refused(language: str) -> None:
 def test_the_component_can_be_added_to_any_pipeline() -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe(component.COMPONENT)
-    assert [sentence.text for sentence in nlp("Dr. No came. He left.").sents] == ["Dr. No came.", "He left."]
+    assert [sentence.text for sentence in nlp("Dr. No came. He left.").sents] == [
+        "Dr. No came.",
+        "He left.",
+    ]

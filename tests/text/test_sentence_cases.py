@@ -1,10 +1,12 @@
 """Texts are split as their readers would.
 
-A line of `sentence_cases.txt` has a language and the sentences of a text; "|" marks the space between two.
+A line of `sentence_cases.txt` has a language and the sentences of a text; "|" marks the space
+between two.
 
-`expert_sentences` has professional text in seven languages, written without knowing the rules. A text is the
-`sentences` of a row joined by spaces. The rules were developed on `dev` (227 of 227 right). On `heldout`, opened once,
-they were right in 239 of 246; the general defects were fixed, and no label was changed.
+`expert_sentences` has professional text in seven languages, written without knowing the rules. A
+text is the `sentences` of a row joined by spaces. The rules were developed on `dev` (227 of 227
+right). On `heldout`, opened once, they were right in 239 of 246; the general defects were fixed,
+and no label was changed.
 """
 
 import json
@@ -77,7 +79,9 @@ def test_text_is_split_where_a_reader_would(case: str) -> None:
 
 @pytest.mark.parametrize("expected", LINES)
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\n\n", " \n   ", "\u2028"])
-def test_headings_list_items_and_short_lines_are_sentences(expected: list[str], line_end: str) -> None:
+def test_headings_list_items_and_short_lines_are_sentences(
+    expected: list[str], line_end: str
+) -> None:
     assert cut(line_end.join(expected)) == expected
 
 
@@ -92,9 +96,15 @@ def test_a_stop_without_a_space_may_end_a_sentence(language: str, expected: list
 
 
 EXPERT_FILES = [FOLDER / "expert_sentences" / f"{half}.jsonl" for half in ("dev", "heldout")]
-EXPERT = [json.loads(line) for file in EXPERT_FILES for line in file.read_text(encoding="utf-8").splitlines()]
+EXPERT = [
+    json.loads(line)
+    for file in EXPERT_FILES
+    for line in file.read_text(encoding="utf-8").splitlines()
+]
 
 
 @pytest.mark.parametrize("case", EXPERT)
 def test_expert_texts_are_split_as_annotated(case: dict[str, Any]) -> None:
-    assert [span.text for span in sentences(" ".join(case["sentences"]), case["language"])] == case["sentences"]
+    assert [span.text for span in sentences(" ".join(case["sentences"]), case["language"])] == case[
+        "sentences"
+    ]

@@ -1,7 +1,8 @@
 """Run a model with a classification head in llama.cpp: one sequence in, the outputs of the head out.
 
-A verdict has the same bits for any set of other requests, any order and any number of threads, because each sequence
-is evaluated alone, in one step, without flash attention, and nothing of it stays in memory.
+A verdict has the same bits for any set of other requests, any order and any number of threads,
+because each sequence is evaluated alone, in one step, without flash attention, and nothing of it
+stays in memory.
 """
 
 from collections.abc import Sequence
@@ -24,8 +25,8 @@ from localjudge.progress import Progress
 class LlamaCppClassifier(ClassifyingEngine):
     """Answer requests with one GGUF classifier. Reports a self-test to `progress`.
 
-    `begin_of_text`: whether prompts start with the model's begin token. Raises ModelError if the model cannot be used,
-    OutOfResource for too little memory.
+    `begin_of_text`: whether prompts start with the model's begin token. Raises ModelError if the
+    model cannot be used, OutOfResource for too little memory.
     """
 
     def __init__(
@@ -47,7 +48,9 @@ class LlamaCppClassifier(ClassifyingEngine):
                 capacity=self._loaded.n_ctx,
                 begin_of_text=begin_of_text,
             )
-            self._encoder = Encoder(model.pointer, n_ctx=self._loaded.n_ctx, threads=self._loaded.threads)
+            self._encoder = Encoder(
+                model.pointer, n_ctx=self._loaded.n_ctx, threads=self._loaded.threads
+            )
             undo.pop_all()
         self.name = file.name
         self.metadata = self._loaded.metadata

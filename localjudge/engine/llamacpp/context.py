@@ -7,7 +7,9 @@ from localjudge.engine.llamacpp.model import complaints, delayed_interrupts, lis
 from localjudge.errors import ModelError, OutOfResource
 
 
-def open_context(model: Any, *, n_ctx: int, batch: int, threads: int, classifies: bool = False) -> Any:
+def open_context(
+    model: Any, *, n_ctx: int, batch: int, threads: int, classifies: bool = False
+) -> Any:
     """Open a context for one sequence, evaluated in steps of `batch` tokens.
 
     Raises OutOfResource for too little memory, ModelError if llama.cpp refuses.
@@ -21,7 +23,9 @@ def open_context(model: Any, *, n_ctx: int, batch: int, threads: int, classifies
     parameters.n_threads_batch = threads
     parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
     parameters.kv_unified = True
-    parameters.swa_full = True  # a sliding window's cells can only be cut back if all of them are kept
+    parameters.swa_full = (
+        True  # a sliding window's cells can only be cut back if all of them are kept
+    )
     parameters.no_perf = True
     if classifies:
         parameters.embeddings = True
@@ -33,6 +37,8 @@ def open_context(model: Any, *, n_ctx: int, batch: int, threads: int, classifies
         reason = complaints()
         message = f"llama.cpp could not open a context of {n_ctx:,} tokens: {reason or 'it gave no reason'}"
         if reason and not gguf.is_out_of_memory(reason):
-            raise ModelError(message, hint="use another conversion of the model, or update llama-cpp-python")
+            raise ModelError(
+                message, hint="use another conversion of the model, or update llama-cpp-python"
+            )
         raise OutOfResource(message, hint=gguf.memory_hint())
     return context

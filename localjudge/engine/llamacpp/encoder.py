@@ -18,7 +18,9 @@ class Encoder:
     """Context of `n_ctx` tokens, evaluated in one step. Raises the errors of `open_context`."""
 
     def __init__(self, model: Any, *, n_ctx: int, threads: int) -> None:
-        self._context = open_context(model, n_ctx=n_ctx, batch=n_ctx, threads=threads, classifies=True)
+        self._context = open_context(
+            model, n_ctx=n_ctx, batch=n_ctx, threads=threads, classifies=True
+        )
         self._outputs = llama_cpp.llama_model_n_cls_out(model)
         self._batch = llama_cpp.llama_batch_init(n_ctx, 0, 1)
         self._tokens = np.ctypeslib.as_array(self._batch.token, shape=(n_ctx,))

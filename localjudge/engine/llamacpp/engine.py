@@ -4,12 +4,15 @@
     cut back to       instructions ─ context
     resident path     instructions ─ context ─ statement 2 {"attributed":     -> logits -> verdict
 
-A verdict has the same bits for any set of other requests, any order and any number of threads, because
+A verdict has the same bits for any set of other requests, any order and any number of threads,
+because
 
 - a path occupies cells 0 .. length-1, and no other path is in memory while a verdict is decoded;
-- every node is evaluated from its start in steps of `n_ubatch` tokens, since kernels round by batch shape;
+- every node is evaluated from its start in steps of `n_ubatch` tokens, since kernels round by batch
+    shape;
 - two statements never share a batch: it changed logits by up to 0.18 on a 1.2 B model;
-- flash attention is off: with it, one-token steps over 512 or more cells differ between 1 and 2 threads.
+- flash attention is off: with it, one-token steps over 512 or more cells differ between 1 and 2
+    threads.
 """
 
 from contextlib import ExitStack
@@ -30,8 +33,8 @@ from localjudge.progress import Progress
 class LlamaCppEngine(DecodingEngine):
     """Answer requests with one GGUF model. Reports a self-test to `progress`.
 
-    `begin_of_text`: whether prompts start with the model's begin token. Raises ModelError if the model cannot be used,
-    OutOfResource for too little memory.
+    `begin_of_text`: whether prompts start with the model's begin token. Raises ModelError if the
+    model cannot be used, OutOfResource for too little memory.
     """
 
     def __init__(
@@ -49,7 +52,12 @@ class LlamaCppEngine(DecodingEngine):
         rewind_mode = loaded.self_check.rewind_mode or "recompute"
         with ExitStack() as undo:
             undo.callback(model.close)
-            super().__init__(tokens, capacity=loaded.n_ctx, begin_of_text=begin_of_text, template=tokens.template)
+            super().__init__(
+                tokens,
+                capacity=loaded.n_ctx,
+                begin_of_text=begin_of_text,
+                template=tokens.template,
+            )
             self._cache = KVCache(
                 model.pointer,
                 n_ctx=loaded.n_ctx,

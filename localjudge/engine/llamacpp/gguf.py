@@ -1,16 +1,19 @@
 """Read a GGUF header before llama.cpp opens the file: can the model judge, and does it fit into memory?
 
-    "GGUF" | version | tensor count, key count | key type value ... | name shape type offset ... | padding | tensor data
+    "GGUF" | version | tensor count, key count | key type value ... | name shape type offset ... |
+    padding | tensor data
 
-Every length is checked against the file size, which the `gguf` package does not do. llama.cpp loads some files that
-cannot predict the next token (adapters, embedding models), and their output is meaningless.
+Every length is checked against the file size, which the `gguf` package does not do. llama.cpp loads
+some files that cannot predict the next token (adapters, embedding models), and their output is
+meaningless.
 
     weights    bytes of tensor data, read into memory
     cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes          attention keys and values, F16
     working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width)) x n_ubatch x 4 bytes
 
-For layers without attention, the cache is an upper bound, without their states. A classifier (an encoder with a
-classification head) has no cache, writes no token, and evaluates its whole context at once.
+For layers without attention, the cache is an upper bound, without their states. A classifier (an
+encoder with a classification head) has no cache, writes no token, and evaluates its whole context
+at once.
 """
 
 import mmap
@@ -39,7 +42,9 @@ _UNNAMED_OUTPUT = "LABEL_0"
 _HEAD_PREFIX = "cls"
 _RANK = 4  # llama.cpp's `LLAMA_POOLING_TYPE_RANK`
 _STRING, _LIST = 8, 9
-_NUMBERS = {kind: struct.Struct(f"<{code}") for kind, code in enumerate("BbHhIif?  Qqd") if code != " "}
+_NUMBERS = {
+    kind: struct.Struct(f"<{code}") for kind, code in enumerate("BbHhIif?  Qqd") if code != " "
+}
 _UINT32, _UINT64 = _NUMBERS[4], _NUMBERS[10]
 
 
@@ -47,7 +52,9 @@ class Header(NamedTuple):
     """Keys and size of a GGUF file; for a split model, the keys of its first file and the weights of all."""
 
     path: Path
-    keys: Mapping[str, Any]  # long lists and lists of texts (except names of outputs) are empty tuples
+    keys: Mapping[
+        str, Any
+    ]  # long lists and lists of texts (except names of outputs) are empty tuples
     lengths: Mapping[str, int]  # of lists
     tensor_count: int
     weight_bytes: int
@@ -144,9 +151,13 @@ class _Reader:
             name = self._text()
             if name.startswith(_HEAD_PREFIX):
                 head_tensors.append(name)
-            self._skip(_UINT64.size * self._number(_UINT32) + _UINT32.size + _UINT64.size)  # shape, type, offset
+            self._skip(
+                _UINT64.size * self._number(_UINT32) + _UINT32.size + _UINT64.size
+            )  # shape, type, offset
         weight_bytes = self._size - self._position
-        return Header(self._path, keys, self._lengths, tensor_count, weight_bytes, tuple(head_tensors))
+        return Header(
+            self._path, keys, self._lengths, tensor_count, weight_bytes, tuple(head_tensors)
+        )
 
     def _value(self, kind: int, name: str) -> Any:
         if kind == _STRING:
@@ -193,7 +204,9 @@ class _Reader:
 
     def _skip(self, length: int) -> None:
         if length > self._size - self._position:
-            self._broken(f"damaged or truncated: its header continues beyond its end at byte {self._size:,}")
+            self._broken(
+                f"damaged or truncated: its header continues beyond its end at byte {self._size:,}",
+            )
         self._position += length
 
     def _broken(self, what: str) -> NoReturn:
@@ -222,21 +235,36 @@ def check(path: Path, *, words: bool = True) -> Header:
     )
     kind, architecture = header.text("general.type"), header.text("general.architecture")
     count = header.number("split.count", 1)
-    embeds = header.size("pooling_type") > 0 or header.keys.get(f"{architecture}.attention.causal") is False
+    embeds = (
+        header.size("pooling_type") > 0
+        or header.keys.get(f"{architecture}.attention.causal") is False
+    )
     is_encoder = architecture in _ENCODERS
     for is_so, problem in (
-        (kind == "adapter" or "adapter.type" in header.keys, "is not a model, but an adapter: merge it into its base"),
+        (
+            kind == "adapter" or "adapter.type" in header.keys,
+            "is not a model, but an adapter: merge it into its base",
+        ),
         (kind in ("mmproj", "imatrix", "vocab"), f"is not a model, but of type {kind}"),
         (not architecture, "does not name its architecture"),
-        (count != len(headers), f"has {count} parts by its header, but {len(headers)} by its name: restore the names"),
+        (
+            count != len(headers),
+            f"has {count} parts by its header, but {len(headers)} by its name: restore the names",
+        ),
         (not header.tensor_count, "contains a vocabulary but no weights"),
-        (architecture in _CANNOT_JUDGE, f"cannot judge: a {architecture} model does not write text word by word"),
+        (
+            architecture in _CANNOT_JUDGE,
+            f"cannot judge: a {architecture} model does not write text word by word",
+        ),
         (embeds and not is_encoder, "cannot judge: it is an embedding or ranking model"),
         (
             is_encoder and not header.is_classifier,
             f"cannot judge: a {architecture} model without a classification head",
         ),
-        (words and is_encoder and not header.head_tensors, "cannot judge: its classification head is missing"),
+        (
+            words and is_encoder and not header.head_tensors,
+            "cannot judge: its classification head is missing",
+        ),
         (header.text("tokenizer.ggml.model") in ("", "none", "no_vocab"), "contains no tokenizer"),
     ):
         if is_so:
@@ -282,7 +310,9 @@ def context_for(model: Header, wanted: int | None) -> int:
 def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
     heads, width = model.size("attention.head_count"), model.size("embedding_length")
     head_width = width // heads if heads else 0
-    key_and_value = model.size("attention.key_length", head_width) + model.size("attention.value_length", head_width)
+    key_and_value = model.size("attention.key_length", head_width) + model.size(
+        "attention.value_length", head_width
+    )
     per_layer = model.keys.get(f"{model.text('general.architecture')}.attention.head_count_kv")
     if isinstance(per_layer, tuple):
         key_value_heads = sum(per_layer)
@@ -293,7 +323,9 @@ def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
     vocabulary = model.lengths.get("tokenizer.ggml.tokens", 0)
     streams = 2 * (n_ctx + model.size("feed_forward_length") + 2 * width)
     if model.is_classifier:
-        return MemoryNeed(model.weight_bytes, 0, (heads * n_ctx + streams) * n_ctx * 4)  # bytes of F32
+        return MemoryNeed(
+            model.weight_bytes, 0, (heads * n_ctx + streams) * n_ctx * 4
+        )  # bytes of F32
     working = (max(heads * n_ctx, vocabulary) + streams) * UBATCH * 4  # bytes of F32
     return MemoryNeed(model.weight_bytes, cache, working)
 

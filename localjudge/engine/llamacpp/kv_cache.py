@@ -1,7 +1,7 @@
 """llama.cpp context that keeps one path in memory and reuses shared prefixes.
 
-Attention cells are removed from the end. A recurrent layer (Mamba, gated delta networks, short convolutions) has one
-state that the next token overwrites, so it is saved at the end of each node.
+Attention cells are removed from the end. A recurrent layer (Mamba, gated delta networks, short
+convolutions) has one state that the next token overwrites, so it is saved at the end of each node.
 """
 
 import ctypes
@@ -21,7 +21,9 @@ from localjudge.errors import ModelError
 _STATES_KEPT = 4
 _SEQUENCE = 0
 _RECURRENT_PART = llama_cpp.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
-RewindMode = Literal["cut", "checkpoint", "recompute"]  # remove cells, restore a saved state, or start again
+RewindMode = Literal[
+    "cut", "checkpoint", "recompute"
+]  # remove cells, restore a saved state, or start again
 
 
 class TokenRun(NamedTuple):
@@ -38,11 +40,21 @@ class TokenRun(NamedTuple):
 class KVCache:
     """Context for one path. Raises OutOfResource for too little memory, ModelError if llama.cpp refuses."""
 
-    def __init__(self, model: Any, *, n_ctx: int, threads: int, vocabulary_size: int, rewind_mode: RewindMode) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        n_ctx: int,
+        threads: int,
+        vocabulary_size: int,
+        rewind_mode: RewindMode,
+    ) -> None:
         self._context = open_context(model, n_ctx=n_ctx, batch=UBATCH, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._rewind_mode = rewind_mode
-        self._checkpoints: list[tuple[int, Any]] = []  # after the first node, which samples share, and the latest ones
+        self._checkpoints: list[
+            tuple[int, Any]
+        ] = []  # after the first node, which samples share, and the latest ones
         self._path: TokenPath = ()
         self._vocabulary_size = vocabulary_size
         self._batch = batch = llama_cpp.llama_batch_init(UBATCH, 0, 1)
@@ -99,7 +111,9 @@ class KVCache:
         if self._rewind_mode == "checkpoint":
             size = llama_cpp.llama_state_seq_get_size_ext(self._context, _SEQUENCE, _RECURRENT_PART)
             state = (ctypes.c_uint8 * size)()
-            llama_cpp.llama_state_seq_get_data_ext(self._context, state, size, _SEQUENCE, _RECURRENT_PART)
+            llama_cpp.llama_state_seq_get_data_ext(
+                self._context, state, size, _SEQUENCE, _RECURRENT_PART
+            )
             self._checkpoints.append((position, state))
             if len(self._checkpoints) > _STATES_KEPT:
                 del self._checkpoints[1]

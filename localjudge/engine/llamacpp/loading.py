@@ -5,8 +5,9 @@
     (once per machine)                      from scratch: prefix + b ──────────────────────────┘
     this process           load the model; its bytes still have the recorded checksum
 
-A model that crashes llama.cpp ends only the child. If weights repacked for the processor crash it (GCC 12 and AMX
-tiles), they are not repacked. If logits after a rewind are wrong, every request is evaluated from scratch.
+A model that crashes llama.cpp ends only the child. If weights repacked for the processor crash it
+(GCC 12 and AMX tiles), they are not repacked. If logits after a rewind are wrong, every request is
+evaluated from scratch.
 """
 
 import hashlib
@@ -51,8 +52,16 @@ _PREFIX = (
     "The lighthouse on the northern cape was built in 1871 and raised by four metres in 1904. It burned paraffin until "
     "the cable reached the island; its last keeper left in the spring of 1987."
 )
-_FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
-_BUILD_CRASHES = (-signal.SIGILL, -signal.SIGSEGV, 0xC000001D, 0xC0000005)  # instructions that the processor lacks
+_FIRST, _SECOND = (
+    " It was never made higher.",
+    " Since 1987 nobody has lived there, and the lamp is switched by radio.",
+)
+_BUILD_CRASHES = (
+    -signal.SIGILL,
+    -signal.SIGSEGV,
+    0xC000001D,
+    0xC0000005,
+)  # instructions that the processor lacks
 _KILLED = -9
 _ALL_LAYERS = -1
 _GIB = 1 << 30
@@ -104,21 +113,30 @@ class LoadedModel(NamedTuple):
         self.model.close()
 
 
-def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = None) -> LoadedModel:
+def load(
+    file: ModelFile, settings: EngineSettings, progress: Progress | None = None
+) -> LoadedModel:
     """Check, test and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory."""
     header = gguf.check(file.path)
     most = header.size("context_length")
     n_ctx = gguf.context_for(header, settings.n_ctx or file.n_ctx)
     if settings.n_ctx and settings.n_ctx > most:
-        _log.warning(f"{option_name('n_ctx')} {settings.n_ctx:,} exceeds the model's context: {most:,} tokens are used")
+        _log.warning(
+            f"{option_name('n_ctx')} {settings.n_ctx:,} exceeds the model's context: {most:,} tokens are used",
+        )
     gpu_layers = _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
     if not llama_cpp.llama_supports_gpu_offload():
         gpu_layers = 0
     need = gguf.needed(header, n_ctx=n_ctx)
     free = hardware.available_bytes()
-    if not gpu_layers and free is not None and need.total > free:  # the free memory of a GPU is unknown
+    if (
+        not gpu_layers and free is not None and need.total > free
+    ):  # the free memory of a GPU is unknown
         numbers = gguf.needed_and_free(need, n_ctx)
-        raise OutOfResource(f"{file.path} does not fit into memory: it needs {numbers}", hint=gguf.memory_hint())
+        raise OutOfResource(
+            f"{file.path} does not fit into memory: it needs {numbers}",
+            hint=gguf.memory_hint(),
+        )
     threads = usable_threads(settings.used_threads, gpu_layers)
     wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=threads)
     try:
@@ -129,20 +147,40 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
         if gpu_layers:
             raise
         numbers = gguf.needed_and_free(need, n_ctx)
-        raise OutOfResource(f"{error.message}; the model needs {numbers}", hint=error.hint) from error
-    shape = ModelShape(header.size("block_count"), header.size("embedding_length"), trained_context=most)
+        raise OutOfResource(
+            f"{error.message}; the model needs {numbers}", hint=error.hint
+        ) from error
+    shape = ModelShape(
+        header.size("block_count"), header.size("embedding_length"), trained_context=most
+    )
     outputs = header.outputs if header.is_classifier else ()
-    return LoadedModel(model, shape, n_ctx, need.total, gpu_layers, threads, self_check, header.metadata, outputs)
+    return LoadedModel(
+        model,
+        shape,
+        n_ctx,
+        need.total,
+        gpu_layers,
+        threads,
+        self_check,
+        header.metadata,
+        outputs,
+    )
 
 
-def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool, classifies: bool) -> OpenModel:
+def _open_as_hashed(
+    file: ModelFile, *, gpu_layers: int, repack: bool, classifies: bool
+) -> OpenModel:
     """Load the model. Raises ModelError if the file changed since its checksum was computed."""
     with ExitStack() as undo:
         try:
             state = _state(file.path)
-            model = open_model(file.path, gpu_layers=gpu_layers, repack=repack, classifies=classifies)
+            model = open_model(
+                file.path, gpu_layers=gpu_layers, repack=repack, classifies=classifies
+            )
             undo.callback(model.close)
-            unchanged = _state(file.path) == state and model_registry.sha256_of(file.path) == file.sha256
+            unchanged = (
+                _state(file.path) == state and model_registry.sha256_of(file.path) == file.sha256
+            )
         except OSError:
             unchanged = False
         if not unchanged:
@@ -156,10 +194,15 @@ def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool, classifie
 
 def _state(path: Path) -> list[tuple[int, ...]]:
     states = [part.stat() for part in parts(path)]
-    return [(state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns) for state in states]
+    return [
+        (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+        for state in states
+    ]
 
 
-def self_check_of(model_sha256: str, wanted: SelfCheckInput, progress: Progress | None = None) -> SelfCheckResult:
+def self_check_of(
+    model_sha256: str, wanted: SelfCheckInput, progress: Progress | None = None
+) -> SelfCheckResult:
     """Return the self-check of this model on this machine, cached or run now. Raises the errors of `load`."""
     key = {
         "model_sha256": model_sha256,
@@ -181,7 +224,9 @@ def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> Sel
     text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
     _log.info(text) if progress is None else progress.note(text)
     began, shown = time.monotonic(), progress or Silence()
-    result = _try_in_child(wanted, lambda: shown.elapsed("self-test", time.monotonic() - began, expected))
+    result = _try_in_child(
+        wanted, lambda: shown.elapsed("self-test", time.monotonic() - began, expected)
+    )
     shown.pause()
     return result
 
@@ -192,17 +237,23 @@ def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCh
     if done.returncode in _BUILD_CRASHES:
         without_repacking = _run_child(wanted.model_copy(update={"repack": False}), on_tick)
         if without_repacking.returncode == 0:
-            _log.warning("llama.cpp fails on weights repacked for this processor, so it uses the slower original ones")
+            _log.warning(
+                "llama.cpp fails on weights repacked for this processor, so it uses the slower original ones",
+            )
             done = without_repacking
     if done.returncode:
         raise _child_error(wanted.path, done)
     reply: dict[str, Any] = json.loads(done.stdout)
     if "error" in reply:
-        raise (OutOfResource if reply["out_of_resource"] else ModelError)(reply["error"], hint=reply["hint"])
+        raise (OutOfResource if reply["out_of_resource"] else ModelError)(
+            reply["error"], hint=reply["hint"]
+        )
     return SelfCheckResult.model_validate(reply)
 
 
-def _run_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> "subprocess.CompletedProcess[str]":
+def _run_child(
+    wanted: SelfCheckInput, on_tick: Callable[[], None]
+) -> "subprocess.CompletedProcess[str]":
     path = os.pathsep.join(filter(None, sys.path))
     request: str | None = wanted.model_dump_json()
     with subprocess.Popen(
@@ -228,10 +279,18 @@ def _run_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> "subproce
 
 def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
     *_, last = ["", *done.stderr.strip().splitlines()]
-    name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
-    ending = f"the process that tested it ended with {name}" + (f" ({last.strip()})" if last else "")
+    name = (
+        signal.Signals(-done.returncode).name
+        if done.returncode < 0
+        else f"status {done.returncode}"
+    )
+    ending = f"the process that tested it ended with {name}" + (
+        f" ({last.strip()})" if last else ""
+    )
     if done.returncode == _KILLED or gguf.is_out_of_memory(done.stderr):
-        return OutOfResource(f"{path} could not be tested for lack of memory: {ending}", hint=gguf.memory_hint())
+        return OutOfResource(
+            f"{path} could not be tested for lack of memory: {ending}", hint=gguf.memory_hint()
+        )
     return ModelError(
         f"llama.cpp cannot use {path}: {ending}",
         hint="the file is damaged, or this llama.cpp does not support it or the processor: download it again, or "
@@ -248,7 +307,9 @@ def main() -> None:
         reply = check_here(wanted).model_dump_json()
     except (ModelError, OutOfResource) as error:
         out_of_resource = isinstance(error, OutOfResource)
-        reply = json.dumps({"error": error.message, "hint": error.hint, "out_of_resource": out_of_resource})
+        reply = json.dumps(
+            {"error": error.message, "hint": error.hint, "out_of_resource": out_of_resource}
+        )
     sys.stdout.write(reply)
 
 
@@ -257,7 +318,9 @@ def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
     if gguf.read(wanted.path, words=False).is_classifier:
         return _check_classifier(wanted)
     with closing(
-        open_model(wanted.path, gpu_layers=wanted.gpu_layers, repack=wanted.repack, check_tensors=True)
+        open_model(
+            wanted.path, gpu_layers=wanted.gpu_layers, repack=wanted.repack, check_tensors=True
+        )
     ) as model:
         texts = _texts(wanted, model.vocabulary)
         modes: tuple[RewindMode, ...] = ("cut", "checkpoint")
@@ -272,7 +335,9 @@ def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
             with closing(cache):
                 difference = _difference(cache, *texts)
             if difference <= TOLERANCE:
-                return SelfCheckResult(rewind_mode=rewind_mode, difference=difference, repack=wanted.repack)
+                return SelfCheckResult(
+                    rewind_mode=rewind_mode, difference=difference, repack=wanted.repack
+                )
     return SelfCheckResult(rewind_mode="recompute", difference=0, repack=wanted.repack)
 
 
@@ -286,7 +351,8 @@ def _check_classifier(wanted: SelfCheckInput) -> SelfCheckResult:
             again = encoder.outputs([*prefix, *first])
     if not np.isfinite([expected, other, again]).all():
         raise ModelError(
-            "the model gives invalid numbers for a plain sentence", hint="use another conversion of the model"
+            "the model gives invalid numbers for a plain sentence",
+            hint="use another conversion of the model",
         )
     scale = max(float(np.abs([expected, other]).max()), float(np.finfo(np.float32).tiny))
     difference = float(np.abs(again - expected).max()) / scale
@@ -298,7 +364,9 @@ def _check_classifier(wanted: SelfCheckInput) -> SelfCheckResult:
     return SelfCheckResult(rewind_mode=None, difference=difference, repack=wanted.repack)
 
 
-def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], list[int], list[int]]:
+def _texts(
+    wanted: SelfCheckInput, vocabulary: Vocabulary
+) -> tuple[list[int], list[int], list[int]]:
     try:
         prefix, first, second = (vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
     except SampleError as error:
@@ -317,7 +385,8 @@ def _difference(cache: KVCache, prefix: list[int], first: list[int], second: lis
     expected: NDArray[np.float32] = cache.logits_after(suffix).copy()
     if not np.isfinite(expected.max()):
         raise ModelError(
-            "the model gives invalid numbers for a plain sentence", hint="use another conversion of the model"
+            "the model gives invalid numbers for a plain sentence",
+            hint="use another conversion of the model",
         )
     cache.clear()
     cache.evaluate(TokenRun(0, prefix))

@@ -1,7 +1,9 @@
 """Import llama.cpp and open model files.
 
-An interrupt is raised after the native call, because Python would lose it inside a callback. Weights are copied into
-memory: overwriting a mapped file would change them silently, and truncating it would end the process (SIGBUS).
+An interrupt is raised after the native call, because Python would lose it inside a callback.
+Weights are copied into
+memory: overwriting a mapped file would change them silently, and truncating it would end the
+    process (SIGBUS).
 """
 
 import ctypes
@@ -37,7 +39,15 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
         "pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python llama-cpp-python",
     ) from error
 
-__all__ = ["OpenModel", "build", "complaints", "listen", "llama_cpp", "open_model", "usable_threads"]
+__all__ = [
+    "OpenModel",
+    "build",
+    "complaints",
+    "listen",
+    "llama_cpp",
+    "open_model",
+    "usable_threads",
+]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOG_LEVEL_ERROR = 4
@@ -48,15 +58,18 @@ _NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
 _CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
 _DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
 _complaints: deque[str] = deque(maxlen=8)
-_threaded: list[int] = []  # id of the process that used threads or a GPU, which a fork does not inherit
+_threaded: list[
+    int
+] = []  # id of the process that used threads or a GPU, which a fork does not inherit
 
 
 @contextmanager
 def delayed_interrupts() -> Iterator[None]:
     """Delay interrupts until the end of the block. No effect outside the main thread.
 
-    Then a signal with a handler goes to this handler, by default for SIGINT, which raises KeyboardInterrupt. Without a
-    handler, KeyboardInterrupt is raised here. Ignored signals stay ignored.
+    Then a signal with a handler goes to this handler, by default for SIGINT, which raises
+    KeyboardInterrupt. Without a handler, KeyboardInterrupt is raised here. Ignored signals stay
+    ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -65,7 +78,10 @@ def delayed_interrupts() -> Iterator[None]:
     handlers = {}
     for number in _SIGNALS:
         handler = signal.getsignal(number)
-        if handler not in (signal.SIG_IGN, None):  # None: not set by Python, so that it could not be restored
+        if handler not in (
+            signal.SIG_IGN,
+            None,
+        ):  # None: not set by Python, so that it could not be restored
             handlers[number] = handler
             signal.signal(number, lambda number, _: received.append(number))
     try:
@@ -101,7 +117,9 @@ def usable_threads(threads: int, gpu_layers: int) -> int:
     """
     if _threaded and _threaded[0] != os.getpid():
         if gpu_layers:
-            raise InputError("a forked process cannot use the GPU that its parent has used", hint=_SPAWN)
+            raise InputError(
+                "a forked process cannot use the GPU that its parent has used", hint=_SPAWN
+            )
         if threads > 1:
             _warn_of_fork()
         return 1
@@ -112,7 +130,9 @@ def usable_threads(threads: int, gpu_layers: int) -> int:
 
 @cache
 def _warn_of_fork() -> None:
-    _log.warning(f"this process was forked from one that has judged: it uses 1 thread; for more, {_SPAWN}")
+    _log.warning(
+        f"this process was forked from one that has judged: it uses 1 thread; for more, {_SPAWN}",
+    )
 
 
 def build() -> EngineBuild:
@@ -159,23 +179,34 @@ def open_model(  # llama.cpp's own options
         raise _refused(path)
     with ExitStack() as undo:
         undo.callback(llama_cpp.llama_model_free, pointer)
-        decodes = llama_cpp.llama_model_has_decoder(pointer) and not llama_cpp.llama_model_has_encoder(pointer)
+        decodes = llama_cpp.llama_model_has_decoder(
+            pointer
+        ) and not llama_cpp.llama_model_has_encoder(pointer)
         if not (decodes or classifies):
-            raise ModelError(f"{path} cannot judge: it has an encoder", hint="use a text-generation model")
-        text = (llama_cpp.llama_model_chat_template(pointer, None) or b"").decode(errors="replace") or None
+            raise ModelError(
+                f"{path} cannot judge: it has an encoder", hint="use a text-generation model"
+            )
+        text = (llama_cpp.llama_model_chat_template(pointer, None) or b"").decode(
+            errors="replace"
+        ) or None
         vocabulary = Vocabulary(loaded_tokens(llama_cpp.llama_model_get_vocab(pointer)), text)
         undo.pop_all()
     return OpenModel(
         pointer=pointer,
         vocabulary=vocabulary,
-        quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
+        quantisation=(
+            llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b""
+        ).decode(),
     )
 
 
 def _refused(path: Path) -> LocaljudgeError:
     complaint = complaints() or "it gave no reason"
     if gguf.is_out_of_memory(complaint):
-        return OutOfResource(f"llama.cpp lacks memory or threads to load {path}: {complaint}", hint=gguf.memory_hint())
+        return OutOfResource(
+            f"llama.cpp lacks memory or threads to load {path}: {complaint}",
+            hint=gguf.memory_hint(),
+        )
     return ModelError(
         f"llama.cpp cannot load {path}: {complaint}",
         hint=f"the file is damaged, or llama-cpp-python {version('llama-cpp-python')} does not support it: update "

@@ -87,13 +87,18 @@ class Vocabulary:
     def __init__(self, tokens: Sequence[Token], normaliser: Normaliser) -> None:
         self.tokens = tuple(tokens)
         self.ids = {token.text: number for number, token in enumerate(self.tokens)}
-        plain = {token.text: number for number, token in enumerate(self.tokens) if not token.is_control}
+        plain = {
+            token.text: number for number, token in enumerate(self.tokens) if not token.is_control
+        }
         costs = {token.text: token.cost for token in self.tokens if not token.is_control}
         self.tokenizer = Tokenizer(normaliser, plain, costs, self.ids[UNKNOWN])
 
     def save(self, path: Path) -> None:
         """Write one line per token."""
-        lines = ["\t".join([token.text, *(str(round(100 * value)) for value in token[1:])]) for token in self.tokens]
+        lines = [
+            "\t".join([token.text, *(str(round(100 * value)) for value in token[1:])])
+            for token in self.tokens
+        ]
         path.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
@@ -102,18 +107,23 @@ class Bump(NamedTuple):
 
         logit(distance n) = sum over k of  cosine[k] * cos(frequency[k] * n) + sine[k] * sin(frequency[k] * n)
 
-    A rotary pair of dimensions turns with the position, so that the product of a constant query and a constant key
-    depends on their distance alone. Twelve pairs, whose frequencies have no common measure, are enough for a logit that
-    stands 20 higher at one distance than at any other up to the longest text.
+    A rotary pair of dimensions turns with the position, so that the product of a constant query and
+    a constant key depends on their distance alone. Twelve pairs, whose frequencies have no common
+    measure, are enough for a logit that stands 20 higher at one distance than at any other up to
+    the longest text.
     """
 
     cosine: tuple[float, ...]
     sine: tuple[float, ...]
 
-    def logits(self, frequencies: Sequence[float], distances: NDArray[np.int64]) -> NDArray[np.float64]:
+    def logits(
+        self, frequencies: Sequence[float], distances: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         """The logit at each distance, up to a constant."""
         angles = np.multiply.outer(distances, np.array(frequencies))
-        return np.asarray(np.cos(angles) @ np.array(self.cosine) + np.sin(angles) @ np.array(self.sine))
+        return np.asarray(
+            np.cos(angles) @ np.array(self.cosine) + np.sin(angles) @ np.array(self.sine)
+        )
 
 
 class Scalars(NamedTuple):
@@ -145,12 +155,22 @@ class Inputs(NamedTuple):
 def load_vocabulary(path: Path, normaliser: Normaliser) -> Vocabulary:
     """Read what `Vocabulary.save` wrote."""
     rows = (line.split("\t") for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n"))
-    return Vocabulary([Token(text, int(w) / 100, int(q) / 100, int(c) / 100) for text, w, q, c in rows], normaliser)
+    return Vocabulary(
+        [Token(text, int(w) / 100, int(q) / 100, int(c) / 100) for text, w, q, c in rows],
+        normaliser,
+    )
 
 
 def load(folder: Path = FOLDER) -> Inputs:
     """Read all files."""
     table = load_table(folder / "normalisation.tsv")
     numbers = json.loads((folder / "scalars.json").read_text(encoding="utf-8"))
-    numbers |= {"frequencies": tuple(numbers["frequencies"]), "previous": Bump(*map(tuple, numbers["previous"]))}
-    return Inputs(table, load_vocabulary(folder / "vocabulary.tsv", Normaliser(table)), Scalars(**numbers))
+    numbers |= {
+        "frequencies": tuple(numbers["frequencies"]),
+        "previous": Bump(*map(tuple, numbers["previous"])),
+    }
+    return Inputs(
+        table,
+        load_vocabulary(folder / "vocabulary.tsv", Normaliser(table)),
+        Scalars(**numbers),
+    )

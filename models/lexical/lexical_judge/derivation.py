@@ -3,15 +3,16 @@
     Unicode ─> normalisation.tsv
     prose ─> frequent words ─> pieces of all other words ─> weights, capitals ─> vocabulary.tsv
 
-Words are weighed by what their presence says, counted in questions whose answer is known to stand in a
-paragraph:
+Words are weighed by what their presence says, counted in questions whose answer is known to stand
+in a paragraph:
 
     weight of a class = log( P(found | right text) / P(found | wrong text) )
                       - log( P(missing | right text) / P(missing | wrong text) )
 
-For attribution, a question with its answer stands for a statement; the right text is its paragraph, the wrong one the
-next paragraph of the same article. For relevance, the right text is the sentence with the answer, the wrong ones are
-the other sentences of the paragraph. Rare classes lean on the average of the classes that are about as rare.
+For attribution, a question with its answer stands for a statement; the right text is its paragraph,
+the wrong one the next paragraph of the same article. For relevance, the right text is the sentence
+with the answer, the wrong ones are the other sentences of the paragraph. Rare classes lean on the
+average of the classes that are about as rare.
 """
 
 import math
@@ -97,7 +98,9 @@ def derive_table(kept: frozenset[str]) -> dict[str, str]:
 
 def save_table(table: Mapping[str, str], path: Path) -> None:
     """Write one line per entry: code points of the text, and of what it becomes, in hexadecimal."""
-    lines = [f"{_codes(text)}\t{_codes(replacement)}" for text, replacement in sorted(table.items())]
+    lines = [
+        f"{_codes(text)}\t{_codes(replacement)}" for text, replacement in sorted(table.items())
+    ]
     path.write_text("\n".join([*lines, ""]), encoding="ascii")
 
 
@@ -120,7 +123,9 @@ def _replacement(character: str, kept: frozenset[str]) -> str:
 def _folded(character: str) -> str:
     """Lower case without accents; compatibility forms as their plain equals."""
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
-    folded = "".join(part for part in plain if not any(ord(part) in marks for marks in _FOLDED_MARKS))
+    folded = "".join(
+        part for part in plain if not any(ord(part) in marks for marks in _FOLDED_MARKS)
+    )
     return "".join(str(unicodedata.decimal(part, part)) for part in folded)
 
 
@@ -139,7 +144,9 @@ def whole_characters() -> frozenset[str]:
     )
 
 
-def count(prose: Sequence[str], articles: Sequence[Sequence[Paragraph]], normaliser: Normaliser) -> Vocabulary:
+def count(
+    prose: Sequence[str], articles: Sequence[Sequence[Paragraph]], normaliser: Normaliser
+) -> Vocabulary:
     """Choose the tokens in prose and weigh them by questions with known answers."""
     texts = _texts(prose, normaliser)
     vocabulary = Vocabulary([Token(text) for text in texts], normaliser)
@@ -155,7 +162,9 @@ def count(prose: Sequence[str], articles: Sequence[Sequence[Paragraph]], normali
     tokens = []
     for token, name in zip(vocabulary.tokens, identities, strict=True):
         share = capitals.get(token.word, 0.0) if token.text.startswith(SPACE) else 0.0
-        tokens.append(Token(token.text, weight[name], question_weight[name], share) if name else token)
+        tokens.append(
+            Token(token.text, weight[name], question_weight[name], share) if name else token
+        )
     return Vocabulary(tokens, normaliser)
 
 
@@ -169,14 +178,19 @@ def _rarity(prose: Sequence[str], classes: Classes, identities: Iterable[str]) -
     for paragraph in prose:
         holding.update(classes(paragraph))
     names = set(identities) - {""}
-    return {name: min(math.log(len(prose) / max(holding[name], 1)) / _RAREST, 1.0) for name in sorted(names)}
+    return {
+        name: min(math.log(len(prose) / max(holding[name], 1)) / _RAREST, 1.0)
+        for name in sorted(names)
+    }
 
 
 def _capitals(prose: Sequence[str], vocabulary: Vocabulary) -> dict[str, float]:
     """Share of a word's uses that begin with a capital."""
     uses: Counter[str] = Counter()
     capital: Counter[str] = Counter()
-    for form, times in Counter(form for paragraph in prose for form in _WORD.findall(paragraph)).items():
+    for form, times in Counter(
+        form for paragraph in prose for form in _WORD.findall(paragraph)
+    ).items():
         word = "".join(vocabulary.tokenizer.words(form))
         uses[word] += times
         capital[word] += times * form[0].isupper()
@@ -248,7 +262,9 @@ class Trials(NamedTuple):
         """No trial yet."""
         return cls(Counter(), Counter(), Counter(), Counter())
 
-    def add(self, asked: frozenset[str], right: frozenset[str], wrong: Sequence[frozenset[str]]) -> None:
+    def add(
+        self, asked: frozenset[str], right: frozenset[str], wrong: Sequence[frozenset[str]]
+    ) -> None:
         """Look for every class asked for in the right text and in the wrong ones."""
         self.right.update(asked)
         self.found_right.update(asked & right)
@@ -275,7 +291,9 @@ def question_trials(articles: Iterable[Sequence[Paragraph]], classes: Classes) -
     for paragraph in (paragraph for paragraphs in articles for paragraph in paragraphs):
         held = [classes(sentence) for sentence in paragraph.sentences]
         for question, answer in paragraph.answered:
-            right = [place for place, sentence in enumerate(paragraph.sentences) if answer in sentence]
+            right = [
+                place for place, sentence in enumerate(paragraph.sentences) if answer in sentence
+            ]
             if len(right) == 1:
                 wrong = held[: right[0]] + held[right[0] + 1 :]
                 trials.add(classes(question), held[right[0]], wrong)

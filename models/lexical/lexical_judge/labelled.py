@@ -50,7 +50,10 @@ def examples(folder: Path, task: str) -> list[Example]:
     """All examples of a task, in the order of the file."""
     if task == "attribution":
         rows = _rows(folder / "attribution.dev.jsonl")
-        return [Example(r["dataset"], r["context"], r["context"], r["statement"], int(r["label"])) for r in rows]
+        return [
+            Example(r["dataset"], r["context"], r["context"], r["statement"], int(r["label"]))
+            for r in rows
+        ]
     rows = _rows(folder / "relevance.dev.jsonl")
     if task == "relevance":
         return [example for row in rows for example in _sentences(row)]
@@ -81,7 +84,9 @@ def _passages(row: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 def _of_both_labels(examples: list[Example]) -> list[Example]:
     """Those of data sets that know positive and negative examples."""
-    positive, negative = ({example.dataset for example in examples if example.label == label} for label in (1, 0))
+    positive, negative = (
+        {example.dataset for example in examples if example.label == label} for label in (1, 0)
+    )
     return [example for example in examples if example.dataset in positive & negative]
 
 

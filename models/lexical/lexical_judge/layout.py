@@ -6,11 +6,12 @@
       of the         of the  the layers       the word
       class          token   find out         before
 
-A token's row in the embedding fills identity and facts. It is stored as Q8_0: blocks of 32 values, each an integer from
--127 to 127 times the block's scale. Every value here is chosen so that this rounding loses nothing that matters: codes
-are all of one size, facts are whole 127ths of one, and BALLAST shares its block with nothing else of the embedding.
-BALLAST is so large that the root mean square of every vector is the same to six digits. RMSNorm then divides by a
-constant, and the weights after it see the vector as it is.
+A token's row in the embedding fills identity and facts. It is stored as Q8_0: blocks of 32 values,
+each an integer from -127 to 127 times the block's scale. Every value here is chosen so that this
+rounding loses nothing that matters: codes are all of one size, facts are whole 127ths of one, and
+BALLAST shares its block with nothing else of the embedding. BALLAST is so large that the root mean
+square of every vector is the same to six digits. RMSNorm then divides by a constant, and the
+weights after it see the vector as it is.
 """
 
 import hashlib
@@ -64,7 +65,9 @@ def identity_code(token: Token) -> Floats:
     """
     if token.is_control:
         return np.zeros(len(IDENTITY))
-    bits = np.unpackbits(np.frombuffer(hashlib.sha256(token.identity.encode()).digest()[:8], dtype=np.uint8))
+    bits = np.unpackbits(
+        np.frombuffer(hashlib.sha256(token.identity.encode()).digest()[:8], dtype=np.uint8)
+    )
     return (bits[: len(IDENTITY)].astype(np.float64) * 2 - 1) / 8
 
 

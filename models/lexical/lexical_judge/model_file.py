@@ -1,13 +1,14 @@
 """Puts vocabulary, embedding and layers together as a GGUF file of the architecture `llama`.
 
-The table of replacements is packed as llama.cpp reads it: a trie in a double array, then the replacements.
+The table of replacements is packed as llama.cpp reads it: a trie in a double array, then the
+    replacements.
 
     size of the array in bytes | array of 32-bit units | replacements, each ended by a zero byte
 
-A node at place p has a base b, and its child for byte c stands at b XOR c; the unit there holds c, so that a wrong
-turn is noticed. No two nodes have the same base. A node that ends an entry keeps its value (the offset of the
-replacement) at place b. After Yata et al., "A compact static double-array keeping character codes" (2007), in the form
-that the library darts-clone gave it.
+A node at place p has a base b, and its child for byte c stands at b XOR c; the unit there holds c,
+so that a wrong turn is noticed. No two nodes have the same base. A node that ends an entry keeps
+its value (the offset of the replacement) at place b. After Yata et al., "A compact static
+double-array keeping character codes" (2007), in the form that the library darts-clone gave it.
 """
 
 import math
@@ -53,7 +54,10 @@ def write(inputs: Inputs, path: Path) -> None:
         writer.add_tensor(f"blk.{number}.attn_norm.weight", everything)
         writer.add_tensor(f"blk.{number}.ffn_norm.weight", everything)
         for name, values in layer.tensors().items():
-            writer.add_tensor(f"blk.{number}.{name}", values.astype("<f4" if name.endswith(".bias") else "<f2"))
+            writer.add_tensor(
+                f"blk.{number}.{name}",
+                values.astype("<f4" if name.endswith(".bias") else "<f2"),
+            )
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -68,7 +72,9 @@ def charsmap(table: Mapping[str, str]) -> bytes:
         offsets[replacement] = len(replacements)
         replacements += replacement.encode() + b"\0"
     root: Node = {}
-    for key, replacement in sorted((text.encode(), replacement) for text, replacement in table.items()):
+    for key, replacement in sorted(
+        (text.encode(), replacement) for text, replacement in table.items()
+    ):
         node = root
         for byte in key:
             child = node.setdefault(byte, {})

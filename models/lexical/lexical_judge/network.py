@@ -7,10 +7,12 @@
     attention   softmax(query . key / sqrt(HEAD_WIDTH)) weighs the values of all tokens up to this one
     product     silu(20 gate) / 20 * linear,  which for a gate of 0 or 1 is gate * linear
 
-A prompt's parts stand in this order: contexts, question, "B" (what is judged: statement, sentence or chunk), answer. A
-statement is held against the contexts. A sentence or chunk is held against the question; for a sentence the contexts
-tell which of its words are everywhere in them and distinguish nothing.
-A head that looks for a match has a marker to fall back on: its logit is the threshold that a match must pass.
+A prompt's parts stand in this order: contexts, question, "B" (what is judged: statement, sentence
+or chunk), answer. A statement is held against the contexts. A sentence or chunk is held against the
+question; for a sentence the contexts tell which of its words are everywhere in them and distinguish
+nothing.
+A head that looks for a match has a marker to fall back on: its logit is the threshold that a match
+    must pass.
 """
 
 import math
@@ -156,8 +158,12 @@ class Layer:
 
 def layers(scalars: Scalars) -> list[Layer]:
     """The whole network between embedding and output."""
-    orient = Layer([_part_of_prompt(), _question(), _context(), _previous_word(scalars)], _clear_markers())
-    match = Layer([_matched_word(), _matched_pair(), _share_of_b(), _repeated()], _what_is_missing())
+    orient = Layer(
+        [_part_of_prompt(), _question(), _context(), _previous_word(scalars)], _clear_markers()
+    )
+    match = Layer(
+        [_matched_word(), _matched_pair(), _share_of_b(), _repeated()], _what_is_missing()
+    )
     weigh = Layer([_means(), _names(), _worst_number(), _coverage()], read_out(scalars))
     return [orient, match, weigh]
 
@@ -165,7 +171,9 @@ def layers(scalars: Scalars) -> list[Layer]:
 def _part_of_prompt() -> Head:
     """The marker that comes last in the order of the parts says which part this is."""
     parts = ("is_context", "is_question", "is_b_marker", "is_answer_marker")
-    head = Head().prefer({FACT[marker]: 20.0 * place for place, marker in enumerate(parts, start=1)})
+    head = Head().prefer(
+        {FACT[marker]: 20.0 * place for place, marker in enumerate(parts, start=1)}
+    )
     for marker, note in zip(parts, ("in_context", "in_question", "in_b", "in_answer"), strict=True):
         head.bring({FACT[marker]: 1.0}, NOTE[note])
     return head
@@ -173,11 +181,19 @@ def _part_of_prompt() -> Head:
 
 def _question() -> Head:
     """Whether there is a question, and so the task is relevance."""
-    return Head().prefer({FACT["is_question"]: 20.0}).bring({FACT["is_question"]: 1.0}, NOTE["asks_relevance"])
+    return (
+        Head()
+        .prefer({FACT["is_question"]: 20.0})
+        .bring({FACT["is_question"]: 1.0}, NOTE["asks_relevance"])
+    )
 
 
 def _context() -> Head:
-    return Head().prefer({FACT["is_context"]: 20.0}).bring({FACT["is_context"]: 1.0}, NOTE["has_context"])
+    return (
+        Head()
+        .prefer({FACT["is_context"]: 20.0})
+        .bring({FACT["is_context"]: 1.0}, NOTE["has_context"])
+    )
 
 
 def _previous_word(scalars: Scalars) -> Head:
@@ -203,7 +219,9 @@ def _only_in_contexts(threshold: float) -> Linear:
 
 
 def _matched_word() -> Head:
-    return _matcher(Head().match(IDENTITY, IDENTITY, MATCH_GAIN), MATCH_GAIN * MATCH_THRESHOLD, "matched")
+    return _matcher(
+        Head().match(IDENTITY, IDENTITY, MATCH_GAIN), MATCH_GAIN * MATCH_THRESHOLD, "matched"
+    )
 
 
 def _matched_pair() -> Head:
@@ -218,7 +236,12 @@ def _matcher(head: Head, threshold: float, note: str) -> Head:
 def _share_of_b() -> Head:
     """Of all places in the question and B that hold this word, the share that stands in B so far."""
     parts = {NOTE["in_question"]: -BLOCKED, NOTE["in_b"]: -BLOCKED, FACT["one"]: BLOCKED}
-    return Head().match(IDENTITY, IDENTITY, MATCH_GAIN).prefer(parts).bring({NOTE["in_b"]: 1.0}, NOTE["share_of_b"])
+    return (
+        Head()
+        .match(IDENTITY, IDENTITY, MATCH_GAIN)
+        .prefer(parts)
+        .bring({NOTE["in_b"]: 1.0}, NOTE["share_of_b"])
+    )
 
 
 def _repeated() -> Head:
@@ -229,7 +252,10 @@ def _repeated() -> Head:
         FACT["is_question"]: -BLOCKED + MATCH_GAIN * SAME_WORD,
     }
     return (
-        Head().match(IDENTITY, IDENTITY, MATCH_GAIN).prefer(places).bring({NOTE["in_context"]: 1.0}, NOTE["repeated"])
+        Head()
+        .match(IDENTITY, IDENTITY, MATCH_GAIN)
+        .prefer(places)
+        .bring({NOTE["in_context"]: 1.0}, NOTE["repeated"])
     )
 
 
@@ -261,7 +287,11 @@ def _names() -> Head:
     """Share of the names that are missing. B's marker stands for a little more that is there: one name counts less."""
     marker = LOG_SPAN + math.log(ASSUMED_NAMES)
     preference = _only_in_b({FACT["log_name_weight"]: LOG_SPAN, FACT["is_b_marker"]: marker})
-    return Head().prefer(preference).bring({FACT["is_word"]: 1.0, NOTE["matched"]: -1.0}, NOTE["missing_names"])
+    return (
+        Head()
+        .prefer(preference)
+        .bring({FACT["is_word"]: 1.0, NOTE["matched"]: -1.0}, NOTE["missing_names"])
+    )
 
 
 def _worst_number() -> Head:
@@ -279,7 +309,9 @@ def _coverage() -> Head:
         NOTE["first"]: -REPEATED,
         FACT["one"]: BLOCKED,
     }
-    return Head().prefer(preference).bring({NOTE["distinctive"]: math.exp(-COVERED)}, NOTE["coverage"])
+    return (
+        Head().prefer(preference).bring({NOTE["distinctive"]: math.exp(-COVERED)}, NOTE["coverage"])
+    )
 
 
 def read_out(scalars: Scalars) -> Products:
@@ -289,8 +321,9 @@ def read_out(scalars: Scalars) -> Products:
         after the digit                "}"
         after "}"                      the end token
 
-    z is a linear function of the means, maxima and coverage; P(label 1) = sigmoid(z). The digits share DIGIT, which is
-    far above the 0 of every other token, so that nearly all of the probability is on valid answers.
+    z is a linear function of the means, maxima and coverage; P(label 1) = sigmoid(z). The digits
+    share DIGIT, which is far above the 0 of every other token, so that nearly all of the
+    probability is on valid answers.
     """
     answers = NOTE["in_answer"]
     asks, beside = NOTE["asks_relevance"], NOTE["has_context"]

@@ -1,7 +1,8 @@
 """The same judge in plain NumPy: what the network computes, without a network.
 
     texts ─> token ids, in the same pieces as the prompt profile `lexical`                     attribution, relevance
-    token ids ─> parts ─> matches of each word of B in contexts and question ─> features ─> z ─> sigmoid
+    token ids ─> parts ─> matches of each word of B in contexts and question ─> features ─> z ─>
+    sigmoid
 
 Every softmax over two outcomes (matched, not matched) is written out as sums of exponentials.
 """
@@ -25,14 +26,25 @@ _CONTEXT, _QUESTION, _B, _ANSWER = 1, 2, 3, 4
 def attribution(vocabulary: Vocabulary, contexts: Sequence[str], statement: str) -> list[int]:
     """Token ids of "can this statement be attributed to these contexts?"."""
     given = [token for context in contexts for token in _part(vocabulary, names.CONTEXT, context)]
-    return [*given, *_part(vocabulary, names.STATEMENT, statement), *_answer(vocabulary, FORCED_ATTRIBUTION)]
+    return [
+        *given,
+        *_part(vocabulary, names.STATEMENT, statement),
+        *_answer(vocabulary, FORCED_ATTRIBUTION),
+    ]
 
 
-def relevance(vocabulary: Vocabulary, contexts: Sequence[str], question: str, judged: str) -> list[int]:
+def relevance(
+    vocabulary: Vocabulary, contexts: Sequence[str], question: str, judged: str
+) -> list[int]:
     """Token ids of "is this sentence needed to answer the question?", or this chunk, which is shown no contexts."""
     given = [token for context in contexts for token in _part(vocabulary, names.CONTEXT, context)]
     asked = _part(vocabulary, names.QUESTION, question)
-    return [*given, *asked, *_part(vocabulary, names.SENTENCE, judged), *_answer(vocabulary, FORCED_RELEVANCE)]
+    return [
+        *given,
+        *asked,
+        *_part(vocabulary, names.SENTENCE, judged),
+        *_answer(vocabulary, FORCED_RELEVANCE),
+    ]
 
 
 def _part(vocabulary: Vocabulary, marker: str, text: str) -> list[int]:
@@ -67,7 +79,9 @@ class NumpyJudge:
         """Log of the odds of label 1, for a prompt that ends in the answer's part."""
         rule = self._rule(np.asarray(tokens))
         found = self.features(tokens)
-        return rule["constant"] + sum(weight * found[name] for name, weight in rule.items() if name != "constant")
+        return rule["constant"] + sum(
+            weight * found[name] for name, weight in rule.items() if name != "constant"
+        )
 
     def features(self, tokens: Sequence[int]) -> dict[str, float]:
         """What layer 2 finds out, by name."""
@@ -79,17 +93,24 @@ class NumpyJudge:
     def _rule(self, ids: NDArray[np.int64]) -> dict[str, float]:
         if not self._facts["is_question"][ids].any():
             return self._scalars.attribution
-        return self._scalars.relevance if self._facts["is_context"][ids].any() else self._scalars.chunk
+        return (
+            self._scalars.relevance if self._facts["is_context"][ids].any() else self._scalars.chunk
+        )
 
     def _words(self, ids: NDArray[np.int64]) -> Words:
         facts = {name: values[ids] for name, values in self._facts.items()}
         kinds = ("is_context", "is_question", "is_b_marker", "is_answer_marker")
-        markers = sum(part * facts[kind] for part, kind in zip((_CONTEXT, _QUESTION, _B, _ANSWER), kinds, strict=True))
+        markers = sum(
+            part * facts[kind]
+            for part, kind in zip((_CONTEXT, _QUESTION, _B, _ANSWER), kinds, strict=True)
+        )
         identity = self._identity[ids]
         previous = np.zeros((len(ids), len(layout.PREVIOUS)))
         previous[1:] = network.CODE_SCALE * identity[:-1, list(layout.PREVIOUS_CODE)]
         previous[markers > 0] = 0
-        return Words(identity, previous, facts, np.maximum.accumulate(markers).round().astype(np.int64))
+        return Words(
+            identity, previous, facts, np.maximum.accumulate(markers).round().astype(np.int64)
+        )
 
 
 def _missing(words: Words) -> dict[str, float]:
@@ -99,7 +120,9 @@ def _missing(words: Words) -> dict[str, float]:
     pair = same + words.previous[judged] @ words.previous[given].T
     marker = words.facts["is_context"][given] > 0
     matched = _mass(network.MATCH_GAIN * same, network.MATCH_GAIN * network.MATCH_THRESHOLD, marker)
-    matched_pair = _mass(network.PAIR_GAIN * pair, network.PAIR_GAIN * network.PAIR_THRESHOLD, marker)
+    matched_pair = _mass(
+        network.PAIR_GAIN * pair, network.PAIR_GAIN * network.PAIR_THRESHOLD, marker
+    )
     missing = _soft_step(1 - matched)
     facts = {name: values[judged] for name, values in words.facts.items()}
     weight = _normalised(layout.LOG_SPAN * facts["log_weight"])

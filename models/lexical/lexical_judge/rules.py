@@ -2,14 +2,16 @@
 
     frequencies ─> bump ──> features of labelled examples ─> weights of three rules
 
-The rule of a task is a logistic regression whose weights may not change sign, on class-balanced data:
+The rule of a task is a logistic regression whose weights may not change sign, on class-balanced
+data:
 
     slopes      fitted with a constant per data set, which takes up what sets data sets apart
     scale       what the slopes are worth on a data set that they were not fitted on
     constant    makes the mean probability equal the mean label in a data set; the mean of the data sets' constants
 
-A rule predicts each data set by the others; one more regression on those predictions gives the scale. So the
-probabilities are as sure as they deserve to be on a data set that was never seen, not on the ones that were.
+A rule predicts each data set by the others; one more regression on those predictions gives the
+scale. So the probabilities are as sure as they deserve to be on a data set that was never seen, not
+on the ones that were.
 """
 
 from collections.abc import Sequence
@@ -23,7 +25,20 @@ from .labelled import Example
 from .numpy_model import NumpyJudge, attribution, relevance
 
 _RIDGE = 0.001
-FREQUENCIES = (0.0885, 0.1028, 0.1275, 0.1285, 0.1372, 0.3049, 0.4888, 0.5115, 0.7079, 0.7619, 2.3128, 2.4879)
+FREQUENCIES = (
+    0.0885,
+    0.1028,
+    0.1275,
+    0.1285,
+    0.1372,
+    0.3049,
+    0.4888,
+    0.5115,
+    0.7079,
+    0.7619,
+    2.3128,
+    2.4879,
+)
 """Drawn at random, one of the better of twelve draws for the margin of the bump."""
 FEATURES = {
     "attribution": ("mean_missing", "mean_missing_pair", "missing_names", "worst_number"),
@@ -37,12 +52,16 @@ Groups = NDArray[Any]
 def fit_scalars(vocabulary: Vocabulary, examples: dict[str, Sequence[Example]]) -> Scalars:
     """The bump solved, and the rules of all tasks fitted to labelled examples."""
     previous = solve_bump(FREQUENCIES, distance=1, size=60.0)
-    judge = NumpyJudge(vocabulary, Scalars(FREQUENCIES, previous, attribution={}, relevance={}, chunk={}))
+    judge = NumpyJudge(
+        vocabulary, Scalars(FREQUENCIES, previous, attribution={}, relevance={}, chunk={})
+    )
     rules = {}
     for task, rows in examples.items():
         weights = fit(*_table(judge, vocabulary, task, rows), _signs(task))
         names = [*FEATURES[task], "constant"]
-        rules[task] = {name: round(float(weight), 3) for name, weight in zip(names, weights, strict=True)}
+        rules[task] = {
+            name: round(float(weight), 3) for name, weight in zip(names, weights, strict=True)
+        }
     return Scalars(FREQUENCIES, previous, **rules)
 
 
@@ -79,7 +98,9 @@ def solve_bump(frequencies: Sequence[float], distance: int, size: float) -> Bump
     others = np.delete(basis, distance, axis=0) - basis[distance]
     count = basis.shape[1]
     # Unknowns: positive and negative parts of the coefficients, and the margin, which is to be largest.
-    rows = np.vstack([np.hstack([others, -others, np.ones((len(others), 1))]), [*[1.0] * (2 * count), 0.0]])
+    rows = np.vstack(
+        [np.hstack([others, -others, np.ones((len(others), 1))]), [*[1.0] * (2 * count), 0.0]]
+    )
     limits = np.append(np.zeros(len(others)), size)
     goal = np.append(np.zeros(2 * count), -1.0)
     solution = linprog(goal, A_ub=rows, b_ub=limits, bounds=(0.0, None), method="highs").x
@@ -114,7 +135,9 @@ def _slopes(features: Floats, labels: Labels, groups: Groups, signs: Sequence[in
         chance = 1 / (1 + np.exp(-margin))
         surprise = np.logaddexp(0, margin) - labels * margin
         gradient = design.T @ (importance * (chance - labels))
-        return float(importance @ surprise + _RIDGE * weights @ weights), gradient + 2 * _RIDGE * weights
+        return float(
+            importance @ surprise + _RIDGE * weights @ weights
+        ), gradient + 2 * _RIDGE * weights
 
     count = features.shape[1]
     bounds = [(0.0, None)] * count + [(None, None)] * dummies.shape[1]

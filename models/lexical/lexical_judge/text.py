@@ -4,12 +4,13 @@
     "▁" + word, cut as cheaply as can be   "parishioner" -> "▁parish" "ion" "er"             Tokenizer
     designed, designing, designs -> design;   built -> build;   two -> 2;   percent -> %     stem
 
-The first two mirror llama.cpp's unigram tokenizer, which applies a table of replacements that comes in the model file,
-always the longest entry that fits. So the table is the judge's own. It is committed, because the Unicode database that
-it is derived from changes with the version of Python; only replacements that follow a pattern of digits are made here.
-Of equal cuts, the one with the longest last piece is taken; a character that the vocabulary lacks becomes the unknown
-token, and the rest of the word stays. Words of one class get the same identity, so that another form of a word matches
-as well as the word itself.
+The first two mirror llama.cpp's unigram tokenizer, which applies a table of replacements that comes
+in the model file, always the longest entry that fits. So the table is the judge's own. It is
+committed, because the Unicode database that it is derived from changes with the version of Python;
+only replacements that follow a pattern of digits are made here. Of equal cuts, the one with the
+longest last piece is taken; a character that the vocabulary lacks becomes the unknown token, and
+the rest of the word stays. Words of one class get the same identity, so that another form of a word
+matches as well as the word itself.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +32,9 @@ _EQUIVALENTS = Path(__file__).resolve().parents[1] / "equivalents.txt"
 _LONGEST_FIRST = sorted(_DERIVATIONS.split(), key=lambda suffix: (-len(suffix), suffix))
 _CLASS_OF = {
     form: head
-    for head, _, forms in (line.partition(": ") for line in _EQUIVALENTS.read_text(encoding="utf-8").splitlines())
+    for head, _, forms in (
+        line.partition(": ") for line in _EQUIVALENTS.read_text(encoding="utf-8").splitlines()
+    )
     for form in (head, *forms.split())
 }
 
@@ -77,7 +80,11 @@ class Tokenizer:
     """Cheapest cuts with the given pieces: their ids and costs by text."""
 
     def __init__(
-        self, normaliser: Normaliser, ids: Mapping[str, int], costs: Mapping[str, float], unknown: int
+        self,
+        normaliser: Normaliser,
+        ids: Mapping[str, int],
+        costs: Mapping[str, float],
+        unknown: int,
     ) -> None:
         self._normaliser = normaliser
         self._ids = ids
@@ -89,7 +96,9 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of plain text: markers in it stay text."""
-        return [token for word in self._normaliser.words(text) if word for token in self._word(word)]
+        return [
+            token for word in self._normaliser.words(text) if word for token in self._word(word)
+        ]
 
     def words(self, text: str) -> list[str]:
         """The normalised words that are cut into tokens."""
@@ -108,7 +117,10 @@ class Tokenizer:
                 piece = text[start:end]
                 if piece in self._ids and before + self._costs[piece] < cheapest[end][0]:
                     cheapest[end] = (before + self._costs[piece], start, self._ids[piece])
-            if text[start] not in self._ids and before + self._unknown_cost < cheapest[start + 1][0]:
+            if (
+                text[start] not in self._ids
+                and before + self._unknown_cost < cheapest[start + 1][0]
+            ):
                 cheapest[start + 1] = (before + self._unknown_cost, start, self._unknown)
         return self._traced(cheapest)
 
@@ -162,12 +174,18 @@ def _stripped(word: str, suffix: str, replacement: str) -> str:
 
 
 def _undoubled(base: str) -> str:
-    doubled = len(base) > _SHORTEST_STEM and base[-1] == base[-2] and base[-1] not in VOWELS | set("lsz")
+    doubled = (
+        len(base) > _SHORTEST_STEM and base[-1] == base[-2] and base[-1] not in VOWELS | set("lsz")
+    )
     return base[:-1] if doubled else base
 
 
 def _without_final_e(word: str) -> str:
-    return word[:-1] if len(word) > _SHORTEST_STEM and word.endswith("e") and word[-2] not in VOWELS else word
+    return (
+        word[:-1]
+        if len(word) > _SHORTEST_STEM and word.endswith("e") and word[-2] not in VOWELS
+        else word
+    )
 
 
 def _without_derivation(word: str) -> str:

@@ -17,7 +17,19 @@ MONTHS = [
     "November",
     "December",
 ]
-NUMBER_WORDS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+NUMBER_WORDS = [
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
 OPPOSITES = (
     ("first", "last"), ("before", "after"), ("more", "less"), ("most", "least"),
     ("largest", "smallest"), ("larger", "smaller"), ("higher", "lower"), ("highest", "lowest"),
@@ -119,7 +131,11 @@ def change_number(sentence: str, context: str, rng: random.Random) -> str | None
         new = f"{float(digits) * rng.choice([0.5, 0.8, 1.3, 2.0]):.1f}"
     else:
         value = int(digits)
-        step = rng.choice([1, 2, 3, 5, 10]) if value < YEARS_END else max(1, value // rng.randint(2, 9))
+        step = (
+            rng.choice([1, 2, 3, 5, 10])
+            if value < YEARS_END
+            else max(1, value // rng.randint(2, 9))
+        )
         new_value = value + step if _chance(rng, 0.5) or value <= step else value - step
         new = f"{new_value:,}" if "," in old else str(new_value)
     if new == old:
@@ -150,7 +166,9 @@ def change_word(sentence: str, context: str, rng: random.Random) -> str | None:
 def change_name(sentence: str, context: str, rng: random.Random) -> str | None:
     """Exchange a name for another one of the context that the sentence lacks."""
     here = names(sentence)
-    others = [name for name in names(context) if name not in sentence and len(name) >= SHORTEST_NAME]
+    others = [
+        name for name in names(context) if name not in sentence and len(name) >= SHORTEST_NAME
+    ]
     if not here or not others:
         return None
     old = rng.choice(here)
@@ -167,7 +185,9 @@ def swap_names(sentence: str, context: str, rng: random.Random) -> str | None:
     if first in second or second in first:
         return None
     between = sentence[sentence.find(first) : sentence.find(second)]
-    if not any(f" {verb} " in between for verb in [*AUXILIARIES, "than", "by", "to", "from", "over"]):
+    if not any(
+        f" {verb} " in between for verb in [*AUXILIARIES, "than", "by", "to", "from", "over"]
+    ):
         return None
     marker = "\0"
     return sentence.replace(first, marker, 1).replace(second, first, 1).replace(marker, second, 1)
@@ -212,11 +232,15 @@ def drop_part(sentence: str, rng: random.Random) -> str | None:
     without_brackets = re.sub(r"\s*\([^)]*\)", "", sentence)
     if without_brackets != sentence:
         return without_brackets
-    leading = re.match(r"(?:However|Therefore|Thus|In addition|Moreover|Also|Then|Later|Today), ", sentence)
+    leading = re.match(
+        r"(?:However|Therefore|Thus|In addition|Moreover|Also|Then|Later|Today), ", sentence
+    )
     if leading:
         rest = sentence[leading.end() :]
         return rest[0].upper() + rest[1:]
-    clause = re.search(r", (?:and|but|which|who|while|where|although|including|with) [^,]*\.$", sentence)
+    clause = re.search(
+        r", (?:and|but|which|who|while|where|although|including|with) [^,]*\.$", sentence
+    )
     if clause and clause.start() > SHORTEST_REST:
         return sentence[: clause.start()] + "."
     return None
@@ -224,7 +248,9 @@ def drop_part(sentence: str, rng: random.Random) -> str | None:
 
 def move_time(sentence: str, rng: random.Random) -> str | None:
     """Move the time: `In 1990, it closed.` becomes `It closed in 1990.`."""
-    match = re.match(r"((?:In|On|By|During|At|After|Before|From|Since) [^,]{3,40}), (.+)\.$", sentence)
+    match = re.match(
+        r"((?:In|On|By|During|At|After|Before|From|Since) [^,]{3,40}), (.+)\.$", sentence
+    )
     if not match or "," in match[2]:
         return None
     rest = match[2]

@@ -103,7 +103,9 @@ class Generator:
         self._passages = self._read_nli(data / "nli" / "passages.jsonl.gz")
         self._questions = list(read_rows(data / "train_qa.jsonl.gz"))
         self._prose = self._read_prose(data / "train_prose.jsonl.gz")
-        contexts = {row["context"] for row in self._passages if len(row["context"]) in NEIGHBOUR_LENGTHS}
+        contexts = {
+            row["context"] for row in self._passages if len(row["context"]) in NEIGHBOUR_LENGTHS
+        }
         pool = sorted(contexts | set(self._prose))
         self._neighbours = Neighbours(pool)
 
@@ -165,7 +167,10 @@ class Generator:
         """A statement with its passage among near ones, or with the near ones alone."""
         for row in self._passages:
             context, statement = row["context"], row["statement"]
-            if len(context) > MOST_IN_CROWD or row["dataset"] in {"entailmentbank_steps", "evidence_inference"}:
+            if len(context) > MOST_IN_CROWD or row["dataset"] in {
+                "entailmentbank_steps",
+                "evidence_inference",
+            }:
                 continue
             if not self._chance(0.45):
                 continue
@@ -181,7 +186,9 @@ class Generator:
         """Two statements in one: supported only if each is, by its own passage."""
         usable = [row for row in self._passages if len(row["context"]) in JOINED_LENGTHS]
         usable = [
-            row for row in usable if row["statement"].endswith(".") and len(row["statement"]) < LONGEST_JOINED_STATEMENT
+            row
+            for row in usable
+            if row["statement"].endswith(".") and len(row["statement"]) < LONGEST_JOINED_STATEMENT
         ]
         positive = [row for row in usable if row["label"] == 1]
         negative = [row for row in usable if row["label"] == 0]
@@ -196,7 +203,9 @@ class Generator:
             statements = [first["statement"], second["statement"]]
             self._rng.shuffle(statements)
             statement = self._join(statements)
-            yield Row(ATTRIBUTION, "joined", statement, self._crowd(right, near), int(kind == "both"))
+            yield Row(
+                ATTRIBUTION, "joined", statement, self._crowd(right, near), int(kind == "both")
+            )
 
     def _join(self, statements: list[str]) -> str:
         if self._chance(0.5):
@@ -257,7 +266,9 @@ class Generator:
     def answer_sentences(self) -> Iterator[Row]:
         """The sentence that contains the answer, and the nearest ones that do not."""
         for paragraph in self._questions:
-            sentences = [s for s in edits.split_sentences(paragraph["context"]) if len(s) > SHORTEST_SENTENCE]
+            sentences = [
+                s for s in edits.split_sentences(paragraph["context"]) if len(s) > SHORTEST_SENTENCE
+            ]
             for item in paragraph["qas"]:
                 if self._chance(0.6):
                     yield from self._answer_rows(item["question"], item["answer"], sentences)
@@ -325,7 +336,9 @@ class Generator:
                 continue
             if row["dataset"] not in {"squad_train_statements", "fever_nli_binary", "foolmetwice"}:
                 continue
-            sentences = [s for s in edits.split_sentences(row["context"]) if len(s) > SHORTEST_SENTENCE]
+            sentences = [
+                s for s in edits.split_sentences(row["context"]) if len(s) > SHORTEST_SENTENCE
+            ]
             words = set(re.findall(r"\w{3,}", row["statement"].lower()))
             scores = [len(words & set(re.findall(r"\w{3,}", s.lower()))) for s in sentences]
             best = max(scores, default=0)

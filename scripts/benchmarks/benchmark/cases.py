@@ -3,8 +3,8 @@
     short    the passage
     long     the passage after 15 others
 
-Both have the same statements, so that only the context length differs. Every installation contains them;
-`localjudge/judge/probes/README.md` describes their origin.
+Both have the same statements, so that only the context length differs. Every installation contains
+them; `localjudge/judge/probes/README.md` describes their origin.
 """
 
 from typing import NamedTuple
@@ -29,7 +29,9 @@ def make_case(place: int, context: str) -> Case:
     """Return the sample about this passage, with contexts of this length."""
     passages = probe_set.passages()
     about = passages[place]
-    others = [passages[(place + step) % len(passages)].whole for step in range(1, CONTEXTS[context] + 1)]
+    others = [
+        passages[(place + step) % len(passages)].whole for step in range(1, CONTEXTS[context] + 1)
+    ]
     tasks = [
         probe.task.model_copy(update={"contexts": (*others, about.whole)})
         for probe in probe_set.probes()

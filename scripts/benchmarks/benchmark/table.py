@@ -1,6 +1,7 @@
 """Format results in Markdown: our seconds per verdict, and the ratio of each other way.
 
-times ours = (seconds / verdicts) of a way / (seconds / verdicts) of ours, over the samples completed by both
+times ours = (seconds / verdicts) of a way / (seconds / verdicts) of ours, over the samples
+completed by both
 """
 
 from collections.abc import Sequence
@@ -22,14 +23,23 @@ Rows = Sequence[Measurement]
 def markdown(rows: Rows) -> str:
     """Return a column for each judge, smallest first; one table for each build and number of threads."""
     same = dict.fromkeys((row.table.threads, row.table.build) for row in rows)
-    return "\n\n".join(_table([row for row in rows if (row.table.threads, row.table.build) == each]) for each in same)
+    return "\n\n".join(
+        _table([row for row in rows if (row.table.threads, row.table.build) == each])
+        for each in same
+    )
 
 
 def progress_line(row: Measurement) -> str:
     """Format the result of one turn."""
     done = f"{row.seconds:.2f} s for {row.verdicts} of {row.expected} verdicts"
-    came = {"done": done, "not done": f"not done after {row.seconds:.0f} s", "failed": f"failed: {row.why}"}
-    return printable(f"{row.table.judge}, {row.context}, {row.sample}: {row.way}: {came[row.outcome]}")
+    came = {
+        "done": done,
+        "not done": f"not done after {row.seconds:.0f} s",
+        "failed": f"failed: {row.why}",
+    }
+    return printable(
+        f"{row.table.judge}, {row.context}, {row.sample}: {row.way}: {came[row.outcome]}"
+    )
 
 
 def _table(rows: Rows) -> str:
@@ -43,13 +53,23 @@ def _table(rows: Rows) -> str:
     by_context = {context: [row for row in rows if row.context == context] for context in CONTEXTS}
     extents = "; ".join(_extent(context, part) for context, part in by_context.items() if part)
     threads, build = rows[0].table[-2:]
-    return "\n".join(written) + f"\n\n{extents}; {threads} thread{'s' if threads > 1 else ''}, {build}."
+    return (
+        "\n".join(written)
+        + f"\n\n{extents}; {threads} thread{'s' if threads > 1 else ''}, {build}."
+    )
 
 
 def _both(way: str, table: Table, rows: Rows) -> str:
     """Return a way's figures for short and long contexts of one judge; a shared reason appears once."""
-    cells = [_cell(way, [row for row in rows if (row.table, row.context) == (table, name)]) for name in CONTEXTS]
-    return " / ".join(cells if any(each[0].isdigit() or each[0] == "x" for each in cells) else dict.fromkeys(cells))
+    cells = [
+        _cell(way, [row for row in rows if (row.table, row.context) == (table, name)])
+        for name in CONTEXTS
+    ]
+    return " / ".join(
+        cells
+        if any(each[0].isdigit() or each[0] == "x" for each in cells)
+        else dict.fromkeys(cells)
+    )
 
 
 def _cell(way: str, rows: Rows) -> str:

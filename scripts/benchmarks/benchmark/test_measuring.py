@@ -30,13 +30,26 @@ def paced(order: Order, seconds: float) -> dict[str, Any]:
     assert order.tokens == (500 if order.way == "prefill" else 0) or order.way == "one-by-one"
     if PACE[order.way] > seconds:
         return {"outcome": "not done", "prompt_tokens": 300}
-    return {"outcome": "done", "seconds": PACE[order.way], "verdicts": 4, "evaluated": 500, "prompt_tokens": 300}
+    return {
+        "outcome": "done",
+        "seconds": PACE[order.way],
+        "verdicts": 4,
+        "evaluated": 500,
+        "prompt_tokens": 300,
+    }
 
 
 Taken = list[tuple[str, str, str, float]]
 
 
-def taken(file: Path, *, limit: float = 120, samples: int = 2, most: int = 99, ways: Sequence[str] = WAYS) -> Taken:
+def taken(
+    file: Path,
+    *,
+    limit: float = 120,
+    samples: int = 2,
+    most: int = 99,
+    ways: Sequence[str] = WAYS,
+) -> Taken:
     """Return up to `most` turns: way, context, sample, and the permitted seconds."""
     turns: Taken = []
 
@@ -44,7 +57,9 @@ def taken(file: Path, *, limit: float = 120, samples: int = 2, most: int = 99, w
         turns.append((order.way, order.context, order.case.sample, seconds))
         return paced(order, seconds)
 
-    list(zip(range(most), take(TABLE, ORDER, Extent(ways, samples, limit), file, ask), strict=False))
+    list(
+        zip(range(most), take(TABLE, ORDER, Extent(ways, samples, limit), file, ask), strict=False),
+    )
     return turns
 
 
@@ -52,7 +67,9 @@ SAMPLES = [make_case(place, "short").sample for place in range(2)]
 
 
 @pytest.mark.parametrize("stopped_after", range(13))
-def test_the_same_command_resumes_a_bench_stopped_anywhere(stopped_after: int, tmp_path: Path) -> None:
+def test_the_same_command_resumes_a_bench_stopped_anywhere(
+    stopped_after: int, tmp_path: Path
+) -> None:
     """Of twelve turns none is repeated, and both parts equal a complete bench."""
     whole = taken(tmp_path / "whole.jsonl")
     before = taken(tmp_path / "bench.jsonl", most=stopped_after)
@@ -62,7 +79,18 @@ def test_the_same_command_resumes_a_bench_stopped_anywhere(stopped_after: int, t
 
 def bench(file: Path) -> list[str]:
     ways = ["--way", "ours", "--way", "prefill"]
-    return [*BENCH, "--judge", "lexical", "--samples", "1", *ways, "--threads", "1", "--json", str(file)]
+    return [
+        *BENCH,
+        "--judge",
+        "lexical",
+        "--samples",
+        "1",
+        *ways,
+        "--threads",
+        "1",
+        "--json",
+        str(file),
+    ]
 
 
 def test_a_bench_prints_each_turn_and_a_table_and_asks_nothing_twice(tmp_path: Path) -> None:
@@ -79,17 +107,25 @@ def test_a_bench_prints_each_turn_and_a_table_and_asks_nothing_twice(tmp_path: P
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_a_stopped_bench_keeps_its_results_and_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_stopped_bench_keeps_its_results_and_leaves_no_process(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     """Stopped while a server starts: the previous turn is kept, and the server ends."""
-    file, started, server = tmp_path / "bench.jsonl", tmp_path / "started", tmp_path / "llama-server"
+    file, started, server = (
+        tmp_path / "bench.jsonl",
+        tmp_path / "started",
+        tmp_path / "llama-server",
+    )
     version = '[ "$1" = --version ] && echo "version: 1" && exit'
     server.write_text(
-        f"#!/bin/sh\n{version}\necho $$ > {started}.part && mv {started}.part {started} && exec sleep 600\n"
+        f"#!/bin/sh\n{version}\necho $$ > {started}.part && mv {started}.part {started} && exec sleep 600\n",
     )
     server.chmod(0o755)
     environment = {**os.environ, "LOCALJUDGE_LLAMA_SERVER": str(server)}
     command, pipe = [*bench(file), "--way", "llama-server"], subprocess.PIPE
-    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True
+    )
     _wait_until(started.exists)
     process.send_signal(number)
     printed, errors = process.communicate(timeout=60)
@@ -110,6 +146,8 @@ def _wait_until(so: Callable[[], bool], seconds: float = 60) -> None:
 
 def _is_gone(number: int) -> bool:
     try:
-        return (Path("/proc") / str(number) / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return (Path("/proc") / str(number) / "stat").read_text().rpartition(")")[2].split()[
+            0
+        ] == "Z"
     except FileNotFoundError:
         return True

@@ -3,9 +3,9 @@
     for each sample:  short  ours, prefill, one-by-one, llama-server
                       long   ours, prefill, ...
 
-A busy machine slows all ways equally. A turn gets its way's remaining time and is killed afterwards. Results survive
-any interruption, and the same command resumes. Results of other models, builds or thread counts may be in the same
-file; they belong to other tables.
+A busy machine slows all ways equally. A turn gets its way's remaining time and is killed
+afterwards. Results survive any interruption, and the same command resumes. Results of other models,
+builds or thread counts may be in the same file; they belong to other tables.
 """
 
 import json
@@ -97,7 +97,9 @@ def append(file: Path, row: Measurement) -> None:
         os.fsync(opened.fileno())
 
 
-def take(table: Table, order: Order, extent: Extent, file: Path, ask: Asker) -> Iterator[Measurement]:
+def take(
+    table: Table, order: Order, extent: Extent, file: Path, ask: Asker
+) -> Iterator[Measurement]:
     """Run every missing turn. `order` contains their common properties."""
     for place in range(extent.samples):
         for context in CONTEXTS:
@@ -106,13 +108,19 @@ def take(table: Table, order: Order, extent: Extent, file: Path, ask: Asker) -> 
                 turn = order._replace(way=way, place=place, context=context)
                 sample = turn.case.sample
                 seconds = time_for(sample, [row for row in rows if row.way == way], extent.limit)
-                ours = [row for row in rows if (row.way, row.sample, row.outcome) == ("ours", sample, "done")]
+                ours = [
+                    row
+                    for row in rows
+                    if (row.way, row.sample, row.outcome) == ("ours", sample, "done")
+                ]
                 if way == "prefill" and not ours:
                     continue
                 if seconds:
                     turn = turn._replace(tokens=sum(row.evaluated for row in ours))
                     came: dict[str, Any] = {"seconds": seconds, **ask(turn, seconds)}
-                    row = Measurement(table, way, context, sample, expected=len(turn.case.tasks), **came)
+                    row = Measurement(
+                        table, way, context, sample, expected=len(turn.case.tasks), **came
+                    )
                     append(file, row)
                     yield row
 
@@ -120,8 +128,8 @@ def take(table: Table, order: Order, extent: Extent, file: Path, ask: Asker) -> 
 def time_for(sample: str, rows: Sequence[Measurement], limit: float) -> float:
     """Return the seconds for this sample of a way with `limit` for all samples; 0 skips it.
 
-    `rows` are the way's results for contexts of this length. A timed-out sample, or another one, is tried again only
-    with more time. A failed sample is tried again.
+    `rows` are the way's results for contexts of this length. A timed-out sample, or another one, is
+    tried again only with more time. A failed sample is tried again.
     """
     if any((row.sample, row.outcome) == (sample, "done") for row in rows):
         return 0
@@ -132,7 +140,9 @@ def time_for(sample: str, rows: Sequence[Measurement], limit: float) -> float:
 
 def ask_process(order: Order, seconds: float) -> dict[str, Any]:
     """Carry out the order in a separate process. Kills it with its children after the time limit."""
-    path = os.pathsep.join([str(_BENCHMARKS), str(_BENCHMARKS.parents[1]), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [str(_BENCHMARKS), str(_BENCHMARKS.parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "benchmark.ways", json.dumps(order)],

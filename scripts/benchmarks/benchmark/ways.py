@@ -5,8 +5,9 @@
     one-by-one      one completion per statement, with the same prompt and a grammar for the same answers
     llama-server    the same with llama.cpp's server
 
-Each function loads the model, evaluates the instructions and returns the timed function, which judges the sample and
-returns the number of verdicts. Both completion ways keep the shared prefix of the previous prompt.
+Each function loads the model, evaluates the instructions and returns the timed function, which
+judges the sample and returns the number of verdicts. Both completion ways keep the shared prefix of
+the previous prompt.
 
     argument    an order, in JSON; the end of stdin means that the bench has ended
     stdout      first the properties of the way, then its result, a line of JSON each
@@ -33,8 +34,8 @@ from llama_cpp import Llama
 from llama_cpp.llama_grammar import LlamaGrammar
 
 from localjudge.errors import LocaljudgeError
-from localjudge.run.judges import OpenJudge, use_judge
-from localjudge.run.settings import RunSettings
+from localjudge.judging.judges import OpenJudge, use_judge
+from localjudge.judging.settings import RunSettings
 from localjudge.types import Attribution, Grammar, NoAnswer
 
 from .cases import Case, make_case, warm_up
@@ -82,16 +83,28 @@ class Wording(NamedTuple):
 def word(judge: OpenJudge, case: Case) -> Wording:
     """Return an open judge's prompts for a case."""
     requests = judge.judge.requests([*warm_up().tasks, *case.tasks])
-    first, *prompts = ["".join(piece.text for node in request.path for piece in node) for request in requests]
+    first, *prompts = [
+        "".join(piece.text for node in request.path for piece in node) for request in requests
+    ]
     tokens = max(judge.engine.length(request) for request in requests[1:])
     layers = int(judge.engine.identity.get("gpu_layers", 0))
-    return Wording(first, prompts, list_answers(requests[0].grammar), tokens, judge.engine.capacity, layers)
+    return Wording(
+        first,
+        prompts,
+        list_answers(requests[0].grammar),
+        tokens,
+        judge.engine.capacity,
+        layers,
+    )
 
 
 def list_answers(grammar: Grammar) -> list[str]:
     """List all answers of a grammar with answers that differ only in the label; empty if it contains a reason."""
     labels = "|".join(grammar.labels)
-    answers = [re.sub(r"\\(.)", r"\1", grammar.pattern.replace(f"({labels})", label)) for label in grammar.labels]
+    answers = [
+        re.sub(r"\\(.)", r"\1", grammar.pattern.replace(f"({labels})", label))
+        for label in grammar.labels
+    ]
     answers = [text[1:-1] if text.startswith("(") else text for text in answers]
     return answers if all(re.fullmatch(grammar.pattern, text) for text in answers) else []
 
@@ -99,8 +112,12 @@ def list_answers(grammar: Grammar) -> list[str]:
 def gbnf(answers: list[str]) -> str:
     """Return the answers as a grammar of llama.cpp. Raises ValueError without any."""
     if not answers:
-        raise ValueError("this judge's answers cannot be listed, so a completion cannot be held to them")
-    escaped = (text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for text in answers)
+        raise ValueError(
+            "this judge's answers cannot be listed, so a completion cannot be held to them"
+        )
+    escaped = (
+        text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for text in answers
+    )
     return "root ::= " + " | ".join(f'"{text}"' for text in escaped)
 
 
@@ -141,7 +158,9 @@ def one_by_one(order: Order, wording: Wording) -> Way:
     def complete(prompt: str) -> None:
         text = prompt.encode()
         tokens = llama.tokenize(text, add_bos=not text.startswith(begin), special=True)
-        done: Any = llama.create_completion(tokens, temperature=0.0, max_tokens=None, grammar=grammar)
+        done: Any = llama.create_completion(
+            tokens, temperature=0.0, max_tokens=None, grammar=grammar
+        )
         _check(done["choices"][0]["text"], wording.answers)
 
     return _each(complete, wording)
@@ -156,17 +175,32 @@ def served(order: Order, wording: Wording) -> Way:
     layers = "999" if wording.gpu_layers < 0 else str(wording.gpu_layers)
     settings = {"-c": str(wording.n_ctx), "-t": threads, "-tb": threads, "-np": "1", "-ngl": layers}
     address = ["--host", _HOST, "--port", str(port)]
-    command = [order.server, "-m", order.path, *address, *(part for setting in settings.items() for part in setting)]
+    command = [
+        order.server,
+        "-m",
+        order.path,
+        *address,
+        *(part for setting in settings.items() for part in setting),
+    ]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + _START_SECONDS
     while not _is_ready(port):
         if server.poll() is not None or time.monotonic() > until:
-            raise ValueError(f"{order.server} is not ready after {_START_SECONDS} s, or ended: {server.returncode}")
+            raise ValueError(
+                f"{order.server} is not ready after {_START_SECONDS} s, or ended: {server.returncode}",
+            )
         time.sleep(0.1)
-    how = {"grammar": grammar, "cache_prompt": True, "temperature": 0.0, "n_predict": _ANSWER_TOKENS}
+    how = {
+        "grammar": grammar,
+        "cache_prompt": True,
+        "temperature": 0.0,
+        "n_predict": _ANSWER_TOKENS,
+    }
 
     def complete(prompt: str) -> None:
-        status, answer = _request(port, "POST", "/completion", json.dumps({"prompt": prompt, **how}))
+        status, answer = _request(
+            port, "POST", "/completion", json.dumps({"prompt": prompt, **how})
+        )
         _check(answer["content"] if status == HTTPStatus.OK else str(answer), wording.answers)
 
     return _each(complete, wording)
@@ -199,7 +233,11 @@ def main(order: Order) -> None:
     verdicts = way()
     seconds = time.perf_counter() - started
     evaluated = ours.engine.stats.evaluated_tokens - evaluated_before
-    print(json.dumps({"seconds": seconds, "verdicts": verdicts, "evaluated": evaluated}), file=reports, flush=True)
+    print(
+        json.dumps({"seconds": seconds, "verdicts": verdicts, "evaluated": evaluated}),
+        file=reports,
+        flush=True,
+    )
 
 
 def _load(order: Order, wording: Wording) -> Llama:
@@ -234,7 +272,9 @@ def _is_ready(port: int) -> bool:
     return False
 
 
-def _request(port: int, method: str, path: str, body: str | None = None) -> tuple[int, dict[str, Any]]:
+def _request(
+    port: int, method: str, path: str, body: str | None = None
+) -> tuple[int, dict[str, Any]]:
     connection = HTTPConnection(_HOST, port)
     try:
         connection.request(method, path, body, {"Content-Type": "application/json"})

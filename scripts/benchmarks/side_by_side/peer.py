@@ -2,10 +2,10 @@
 
     python peer.py WAY MODEL URL SECONDS     samples in, results out, one line of JSON each
 
-Each way configures an evaluator for a local model as documented: for the OpenAI-compatible server at the URL, and
-localjudge for the model file. It returns a function that judges one sample and gives its score with the texts and
-values of the verdicts, if the evaluator has any. Errors appear as users see them. Connections beyond loopback are
-refused.
+Each way configures an evaluator for a local model as documented: for the OpenAI-compatible server
+at the URL, and localjudge for the model file. It returns a function that judges one sample and
+gives its score with the texts and values of the verdicts, if the evaluator has any. Errors appear
+as users see them. Connections beyond loopback are refused.
 """
 
 import asyncio
@@ -34,9 +34,17 @@ def localjudge(model: str) -> Judge:
     opened = OpenJudge.open(model, n_ctx=4096)
 
     def score(sample: Sample) -> Result:
-        row = {"user_input": sample["question"], "response": sample["answer"], "retrieved_contexts": sample["contexts"]}
+        row = {
+            "user_input": sample["question"],
+            "response": sample["answer"],
+            "retrieved_contexts": sample["contexts"],
+        }
         run = evaluate([row], judge=opened, metrics="faithfulness", out=False, progress=False)
-        return run["faithfulness"].mean, [row.text for row in run.verdicts], [row.p_yes for row in run.verdicts]
+        return (
+            run["faithfulness"].mean,
+            [row.text for row in run.verdicts],
+            [row.p_yes for row in run.verdicts],
+        )
 
     return score
 
@@ -54,7 +62,13 @@ def _keeping(ask: Any, outputs: list[Any]) -> Any:
 
 def _with_verdicts(score: float, outputs: list[Any]) -> Result:
     """Add the verdicts from the last output, because ragas does not return them."""
-    rows = [row for output in outputs[-1:] for _, listed in output for row in listed if not isinstance(row, str)]
+    rows = [
+        row
+        for output in outputs[-1:]
+        for _, listed in output
+        for row in listed
+        if not isinstance(row, str)
+    ]
     values = [row.verdict if hasattr(row, "verdict") else row.attributed for row in rows]
     return score, [row.statement for row in rows], values
 
@@ -71,7 +85,11 @@ def ragas(name: str, url: str) -> Judge:
         llm.agenerate = _keeping(llm.agenerate, outputs)
         texts = {"reference" if name == "ContextRecall" else "response": sample["answer"]}
         metric = getattr(collections, name)(llm=llm)
-        done = asyncio.run(metric.ascore(user_input=sample["question"], retrieved_contexts=sample["contexts"], **texts))
+        done = asyncio.run(
+            metric.ascore(
+                user_input=sample["question"], retrieved_contexts=sample["contexts"], **texts
+            )
+        )
         return _with_verdicts(done.value, outputs)
 
     return score
@@ -89,12 +107,22 @@ def ragas_classic(name: str, url: str, seconds: float) -> Judge:
     def score(sample: Sample) -> Result:
         outputs: list[Any] = []
         metric = getattr(ragas.metrics, name)()
-        prompt = metric.nli_statements_prompt if name == "Faithfulness" else metric.context_recall_prompt
+        prompt = (
+            metric.nli_statements_prompt if name == "Faithfulness" else metric.context_recall_prompt
+        )
         prompt.generate_multiple = _keeping(prompt.generate_multiple, outputs)
         texts = dict.fromkeys(("response", "reference"), sample["answer"])
-        rows = [{"user_input": sample["question"], "retrieved_contexts": sample["contexts"], **texts}]
+        rows = [
+            {"user_input": sample["question"], "retrieved_contexts": sample["contexts"], **texts},
+        ]
         how = RunConfig(timeout=seconds, max_workers=1)
-        done = evaluate(EvaluationDataset.from_list(rows), [metric], llm=llm, run_config=how, show_progress=False)
+        done = evaluate(
+            EvaluationDataset.from_list(rows),
+            [metric],
+            llm=llm,
+            run_config=how,
+            show_progress=False,
+        )
         return _with_verdicts(done.scores[0][metric.name], outputs)
 
     return score
@@ -110,10 +138,16 @@ def deepeval(url: str) -> Judge:
         llm = LocalModel(model=MODEL, base_url=f"{url}/v1", api_key="none")
         metric = FaithfulnessMetric(model=llm, penalize_ambiguous_claims=True)
         case = LLMTestCase(
-            input=sample["question"], actual_output=sample["answer"], retrieval_context=sample["contexts"]
+            input=sample["question"],
+            actual_output=sample["answer"],
+            retrieval_context=sample["contexts"],
         )
         metric.measure(case, _show_indicator=False)
-        return metric.score, metric.claims, [str(each.verdict).lower() == "yes" for each in metric.verdicts]
+        return (
+            metric.score,
+            metric.claims,
+            [str(each.verdict).lower() == "yes" for each in metric.verdicts],
+        )
 
     return score
 
@@ -126,7 +160,9 @@ def haystack(url: str) -> Judge:
 
     how = {"response_format": {"type": "json_object"}, "seed": 42}
     token = Secret.from_token("none")
-    llm = OpenAIChatGenerator(model=MODEL, api_base_url=f"{url}/v1", api_key=token, generation_kwargs=how)
+    llm = OpenAIChatGenerator(
+        model=MODEL, api_base_url=f"{url}/v1", api_key=token, generation_kwargs=how
+    )
     evaluator = FaithfulnessEvaluator(chat_generator=llm, progress_bar=False)
 
     def score(sample: Sample) -> Result:
@@ -158,7 +194,9 @@ def inspect(url: str) -> Judge:
     grader = model_graded_qa(partial_credit=True, model=f"openai-api/local/{MODEL}")
 
     def score(sample: Sample) -> Result:
-        criterion = "\n".join(["Every statement is supported by these passages:", *sample["contexts"]])
+        criterion = "\n".join(
+            ["Every statement is supported by these passages:", *sample["contexts"]]
+        )
         asked = Asked(input=sample["question"], target=criterion)
         task = Task(dataset=[asked], solver=canned(sample["answer"]), scorer=grader)
         [log] = eval(task, model="mockllm/model", display="none", log_dir="logs")
@@ -175,9 +213,13 @@ def inspect(url: str) -> Judge:
 WAYS: dict[str, Callable[[str, str, float], Judge]] = {
     "localjudge": lambda model, url, seconds: localjudge(model),
     "ragas faithfulness": lambda model, url, seconds: ragas("Faithfulness", url),
-    "ragas faithfulness, classic": lambda model, url, seconds: ragas_classic("Faithfulness", url, seconds),
+    "ragas faithfulness, classic": lambda model, url, seconds: ragas_classic(
+        "Faithfulness", url, seconds
+    ),
     "ragas context recall": lambda model, url, seconds: ragas("ContextRecall", url),
-    "ragas context recall, classic": lambda model, url, seconds: ragas_classic("LLMContextRecall", url, seconds),
+    "ragas context recall, classic": lambda model, url, seconds: ragas_classic(
+        "LLMContextRecall", url, seconds
+    ),
     "DeepEval faithfulness": lambda model, url, seconds: deepeval(url),
     "Haystack faithfulness": lambda model, url, seconds: haystack(url),
     "inspect model-graded": lambda model, url, seconds: inspect(url),
@@ -186,7 +228,9 @@ WAYS: dict[str, Callable[[str, str, float], Judge]] = {
 
 def stay_here(event: str, arguments: tuple[Any, ...]) -> None:
     """Refuse connections to other machines."""
-    host = {"socket.connect": lambda: arguments[1], "socket.getaddrinfo": lambda: arguments}.get(event, tuple)()
+    host = {"socket.connect": lambda: arguments[1], "socket.getaddrinfo": lambda: arguments}.get(
+        event, tuple
+    )()
     if isinstance(host, tuple) and host and host[0] not in ("127.0.0.1", "::1", "localhost", None):
         raise ConnectionRefusedError(f"{host[0]} is not this machine")
 
@@ -204,10 +248,17 @@ def main(way: str, model: str, url: str, seconds: str) -> None:
             score, texts, values = judge(json.loads(line))
         except Exception as error:  # noqa: BLE001 # errors are results here
             cause = error.__cause__ or error
-            score, texts, values, message = None, [], [], " ".join(f"{type(cause).__name__}: {cause}".split())[:300]
+            score, texts, values, message = (
+                None,
+                [],
+                [],
+                " ".join(f"{type(cause).__name__}: {cause}".split())[:300],
+            )
         took, verdicts = time.perf_counter() - started, []
         with suppress(TypeError, ValueError):
-            verdicts = [(str(text), float(value)) for text, value in zip(texts, values, strict=True)]
+            verdicts = [
+                (str(text), float(value)) for text, value in zip(texts, values, strict=True)
+            ]
         if score is None or math.isnan(score):
             score, message = None, message or str(score)
         row = {"score": score, "message": message, "verdicts": verdicts, "seconds": took}

@@ -2,9 +2,10 @@
 
     for every 6 samples:  localjudge, ragas ...     then some of them a second time
 
-Each way judges six samples with a separate process and server, so it finds no other way's prompts in a cache. Requests
-pass through a proxy that counts tokens. A sample that exceeds --patience is abandoned, and the process killed. Each
-result is written immediately as a line of JSON, and the same command resumes.
+Each way judges six samples with a separate process and server, so it finds no other way's prompts
+in a cache. Requests pass through a proxy that counts tokens. A sample that exceeds --patience is
+abandoned, and the process killed. Each result is written immediately as a line of JSON, and the
+same command resumes.
 """
 
 import ctypes
@@ -42,8 +43,15 @@ PEERS = {
     "inspect": ["inspect-ai", "openai"],
 }
 """Packages of each way from the extra `peers`, which pins the versions."""
-_NO_TELEMETRY = {"DEEPEVAL_TELEMETRY_OPT_OUT": "1", "HAYSTACK_TELEMETRY_ENABLED": "False", "RAGAS_DO_NOT_TRACK": "true"}
-_TIMEOUTS = ["OPENAI_TIMEOUT", *(f"DEEPEVAL_PER_{per}_TIMEOUT_SECONDS_OVERRIDE" for per in ("ATTEMPT", "TASK"))]
+_NO_TELEMETRY = {
+    "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
+    "RAGAS_DO_NOT_TRACK": "true",
+}
+_TIMEOUTS = [
+    "OPENAI_TIMEOUT",
+    *(f"DEEPEVAL_PER_{per}_TIMEOUT_SECONDS_OVERRIDE" for per in ("ATTEMPT", "TASK")),
+]
 _READY_SECONDS = 300
 Row = dict[str, Any]
 
@@ -73,32 +81,50 @@ def environment_of(way: str) -> str:
 
 def install(environments: Path, names: Sequence[str]) -> dict[str, Row]:
     """Create missing environments and return version, number of packages and MB of each."""
-    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["peers"]
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]["peers"]
     installed = {}
     for name in names:
         folder, part = environments / name, environments / f"{name}.part"
         if not folder.exists():
             print(f"{name}: installing", flush=True)
-            what = [line for line in extra if re.split("[=<>]", line)[0] in PEERS[name]] or [str(ROOT)]
+            what = [line for line in extra if re.split("[=<>]", line)[0] in PEERS[name]] or [
+                str(ROOT)
+            ]
             subprocess.run([sys.executable, "-m", "venv", "--clear", part], check=True)
-            subprocess.run([part / "bin" / "python", "-m", "pip", "install", "-q", *what], check=True)
+            subprocess.run(
+                [part / "bin" / "python", "-m", "pip", "install", "-q", *what], check=True
+            )
             part.rename(folder)
         [packages] = folder.glob("lib/python3*/site-packages")
         versions = dict(path.stem.rsplit("-", 1) for path in packages.glob("*.dist-info"))
         version = versions[(PEERS[name] or [name])[0].replace("-", "_")]
         size = sum(path.stat().st_size for path in packages.rglob("*") if path.is_file())
-        installed[name] = {"version": f"{name} {version}", "packages": len(versions), "mb": round(size / 1e6)}
+        installed[name] = {
+            "version": f"{name} {version}",
+            "packages": len(versions),
+            "mb": round(size / 1e6),
+        }
     return installed
 
 
-def take(bench: Bench, ways: Sequence[str], samples: Sequence[Sample], again: int, until: float) -> Iterator[Row]:
+def take(
+    bench: Bench, ways: Sequence[str], samples: Sequence[Sample], again: int, until: float
+) -> Iterator[Row]:
     """Judge missing samples until time is up, the first `again` samples twice."""
     for start in range(0, len(samples), BLOCK):
         for turn, end in enumerate((start + BLOCK, min(start + BLOCK, again)), 1):
             for way in ways:
                 while missing := _missing(bench, way, samples[start:end], turn):
                     for sample, result in zip(missing, _judge(bench, way, missing), strict=False):
-                        row = {"judge": bench.model.stem, "way": way, "turn": turn, **sample._asdict(), **result}
+                        row = {
+                            "judge": bench.model.stem,
+                            "way": way,
+                            "turn": turn,
+                            **sample._asdict(),
+                            **result,
+                        }
                         with bench.file.open("a") as file:
                             file.write(f"\n{json.dumps(row)}")
                         yield row
@@ -138,7 +164,11 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
             tokens.clear()
             started = time.perf_counter()
             if line:
-                asked = {"question": QUESTION, "answer": " ".join(sample.sentences), "contexts": sample.contexts}
+                asked = {
+                    "question": QUESTION,
+                    "answer": " ".join(sample.sentences),
+                    "contexts": sample.contexts,
+                }
                 with suppress(OSError):
                     process.stdin.write(f"{json.dumps(asked)}\n".encode())
                 line = next_line(process, bench.patience)
@@ -149,16 +179,27 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
                 errors.seek(0)
                 message = late if line is None else why_ended(process.wait(), errors.read())
                 took = time.perf_counter() - started
-                yield {"score": None, "message": message, "verdicts": [], "seconds": took, "memory": 0, **tokens}
+                yield {
+                    "score": None,
+                    "message": message,
+                    "verdicts": [],
+                    "seconds": took,
+                    "memory": 0,
+                    **tokens,
+                }
                 return
-            yield {**json.loads(line), "memory": _peak(process) + (_peak(server) if server else 0), **tokens}
+            yield {
+                **json.loads(line),
+                "memory": _peak(process) + (_peak(server) if server else 0),
+                **tokens,
+            }
 
 
 def _start(stack: ExitStack, command: Sequence[Any], **how: Any) -> subprocess.Popen[bytes]:
     """Start a process that is killed when this one ends, even by SIGKILL (PR_SET_PDEATHSIG)."""
     prctl = ctypes.CDLL(None).prctl
     process = stack.enter_context(
-        subprocess.Popen(command, preexec_fn=lambda: prctl(1, signal.SIGKILL), **how)  # noqa: PLW1509
+        subprocess.Popen(command, preexec_fn=lambda: prctl(1, signal.SIGKILL), **how)  # noqa: PLW1509,
     )
     stack.callback(process.kill)
     return process
@@ -196,12 +237,22 @@ def _count(stack: ExitStack, port: int, tokens: Counter[str]) -> int:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             connection = HTTPConnection("127.0.0.1", port)
-            with suppress(OSError, HTTPException):  # the evaluator gave up, or the server was killed
-                connection.request(self.command, self.path, body, {"Content-Type": "application/json"})
+            with suppress(
+                OSError, HTTPException
+            ):  # the evaluator gave up, or the server was killed
+                connection.request(
+                    self.command, self.path, body, {"Content-Type": "application/json"}
+                )
                 response = connection.getresponse()
                 content = response.read()
                 with suppress(ValueError, TypeError, LookupError):
-                    tokens.update({name: n for name, n in json.loads(content)["usage"].items() if isinstance(n, int)})
+                    tokens.update(
+                        {
+                            name: n
+                            for name, n in json.loads(content)["usage"].items()
+                            if isinstance(n, int)
+                        }
+                    )
                 self.send_response_only(response.status)
                 for name in ("Content-Type", "Server"):
                     self.send_header(name, response.getheader(name) or "")

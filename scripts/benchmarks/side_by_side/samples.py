@@ -3,8 +3,9 @@
     contexts    one for each sentence, and in no other sample
     answer      2, 3 or 4 sentences; 9 of the 18 sentences of six samples are supported, in random order
 
-Every statement is one sentence by any rule: it starts with a capital and has its only full stop at the end. None refers
-to a previous sentence ("It", "However"), because evaluators that rephrase claims would merge the two.
+Every statement is one sentence by any rule: it starts with a capital and has its only full stop at
+the end. None refers to a previous sentence ("It", "However"), because evaluators that rephrase
+claims would merge the two.
 """
 
 import json
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 BLOCK = 6
-_REFERRING = "It|Its|He|His|She|Her|They|Their|This|These|That|Those|However|Also|Some|In fact|On the other"
+_REFERRING = (
+    "It|Its|He|His|She|Her|They|Their|This|These|That|Those|However|Also|Some|In fact|On the other"
+)
 _SENTENCE = re.compile(rf"(?!(?:{_REFERRING})\b)[A-Z][^.!?\n]{{30,250}}\.")
 _LONGEST_CONTEXT = 900
 
@@ -32,10 +35,16 @@ def make_samples(folder: Path, count: int) -> list[Sample]:
     """Return the first N samples, independent of N. Raises ValueError if there are too few statements."""
     rng, seen = random.Random(0), set()
     statements: tuple[list[tuple[str, str]], ...] = ([], [])
-    rows = [json.loads(line) for line in (folder / "attribution.dev.jsonl").read_bytes().splitlines()]
+    rows = [
+        json.loads(line) for line in (folder / "attribution.dev.jsonl").read_bytes().splitlines()
+    ]
     for row in rng.sample(rows, len(rows)):
         context, statement = row["context"], row["statement"]
-        if len(context) <= _LONGEST_CONTEXT and _SENTENCE.fullmatch(statement) and context not in seen:
+        if (
+            len(context) <= _LONGEST_CONTEXT
+            and _SENTENCE.fullmatch(statement)
+            and context not in seen
+        ):
             seen.add(context)
             statements[int(row["label"])].append((context, statement))
     samples: list[Sample] = []
@@ -44,7 +53,9 @@ def make_samples(folder: Path, count: int) -> list[Sample]:
         for size in (2, 3, 4, 4, 3, 2):
             labels, block = block[:size], block[size:]
             if any(labels.count(label) > len(statements[label]) for label in (0, 1)):
-                raise ValueError(f"there are enough statements for {len(samples)} samples: use a smaller --rows")
+                raise ValueError(
+                    f"there are enough statements for {len(samples)} samples: use a smaller --rows",
+                )
             contexts, sentences = zip(*(statements[label].pop() for label in labels), strict=True)
             samples.append(Sample(f"{len(samples) + 1}", list(contexts), list(sentences), labels))
     return samples[:count]

@@ -25,35 +25,57 @@ _DRAWS = 2000
 
 def progress_line(row: Row) -> str:
     """Format one result."""
-    score = row["message"] if row["score"] is None else f"{row['score']:.3f}, labels {_share(row):.3f}"
+    score = (
+        row["message"] if row["score"] is None else f"{row['score']:.3f}, labels {_share(row):.3f}"
+    )
     name = f"{row['name']}{', again' * (row['turn'] - 1)}"
     return f"{row['judge']}, {name}: {row['way']}: {row['seconds']:.1f} s, {score}"
 
 
 def markdown(rows: Sequence[Row], installed: dict[str, Row]) -> str:
     """Return the table of one model, the messages of samples without scores, and the installed packages."""
-    names = [{row["name"] for row in rows if row["way"] == way} for way in dict.fromkeys(row["way"] for row in rows)]
+    names = [
+        {row["name"] for row in rows if row["way"] == way}
+        for way in dict.fromkeys(row["way"] for row in rows)
+    ]
     common = [row for row in rows if all(row["name"] in each for each in names)]
     lines = [f"|{_HEADS}|", "|---" * (_HEADS.count("|") + 1) + "|"]
     for way in dict.fromkeys(row["way"] for row in common):
         lines.append(f"|{'|'.join([way, *_cells([row for row in common if row['way'] == way])])}|")
     messages = {f"- {row['way']}: {row['message']}" for row in common if row["score"] is None}
-    sizes = (f"{each['version']}: {each['packages']} packages, {each['mb']:,} MB" for each in installed.values())
+    sizes = (
+        f"{each['version']}: {each['packages']} packages, {each['mb']:,} MB"
+        for each in installed.values()
+    )
     return "\n".join([*lines, "", *sorted(messages), "", "; ".join(sizes)])
 
 
 def _cells(rows: Sequence[Row]) -> list[str]:
     first = [row for row in rows if row["turn"] == 1]
-    scored, judged = [row for row in first if row["score"] is not None], [row for row in first if row["verdicts"]]
+    scored, judged = (
+        [row for row in first if row["score"] is not None],
+        [row for row in first if row["verdicts"]],
+    )
     before = {row["name"]: row["score"] for row in first}
     again = [row["score"] != before[row["name"]] for row in rows if row["turn"] != 1]
-    tokens = [float(np.mean([row.get(f"{kind}_tokens", 0) for row in first])) for kind in ("prompt", "completion")]
+    tokens = [
+        float(np.mean([row.get(f"{kind}_tokens", 0) for row in first]))
+        for kind in ("prompt", "completion")
+    ]
     return [
         f"{len(first) - len(scored)}/{len(first)}",
-        _figure(scored, lambda drawn: np.corrcoef([row["score"] for row in drawn], [*map(_share, drawn)])[0, 1]),
-        _figure(scored, lambda drawn: float(np.mean([abs(row["score"] - _share(row)) for row in drawn]))),
+        _figure(
+            scored,
+            lambda drawn: np.corrcoef([row["score"] for row in drawn], [*map(_share, drawn)])[0, 1],
+        ),
+        _figure(
+            scored,
+            lambda drawn: float(np.mean([abs(row["score"] - _share(row)) for row in drawn])),
+        ),
         _figure(judged, _auc),
-        f"{sum(len(row['verdicts']) == len(row['sentences']) for row in judged)}/{len(first)}" if judged else "-",
+        f"{sum(len(row['verdicts']) == len(row['sentences']) for row in judged)}/{len(first)}"
+        if judged
+        else "-",
         f"{np.mean([row['seconds'] for row in first]):.1f}",
         "/".join(f"{each:,.0f}" for each in tokens) if any(tokens) else "-",
         f"{sum(again)}/{len(again)}" if again else "-",
@@ -72,7 +94,9 @@ def _auc(rows: Sequence[Row]) -> float:
         words = [set(re.findall(r"\w+", sentence.lower())) for sentence in row["sentences"]]
         values: list[list[float]] = [[] for _ in words]
         for text, value in row["verdicts"]:
-            shared = [len(each.intersection(re.findall(r"\w+", str(text).lower()))) for each in words]
+            shared = [
+                len(each.intersection(re.findall(r"\w+", str(text).lower()))) for each in words
+            ]
             if max(shared):
                 values[int(np.argmax(shared))].append(float(value))
         labels += [label for label, value in zip(row["labels"], values, strict=True) if value]

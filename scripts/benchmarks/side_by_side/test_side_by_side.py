@@ -44,9 +44,18 @@ HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Handler).
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    rows = [(f"Lake {place} is {depth} metres deep", depth == 5) for place in range(60) for depth in (5, 9)]
+    rows = [
+        (f"Lake {place} is {depth} metres deep", depth == 5)
+        for place in range(60)
+        for depth in (5, 9)
+    ]
     lines = [
-        {"dataset": "lakes", "context": f"{text} and {place} wide.", "statement": f"{text} at its end.", "label": label}
+        {
+            "dataset": "lakes",
+            "context": f"{text} and {place} wide.",
+            "statement": f"{text} at its end.",
+            "label": label,
+        }
         for place, (text, label) in enumerate(rows)
     ]
     (tmp_path / "attribution.dev.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
@@ -55,7 +64,11 @@ def data(tmp_path: Path) -> Path:
 
 def test_half_of_the_sentences_are_supported_and_no_two_samples_share_a_context(data: Path) -> None:
     samples = make_samples(data, 12)
-    assert sum(sum(sample.labels) for sample in samples) * 2 == sum(len(sample.labels) for sample in samples) == 36
+    assert (
+        sum(sum(sample.labels) for sample in samples) * 2
+        == sum(len(sample.labels) for sample in samples)
+        == 36
+    )
     assert len({context for sample in samples for context in sample.contexts}) == 36
     assert make_samples(data, 5) == samples[:5]
     with pytest.raises(ValueError, match="enough statements for 39 samples"):
@@ -64,7 +77,12 @@ def test_half_of_the_sentences_are_supported_and_no_two_samples_share_a_context(
 
 @pytest.mark.parametrize(
     ("peer", "module"),
-    [("haystack", "haystack"), ("deepeval", "deepeval"), ("ragas", "ragas"), ("inspect", "inspect_ai")],
+    [
+        ("haystack", "haystack"),
+        ("deepeval", "deepeval"),
+        ("ragas", "ragas"),
+        ("inspect", "inspect_ai"),
+    ],
 )
 def test_every_way_has_a_row_and_the_same_command_resumes(
     peer: str, module: str, data: Path, monkeypatch: pytest.MonkeyPatch
@@ -79,11 +97,17 @@ def test_every_way_has_a_row_and_the_same_command_resumes(
     for name in ("localjudge", peer):
         (data / "environments").mkdir(exist_ok=True)
         (data / "environments" / name).symlink_to(sys.prefix)
-    paths = {"--judge": ROOT / "models" / "lexical.gguf", "--data": data, "--json": data / "rows.jsonl"}
+    paths = {
+        "--judge": ROOT / "models" / "lexical.gguf",
+        "--data": data,
+        "--json": data / "rows.jsonl",
+    }
     extent = {"--environments": data / "environments", "--peers": peer, "--rows": 2, "--again": 1}
     options = [str(part) for option in {**paths, **extent}.items() for part in option]
     command = [sys.executable, str(ROOT / "scripts" / "benchmarks" / "side-by-side"), *options]
-    first, second = (subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(2))
+    first, second = (
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(2)
+    )
     assert first.endswith(second)
     rows = [json.loads(line) for line in (data / "rows.jsonl").read_text().splitlines() if line]
     ours = [row for row in rows if row["way"] == "localjudge"]
@@ -94,4 +118,7 @@ def test_every_way_has_a_row_and_the_same_command_resumes(
     assert all(row["prompt_tokens"] >= 40 for row in theirs)
     assert any(row["score"] is None and row["message"] in second for row in theirs)
     if peer == "haystack":
-        assert [(row["score"], row["prompt_tokens"]) for row in theirs[:2]] == [(1.0, 40), (None, 40)]
+        assert [(row["score"], row["prompt_tokens"]) for row in theirs[:2]] == [
+            (1.0, 40),
+            (None, 40),
+        ]

@@ -31,7 +31,9 @@ def agree(numpy_judge: NumpyJudge, llama_judge: BareModel) -> Agree:
     """Whether both do on a prompt, whose first tokens llama.cpp may hold already."""
 
     def within(prompt: Sequence[int], kept: int = 0) -> bool:
-        return llama_judge.log_odds(prompt[kept:], kept) == pytest.approx(numpy_judge.log_odds(prompt), abs=0.05)
+        return llama_judge.log_odds(prompt[kept:], kept) == pytest.approx(
+            numpy_judge.log_odds(prompt), abs=0.05
+        )
 
     return within
 
@@ -53,14 +55,19 @@ def test_several_contexts(words: Vocabulary, agree: Agree) -> None:
     assert agree(attribution(words, [FILLER, "", TOWER, FILLER * 3], STATEMENTS[0]))
 
 
-@pytest.mark.parametrize("contexts", [[], [TOWER], [FILLER * 5, "", f"{TOWER} {FILLER}"], [TOWER * 60, FILLER * 200]])
+@pytest.mark.parametrize(
+    "contexts",
+    [[], [TOWER], [FILLER * 5, "", f"{TOWER} {FILLER}"], [TOWER * 60, FILLER * 200]],
+)
 @pytest.mark.parametrize("judged", [TOWER, FILLER, "", "1936"])
 def test_relevance(judged: str, contexts: list[str], words: Vocabulary, agree: Agree) -> None:
     """Without contexts as a chunk, beside them as a sentence; the last are as long as the window allows."""
     assert agree(relevance(words, contexts, "When was the Iron Gate in Porto opened?", judged))
 
 
-def test_a_statement_decoded_from_a_shared_context(words: Vocabulary, llama_judge: BareModel, agree: Agree) -> None:
+def test_a_statement_decoded_from_a_shared_context(
+    words: Vocabulary, llama_judge: BareModel, agree: Agree
+) -> None:
     context = FILLER * 20 + TOWER
     shared = [words.ids[CONTEXT], *words.tokenizer.encode(context)]
     llama_judge.logits(shared)

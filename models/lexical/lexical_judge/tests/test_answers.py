@@ -32,7 +32,9 @@ def relevance(words: Vocabulary, llama_judge: BareModel) -> Logit:
     )
 
 
-@pytest.mark.parametrize("statement", ["Ada Lovelace was born in London.", "Cats sleep all day.", ""])
+@pytest.mark.parametrize(
+    "statement", ["Ada Lovelace was born in London.", "Cats sleep all day.", ""]
+)
 def test_greedy_decoding_closes_the_answer_without_a_grammar(
     statement: str, words: Vocabulary, llama_judge: BareModel
 ) -> None:
@@ -45,8 +47,12 @@ def test_greedy_decoding_closes_the_answer_without_a_grammar(
     assert (close, end) == ("}", END)
 
 
-def test_nearly_all_probability_is_on_the_two_digits(words: Vocabulary, llama_judge: BareModel) -> None:
-    logits = llama_judge.logits(numpy_model.attribution(words, [CONTEXT], "Cats sleep.")).astype(np.float64)
+def test_nearly_all_probability_is_on_the_two_digits(
+    words: Vocabulary, llama_judge: BareModel
+) -> None:
+    logits = llama_judge.logits(numpy_model.attribution(words, [CONTEXT], "Cats sleep.")).astype(
+        np.float64
+    )
     chances = np.exp(logits - np.logaddexp.reduce(logits))
     assert chances[words.ids["0"]] + chances[words.ids["1"]] > 0.999
 
@@ -62,7 +68,9 @@ def test_nearly_all_probability_is_on_the_two_digits(words: Vocabulary, llama_ju
         ("Berlin", -1),
     ],
 )
-def test_a_statement_is_attributed_if_its_words_are_there(statement: str, sign: int, attribution: Logit) -> None:
+def test_a_statement_is_attributed_if_its_words_are_there(
+    statement: str, sign: int, attribution: Logit
+) -> None:
     assert sign * attribution(statement) > 0
 
 

@@ -39,20 +39,28 @@ SAME = (
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_the_mirror_gives_llama_cpps_tokens(text: str, words: Vocabulary, llama_judge: BareModel) -> None:
+def test_the_mirror_gives_llama_cpps_tokens(
+    text: str, words: Vocabulary, llama_judge: BareModel
+) -> None:
     assert words.tokenizer.encode(text) == llama_judge.encode(text)
 
 
 @given(text=st.text(max_size=40))
 @settings(deadline=None, max_examples=200)
-def test_the_mirror_gives_llama_cpps_tokens_for_any_text(text: str, words: Vocabulary, llama_judge: BareModel) -> None:
+def test_the_mirror_gives_llama_cpps_tokens_for_any_text(
+    text: str, words: Vocabulary, llama_judge: BareModel
+) -> None:
     text = text.replace("\0", "")  # ends a text in C
     assert words.tokenizer.encode(text) == llama_judge.encode(text)
 
 
 @pytest.mark.parametrize("marker", CONTROL)
-def test_a_marker_in_user_text_stays_text(marker: str, words: Vocabulary, llama_judge: BareModel) -> None:
-    found = {words.tokens[token].text for token in llama_judge.encode(f"see {marker} here, {marker}")}
+def test_a_marker_in_user_text_stays_text(
+    marker: str, words: Vocabulary, llama_judge: BareModel
+) -> None:
+    found = {
+        words.tokens[token].text for token in llama_judge.encode(f"see {marker} here, {marker}")
+    }
     assert not found & set(CONTROL)
 
 

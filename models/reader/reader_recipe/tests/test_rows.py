@@ -28,11 +28,21 @@ def paragraph(town: str, number: int) -> str:
 def data(tmp_path: Path) -> Path:
     texts = [paragraph(town, number) for number, town in enumerate(TOWNS)]
     pairs = [
-        {"dataset": "fever_nli_binary", "context": text, "statement": f"{town} has a harbour.", "label": n % 2}
+        {
+            "dataset": "fever_nli_binary",
+            "context": text,
+            "statement": f"{town} has a harbour.",
+            "label": n % 2,
+        }
         for n, (town, text) in enumerate(zip(TOWNS, texts, strict=True))
     ]
     questions = [
-        {"context": text, "qas": [{"question": f"When was the harbour of {town} built?", "answer": str(1500 + n)}]}
+        {
+            "context": text,
+            "qas": [
+                {"question": f"When was the harbour of {town} built?", "answer": str(1500 + n)}
+            ],
+        }
         for n, (town, text) in enumerate(zip(TOWNS, texts, strict=True))
     ]
     write(tmp_path / "nli" / "sentences.jsonl.gz", pairs)

@@ -21,7 +21,9 @@ def ids(*numbers: int) -> Ids:
         (ids(1), ids(), 0),
     ],
 )
-def test_share_is_the_weight_of_the_pieces_that_the_window_holds(statement: Ids, window: Ids, step: int) -> None:
+def test_share_is_the_weight_of_the_pieces_that_the_window_holds(
+    statement: Ids, window: Ids, step: int
+) -> None:
     assert share_step(statement, window, WEIGHTS) == step
 
 

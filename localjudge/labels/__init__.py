@@ -1,0 +1,1 @@
+"""Labels by people: drawing, sheets, reading, corrected means, and figures of judges."""

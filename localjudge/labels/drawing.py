@@ -1,0 +1,268 @@
+"""Draw statements to label, in proportion to the expected gain of a label for the corrected means of a run.
+
+The size of a statement is the weight of its units in all metrics (root of the sum of squares),
+times the judge's uncertainty (`localjudge.stats.corrected`):
+
+    statement                     context_recall   faithfulness   unsure   size
+    "It rises in Germany."               1/12           1/20        .49    .0476
+
+Run, metrics and seed determine the order, and any number of statements from its start is a valid
+sample. For slices by a column, the sizes are scaled to the same total in each slice, so that all
+slices get about as many labels.
+"""
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from localjudge.errors import InputError
+from localjudge.labels.label_sheet import SheetRow
+from localjudge.labels.units import (
+    AnswerAround,
+    Evidence,
+    UnitFrame,
+    UnitPlace,
+    first_places,
+    unit_frames,
+    verdicts_at,
+)
+from localjudge.run_directory.label_rows import LabelRow, stored_labels
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.stats.corrected import MIN_CLUSTERS, draw, strata_by_score, uncertainty
+from localjudge.stats.interval import Floats, Indices
+from localjudge.words import option_name
+
+DISPUTED = "disputed"
+"""Name of the drawing of disputed statements, which is not random."""
+_STRATA = 10
+_AND = " + "
+_NAME_DIGITS = 8
+_SAME_DIGITS = ".9g"
+"""Format of a share that is the same on other machines."""
+_NO_DRAWING = dict.fromkeys(("draw", "frame", "share", "turn"))
+_SEED_DIGITS = 18
+_NAME = re.compile(rf'([0-9]{{1,{_SEED_DIGITS}}}): (.+) [0-9a-f]{{{_NAME_DIGITS}}}(?: by (".*"))?')
+
+
+class DrawnStatement(NamedTuple):
+    """A drawn statement: its key, its first verdict, its share of the total size, and its turn."""
+
+    key: str
+    place: UnitPlace
+    share: float
+    turn: int
+
+
+class Drawing(NamedTuple):
+    """Statements in order. `name` encodes seed, metrics, sizes and column; `frame` is the hash of the statements."""
+
+    name: str
+    frame: str
+    statements: list[DrawnStatement]
+
+    def of(self, statement: DrawnStatement) -> dict[str, Any]:
+        if self.name == DISPUTED:  # such labels have no drawing
+            return {"adjudicated": True}
+        row = {
+            "draw": self.name,
+            "frame": self.frame,
+            "share": statement.share,
+            "turn": statement.turn,
+        }
+        return {**row, "drawn_by": None}
+
+
+def draw_statements(
+    frames: Mapping[str, UnitFrame], count: int, seed: int, by: str | None = None
+) -> Drawing:
+    """Draw `count` statements, or all, from these frames, about as many from each slice `by` a column.
+
+    Raises InputError for a count below 1, an invalid seed or an unsuitable column.
+    """
+    if count < 1:
+        raise InputError(f"{option_name('sample')} must be at least 1, got {count}")
+    if not 0 <= seed < 10**_SEED_DIGITS:
+        raise InputError(
+            f"{option_name('seed')} must have at most {_SEED_DIGITS} digits and no sign, got {seed!s:.40}",
+        )
+    places = first_places(frames.values())
+    numbers = {key: number for number, key in enumerate(places)}
+    squares, p_yes, kinds = (
+        np.zeros(len(places)),
+        np.zeros(len(places)),
+        np.zeros(len(places), dtype=np.intp),
+    )
+    for kind, frame in enumerate(frames.values()):
+        of_units = [numbers[key] for key, units in frame.by_key.items() for _ in units]
+        units = [unit for units in frame.by_key.values() for unit in units]
+        squares += np.bincount(of_units, frame.weights[units], len(places)) ** 2
+        p_yes[of_units] = frame.p_yes[units]  # a judge gives the same answer to the same question
+        kinds[list(set(of_units))] += 1 << kind
+    sizes = np.sqrt(squares) * uncertainty(p_yes)
+    strata = kinds * _STRATA + strata_by_score(p_yes, _STRATA)
+    if by is not None:
+        factors, slices = _slices(sizes, frames.values(), numbers, by)
+        sizes, strata = (
+            sizes * factors,
+            slices * len(places) + np.unique(strata, return_inverse=True)[1],
+        )
+    drawing = draw(sizes, strata, count, seed)
+    shares, keys = sizes / sizes.sum(), list(places)
+    # In single precision, because the last bits of the sum differ between machines.
+    digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
+    return Drawing(
+        name=f"{seed}: {_AND.join(frames)} {digest}"
+        + ("" if by is None else f" by {json.dumps(by)}"),
+        frame=frame_of(frames.values()),
+        statements=[
+            DrawnStatement(keys[number], places[keys[number]], float(shares[number]), turn)
+            for number, turn in zip(drawing.taken.tolist(), drawing.turns.tolist(), strict=True)
+        ],
+    )
+
+
+def disputed_statements(frames: Mapping[str, UnitFrame], keys: Iterable[str]) -> Drawing:
+    """Return the statements with these keys in the order of the run, in place of a drawing."""
+    places, wanted = first_places(frames.values()), {*keys}
+    return Drawing(
+        DISPUTED,
+        "",
+        [DrawnStatement(key, place, 0.0, 0) for key, place in places.items() if key in wanted],
+    )
+
+
+def _slices(
+    sizes: Floats, frames: Iterable[UnitFrame], numbers: Mapping[str, int], by: str
+) -> tuple[Floats, Indices]:
+    """Return the factor of each statement's size, and its slice. A statement in two slices belongs to the smaller one.
+
+    Slices with too few samples for an interval count as one slice.
+    """
+    members: dict[str | None, set[int]] = defaultdict(set)
+    samples: dict[str | None, set[str]] = defaultdict(set)
+    for frame in frames:
+        value_of = frame.values_of(by)
+        for key, units in frame.by_key.items():
+            for sample in (frame.places[unit].sample_id for unit in units):
+                members[value_of[sample]].add(numbers[key])
+                samples[value_of[sample]].add(sample)
+    parts = [members[value] for value, those in samples.items() if len(those) >= MIN_CLUSTERS]
+    parts += [rest] if (rest := set[int]().union(*members.values()).difference(*parts)) else []
+    factors, slices = np.zeros(len(sizes)), np.zeros(len(sizes), dtype=np.intp)
+    for number, part in enumerate(parts):
+        indices = np.array(sorted(part))
+        factor = 1 / float(sizes[indices].sum())
+        slices[indices] = np.where(factor > factors[indices], number, slices[indices])
+        factors[indices] = np.maximum(factor, factors[indices])
+    return factors, slices
+
+
+def frame_of(frames: Iterable[UnitFrame]) -> str:
+    lines = sorted(f"{frame.metric} {key}" for frame in frames for key in frame.by_key)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def metrics_of(drawing: str) -> list[str]:
+    """Return the metrics in a drawing's name, or [] for an invalid name."""
+    parts = _NAME.fullmatch(drawing)
+    return parts[2].split(_AND) if parts else []
+
+
+class DrawingOptions(NamedTuple):
+    """Options of a drawing, as in its name."""
+
+    seed: int
+    metrics: list[str]
+    by: str | None
+
+
+def drawing_options(name: str) -> DrawingOptions | None:
+    """Return the options in a drawing's name, or None for an invalid name."""
+    parts = _NAME.fullmatch(name)
+    if parts is None:
+        return None
+    try:
+        by = json.loads(parts[3] or "null")
+    except ValueError:
+        return None
+    return DrawingOptions(int(parts[1]), parts[2].split(_AND), by)
+
+
+def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
+    """Return the first statements of the named drawing, if these frames reproduce it."""
+    if name == DISPUTED:
+        return disputed_statements(frames, first_places(frames.values()))
+    parts = _NAME.fullmatch(name)
+    of_drawing = {of: frames[of] for of in metrics_of(name) if of in frames and frames[of].by_key}
+    if not (parts and of_drawing):
+        return None
+    try:
+        drawing = draw_statements(of_drawing, count, int(parts[1]), json.loads(parts[3] or "null"))
+    except (InputError, ValueError):  # no such column
+        return None
+    return drawing if drawing.name == name else None
+
+
+def misdrawn(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[int]:
+    """Return the positions of rows with a share and turn that their drawing does not reproduce."""
+    turns: dict[str, int] = {}
+    for row in rows:
+        if row.draw:
+            turns[row.draw] = max(turns.get(row.draw, 1), row.turn or 1)
+    count = sum(len(frame.by_key) for frame in frames.values())
+    drawings = (draw_again(name, frames, min(last, count)) for name, last in turns.items() if count)
+    drawn = {
+        (
+            drawing.name,
+            drawing.frame,
+            statement.key,
+            statement.turn,
+            f"{statement.share:{_SAME_DIGITS}}",
+        )
+        for drawing in drawings
+        if drawing
+        for statement in drawing.statements
+    }
+    says = (
+        (row.draw, row.frame, row.key, row.turn, f"{row.share or 0:{_SAME_DIGITS}}") for row in rows
+    )
+    return [place for place, facts in enumerate(says) if facts[0] and facts not in drawn]
+
+
+def without_drawing(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
+    undrawn = {
+        row: row.model_copy(update=_NO_DRAWING) for row in (rows[n] for n in misdrawn(rows, frames))
+    }
+    return [row if row.drawn_by else undrawn.get(row, row) for row in rows]
+
+
+def labels_in(run: RunRecord, frames: Mapping[str, UnitFrame] | None = None) -> list[LabelRow]:
+    rows = stored_labels(run.directory)
+    return without_drawing(rows, unit_frames(run) if frames is None else frames) if rows else []
+
+
+def sheet_rows(
+    run: RunRecord, drawing: Drawing, statements: Sequence[DrawnStatement]
+) -> list[SheetRow]:
+    verdicts = verdicts_at(run, {statement.place: statement.key for statement in statements})
+    asked = {verdict.sample_id for verdict in verdicts.values()}
+    samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}
+    evidence = Evidence(run)
+    return [
+        {
+            "label_id": key,
+            "draw": drawing.name,
+            **place._asdict(),
+            **evidence.shown(samples[place.sample_id], verdicts[key]),
+            "text": verdicts[key].text,
+            "source_text": AnswerAround.of(samples[place.sample_id], verdicts[key]),
+            "human": None,
+            "annotator": None,
+        }
+        for key, place, *_ in statements
+    ]

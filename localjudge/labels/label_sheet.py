@@ -1,0 +1,315 @@
+"""Write sheets of statements to label, and read them back.
+
+    .jsonl   a JSON object on each line
+    .csv     an instruction, then the columns statement, context, answer, human, and all others
+             UTF-8 with a byte-order mark, CRLF; by default separated by semicolons if the user's
+             locale (LC_NUMERIC) writes decimals with a comma, as Excel expects, otherwise by
+             commas; texts are never formulas
+
+Rows contain the evidence without the judge's verdict. Columns are read by name: `label_id`, the key
+of the statement; its `text` (in CSV `statement`), to detect a column that was sorted separately;
+`human`, the label; `annotator`, `when`, `draw` and `planned` (the number of statements of the
+sheet). All others are only for the annotator. In CSV, the `answer` has the statement between >>>
+and <<<.
+
+The reader also accepts what spreadsheets save: other separators, UTF-16 ("Unicode text"), Windows'
+Western code page, columns in another order, rows and columns without text, and records without
+their last empty cells. It skips rows without a label_id and a label, such as the instruction.
+"""
+
+import csv
+import io
+import logging
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from localjudge.dataset.formats import read
+from localjudge.dataset.problems import Problem, Problems, check_id, describe, shown
+from localjudge.dataset.rows import RawRow
+from localjudge.dataset.sources import Source, shown_name
+from localjudge.errors import DataError, InputError
+from localjudge.labels.human_label import HUMAN, LABEL_FORM, parse_label
+from localjudge.resources import write_output
+from localjudge.run_directory.result_rows import json_line
+from localjudge.types import Label
+from localjudge.words import escape_formula, numbered, option
+
+ENDINGS = (".jsonl", ".csv")
+
+Separator = Literal["comma", "semicolon", "tab"]
+_DELIMITERS: dict[Separator, str] = {"comma": ",", "semicolon": ";", "tab": "\t"}
+
+SheetRow = dict[str, Any]
+"""Values by column, with the same columns in each row.
+
+`contexts` is a list of texts or None, `source_text` an `AnswerAround` or None.
+"""
+
+_PAGE = "--page FILE; in Python a file that ends in .html"
+_log = logging.getLogger(__name__)
+_CLOCKS_DIFFER = timedelta(days=1)
+"""A label from further in the future is refused: it would replace every later label."""
+PLANNED = "planned"
+"""Column with the number of statements of the sheet or page."""
+_TECHNICAL = ("label_id", "draw", "sample_id", "metric", "position", "annotator", PLANNED)
+_WHOLE_NUMBER = re.compile(r"([0-9]{1,9})(?:[.,]0+)?")
+_OPTIONAL = ("task", "question", "reference", "response")
+_NEEDED = (HUMAN, "label_id")
+_TEXTS = ("label_id", "text", "annotator", "when", "draw")
+_DECIMAL_POINT = (
+    "from locale import *; setlocale(LC_NUMERIC, ''); print(localeconv()['decimal_point'])"
+)
+_LONGEST_CELL = 32_767
+_LABEL_ID = re.compile("[0-9a-f]{32}")
+_NOT_UTF8 = re.compile("[\udc80-\udcff]+")
+"""Bytes that are not UTF-8, as decoded by `Source`."""
+
+
+class SheetLabel(NamedTuple):
+    """A row of a sheet.
+
+    Texts may keep the apostrophe of `words.escape_formula`. `when` is ISO 8601 in UTC.
+    `is_answered`: it has a label, or says that the statement cannot be decided. `planned` is the
+        number of statements of its sheet or page.
+    """
+
+    place: str
+    label_id: str
+    text: str | None
+    human: Label | None
+    annotator: str | None
+    when: str | None
+    draw: str | None
+    is_answered: bool
+    planned: int | None
+
+
+class Sheet(NamedTuple):
+    """The rows of a sheet, and remarks on how it was read."""
+
+    labels: list[SheetLabel]
+    remarks: tuple[str, ...]
+
+
+def write_sheet(
+    path: Path,
+    rows: Sequence[SheetRow],
+    *,
+    instruction: str = "",
+    separator: Separator | None = None,
+) -> None:
+    """Write the rows in the format of the path's suffix. Raises InputError for an existing file or another suffix.
+
+    `instruction` is the first line of a .csv, `separator` is between its cells.
+    """
+    _refuse_workbook(path)
+    if (ending := path.suffix.lower()) not in ENDINGS:
+        hint = f"name a file that ends in {', '.join(ENDINGS)}, or in .html for a page"
+        raise InputError(f"{path} is not a sheet", hint=hint)
+    if path.exists() or path.is_symlink():
+        raise InputError(
+            f"{path} already exists and may contain labels",
+            hint=f"name another with {option('out')}",
+        )
+    if ending == ".jsonl":
+        lines = ({**row, "source_text": _marked_answer(row)} for row in rows)
+        write_output(path, (json_line(line).encode() for line in lines))
+        return
+    table = _without_empty_columns([_csv_row(row) for row in rows])
+    write_output(path, [_csv(table, instruction, separator)])
+    cells = chain.from_iterable(row.values() for row in table)
+    count = sum(isinstance(cell, str) and len(cell) > _LONGEST_CELL for cell in cells)
+    if count:
+        long = f"{numbered(count, 'text')} longer than the limit of an Excel cell ({_LONGEST_CELL:,} characters)"
+        _log.warning(
+            "%s: Excel splits such a cell into several rows; a page shows them whole (%s)",
+            long,
+            _PAGE,
+        )
+
+
+def _refuse_workbook(path: Path) -> None:
+    if path.suffix.lower() == ".xlsx":
+        raise InputError(
+            f"{path} is an Excel workbook",
+            hint=f"save the sheet as CSV, or use a page ({_PAGE})",
+        )
+
+
+def _marked_answer(row: SheetRow) -> str | None:
+    """Return the whole answer with the statement between >>> and <<<, or None."""
+    if row["source_text"] is None:
+        return None
+    _, before, statement, after = row["source_text"]
+    return f"{before}>>> {statement} <<<{after}"
+
+
+def _csv_row(row: SheetRow) -> SheetRow:
+    """Return the cells of a row in the order in which an annotator reads them."""
+    contexts = [f"[{number}] {text}" for number, text in enumerate(row["contexts"] or (), 1)]
+    answer = _marked_answer(row)
+    return {
+        "statement": row["text"],
+        "context": "\n\n".join(contexts) or None,
+        "answer": answer or row["response"],
+        HUMAN: row[HUMAN],
+        "task": row["asks"],
+        "question": row["user_input"],
+        "reference": row["reference"],
+        "response": row["response"] if answer else None,
+        **{column: row.get(column) for column in _TECHNICAL},
+    }
+
+
+def _without_empty_columns(rows: Sequence[SheetRow]) -> list[SheetRow]:
+    """Leave out columns for the annotator that are empty in all rows."""
+    empty = {column for column in _OPTIONAL if all(row[column] is None for row in rows)}
+    return [{column: cell for column, cell in row.items() if column not in empty} for row in rows]
+
+
+def _csv(rows: Sequence[SheetRow], instruction: str, separator: Separator | None) -> bytes:
+    table = io.StringIO(newline="")
+    writer = csv.writer(table, delimiter=_DELIMITERS[separator or _separator_of_locale()])
+    if instruction:
+        writer.writerow([instruction])
+    writer.writerows(rows[:1])
+    writer.writerows(map(escape_formula, row.values()) for row in rows)
+    return table.getvalue().encode("utf-8-sig")
+
+
+def _separator_of_locale() -> Separator:
+    # In a subprocess, because `setlocale` would change number formatting in other threads.
+    asked = subprocess.run(
+        [sys.executable, "-ISc", _DECIMAL_POINT], capture_output=True, text=True, check=False
+    )
+    return "semicolon" if asked.stdout.strip() == "," else "comma"
+
+
+def read_sheet(path: str | Path) -> Sheet:
+    """Read the non-empty rows of a file or of standard input (`-`).
+
+    Raises DataError if it cannot be read, lacks columns, or has invalid or contradictory rows;
+    InputError for an Excel workbook.
+    """
+    _refuse_workbook(Path(path))
+    name = shown_name(str(path))
+    if Path(path).exists() and not Path(path).is_file():
+        raise DataError(
+            f"{name} is not a regular file", hint="name a file, or - for standard input"
+        )
+    with closing(Source(str(path))) as source:
+        rows = [*read(source, {}, edited=True, columns=_NEEDED)]
+    columns = {column for row in rows if isinstance(row, RawRow) for column in row.values}
+    missing = [column for column in _NEEDED if column not in columns]
+    if columns and missing:
+        names = ", ".join(sorted(map(shown, columns))[:20])
+        raise DataError(
+            f"{name} has no column {', '.join(missing)} (columns: {names})",
+            hint="a sheet needs both",
+        )
+    problems, labels, label_of = Problems(), list[SheetLabel](), dict[tuple[Any, ...], SheetLabel]()
+    for row in rows:
+        wrong: list[Problem] = [row] if isinstance(row, Problem) else []
+        label = None if isinstance(row, Problem) else _sheet_label(row, wrong)
+        if label and label.human is not None:
+            other = label_of.setdefault((label.label_id, label.annotator, label.when), label)
+            if other.human != label.human:
+                clash = f"{label.human}, and {other.human} for the same statement in {other.place}"
+                wrong.append(
+                    Problem(place=label.place, field=HUMAN, value=clash, expected="one label")
+                )
+        if wrong:
+            problems.add_row(wrong)
+        labels += [label] if label else []
+    if problems.count:
+        summary = f"{problems.bad_rows} of {len(rows)} rows of the sheet cannot be used, so no label was stored"
+        raise problems.error(summary, "correct the rows")
+    if not labels:
+        raise DataError(f"{name} has no rows")
+    remarks = (
+        [f"{name} is not UTF-8 and was read as Windows-1252"] if source.is_windows_1252 else []
+    )
+    return Sheet(labels, tuple(remarks))
+
+
+def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
+    def report(column: str, value: str, expected: str) -> None:
+        problems.append(Problem.at(row.place, column, value, expected))
+
+    values = {"text": row.values.get("statement"), **row.values}
+    cells = {column: _read_cell(values.get(column)) for column in (*_TEXTS, HUMAN)}
+    label_id = (
+        cells["label_id"].strip().lower() if isinstance(cells["label_id"], str) else ""
+    )  # never a number
+    if _is_note(row, cells, label_id):
+        return None
+    texts = {column: check_id(cells[column], column, report) for column in _TEXTS}
+    del texts["label_id"]
+    if not _LABEL_ID.fullmatch(label_id):
+        report("label_id", describe(cells["label_id"]), "32 hexadecimal digits")
+    texts["annotator"] = texts["annotator"] and texts["annotator"].strip()
+    human = None
+    try:
+        human = parse_label(cells[HUMAN])
+    except ValueError:
+        report(HUMAN, describe(cells[HUMAN]), LABEL_FORM)
+    if texts["when"]:
+        try:
+            moment = datetime.fromisoformat(texts["when"].strip())
+            moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+            texts["when"] = moment.isoformat()
+            if moment > datetime.now(UTC) + _CLOCKS_DIFFER:
+                report(
+                    "when",
+                    describe(cells["when"]),
+                    "a time that is not in the future, or an empty cell",
+                )
+        except (ValueError, OverflowError):
+            report("when", describe(cells["when"]), "a date and time, such as 2026-01-31T09:30:00Z")
+    return SheetLabel(
+        place=str(row.place),
+        label_id=label_id,
+        human=human,
+        **texts,
+        is_answered=cells[HUMAN] is not None or texts["when"] is not None,
+        planned=_whole_number(_read_cell(row.values.get(PLANNED))),
+    )
+
+
+def _whole_number(cell: Any) -> int | None:
+    """Return the whole number in a cell, or None. Spreadsheets may write 50 as 50.0 or 50,0."""
+    match = _WHOLE_NUMBER.fullmatch(str(cell).strip())
+    return int(match[1]) if match else None
+
+
+def is_whole(labels: Sequence[SheetLabel]) -> bool:
+    """Return whether every statement of the written sheet or page is here, with an answer."""
+    statements = {label.label_id for label in labels}
+    answered = {label.label_id for label in labels if label.is_answered}
+    return answered == statements and all(label.planned == len(statements) for label in labels)
+
+
+def _is_note(row: RawRow, cells: dict[str, Any], label_id: str) -> bool:
+    """Whether a row has neither a label nor a statement, such as the instruction in any column."""
+    if cells[HUMAN] is not None or _LABEL_ID.fullmatch(label_id):
+        return False
+    filled = sum(_read_cell(value) is not None for value in row.values.values())
+    return cells["label_id"] is None or filled == 1
+
+
+def _read_cell(value: Any) -> Any:
+    if isinstance(value, str):
+        western = _NOT_UTF8.sub(
+            lambda match: match[0].encode(errors="surrogateescape").decode("cp1252", "replace"),
+            value,
+        )
+        return western if value.strip() else None
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,310 @@
+"""The judged units of a run's means, and the evidence shown to an annotator.
+
+The frame of a metric is the verdicts in its mean. Labels are drawn from the frame and correct the
+mean.
+
+    sample   units     judged      weight in the mean
+    a        3         1 1 0       1/3 * 1/2
+    b        1         1           1   * 1/2
+
+If every score is the share of 1 among its sample's verdicts (or of 0, if no is the good answer),
+the mean is a weighted sum of verdicts, and labels of some verdicts can correct it. The key of a
+unit is the hash of the question and all texts shown. Equal keys, in two metrics or two runs, are
+one statement, which is labelled once.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, cached_property, partial
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from localjudge.errors import InputError
+from localjudge.metrics import Metric, catalog
+from localjudge.metrics.metric import get_about
+from localjudge.run_directory.column_values import column_values
+from localjudge.run_directory.result_rows import Evaluation, VerdictRow, verdict_rows
+from localjudge.run_directory.run_record import RunRecord, unknown_sample
+from localjudge.stats.interval import Floats, Indices
+from localjudge.types import CONTEXT_FIELDS, Sample, Scored, Verdict, context_texts
+from localjudge.words import suggestion
+
+ShareOf = Literal["ones", "zeros"]
+_KEY_DIGITS = 32
+_Key = TypeVar("_Key")
+
+
+class UnitPlace(NamedTuple):
+    """Location of a verdict in a run."""
+
+    sample_id: str
+    metric: str
+    position: int
+
+
+class _SampleUnits(NamedTuple):
+    """Verdicts of one sample: keys, judge's labels, and probabilities of 1 (NaN without a judge)."""
+
+    sample_id: str
+    cluster: int
+    keys: Sequence[str]
+    labels: Sequence[int]
+    p_yes: Sequence[float]
+
+
+class UnitFrame:
+    """Verdicts of one metric on the scored samples, in the order of the run."""
+
+    def __init__(
+        self,
+        metric: str,
+        values_of: Callable[[str], Mapping[str, str | None]],
+        *,
+        pooled: bool = False,
+    ) -> None:
+        """`values_of` returns a column's values by sample. The mean of a `pooled` frame is the share of all units."""
+        self.metric, self.values_of, self.is_pooled = metric, values_of, pooled
+        self._samples: list[_SampleUnits] = []
+        self._shares: set[ShareOf] = {"ones", "zeros"}
+
+    def add(self, evaluation: Evaluation, cluster: int, keys: Sequence[str]) -> None:
+        """Add the verdicts of a scored sample."""
+        if not isinstance(evaluation.outcome, Scored):
+            return
+        verdicts = [unit.verdict for unit in evaluation.units if isinstance(unit.verdict, Verdict)]
+        if len(verdicts) < len(evaluation.units):
+            verdicts = []
+        labels = [verdict.label for verdict in verdicts]
+        share = evaluation.outcome.numerator, evaluation.outcome.denominator
+        counts: dict[ShareOf, int] = {"ones": sum(labels), "zeros": len(labels) - sum(labels)}
+        self._shares -= {name for name, count in counts.items() if share != (count, len(labels))}
+        if verdicts:
+            p_yes = [np.nan if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
+            self._samples.append(_SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes))
+
+    def among(self, clusters: Mapping[str, int]) -> "UnitFrame":
+        part = self._empty()
+        samples = (sample for sample in self._samples if sample.sample_id in clusters)
+        part._samples = [sample._replace(cluster=clusters[sample.sample_id]) for sample in samples]
+        return part
+
+    def by_value(self, value_of: Mapping[str, str | None]) -> dict[str | None, "UnitFrame"]:
+        """Return the part of each slice, with its clusters numbered from 0."""
+        numbers: dict[str | None, dict[int, int]] = defaultdict(dict)
+        clusters: dict[str | None, dict[str, int]] = defaultdict(dict)
+        for sample in self._samples:
+            numbers_in_slice = numbers[value := value_of[sample.sample_id]]
+            clusters[value][sample.sample_id] = numbers_in_slice.setdefault(
+                sample.cluster, len(numbers_in_slice)
+            )
+        return {value: self.among(of_slice) for value, of_slice in clusters.items()}
+
+    def pooled(self) -> "UnitFrame":
+        frame = self._empty(pooled=True)
+        frame._samples = self._samples
+        return frame
+
+    def _empty(self, *, pooled: bool = False) -> "UnitFrame":
+        frame = UnitFrame(self.metric, self.values_of, pooled=pooled)
+        frame._shares = self._shares
+        return frame
+
+    @cached_property
+    def share_of(self) -> ShareOf | None:
+        """Verdicts counted by the scores, None if the scores are not shares."""
+        return next(
+            (name for name in ("ones", "zeros") if self._samples and name in self._shares),
+            None,
+        )
+
+    @cached_property
+    def places(self) -> list[UnitPlace]:
+        samples = ((sample.sample_id, len(sample.keys)) for sample in self._samples)
+        return [
+            UnitPlace(name, self.metric, position)
+            for name, count in samples
+            for position in range(count)
+        ]
+
+    @cached_property
+    def judged(self) -> Floats:
+        return np.array(
+            [label for sample in self._samples for label in sample.labels], dtype=np.float64
+        )
+
+    @cached_property
+    def p_yes(self) -> Floats:
+        """Probabilities of 1 (units,), NaN for a label without a judge."""
+        return np.array(
+            [p_yes for sample in self._samples for p_yes in sample.p_yes], dtype=np.float64
+        )
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Weights of the units (units,) in the mean of the metric, with sum 1."""
+        if self.is_pooled:
+            return np.full(len(self.judged), 1 / max(1, len(self.judged)))
+        return np.repeat(1 / (self._sizes * float(len(self._sizes))), self._sizes)
+
+    @cached_property
+    def clusters(self) -> Indices:
+        """Cluster numbers of the units (units,), equal in all frames of a run."""
+        return np.repeat(self.clusters_of_samples, self._sizes)
+
+    @cached_property
+    def clusters_of_samples(self) -> Indices:
+        """Cluster numbers of the samples (samples,)."""
+        return np.array([sample.cluster for sample in self._samples], dtype=np.intp)
+
+    def means_of_samples(self, values: Floats) -> Floats:
+        """Return the mean of the values (units,) in each sample, with shape (samples,)."""
+        starts = np.cumsum(self._sizes) - self._sizes
+        sums: Floats = np.add.reduceat(values, starts)
+        return sums / self._sizes
+
+    def share_of_samples(self, values: Floats) -> dict[str, float]:
+        """Return the mean of the values (units,) by sample."""
+        names = [sample.sample_id for sample in self._samples]
+        return dict(zip(names, self.means_of_samples(values).tolist(), strict=True))
+
+    @cached_property
+    def by_key(self) -> dict[str, list[int]]:
+        keys, indices = (
+            [key for sample in self._samples for key in sample.keys],
+            dict[str, list[int]](),
+        )
+        for index in np.flatnonzero(~np.isnan(self.p_yes)).tolist():
+            indices.setdefault(keys[index], []).append(index)
+        return indices
+
+    @cached_property
+    def _sizes(self) -> Indices:
+        return np.array([len(sample.labels) for sample in self._samples], dtype=np.intp)
+
+
+def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
+    """Return the frame of each metric, without rubrics. Raises RunDirectoryError if samples and scores do not match."""
+    rubrics = run.manifest.rubrics
+    # Frames are cached by run, so they must not keep the run itself alive.
+    same_directory = RunRecord(run.directory, run.summary, run.manifest, run.so_far)
+    values_of = cache(partial(column_values, same_directory))
+    frames = {
+        name: UnitFrame(name, values_of)
+        for name in run.summary.metrics
+        if name not in rubrics and (metrics is None or name in metrics)
+    }
+    groups, numbers, evidence = run.cluster_of, dict[str, int](), Evidence(run)
+    for sample, evaluations in zip_longest(run.iter_samples(), run.iter_evaluations()):
+        if sample is None or evaluations is None or evaluations[0].sample_id != sample.id:
+            raise unknown_sample(run, evaluations[0].sample_id if evaluations else sample.id)
+        group = sample.id if groups is None else groups[sample.id]
+        number = numbers.setdefault(group, len(numbers))
+        for evaluation in evaluations:
+            if evaluation.metric in frames:
+                keys = [evidence.key(sample, row) for row in verdict_rows([evaluation])]
+                frames[evaluation.metric].add(evaluation, number, keys)
+    return frames
+
+
+def first_places(frames: Iterable[UnitFrame]) -> dict[str, UnitPlace]:
+    places: dict[str, UnitPlace] = {}
+    for frame in frames:
+        places |= {
+            key: frame.places[units[0]] for key, units in frame.by_key.items() if key not in places
+        }
+    return places
+
+
+def verdicts_at(run: RunRecord, keys: Mapping[UnitPlace, _Key]) -> dict[_Key, VerdictRow]:
+    rows = (
+        (UnitPlace(row.sample_id, row.metric, row.position or 0), row)
+        for row in run.iter_verdicts()
+    )
+    return {keys[place]: row for place, row in rows if place in keys}
+
+
+def correctable(run: RunRecord, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
+    """Return the frames of the named metrics, or of all that labels can correct. Raises InputError without verdicts."""
+    frames = unit_frames(run, metrics)
+    judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}
+    for name in metrics or ():
+        if name not in judged:
+            problem = f"the run has no verdicts of {name!r} to label"
+            raise InputError(problem, hint=suggestion(name, run.summary.metrics, "its metrics"))
+    if not judged:
+        raise InputError(
+            f"the run in {run.directory} has no verdicts to label",
+            hint="label a run with a judged metric",
+        )
+    shares = {name: frame for name, frame in judged.items() if frame.share_of}
+    return shares if shares and metrics is None else judged
+
+
+class AnswerAround(NamedTuple):
+    """A whole answer, split before and after a statement, and its field of the sample."""
+
+    field: str
+    before: str
+    statement: str
+    after: str
+
+    @classmethod
+    def of(cls, sample: Sample, verdict: VerdictRow) -> "AnswerAround | None":
+        """Return the answer, or None if the statement is the whole answer or from contexts."""
+        text, start, end = getattr(sample, verdict.source), verdict.start, verdict.end
+        if not isinstance(text, str) or text.strip() == text[start:end].strip():
+            return None
+        return cls(verdict.source, text[:start], text[start:end], text[end:])
+
+
+class Evidence:
+    """Question and texts shown to an annotator for the verdicts of a run."""
+
+    def __init__(self, run: RunRecord) -> None:
+        self._criteria = run.manifest.criteria
+        self._metrics: dict[str, Metric] = dict(self._criteria)
+        for name in run.summary.metrics.keys() - self._criteria.keys():
+            with suppress(InputError):  # from a package that is not installed
+                self._metrics[name] = catalog.get(name)
+
+    def shown(self, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
+        """Return asks, user_input, contexts, reference and response as shown with the unit, None if unused."""
+        contexts, metric = (
+            context_texts(sample.retrieved_contexts),
+            self._metrics.get(verdict.metric),
+        )
+        needed: Collection[str] = ("retrieved_contexts", "reference", "response")
+        if metric is not None:
+            needed = metric.required_fields
+        match verdict.against:
+            case int(number):
+                needed, contexts = ("retrieved_contexts",), contexts[number : number + 1]
+            case "reference" | "response" as field if verdict.unit == "statement":
+                needed = (field,)
+            case "cited":
+                needed = ("retrieved_contexts",)
+            case _ if verdict.unit in {"chunk", "question", "response", "statement"}:
+                needed = {field for field in needed if field != verdict.source}
+        return {
+            "asks": get_about(metric).question or None,
+            "user_input": sample.user_input,
+            "contexts": list(contexts) if set(CONTEXT_FIELDS) & set(needed) else None,
+            "reference": sample.reference if "reference" in needed else None,
+            "response": sample.response if "response" in needed else None,
+        }
+
+    def key(self, sample: Sample, verdict: VerdictRow) -> str:
+        """Return the hash (32 hexadecimal digits) of the question and all texts shown, independent of the metric's
+        name.
+        """
+        criterion = self._criteria.get(verdict.metric)
+        asks = criterion.question if criterion else catalog.get_question(verdict.metric)
+        shown = {**self.shown(sample, verdict), "asks": asks}
+        return hashlib.sha256(json.dumps([*shown.values(), verdict.text]).encode()).hexdigest()[
+            :_KEY_DIGITS
+        ]

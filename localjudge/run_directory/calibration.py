@@ -1,0 +1,178 @@
+"""Calibrations: judges measured on human labels of one question, saved in LOCALJUDGE_HOME/calibrations/NAME.json.
+
+A calibration is refused for a judge with another model, prompt, grammar or way of asking.
+Differences in packages or processors only affect rounding and are reported.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, FiniteFloat, SerializerFunctionWrapHandler, model_serializer
+
+from localjudge import resources
+from localjudge.errors import InputError
+from localjudge.run_directory.differences import Difference, differences, only_rounds
+from localjudge.run_directory.directory import read_object, validated
+from localjudge.run_directory.store import canonical_sha256
+from localjudge.types import Combination, JudgeCard, Record
+from localjudge.words import option_name, suggestion
+
+_NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
+_GUESSING = 0.5  # AUC of a judge that guesses
+
+
+class Figure(Record):
+    """A number with its clustered 95 % interval."""
+
+    value: FiniteFloat
+    ci95: tuple[FiniteFloat, FiniteFloat]
+
+
+class LabelsUsed(Record):
+    """The labels of a calibration. The judge gave no verdict on `failed` of them.
+
+    `clusters` counts independent groups. `weighted`: inclusion probabilities differ.
+    """
+
+    file: str
+    sha256: str
+    shape: Literal["verdicts", "attribution", "relevance"]
+    verdicts: int
+    positives: int
+    clusters: int
+    clustered_by: str
+    unlabelled: int = 0
+    failed: int = 0
+    weighted: bool = False
+
+
+class LabelSavings(Record):
+    """A labels-only interval of the same width needs `labels` more than `of` labels."""
+
+    labels: int
+    of: int
+
+
+class Calibration(Record):
+    """A measured judge. `threshold` is chosen on all labels.
+
+    `figures` describe the probabilities, `at_one_half` the decisions at 0.5, `held_out` the
+    decisions at thresholds chosen on other clusters, and `undefined` the reasons for missing
+    figures. `judge` is `JudgeIdentity.measured` of the run with the signature `run`. `weights` and
+    `bias` are those of a jury.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    schema_version: int = 1
+    name: str
+    question: str
+    threshold: float = Field(ge=0, le=1)
+    weights: dict[str, FiniteFloat] = Field(default_factory=dict)
+    bias: FiniteFloat = 0.0
+    judge: dict[str, Any]
+    card: JudgeCard
+    run: str
+    labels: LabelsUsed
+    figures: dict[str, Figure]
+    at_one_half: dict[str, Figure]
+    held_out: dict[str, Figure]
+    undefined: dict[str, str] = Field(default_factory=dict)
+    fold_thresholds: tuple[FiniteFloat, ...]
+    worth: LabelSavings | None = None
+    seconds_per_verdict: FiniteFloat | None = None
+    fit_for: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    created: str
+
+    @model_serializer(mode="wrap")
+    def _without_weights_of_a_single_judge(
+        self, serialize: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        values: dict[str, Any] = serialize(self)
+        if not self.weights:
+            values.pop("weights", None)
+            values.pop("bias", None)
+        return values
+
+    @property
+    def sha256(self) -> str:
+        unsigned = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
+        return canonical_sha256(self.model_dump(mode="json", exclude=unsigned))
+
+    @property
+    def combination(self) -> Combination | None:
+        """Weights of a jury's judges, or None for a single judge."""
+        return Combination(self.weights, self.bias) if self.weights else None
+
+    @property
+    def guesses(self) -> bool:
+        """Whether the judge is not significantly better than guessing."""
+        auc = self.figures.get("auc")
+        return auc is None or auc.ci95[0] <= _GUESSING
+
+    def differences_of_judge(
+        self, measured: Mapping[str, Any]
+    ) -> tuple[list[Difference], list[Difference]]:
+        """Return the differences that can change verdicts, and the rounding ones."""
+        changes = differences(self.judge, measured)
+        return [change for change in changes if not only_rounds(change)], list(
+            filter(only_rounds, changes)
+        )
+
+
+CalibrationLike = str | Path | Calibration
+"""A name, a file, or a calibration."""
+
+
+def calibrations_of(values: object) -> tuple[Calibration, ...]:
+    """Return calibrations from names, files or calibrations. Raises InputError for an invalid one, or two on one
+    question.
+    """
+    listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
+    by_question: dict[str, Calibration] = {}
+    for value in () if values is None else listed:
+        if not isinstance(value, CalibrationLike):
+            raise InputError(
+                f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}",
+            )
+        calibration = value if isinstance(value, Calibration) else read_calibration(value)
+        other = by_question.setdefault(calibration.question, calibration)
+        if other != calibration:
+            problem = f"{other.name} and {calibration.name} are both calibrations for {calibration.question}"
+            raise InputError(problem, hint="name one for each question")
+    return tuple(by_question.values())
+
+
+def calibration_file(name: str) -> Path:
+    """Return the path of a saved calibration. Raises InputError for an invalid name."""
+    if not _NAME.fullmatch(name):
+        hint = "use at most 80 letters, digits, _, - and ."
+        raise InputError(f"invalid name of a calibration: {name!r:.80}", hint=hint)
+    return resources.state_directory() / "calibrations" / f"{name}.json"
+
+
+def saved_calibrations() -> list[str]:
+    return sorted(file.stem for file in calibration_file("x").parent.glob("*.json"))
+
+
+def read_calibration(name_or_file: str | Path) -> Calibration:
+    """Read a saved calibration by name, or from any file. Raises InputError if missing or invalid."""
+    name, path = str(name_or_file), Path(name_or_file)
+    if _NAME.fullmatch(name) and calibration_file(name).is_file():
+        path = calibration_file(name)
+    if not path.is_file():
+        saved, how = saved_calibrations(), "make one: localjudge calibrate LABELS --judge NAME|PATH"
+        raise InputError(
+            f"there is no calibration or file called {name!r:.80}",
+            hint=suggestion(name, saved, "saved") if saved else how,
+        )
+    return validated(Calibration, read_object(path.resolve()), str(path))
+
+
+def save_calibration(calibration: Calibration) -> None:
+    path = calibration_file(calibration.name)
+    resources.make_private(path.parent)
+    resources.write_output(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])

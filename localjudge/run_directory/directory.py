@@ -1,0 +1,298 @@
+"""Run directories: private, locked by one writing process, with atomic writes, and read as untrusted input.
+
+    run.lock        advisory lock of the writing process
+    NAME.part       a file being written; renamed to NAME once it is complete and synced
+
+Links, oversized content, invalid JSON, unexpected shapes and non-finite numbers raise
+RunDirectoryError.
+"""
+
+import hashlib
+import json
+import logging
+import math
+import os
+import stat
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import cache
+from io import BufferedReader
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from localjudge.dataset.problems import reason, unique_keys
+from localjudge.errors import RETRY_HINTS, InputError, OutOfResource, RunDirectoryError
+from localjudge.resources import OPEN_SAFELY, try_lock
+from localjudge.words import option, printable
+
+MANIFEST = "manifest.json"
+STORE = "run.sqlite"
+MOST_BYTES = 64 << 30
+MOST_BYTES_OF_OBJECT = 16 << 20
+MOST_BYTES_OF_VALUE = 64 << 20
+BY_HAND = "was it changed by hand?"
+
+LOCK = "run.lock"
+_PART = ".part"
+_POLL_SECONDS = 0.01
+_PATIENCE_SECONDS = 1
+_SHOWN = 200
+_log = logging.getLogger(__name__)
+_Model = TypeVar("_Model", bound=BaseModel)
+_Row = TypeVar("_Row")
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file for reading. Never blocks on a pipe."""
+    refuse_irregular(path)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | OPEN_SAFELY)
+    except OSError as error:
+        hint = "run the same command again to rewrite it"
+        if isinstance(error, PermissionError):
+            hint = "make it readable for you, or copy the run as its owner"
+        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= MOST_BYTES:
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise too_much(path, f"{MOST_BYTES >> 30} GiB")
+
+
+def refuse_irregular(path: Path) -> None:
+    """Raise RunDirectoryError for a link, directory or device."""
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        kind = "a link" if path.is_symlink() else "not a regular file"
+        raise RunDirectoryError(
+            f"{path} is {kind}",
+            hint="a run consists of regular files: copy the files themselves",
+        )
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    with open_regular(path) as file:
+        content = file.read(MOST_BYTES_OF_OBJECT + 1)
+    if len(content) > MOST_BYTES_OF_OBJECT:
+        raise too_much(path, f"{MOST_BYTES_OF_OBJECT >> 20} MiB")
+    return decoded_object(content, path)
+
+
+def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
+    try:
+        value = _DECODER.decode(content.decode() if isinstance(content, bytes) else content)
+    except (ValueError, RecursionError) as error:
+        raise RunDirectoryError(
+            f"{where} cannot be read: {excerpt(reason(error))}", hint=BY_HAND
+        ) from error
+    if not isinstance(value, dict):
+        raise RunDirectoryError(f"{where} cannot be read: it is not a JSON object", hint=BY_HAND)
+    return value
+
+
+def placed_rows(
+    path: Path, kind: TypeAdapter[_Row], start: int = 0, end: int = MOST_BYTES
+) -> Generator[tuple[int, _Row], None, None]:
+    """Yield the rows of a JSONL file between two byte offsets, each with its offset."""
+    with open_regular(path) as file:
+        file.seek(start)
+        place, number = start, 0
+        while line := file.readline(min(MOST_BYTES_OF_VALUE + 1, end - place)):
+            number += 1
+            yield place, parse_row(line, f"{path}:{number}", kind)
+            place += len(line)
+
+
+def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
+    if len(line) > MOST_BYTES_OF_VALUE:
+        raise too_much(where, f"{MOST_BYTES_OF_VALUE >> 20} MiB in a row")
+    try:
+        return kind.validate_json(line, strict=True)
+    except ValidationError as error:
+        message = f"{where} is not a row of localjudge: {first_problem(error)}"
+        raise RunDirectoryError(message, hint=BY_HAND) from error
+
+
+def validated(kind: type[_Model], value: Any, where: str) -> _Model:
+    try:
+        return kind.model_validate(value)
+    except (ValidationError, InputError) as error:
+        problem = (
+            first_problem(error) if isinstance(error, ValidationError) else excerpt(error.message)
+        )
+        raise RunDirectoryError(f"{where} cannot be read: {problem}", hint=BY_HAND) from error
+
+
+def too_much(where: Path | str, bound: str) -> RunDirectoryError:
+    return RunDirectoryError(
+        f"{where} exceeds the limit of {bound}", hint="is it the file of a run?"
+    )
+
+
+def first_problem(error: ValidationError) -> str:
+    """Return the first validation error as `metrics.faithfulness.mean: Input should be ...`."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, problem["loc"]))
+    return excerpt(f"{place}: {problem['msg']}" if place else problem["msg"])
+
+
+def excerpt(value: object) -> str:
+    """Shorten a value from a file and make it safe to print."""
+    text = str(value)
+    return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
+def _finite(digits: str) -> float:
+    if not math.isfinite(number := float(digits)):
+        raise ValueError(f"{excerpt(digits)} is not a finite number")
+    return number
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=unique_keys, parse_constant=_finite, parse_float=_finite
+)
+
+
+class RunDirectory:
+    """A directory, created if missing and locked for this process.
+
+    Raises RunDirectoryError if it is not writable, locked by another process or has other content.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _translated_errors(path):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _refuse_other_content(path)
+            self._lock = _locked(path / LOCK)
+
+    def write(self, name: str, text: str, *, durable: bool = True) -> None:
+        """Replace the file atomically. Unless `durable`, a power failure may lose or truncate it."""
+        with closing(PartFile(self.path / name)) as part:
+            part.write([text])
+            part.finish(durable=durable)
+
+    def remove(self, name: str) -> None:
+        with _translated_errors(self.path):
+            (self.path / name).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+
+def part_path(file: Path) -> Path:
+    return file.with_name(f"{file.name}{_PART}")
+
+
+class PartFile:
+    """A file written in pieces. It replaces the old file only when finished."""
+
+    def __init__(self, file: Path) -> None:
+        self._name = file
+        self._path = part_path(file)
+        self.sha256 = hashlib.sha256()
+        self.size = 0
+        with _translated_errors(file.parent):
+            self._path.unlink(missing_ok=True)
+            descriptor = os.open(
+                self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_SAFELY, 0o600
+            )
+        self._file = os.fdopen(descriptor, "wb")
+
+    def write(self, pieces: Iterable[str]) -> None:
+        """Write and flush pieces, so that they survive the end of this process."""
+        with _translated_errors(self._name.parent):
+            for piece in pieces:
+                content = piece.encode()
+                self.size += self._file.write(content)
+                self.sha256.update(content)
+            self._file.flush()
+
+    def finish(self, *, durable: bool = True) -> None:
+        with _translated_errors(self._name.parent):
+            if durable:
+                os.fsync(self._file.fileno())
+            self._file.close()  # Windows cannot rename an open file
+            self._path.replace(self._name)
+            if (
+                durable and sys.platform != "win32"
+            ):  # Windows cannot sync a directory, and needs no sync
+                descriptor = os.open(self._name.parent, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+    def close(self) -> None:
+        """Stop writing. An unfinished part remains."""
+        with _translated_errors(self._name.parent):
+            self._file.close()
+
+
+def refuse_unusable(path: Path) -> None:
+    """Raise RunDirectoryError if the directory has other content or another process is writing. Creates no file."""
+    with _translated_errors(path):
+        if path.is_dir():
+            _refuse_other_content(path)
+        if (path / LOCK).exists():
+            os.close(_locked(path / LOCK))
+
+
+def _refuse_other_content(path: Path) -> None:
+    names = {entry.name for entry in path.iterdir()}
+    if MANIFEST not in names and names - {LOCK, f"{MANIFEST}{_PART}"}:
+        hint = f"name another directory with {option('out')}"
+        raise RunDirectoryError(f"{path} is not empty and contains no run", hint=hint)
+
+
+@contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """Lock the directory for this block, waiting for other writers. Raises OSError."""
+    descriptor = _locked(directory / LOCK, waiting=True)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(path: Path, *, waiting: bool = False) -> int:
+    refuse_irregular(path)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_SAFELY, 0o600)
+    problem = f"{path.parent} is being written by another process"
+    warn_at = monotonic() + _PATIENCE_SECONDS
+    while (state := try_lock(descriptor)) == "busy":
+        if not waiting:
+            os.close(descriptor)
+            hint = f"wait until it is done, or name another directory with {option('out')}"
+            raise RunDirectoryError(problem, hint=hint)
+        if monotonic() > warn_at:
+            _log.warning("%s: waiting until it is done", problem)
+            warn_at = math.inf
+        sleep(_POLL_SECONDS)
+    if state == "unsupported":
+        _warn_without_locks(path.parent)
+    return descriptor
+
+
+@cache
+def _warn_without_locks(directory: Path) -> None:
+    _log.warning(
+        "%s is on a file system without locks: let only one process at a time write there",
+        directory,
+    )
+
+
+@contextmanager
+def _translated_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        problem = f"{error.filename or path} cannot be written: {error.strerror}"
+        if error.errno in RETRY_HINTS:
+            hint = f"{RETRY_HINTS[error.errno]}, then run the same command again to resume"
+            raise OutOfResource(problem, hint=hint) from error
+        hint = f"make it a writable directory, or name another with {option('out')}"
+        raise RunDirectoryError(problem, hint=hint) from error

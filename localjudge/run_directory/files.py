@@ -1,0 +1,348 @@
+"""Write the result files of a run and compute its summary. `so-far.json` has the size of the complete samples in
+each part.
+"""
+
+import hashlib
+import json
+import os
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, NonNegativeInt, SerializerFunctionWrapHandler, model_serializer
+
+from localjudge.run_directory.directory import (
+    MANIFEST,
+    PartFile,
+    RunDirectory,
+    read_object,
+    validated,
+)
+from localjudge.run_directory.jury import is_divided
+from localjudge.run_directory.manifest import Manifest
+from localjudge.run_directory.result_rows import (
+    Evaluation,
+    VerdictRow,
+    json_line,
+    score_rows,
+    verdict_rows,
+)
+from localjudge.run_directory.sampling import Sampling
+from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict, VerdictRule
+
+if TYPE_CHECKING:
+    from localjudge.stats.interval import Interval
+
+SCORES = "scores.jsonl"
+VERDICTS = "verdicts.jsonl"
+SUMMARY = "summary.json"
+ROW_FILES = (SCORES, VERDICTS)
+_SO_FAR = "so-far.json"
+SUMMARY_VERSION = 1
+ALL_JUDGED = "all samples are judged"
+"""Beginning of `Summary.stopped` for a run that could stop early and did not."""
+NEAR = 0.1
+"""A verdict within this distance is near the threshold."""
+
+_ALL = Sampling()
+_ONE_IN = 100
+"""One failed sample is allowed among this many samples by default."""
+
+
+def allowed_failures(max_failed: int | None, samples: int) -> int:
+    """Return how many of the samples may fail before a mean is withheld: `max_failed`, or 1 % of them if None."""
+    return samples // _ONE_IN if max_failed is None else max_failed
+
+
+class MetricSummary(Record, extra="ignore"):
+    """One metric over all samples: the mean of the scored samples with its interval.
+
+    `ci95` is None if all samples are in one group. `bounds` are the means if all failed samples
+    scored 0, or 1.
+    """
+
+    mean: float | None
+    ci95: tuple[float, float] | None
+    scored: int
+    undefined: int
+    failed: int
+    bounds: tuple[float, float] | None = None
+    method: str | None = None
+    clusters: int | None = None
+
+    @property
+    def interval(self) -> "Interval | None":
+        from localjudge.stats.interval import Interval
+
+        if self.mean is None:
+            return None
+        clusters = self.clusters or self.scored
+        low, high = self.ci95 or (0.0, 1.0)
+        return Interval(self.mean, low, high, self.method or "", self.scored, clusters)
+
+
+class VerdictSummary(Record, extra="ignore"):
+    """How clear the verdicts are: the share within `NEAR` of the threshold, and the lower median of the valid mass.
+
+    `count` excludes rubric levels; `windowed` verdicts are about one of several windows. `divided`
+    is the share of a jury's verdicts on which the labels of its judges, at one half, differ; other
+    judges lack the key.
+    """
+
+    count: int
+    near_threshold: float | None
+    median_legal_mass: float | None
+    windowed: int = 0
+    divided: float | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_division_of_a_single_judge(
+        self, serialize: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        values: dict[str, Any] = serialize(self)
+        if self.divided is None:
+            del values["divided"]
+        return values
+
+
+class Summary(Record, extra="ignore"):
+    """The file `summary.json`."""
+
+    schema_version: int = SUMMARY_VERSION
+    signature: str
+    threshold: float
+    thresholds: dict[str, float] = Field(default_factory=dict)
+    """Thresholds from calibrations, by metric."""
+    samples: int
+    skipped_rows: int = 0
+    judge: JudgeCard
+    verdicts: VerdictSummary
+    metrics: dict[str, MetricSummary]
+    stopped: str | None = None
+    """Sample size and reason of an early stop, or `ALL_JUDGED`; None if the run could not stop early."""
+
+    def threshold_of(self, metric: str) -> float:
+        return self.thresholds.get(metric, self.threshold)
+
+    @property
+    def how_it_ended(self) -> str | None:
+        return self.stopped and (
+            self.stopped if self.stopped.startswith(ALL_JUDGED) else f"stopped {self.stopped}"
+        )
+
+    def failed_beyond(self, allowed: int) -> tuple[str, ...]:
+        return tuple(name for name, metric in self.metrics.items() if metric.failed > allowed)
+
+
+class Totals:
+    """Running totals for a summary, independent of the order of evaluations, in 8 to 12 bytes for each score."""
+
+    def __init__(
+        self,
+        metric_names: Iterable[str],
+        rule: VerdictRule | Summary,
+        cluster_of: Mapping[str, str] | None = None,
+        rubrics: Collection[str] = (),
+        sampling: Sampling = _ALL,
+        max_failed: int | None = None,
+    ) -> None:
+        self._metrics = {
+            name: _MetricTotals(cluster_of, sampling, max_failed) for name in metric_names
+        }
+        self._rule, self._rubrics = rule, rubrics
+        self._verdicts = _VerdictTotals()
+        self.samples = 0
+
+    def add(self, evaluations: Iterable[Evaluation]) -> None:
+        ids = set()
+        for evaluation in evaluations:
+            ids.add(evaluation.sample_id)
+            metric = evaluation.metric
+            self._metrics[metric].add(evaluation)
+            threshold = (
+                None
+                if metric in self._rubrics
+                else self._rule.thresholds.get(metric, self._rule.threshold)
+            )
+            for _, verdict in evaluation.units:
+                p_yes, window = (
+                    (verdict.p_yes, verdict.window)
+                    if isinstance(verdict, Verdict)
+                    else (None, None)
+                )
+                self._verdicts.add(p_yes, verdict.legal_mass, window, threshold)
+                if isinstance(verdict, Verdict) and verdict.judges and threshold is not None:
+                    self._verdicts.add_judges(verdict.judges)
+        self.samples += len(ids)
+
+    @property
+    def metrics(self) -> dict[str, MetricSummary]:
+        return {name: totals.summary() for name, totals in self._metrics.items()}
+
+    def summary(self, signature: str, judge: JudgeCard, skipped_rows: int = 0) -> Summary:
+        return Summary(
+            signature=signature,
+            threshold=self._rule.threshold,
+            thresholds=dict(self._rule.thresholds),
+            samples=self.samples,
+            skipped_rows=skipped_rows,
+            judge=judge,
+            verdicts=self._verdicts.summary(),
+            metrics=self.metrics,
+        )
+
+
+class _MetricTotals:
+    def __init__(
+        self, cluster_of: Mapping[str, str] | None, sampling: Sampling, max_failed: int | None
+    ) -> None:
+        self._cluster_of, self._sampling, self._max_failed = cluster_of, sampling, max_failed
+        self._numbers: dict[str, int] = {}
+        self._values = array("d")
+        self._clusters = array("i")
+        self._undefined = self._failed = 0
+
+    def add(self, evaluation: Evaluation) -> None:
+        match evaluation.outcome:
+            case Scored(value=value):
+                self._values.append(value)
+                if self._cluster_of is not None:
+                    group = self._cluster_of[evaluation.sample_id]
+                    self._clusters.append(self._numbers.setdefault(group, len(self._numbers)))
+            case Undefined():
+                self._undefined += 1
+            case Failed():
+                self._failed += 1
+
+    def summary(self) -> MetricSummary:
+        from localjudge.stats.interval import mean_bounds
+
+        groups = None if self._cluster_of is None else self._clusters
+        samples = len(self._values) + self._undefined + self._failed
+        is_withheld = self._failed > allowed_failures(self._max_failed, samples)
+        interval = None
+        if self._values and not is_withheld:
+            interval = self._sampling.interval(self._values, groups)
+        return MetricSummary(
+            mean=interval and interval.mean,
+            ci95=interval and interval.limits,
+            scored=len(self._values),
+            undefined=self._undefined,
+            failed=self._failed,
+            bounds=mean_bounds(self._values, self._failed)
+            if self._values or self._failed
+            else None,
+            method=interval and interval.method,
+            clusters=interval and interval.clusters,
+        )
+
+
+class _VerdictTotals:
+    def __init__(self) -> None:
+        self._count = self._near = self._windowed = 0
+        self._of_juries = self._divided = 0
+        self._masses: Counter[float] = Counter()
+
+    def add(
+        self,
+        p_yes: float | None,
+        legal_mass: float | None,
+        window: int | None,
+        threshold: float | None,
+    ) -> None:
+        if p_yes is not None and threshold is not None:
+            self._count += 1
+            self._near += abs(p_yes - threshold) <= NEAR
+            self._windowed += window is not None
+        if legal_mass is not None:
+            self._masses[round(legal_mass, 4)] += 1
+
+    def add_judges(self, probabilities: Mapping[str, float]) -> None:
+        self._of_juries += 1
+        self._divided += is_divided(probabilities)
+
+    def summary(self) -> VerdictSummary:
+        masses, total = sorted(self._masses), self._masses.total()
+        counts = zip(masses, accumulate(self._masses[mass] for mass in masses), strict=True)
+        return VerdictSummary(
+            count=self._count,
+            near_threshold=self._near / self._count if self._count else None,
+            median_legal_mass=next((mass for mass, count in counts if 2 * count >= total), None),
+            windowed=self._windowed,
+            divided=self._divided / self._of_juries if self._of_juries else None,
+        )
+
+
+def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> VerdictSummary:
+    """Summarise these verdicts. `threshold` is None for levels."""
+    totals = _VerdictTotals()
+    for row in rows:
+        totals.add(row.p_yes, row.legal_mass, row.window, threshold)
+        if row.judges and threshold is not None:
+            totals.add_judges(row.judges)
+    return totals.summary()
+
+
+class RowsSoFar(Record):
+    """The file `so-far.json`."""
+
+    sizes: dict[str, NonNegativeInt]
+
+
+class ResultFiles:
+    """Writes the row files as results arrive, and the summary at the end."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._directory = directory
+        directory.remove(_SO_FAR)
+        self._parts = {name: PartFile(directory.path / name) for name in ROW_FILES}
+
+    def add(self, evaluations: Sequence[Evaluation]) -> None:
+        for name, lines in row_lines(evaluations).items():
+            self._parts[name].write(lines)
+        so_far = RowsSoFar(sizes={name: part.size for name, part in self._parts.items()})
+        self._directory.write(_SO_FAR, so_far.model_dump_json(), durable=False)
+
+    def finish(self, summary: Summary, manifest: Manifest) -> Manifest:
+        """Replace the previous files, the summary last. Returns the manifest with their checksums."""
+        text = summary_text(summary)
+        files = {name: part.sha256.hexdigest() for name, part in self._parts.items()}
+        files[SUMMARY] = hashlib.sha256(text.encode()).hexdigest()
+        manifest = manifest.with_environment(files=files)
+        for part in self._parts.values():
+            part.finish()
+        write_manifest(self._directory, manifest)
+        self._directory.write(SUMMARY, text)
+        self._directory.remove(_SO_FAR)
+        return manifest
+
+    def close(self) -> None:
+        for part in self._parts.values():
+            part.close()
+
+
+def rows_so_far(directory: Path) -> RowsSoFar | None:
+    file = directory / _SO_FAR
+    return validated(RowsSoFar, read_object(file), str(file)) if os.path.lexists(file) else None
+
+
+def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
+    directory.write(MANIFEST, _pretty(manifest.model_dump(mode="json")))
+
+
+def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
+    return {
+        SCORES: (json_line(vars(row)) for row in score_rows(evaluations)),
+        VERDICTS: (json_line(row.values) for row in verdict_rows(evaluations)),
+    }
+
+
+def summary_text(summary: Summary) -> str:
+    return _pretty(summary.model_dump(mode="json"))
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

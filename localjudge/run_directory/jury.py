@@ -1,0 +1,89 @@
+"""Arithmetic of a jury: one probability from the probabilities of several judges.
+
+    p = sigmoid(b + sum of w_j x logit(p_j)), with each p_j clipped at 1e-4
+
+Without a calibration, w_j = share_j / scale_j: the weighted mean of the log odds, each divided by
+the judge's scale. Shares add up to 1 and are equal, unless a registered jury has others. The scale
+is the standard deviation of a judge's log odds on the bundled labelled items, so that no judge
+counts more because its probabilities are more extreme.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+from localjudge.types import Combination, JudgeCard
+
+CLIPPED_AT = 1e-4
+"""Smallest distance of a probability from 0 and 1."""
+SMALLEST_SCALE = 0.1
+"""Of a judge that gives almost the same probability to every item."""
+NO_DECISIONS = "not for decisions"
+"""Ends the strictest caution about a judge."""
+ScaleKind = Literal["attribution", "relevance"]
+"""Kind of question for which a judge has a scale."""
+ONE_HALF = 0.5
+KINDS: tuple[ScaleKind, ...] = get_args(ScaleKind)
+_LARGEST_EXPONENT = 700.0
+
+
+def log_odds(probability: float) -> float:
+    """Return the log odds of a probability, clipped at 1e-4."""
+    clipped = min(max(probability, CLIPPED_AT), 1 - CLIPPED_AT)
+    return math.log(clipped) - math.log1p(-clipped)
+
+
+def combine(probabilities: Mapping[str, float], combination: Combination) -> float:
+    """Return the probability of the jury. `probabilities` are by judge. Sums in the order of the judges' names."""
+    total = combination.bias
+    for name in sorted(probabilities):
+        total += combination.weights[name] * log_odds(probabilities[name])
+    exponent = min(max(total, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)
+    return 1 / (1 + math.exp(-exponent))
+
+
+def combine_by_shares(
+    scales: Mapping[str, float], shares: Mapping[str, float] | None = None
+) -> Combination:
+    """Return the combination by which each judge has its share of the influence.
+
+    `scales` are by judge; so are `shares`, in any unit, and equal if None.
+    """
+    parts = {name: 1.0 if shares is None else shares[name] for name in sorted(scales)}
+    total = math.fsum(parts.values())
+    weights = {name: part / (total * scales[name]) for name, part in parts.items()}
+    return Combination(weights)
+
+
+def scale_of(probabilities: Sequence[float]) -> float:
+    """Return the standard deviation of the log odds, with three significant digits."""
+    values = [log_odds(probability) for probability in probabilities]
+    mean = math.fsum(values) / len(values)
+    variance = math.fsum((value - mean) ** 2 for value in values) / len(values)
+    return max(SMALLEST_SCALE, float(f"{math.sqrt(variance):.3g}"))
+
+
+def is_divided(probabilities: Mapping[str, float]) -> bool:
+    """Return whether some judges say 1 and others 0, each at one half."""
+    return len({probability >= ONE_HALF for probability in probabilities.values()}) > 1
+
+
+def jury_card(cards: Sequence[JudgeCard], name: str | None, caution: str | None) -> JudgeCard:
+    """Return the card of a jury from the cards of its judges, sorted by name.
+
+    `name` and `caution` are those of a registered jury; by default, the names joined, and the
+    strictest caution.
+    """
+    sizes = [card.size for card in cards if card.size is not None]
+    return JudgeCard(
+        name=name or " + ".join(card.name for card in cards),
+        size=sum(sizes) if len(sizes) == len(cards) else None,
+        caution=caution or strictest_caution([card.caution for card in cards]),
+    )
+
+
+def strictest_caution(cautions: Sequence[str | None]) -> str | None:
+    """Return the first caution against decisions, otherwise all cautions."""
+    distinct = list(dict.fromkeys(caution for caution in cautions if caution))
+    against = [caution for caution in distinct if NO_DECISIONS in caution]
+    return next(iter(against), "; ".join(distinct) or None)

@@ -1,0 +1,425 @@
+"""Open a run and check that its files are complete and unchanged, by the checksums in manifest.json.
+
+Only `verify` detects a file that was changed together with its checksum.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby, zip_longest
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import TypeAdapter
+
+from localjudge import model_registry
+from localjudge.arguments import check_arguments
+from localjudge.errors import MissingRun, RunDirectoryError, UnfinishedRun
+from localjudge.run_directory import manifest as manifests
+from localjudge.run_directory.archive import (
+    stored_clusters,
+    stored_extras,
+    stored_ids,
+    stored_sample_at,
+    stored_samples,
+)
+from localjudge.run_directory.directory import (
+    BY_HAND,
+    MANIFEST,
+    STORE,
+    excerpt,
+    open_regular,
+    part_path,
+    placed_rows,
+    read_object,
+    validated,
+)
+from localjudge.run_directory.examination import with_examination
+from localjudge.run_directory.files import (
+    ROW_FILES,
+    SCORES,
+    SUMMARY,
+    SUMMARY_VERSION,
+    VERDICTS,
+    MetricSummary,
+    RowsSoFar,
+    Summary,
+    Totals,
+    allowed_failures,
+    rows_so_far,
+)
+from localjudge.run_directory.manifest import MANIFEST_VERSION, IndexLevel, Manifest
+from localjudge.run_directory.result_rows import (
+    SCORE_ROWS,
+    VERDICT_ROWS,
+    Evaluation,
+    ScoreRow,
+    VerdictRow,
+    evaluations_of,
+)
+from localjudge.run_directory.sampling import Sampling
+from localjudge.types import JudgeCard, Sample, VerdictRule
+from localjudge.words import numbered, printable, suggestion
+
+_VERIFY = "to find the changed parts: localjudge verify"
+_SHOWN = 4
+_Object = TypeVar("_Object", Manifest, Summary)
+_Row = TypeVar("_Row", ScoreRow, VerdictRow)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Answers or labels of a run from before its last command: `count` of `total`, and their run or annotator."""
+
+    kind: Literal["reused", "stored", "labels"]
+    count: int
+    total: int
+    name: str
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether this is more than some answers by an earlier command, such as a dry run."""
+        return self.kind != "stored" or self.count >= self.total
+
+    def __str__(self) -> str:
+        if self.kind == "reused":
+            return f"{self.count:,} of {self.total:,} answers were reused from {self.name}"
+        if self.kind == "stored":
+            return f"{self.count:,} of {self.total:,} answers were stored by earlier commands"
+        return f"{numbered(self.count, 'label')} of {self.name} stored before the last command"
+
+
+def file_sha256(path: Path) -> str:
+    """Return the sha256 of a regular file. Raises RunDirectoryError if it cannot be read."""
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RunRecord(Mapping[str, MetricSummary]):
+    """A run: a mapping from metric names to their summaries. Scores and verdicts are read on demand.
+
+    Two runs are equal if directory, summary and manifest are equal. `notes` are messages from the
+    evaluation.
+    """
+
+    directory: Path
+    summary: Summary
+    manifest: Manifest
+    so_far: RowsSoFar | None = None
+    """For an unfinished run: the rows at the time of opening."""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    @check_arguments
+    def open(cls, directory: str | Path, *, check: bool = True, unfinished: bool = False) -> Self:
+        """Open the run in a directory; with `unfinished`, also one in progress or interrupted.
+
+        Raises RunDirectoryError if there is no run, it is unfinished, or (unless `check=False`) its
+        files were changed.
+        """
+        path = Path(os.path.expanduser(directory))
+        manifest = read_manifest(path)
+        if manifest is None:
+            what = "is a file, not a run directory" if path.is_file() else "contains no run"
+            raise MissingRun(f"{path} {what}", hint=_runs_beside(path))
+        if not os.path.lexists(path / SUMMARY):
+            so_far = rows_so_far(path) if unfinished else None
+            if so_far is None:
+                what = "has no finished sample yet" if unfinished else "is not finished"
+                raise UnfinishedRun(path, f"the run in {path} {what}")
+            return cls._open_unfinished(path, manifest, so_far)
+        run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
+        if check:
+            run._check_files()
+        return run
+
+    @classmethod
+    def _open_unfinished(cls, path: Path, manifest: Manifest, so_far: RowsSoFar) -> Self:
+        judge, card = manifest.judge, manifest.card
+        rule = VerdictRule(judge.threshold, 0.0, judge.thresholds)
+        run = cls(path, Totals([], rule).summary(manifest.signature, card), manifest, so_far)
+        names, rubrics = list(judge.metrics), manifest.rubrics
+        max_failed = manifest.environment.settings.max_failed
+        totals = Totals(names, rule, run.cluster_of, rubrics, run.sampling, max_failed)
+        try:
+            for evaluations in run.iter_evaluations():
+                totals.add(evaluations)
+        except KeyError as error:
+            raise RunDirectoryError(
+                f"the rows in {path} do not belong to its run", hint=BY_HAND
+            ) from error
+        return replace(run, summary=totals.summary(manifest.signature, card))
+
+    def _check_files(self) -> None:
+        summary, manifest, judge = self.summary, self.manifest, self.manifest.judge
+        sha256, caution = summary.judge.sha256, summary.judge.caution
+        sums = {
+            name: metric.criterion_sha256
+            for name, metric in judge.metrics.items()
+            if metric.criterion_sha256
+        }
+        criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
+        stored = manifest.environment.settings.calibration
+        calibrations = {calibration.question: calibration.sha256 for calibration in stored}
+        parts = {
+            "signature": (summary.signature, manifest.signature),
+            "threshold": (summary.threshold, judge.threshold),
+            "thresholds": (summary.thresholds, judge.thresholds),
+            "number of samples": (summary.samples, manifest.data.rows),
+            "metrics": (sorted(summary.metrics), sorted(judge.metrics)),
+            "sha256 of the judge": (sha256, judge.engine.model_sha256),
+            "caution about the judge": (caution, caution or self._expected_caution()),
+            "criteria": (criteria, sums),
+            "calibrations": (calibrations, judge.calibrations),
+            "signature of its parts": (
+                manifests.signature(judge, manifest.data),
+                manifest.signature,
+            ),
+        }
+        for name, (value, in_manifest) in parts.items():
+            if value != in_manifest:
+                problem = f"{name}: {excerpt(value)}, but {excerpt(in_manifest)} in manifest.json"
+                raise RunDirectoryError(
+                    f"the files in {self.directory} do not belong to one run: {problem}",
+                    hint=_VERIFY,
+                )
+        for name in (SUMMARY, *ROW_FILES):
+            if file_sha256(self.directory / name) != manifest.environment.files.get(name):
+                problem = "was changed: its sha256 differs from manifest.json"
+                raise RunDirectoryError(f"{self.directory / name} {problem}", hint=_VERIFY)
+
+    def _expected_caution(self) -> str | None:
+        if self.manifest.judge.jury:
+            return self.manifest.card.caution
+        packaged = model_registry.packaged_as(str(self.summary.judge.sha256))
+        return (packaged.caution or None) if packaged else None
+
+    @property
+    def judge(self) -> JudgeCard:
+        """The judge, with the uses that `doctor` recommends on this machine."""
+        return with_examination(self.summary.judge, self.manifest.judge)
+
+    def rule(self, min_legal_mass: float) -> VerdictRule:
+        """Return how the run turned answers into verdicts."""
+        combinations = {name: part.value for name, part in self.manifest.judge.combinations.items()}
+        return VerdictRule(
+            self.summary.threshold, min_legal_mass, self.summary.thresholds, combinations
+        )
+
+    @property
+    def sampling(self) -> Sampling:
+        return self.manifest.sampling
+
+    @property
+    def part(self) -> Sampling | None:
+        """The scored part of the data, or None for all of it."""
+        return self.sampling if self.sampling.is_part else None
+
+    @property
+    def max_failed(self) -> int:
+        """Number of samples that may fail before a mean is withheld."""
+        return allowed_failures(self.manifest.environment.settings.max_failed, self.summary.samples)
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Sources of answers and labels before the last command."""
+        environment = self.manifest.environment
+        reused = environment.answers.reused if environment.answers else {}
+        asked = environment.answers.asked if environment.answers else 0
+        total = asked + sum(reused.values())
+        origins = [
+            Origin("reused", count, total, excerpt(source)) for source, count in reused.items()
+        ]
+        for session in environment.sessions[-1:]:
+            stored = session.answers_before - sum(reused.values())
+            if stored > 0:
+                origins.append(Origin("stored", stored, total, ""))
+            for name, count in session.labels_before.items():
+                origins.append(Origin("labels", count, count, excerpt(name)))
+        return tuple(origins)
+
+    @property
+    def index(self) -> tuple[IndexLevel, ...]:
+        """Index levels of the evaluated pandas frame, empty for a default index."""
+        return self.manifest.environment.index
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.summary.metrics)
+
+    def __len__(self) -> int:
+        return len(self.summary.metrics)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RunRecord):
+            return NotImplemented
+        mine, theirs = (
+            (run.directory, run.summary, run.manifest, run.so_far) for run in (self, other)
+        )
+        return mine == theirs
+
+    def __hash__(self) -> int:
+        return hash((self.directory, self.summary.signature))
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def __getitem__(self, metric: str) -> MetricSummary:
+        if metric not in self.summary.metrics:
+            raise KeyError(
+                f"the run has no metric {metric!r}; it has {', '.join(self.summary.metrics)}"
+            )
+        return self.summary.metrics[metric]
+
+    def __repr__(self) -> str:
+        means = [
+            f"{printable(name)}={'no mean' if metric.mean is None else format(metric.mean, '.3f')}"
+            for name, metric in self.summary.metrics.items()
+        ]
+        more = [f"and {len(means) - _SHOWN} more"] if len(means) > _SHOWN else []
+        parts = [
+            repr(str(self.directory)),
+            numbered(self.summary.samples, "sample"),
+            *means[:_SHOWN],
+            *more,
+        ]
+        return f"Run({', '.join(parts)}, judge {printable(str(self.judge))})"
+
+    def iter_scores(self) -> Iterator[ScoreRow]:
+        """Yield one row for each sample and metric, in this order."""
+        return (row for _, row in self._rows(SCORES, SCORE_ROWS))
+
+    def iter_verdicts(self) -> Iterator[VerdictRow]:
+        """Yield one row for each judged unit, in the order of the scores."""
+        return (row for row, _ in self.verdict_places())
+
+    def iter_evaluations(self) -> Iterator[list[Evaluation]]:
+        rows = evaluations_of(self.iter_scores(), self.iter_verdicts())
+        return (
+            list(of_sample)
+            for _, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id)
+        )
+
+    def iter_samples(self) -> Iterator[Sample]:
+        """Yield the samples in the order of the data."""
+        return stored_samples(self.directory / STORE)
+
+    def sample_at(self, position: int) -> Sample:
+        return stored_sample_at(self.directory / STORE, position)
+
+    def iter_extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        return stored_extras(self.directory / STORE)
+
+    def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
+        """Yield the rows of `iter_verdicts` with their byte offsets, for `verdicts_at`."""
+        return ((row, place) for place, row in self._rows(VERDICTS, VERDICT_ROWS))
+
+    def verdicts_at(self, place: int) -> Iterator[VerdictRow]:
+        """Yield the rows of the sample and metric at this byte offset."""
+        rows = (row for _, row in self._rows(VERDICTS, VERDICT_ROWS, place))
+        return next(iter(groupby(rows, key=lambda row: (row.sample_id, row.metric))))[1]
+
+    def scores_of(self, sample_id: str) -> list[ScoreRow]:
+        return [row for row in self.iter_scores() if row.sample_id == sample_id]
+
+    def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
+        return [row for row in self.iter_verdicts() if row.sample_id == sample_id]
+
+    def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
+        """Yield each sample with its scores by metric."""
+        if not self.in_one_order():
+            raise RunDirectoryError(
+                f"scores and samples in {self.directory} do not match",
+                hint="repeat the command that made it",
+            )
+        groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
+        return zip(
+            self.iter_samples(),
+            ({row.metric: row for row in rows} for _, rows in groups),
+            strict=True,
+        )
+
+    def in_one_order(self) -> bool:
+        """Return whether scores and stored samples have the same order."""
+        scored = (
+            sample_id for sample_id, _ in groupby(row.sample_id for row in self.iter_scores())
+        )
+        return all(
+            name == other for name, other in zip_longest(scored, stored_ids(self.directory / STORE))
+        )
+
+    @cached_property
+    def scores(self) -> tuple[ScoreRow, ...]:
+        """All score rows, about 0.5 KB each."""
+        return tuple(self.iter_scores())
+
+    @cached_property
+    def verdicts(self) -> tuple[VerdictRow, ...]:
+        """All verdict rows, about 1 KB each."""
+        return tuple(self.iter_verdicts())
+
+    @cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        return tuple(self.iter_samples())
+
+    def _rows(
+        self, name: str, kind: TypeAdapter[_Row], start: int = 0
+    ) -> Iterator[tuple[int, _Row]]:
+        if self.so_far is None:
+            return placed_rows(self.directory / name, kind, start)
+        return placed_rows(
+            part_path(self.directory / name), kind, start, self.so_far.sizes.get(name, 0)
+        )
+
+    @cached_property
+    def cluster_of(self) -> dict[str, str] | None:
+        return stored_clusters(self.directory / STORE)
+
+
+def _runs_beside(path: Path) -> str:
+    files = [] if path.exists() else sorted(path.parent.glob(f"*/{MANIFEST}"))
+    runs = {file.parent.name: file.parent for file in files}
+    if not runs:
+        return "name the directory of a run, such as runs/before"
+    return suggestion(path.name, runs, "the runs there", show=lambda name: excerpt(runs[name]))
+
+
+def unknown_sample(run: RunRecord, sample_id: str) -> RunDirectoryError:
+    problem = f"{run.directory / STORE} lacks the sample {excerpt(sample_id)} of {SCORES}"
+    return RunDirectoryError(problem, hint="are both files of the same run?")
+
+
+RunLike = RunRecord | str | Path
+"""A run, or its directory."""
+
+
+def as_run(run: RunLike, *, check: bool = True) -> RunRecord:
+    return run if isinstance(run, RunRecord) else RunRecord.open(run, check=check)
+
+
+def seconds_per_verdict(run: RunRecord) -> float | None:
+    """Return the judge's seconds per verdict over all finished processes."""
+    sessions = run.manifest.environment.sessions
+    asked = sum(session.asked or 0 for session in sessions)
+    seconds = sum(session.effort.seconds_total or 0 for session in sessions if session.effort)
+    return seconds / asked if asked and seconds else None
+
+
+def read_manifest(directory: Path) -> Manifest | None:
+    file = directory / MANIFEST
+    if not os.path.lexists(file):
+        return None
+    return _read_object(file, Manifest, MANIFEST_VERSION)
+
+
+def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Object:
+    content = read_object(file)
+    if content.get("schema_version") != schema_version:
+        version = excerpt(content.get("schema_version"))
+        raise RunDirectoryError(
+            f"{file} has schema version {version}, expected {schema_version}",
+            hint="read it with the version of localjudge that wrote it",
+        )
+    return validated(kind, content, str(file))

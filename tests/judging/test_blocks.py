@@ -1,0 +1,61 @@
+"""A question is asked once in a run, and the size of blocks changes no file."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.engine.scripted import unit_text
+from localjudge.judging import loop as run_blocks
+
+ROW = {"id": "a", "retrieved_contexts": ["A context."], "reference": "One. Two."}
+
+
+def judged(out: Path, engine: ScriptedEngine, *rows: Any, metrics: Any = "context_recall") -> Run:
+    return evaluate(rows, metrics=metrics, engine=engine, out=out)
+
+
+def test_metrics_share_equal_questions(tmp_path: Path) -> None:
+    engine = ScriptedEngine({}, default=1.0)
+    run = judged(
+        tmp_path,
+        engine,
+        {**ROW, "response": "One."},
+        metrics=["context_recall", "faithfulness"],
+    )
+    assert [unit_text(request) for request in engine.asked] == ["One.", "Two."]
+    assert len(run.verdicts) == 3
+
+
+def test_stored_answers_and_errors_are_not_asked_again(tmp_path: Path) -> None:
+    engines = [ScriptedEngine({"One.": 0.9, "Two.": "broken"}) for _ in range(2)]
+    runs = [judged(tmp_path, engine, ROW) for engine in engines]
+    assert [(row.p_yes, row.error) for row in runs[0].verdicts] == [(0.9, None), (None, "broken")]
+    assert (runs[1].verdicts, engines[1].asked) == (runs[0].verdicts, ())
+
+
+@pytest.mark.parametrize("contexts", [[""], [" \n", "\t"]])
+def test_without_context_text_the_label_is_0_without_a_question(
+    tmp_path: Path, contexts: list[str]
+) -> None:
+    engine = ScriptedEngine({})
+    run = judged(tmp_path, engine, {**ROW, "retrieved_contexts": contexts})
+    assert ([row.label for row in run.verdicts], engine.asked) == ([0, 0], ())
+
+
+def test_block_size_changes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of one sample give the files of a single block, with some questions shared."""
+    rows = [
+        {**ROW, "id": str(number), "reference": f"It is {number % 7}. So be it."}
+        for number in range(40)
+    ]
+    written = []
+    for size in (1, 64):
+        monkeypatch.setattr(run_blocks, "_FIRST_BLOCK", size)
+        monkeypatch.setattr(run_blocks, "_LARGEST_BLOCK", size)
+        engine = ScriptedEngine({"It is 3.": 0.2, "So be it.": "broken"}, default=0.9)
+        run = judged(tmp_path / str(size), engine, *rows)
+        names = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+        written.append([(run.directory / name).read_bytes() for name in names])
+    assert written[0] == written[1]

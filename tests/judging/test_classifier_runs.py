@@ -1,0 +1,188 @@
+"""Runs with a classifier as the judge: a made-up model, through the product."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import localjudge
+from localjudge.errors import InputError
+from localjudge.model_registry import ModelFile
+from tests.cli.conftest import Call, call
+from tests.engine.classifiers import ENTAILMENT, NLI_SHAPE, make_classifier, write_profile
+from tests.engine.conftest import ModelMaker, make_model
+
+__all__ = ["call", "make_model"]
+
+pytestmark = pytest.mark.engine
+
+LONG = " ".join(f"The bridge opened in {year}." for year in range(1800, 1860))
+ROWS = [
+    {
+        "id": str(number),
+        "user_input": "When did it open?",
+        "response": f"The bridge opened in {1800 + number}. It is red.",
+        "retrieved_contexts": [LONG, "The bridge is red."]
+        if number % 2
+        else ["It is red.", "It opened."],
+    }
+    for number in range(6)
+]
+METRICS = ["faithfulness", "context_relevancy", "context_precision"]
+FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+
+
+@pytest.fixture
+def file(make_model: ModelMaker) -> ModelFile:
+    return make_classifier(make_model)
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> str:
+    return str(write_profile(tmp_path / "made-up"))
+
+
+def config_file(folder: Path, profile: str) -> Path:
+    config = folder / "localjudge.toml"
+    config.write_text(f'profile = "{profile}"\nthreads = 1\n', encoding="utf-8")
+    return config
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def evaluate(file: ModelFile, profile: str, out: Path, **options: object) -> localjudge.Run:
+    rows = options.pop("rows", ROWS)
+    settings = {"metrics": "faithfulness", "threads": 1, **options}
+    return localjudge.evaluate(rows, judge=file.path, profile=profile, out=out, **settings)  # type: ignore[arg-type]
+
+
+def test_a_run_has_the_same_bytes_when_shuffled_resumed_and_with_two_threads(
+    file: ModelFile, profile: str, tmp_path: Path
+) -> None:
+    once = evaluate(file, profile, tmp_path / "once")
+    assert once.summary.metrics["faithfulness"].scored == len(ROWS)
+    evaluate(file, profile, tmp_path / "parts", limit=2)
+    evaluate(file, profile, tmp_path / "threads", threads=2, reuse=[str(tmp_path / "parts")])
+    assert contents(tmp_path / "threads") == contents(tmp_path / "once")
+    evaluate(file, profile, tmp_path / "shuffled", rows=ROWS[::-1])
+    shuffled = {
+        line for line in (tmp_path / "shuffled" / "verdicts.jsonl").read_bytes().splitlines()
+    }
+    assert shuffled == set((tmp_path / "once" / "verdicts.jsonl").read_bytes().splitlines())
+
+
+def test_a_long_context_is_judged_in_windows_and_the_most_probable_counts(
+    file: ModelFile, profile: str, tmp_path: Path
+) -> None:
+    run = evaluate(file, profile, tmp_path / "run")
+    verdicts = [
+        json.loads(line) for line in (tmp_path / "run" / "verdicts.jsonl").read_text().splitlines()
+    ]
+    windows = {row["sample_id"]: row["window"] for row in verdicts}
+    assert [windows[row["id"]] is None for row in ROWS] == [True, False] * 3
+    assert all(row["error"] is None for row in verdicts)
+    assert run.verify()
+
+
+def test_a_statement_that_leaves_no_room_fails_with_a_reason(
+    file: ModelFile, profile: str, tmp_path: Path
+) -> None:
+    row = {"id": "long", "response": "x" * 600, "retrieved_contexts": ["It opened.", "It is red."]}
+    run = evaluate(file, profile, tmp_path / "run", rows=[row])
+    summary = run.summary.metrics["faithfulness"]
+    assert (summary.failed, summary.mean) == (1, None)
+    [verdict] = [
+        json.loads(line) for line in (tmp_path / "run" / "verdicts.jsonl").read_text().splitlines()
+    ]
+    assert "512" in verdict["error"]
+
+
+def test_verify_finds_a_changed_answer_and_doctor_examines(
+    file: ModelFile, profile: str, tmp_path: Path, call: Call
+) -> None:
+    run = evaluate(file, profile, tmp_path / "run")
+    verification = run.verify()
+    assert verification.result == "bit-identical"
+    assert verification.identical == verification.stored_requests > 0
+    how = ("--judge", file.path, "--config", config_file(tmp_path, profile))
+    _, printed, _ = call("doctor", *how, "--injections", 4, "--probes", 12, "--json", "--quiet")
+    checks = {check["name"]: check["status"] for check in json.loads(printed)["checks"]}
+    for name in ("model file", "model", "model memory", "prompts", "asked again"):
+        assert checks[name] in ("ok", "warning")
+
+
+def test_models_lists_a_classifier(file: ModelFile, call: Call) -> None:
+    code, printed, _ = call("models", file.path.parent)
+    assert code == 0
+    assert "classifier (LABEL_0)" in printed
+
+
+def test_a_dry_run_counts_every_window(
+    file: ModelFile, profile: str, tmp_path: Path, call: Call
+) -> None:
+    """Six rows of two statements, the second always the same: 3 + 1 short questions, and 3 + 1 in two windows each."""
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), encoding="utf-8")
+    how = (
+        "--judge",
+        file.path,
+        "--config",
+        config_file(tmp_path, profile),
+        "--metrics",
+        "faithfulness",
+        "--json",
+    )
+    code, printed, _ = call("run", data, *how, "--dry-run")
+    estimate = json.loads(printed)
+    assert code == 0
+    assert (estimate["verdicts"], estimate["requests"]) == (12, 12)
+
+
+@pytest.mark.parametrize("metric", ["context_sufficiency", "abstention"])
+def test_tasks_without_words_are_refused_before_anything_is_asked(
+    file: ModelFile, profile: str, tmp_path: Path, metric: str
+) -> None:
+    with pytest.raises(InputError):
+        evaluate(file, profile, tmp_path / "run", metrics=metric)
+    assert not (tmp_path / "run").exists()
+
+
+def test_reasons_are_refused(file: ModelFile, profile: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        evaluate(file, profile, tmp_path / "run", reasons="after")
+
+
+def test_a_classifier_without_a_profile_is_refused_by_its_outputs(
+    make_model: ModelMaker, tmp_path: Path
+) -> None:
+    file = make_classifier(make_model, NLI_SHAPE)
+    with pytest.raises(InputError) as caught:
+        localjudge.evaluate(ROWS, judge=file.path, metrics="faithfulness", out=tmp_path / "run")
+    assert all(name in caught.value.message for name in ENTAILMENT)
+
+
+def test_the_profile_in_the_documentation_judges(make_model: ModelMaker, tmp_path: Path) -> None:
+    page = (
+        (Path(__file__).parents[2] / "docs" / "judges.md")
+        .read_text(encoding="utf-8")
+        .partition("### Classifiers")[2]
+    )
+    profile, attribution = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    folder = tmp_path / "nli"
+    folder.mkdir()
+    (folder / "profile.toml").write_text(profile, encoding="utf-8")
+    (folder / "attribution.toml").write_text(attribution, encoding="utf-8")
+    run = evaluate(make_classifier(make_model, NLI_SHAPE), str(folder), tmp_path / "run")
+    assert run.summary.metrics["faithfulness"].scored == len(ROWS)
+
+
+def test_three_outputs_judge_attribution(make_model: ModelMaker, tmp_path: Path) -> None:
+    file = make_classifier(make_model, NLI_SHAPE)
+    folder = write_profile(
+        tmp_path / "nli", outputs=ENTAILMENT, answer='{ yes = ["entailment"] }', share=False
+    )
+    run = evaluate(file, str(folder), tmp_path / "run")
+    assert run.summary.metrics["faithfulness"].scored == len(ROWS)

@@ -1,0 +1,483 @@
+"""Runs by several judges: two small random models and the lexical judge, through the product."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+import random_model
+
+import localjudge
+from localjudge import model_registry
+from localjudge.engine import opening
+from localjudge.engine.protocol import Engine
+from localjudge.errors import InputError, ModelError
+from localjudge.judging import judges
+from localjudge.model_registry import ModelFile
+from localjudge.run_directory.jury import combine, combine_by_shares
+from localjudge.run_directory.store import Store
+from localjudge.types import Answer, NoAnswer
+from tests.cli.conftest import Call, call
+from tests.engine.conftest import ModelMaker, make_model
+
+__all__ = ["call", "make_model"]
+
+pytestmark = pytest.mark.engine
+
+LONG = " ".join(f"The bridge opened in {year}." for year in range(1800, 1808))
+ROWS = [
+    {
+        "id": f"{number:02d}",
+        "user_input": "When did it open?",
+        "response": f"The bridge opened in {1800 + number}. It is red.",
+        "reference": "The bridge opened in 1801.",
+        "retrieved_contexts": [LONG, "The bridge is red."]
+        if number % 2
+        else ["It is red.", "It opened."],
+    }
+    for number in range(4)
+]
+METRICS = ["faithfulness", "context_precision"]
+FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+WEIGHTS = {"lexical": 0.5, "small": 0.25}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """State without remembered scales."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def small(make_model: ModelMaker, tmp_path: Path) -> str:
+    shape = random_model.Shape(context=1024)
+    return renamed(make_model(vocabulary="pieces", shape=shape), tmp_path / "small.gguf")
+
+
+@pytest.fixture
+def other(make_model: ModelMaker, tmp_path: Path) -> str:
+    shape = random_model.Shape(context=1024, layers=3)
+    return renamed(make_model(vocabulary="bytes", shape=shape), tmp_path / "other.gguf")
+
+
+def renamed(file: ModelFile, path: Path) -> str:
+    shutil.copy(file.path, path)
+    return str(path)
+
+
+def evaluate(judge: object, out: Path, **options: Any) -> localjudge.Run:
+    settings = {"metrics": METRICS, "threads": 1, "min_legal_mass": 0, "progress": False, **options}
+    rows = settings.pop("rows", ROWS)
+    return localjudge.evaluate(rows, judge=judge, out=out, **settings)  # type: ignore[arg-type]
+
+
+def jury(small: str, out: Path, **options: Any) -> localjudge.Run:
+    return evaluate(["lexical", small], out, **{"weights": WEIGHTS, **options})
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def verdicts(folder: Path) -> list[dict[str, Any]]:
+    return [
+        json.loads(line)
+        for line in (folder / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+
+
+def asked(run: localjudge.Run) -> int:
+    answers = run.manifest.environment.answers
+    assert answers is not None
+    return answers.asked
+
+
+def test_a_jury_combines_the_verdicts_that_its_judges_give_alone(
+    small: str, tmp_path: Path
+) -> None:
+    run = jury(small, tmp_path / "jury")
+    evaluate("lexical", tmp_path / "lexical")
+    evaluate(small, tmp_path / "small")
+    alone = {name: verdicts(tmp_path / name) for name in ("lexical", "small")}
+    combination = run.manifest.judge.combinations["faithfulness"].value
+    for place, row in enumerate(verdicts(tmp_path / "jury")):
+        expected = {name: rows[place]["p_yes"] for name, rows in alone.items()}
+        assert row["judges"] == expected
+        assert row["p_yes"] == combine(expected, combination)
+        assert row["label"] == int(row["p_yes"] >= 0.5)
+    assert run.judge.name == "lexical + small"
+    assert run.judge.caution == "compares words, not for decisions"
+
+
+def test_any_order_of_judges_has_the_same_bytes(small: str, tmp_path: Path) -> None:
+    first = jury(small, tmp_path / "first")
+    second = evaluate(
+        [small, "lexical"], tmp_path / "second", weights=dict(reversed(WEIGHTS.items()))
+    )
+    assert contents(tmp_path / "first") == contents(tmp_path / "second")
+    assert first.manifest.signature == second.manifest.signature
+
+
+def test_shuffled_rows_have_the_same_verdicts(small: str, tmp_path: Path) -> None:
+    jury(small, tmp_path / "first")
+    jury(small, tmp_path / "shuffled", rows=ROWS[::-1], threads=2)
+    lines = [
+        sorted((tmp_path / name / "verdicts.jsonl").read_bytes().splitlines())
+        for name in ("first", "shuffled")
+    ]
+    assert lines[0] == lines[1]
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("fraction", [0.25, 0.5, 0.6, 0.9])
+def test_a_run_killed_during_any_judge_resumes_to_the_same_bytes(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fraction: float
+) -> None:
+    whole = jury(small, tmp_path / "whole")
+    total = asked(whole)
+    stop_after = int(fraction * total)
+    add_answers = Store.add_answers
+    stored = 0
+
+    def limited(
+        self: Store, answers: dict[str, Answer | NoAnswer], source: str | None = None
+    ) -> None:
+        nonlocal stored
+        if stored >= stop_after:
+            raise Killed
+        stored += len(answers)
+        add_answers(self, answers, source)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "add_answers", limited)
+        with pytest.raises(Killed):
+            jury(small, tmp_path / "killed")
+    resumed = jury(small, tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    sessions = resumed.manifest.environment.sessions
+    assert sessions[-1].answers_before == stop_after
+    assert sessions[-1].asked == total - stop_after
+
+
+def test_answers_of_one_judge_are_reused(small: str, tmp_path: Path) -> None:
+    alone = evaluate(small, tmp_path / "small")
+    fresh = jury(small, tmp_path / "fresh")
+    reusing = jury(small, tmp_path / "reusing", reuse=[alone])
+    assert contents(tmp_path / "reusing") == contents(tmp_path / "fresh")
+    assert asked(reusing) == asked(fresh) - asked(alone)
+    again = evaluate("lexical", tmp_path / "again", reuse=[reusing])
+    assert asked(again) == 0
+
+
+def test_answers_of_other_judges_are_not_reused(small: str, other: str, tmp_path: Path) -> None:
+    alone = evaluate(other, tmp_path / "other")
+    with pytest.raises(InputError):
+        jury(small, tmp_path / "jury", reuse=[alone])
+
+
+def test_a_run_can_be_rescored_with_other_weights_without_asking(
+    small: str, tmp_path: Path
+) -> None:
+    run = jury(small, tmp_path / "run")
+    expected = jury(small, tmp_path / "expected", weights={"lexical": 2.0, "small": 0.0})
+    weights = {"lexical": 2.0, "small": 0.0}
+    rescored = localjudge.evaluate(
+        reuse=[run], out=tmp_path / "rescored", weights=weights, progress=False
+    )
+    assert contents(tmp_path / "rescored") == contents(tmp_path / "expected")
+    assert asked(rescored) == 0
+    assert expected.manifest.signature == rescored.manifest.signature
+
+
+def test_shards_merge_to_the_bytes_of_one_run(small: str, tmp_path: Path) -> None:
+    jury(small, tmp_path / "whole")
+    shards = [jury(small, tmp_path / f"shard-{number}", shard=f"{number}/2") for number in (1, 2)]
+    localjudge.evaluate(reuse=shards, out=tmp_path / "merged", progress=False)
+    assert contents(tmp_path / "merged") == contents(tmp_path / "whole")
+
+
+def test_verify_repeats_the_answers_of_every_judge(small: str, tmp_path: Path) -> None:
+    run = jury(small, tmp_path / "run")
+    verification = run.verify()
+    assert verification.result == "bit-identical"
+    assert verification.asked_again == verification.stored_requests == asked(run)
+    assert run.verify(sample=3).asked_again == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE answer SET p_yes = 1 - p_yes WHERE request = (SELECT min(request) FROM unit WHERE judge = 1)",
+        "UPDATE answer SET p_yes = 1 - p_yes WHERE request = (SELECT min(request) FROM unit WHERE judge = 0)",
+        "DELETE FROM unit WHERE judge = 1 AND sample_id = '03'",
+        "UPDATE unit SET request = (SELECT max(request) FROM unit WHERE judge = 1) "
+        "WHERE judge = 1 AND sample_id = '01'",
+    ],
+)
+def test_verify_notices_a_changed_store(small: str, tmp_path: Path, change: str) -> None:
+    run = jury(small, tmp_path / "run")
+    with sqlite3.connect(tmp_path / "run" / "run.sqlite") as connection:
+        connection.execute(change)
+    connection.close()
+    assert run.verify().result == "different"
+
+
+def test_a_metric_with_rounds_lets_the_judges_take_turns(small: str, tmp_path: Path) -> None:
+    """`noise_sensitivity` asks about contexts only after its statements."""
+    run = jury(small, tmp_path / "run", metrics="noise_sensitivity")
+    summary = run.summary.metrics["noise_sensitivity"]
+    assert summary.failed == 0
+    assert run.verify().result == "bit-identical"
+
+
+def test_a_failing_judge_fails_the_verdict_with_its_name(other: str, tmp_path: Path) -> None:
+    """The other model has room for 1,024 tokens, and a token per byte."""
+    row = {"id": "long", "response": "x" * 2000, "retrieved_contexts": ["It opened.", "It is red."]}
+    weights = {"lexical": 1.0, "other": 1.0}
+    run = evaluate(
+        ["lexical", other],
+        tmp_path / "run",
+        rows=[row],
+        metrics="faithfulness",
+        weights=weights,
+    )
+    [verdict] = verdicts(tmp_path / "run")
+    assert verdict["error"].startswith("other: ")
+    assert verdict["label"] is None
+    assert run.summary.metrics["faithfulness"].failed == 1
+
+
+@pytest.mark.parametrize("again", ["lexical", "copy"])
+def test_the_same_judge_twice_is_refused(small: str, tmp_path: Path, again: str) -> None:
+    copy = tmp_path / "copy.gguf"
+    shutil.copy(small, copy)
+    named = ["lexical", "lexical"] if again == "lexical" else [small, str(copy)]
+    with pytest.raises(InputError):
+        evaluate(named, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_judges_of_one_name_get_the_beginning_of_their_checksum(
+    small: str, other: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    twin = folder / "small.gguf"
+    shutil.copy(other, twin)
+    sums = [localjudge.Judge.open(path, threads=1).card.sha256 for path in (small, str(twin))]
+    names = [f"small-{checksum[:8]}" for checksum in sums if checksum]
+    weights = dict.fromkeys(names, 1.0)
+    run = evaluate([small, str(twin)], tmp_path / "run", metrics="faithfulness", weights=weights)
+    assert list(run.manifest.judge.jury) == sorted(names)
+
+
+def test_a_jury_of_one_is_the_judge(small: str, tmp_path: Path) -> None:
+    alone = evaluate(small, tmp_path / "alone")
+    one = evaluate([small], tmp_path / "one")
+    assert contents(tmp_path / "one") == contents(tmp_path / "alone")
+    assert one.manifest.signature == alone.manifest.signature
+
+
+@pytest.mark.parametrize(
+    ("judge", "weights"),
+    [("lexical", {"lexical": 1.0}), ("both", {"lexical": 1.0}), ("both", {"a": 1.0, "b": 1.0})],
+)
+def test_weights_are_for_the_named_judges(
+    small: str, tmp_path: Path, judge: str, weights: dict[str, float]
+) -> None:
+    named = ["lexical", small] if judge == "both" else judge
+    with pytest.raises(InputError):
+        evaluate(named, tmp_path / "run", weights=weights)
+
+
+def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Path) -> None:
+    first = jury(small, tmp_path / "first", weights={})
+    assert any("measuring the scale of small" in note for note in first.notes)
+    scales = {
+        name: member.scales["attribution"] for name, member in first.manifest.judge.jury.items()
+    }
+    assert all(scale > 0 for scale in scales.values())
+    assert first.manifest.judge.combinations["faithfulness"].value == combine_by_shares(scales)
+    second = jury(small, tmp_path / "second", weights={}, rows=ROWS[:2])
+    assert not any("measuring" in note for note in second.notes)
+    assert (
+        len(list((home / "scales").iterdir())) == 1
+    )  # the lexical judge has its scales in the registry
+    assert second.manifest.judge.as_json == first.manifest.judge.as_json
+
+
+def write_registry(home: Path, small: str, *, scale: str = "", caution: str = "") -> None:
+    model = localjudge.Judge.open(small, threads=1).card
+    home.mkdir(exist_ok=True)
+    text = f'[[model]]\nname = "tiny"\npath = "{small}"\nsha256 = "{model.sha256}"\nsize = {model.size}\n'
+    text += f'profile = "instruct"\n{scale}\n'
+    text += f'[[jury]]\nname = "both"\njudges = ["lexical", "tiny"]\n{caution}\n'
+    (home / "registry.toml").write_text(text, encoding="utf-8")
+
+
+def test_a_registered_jury_is_named_as_one_judge(home: Path, small: str, tmp_path: Path) -> None:
+    write_registry(
+        home, small, scale="scales = { attribution = 2.0 }", caution='caution = "measured"'
+    )
+    run = evaluate("both", tmp_path / "run", metrics="faithfulness")
+    assert run.manifest.judge.jury["tiny"].scales == {"attribution": 2.0}
+    assert (run.judge.name, run.judge.caution) == ("both", "measured")
+    assert run.verify().result == "bit-identical"
+    evaluate(["tiny", "lexical"], tmp_path / "named", metrics="faithfulness")
+    assert (tmp_path / "named" / "verdicts.jsonl").read_bytes() == (
+        tmp_path / "run" / "verdicts.jsonl"
+    ).read_bytes()
+
+
+def test_a_registered_jury_of_other_files_has_the_strictest_caution(
+    home: Path, small: str, tmp_path: Path
+) -> None:
+    write_registry(
+        home, small, scale="scales = { attribution = 2.0 }", caution='caution = "measured"'
+    )
+    run = evaluate("both", tmp_path / "run", metrics="faithfulness")
+    (home / "registry.toml").unlink()
+    assert run.manifest.card.caution == "compares words, not for decisions"
+
+
+def test_one_model_is_in_memory_at_a_time(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_memory = 0
+    most = 0
+    open_engine = opening.open_engine
+
+    def counted(*arguments: Any, **options: Any) -> Engine:
+        nonlocal in_memory, most
+        engine = open_engine(*arguments, **options)
+        close = engine.close
+        in_memory += 1
+        most = max(most, in_memory)
+
+        def closed() -> None:
+            nonlocal in_memory
+            in_memory -= 1
+            close()
+
+        monkeypatch.setattr(engine, "close", closed)
+        return engine
+
+    monkeypatch.setattr(judges, "open_engine", counted)
+    jury(small, tmp_path / "run")
+    assert (most, in_memory) == (1, 0)
+
+
+def test_stopping_decisions_use_complete_verdicts(small: str, tmp_path: Path) -> None:
+    run = jury(small, tmp_path / "run", metrics="faithfulness", until="faithfulness>=0.99")
+    stopped = run.summary.stopped
+    assert stopped is not None
+    size = run.summary.samples
+    jury(small, tmp_path / "sampled", metrics="faithfulness", sample=size)
+    lines = [
+        set((tmp_path / name / "verdicts.jsonl").read_bytes().splitlines())
+        for name in ("run", "sampled")
+    ]
+    assert lines[0] == lines[1]
+    assert run.verify().result == "bit-identical"
+
+
+def test_an_open_jury_answers_like_a_run(small: str, tmp_path: Path) -> None:
+    jury(small, tmp_path / "run", metrics="faithfulness")
+    expected = [row["p_yes"] for row in verdicts(tmp_path / "run")]
+    with localjudge.Judge.open(
+        ["lexical", small], threads=1, weights=WEIGHTS, min_legal_mass=0
+    ) as judge:
+        evaluations = judge.evaluations(ROWS, "faithfulness")
+        run = judge.evaluate(ROWS, "faithfulness")
+    found = [unit.verdict.p_yes for result in evaluations for unit in result.units]  # type: ignore[union-attr]
+    assert found == expected
+    assert [row.p_yes for row in run.iter_verdicts()] == expected
+
+
+def test_judges_are_named_by_repeating_the_option_or_as_a_list(
+    small: str, tmp_path: Path, call: Call
+) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), encoding="utf-8")
+    how = (
+        "--metrics",
+        "faithfulness",
+        "--weights",
+        "lexical=0.5",
+        "--weights",
+        "small=0.25",
+        "--quiet",
+    )
+    options = ("--judge", "lexical", "--judge", small, *how)
+    config = tmp_path / "config.toml"
+    config.write_text("threads = 1\nmin_legal_mass = 0\n", encoding="utf-8")
+    code, _, errors = call("run", data, *options, "--config", config, "--out", tmp_path / "typed")
+    assert code == 0, errors
+    config.write_text(
+        f'data = ["data.jsonl"]\njudge = ["{small}", "lexical"]\nmetrics = ["faithfulness"]\nthreads = 1\n'
+        "min_legal_mass = 0\nweights = { lexical = 0.5, small = 0.25 }\n",
+        encoding="utf-8",
+    )
+    code, _, errors = call("run", "--config", config, "--out", tmp_path / "listed", "--quiet")
+    assert code == 0, errors
+    assert contents(tmp_path / "typed") == contents(tmp_path / "listed")
+
+
+def test_a_dry_run_counts_the_questions_of_every_judge(
+    small: str, tmp_path: Path, call: Call
+) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), encoding="utf-8")
+    how = ("--metrics", "faithfulness", "--weights", "lexical=1", "--weights", "small=1", "--json")
+    code, printed, errors = call(
+        "run", data, "--judge", "lexical", "--judge", small, *how, "--dry-run"
+    )
+    assert code == 0, errors
+    estimate = json.loads(printed)
+    alone = json.loads(call("run", data, "--judge", small, *how[:2], "--json", "--dry-run")[1])
+    assert estimate["verdicts"] == alone["verdicts"] == 2 * len(ROWS)
+    assert estimate["requests"] > alone["requests"]
+    assert estimate["memory_bytes"] >= alone["memory_bytes"]
+
+
+def test_a_missing_judge_is_named_before_anything_is_asked(small: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError):
+        evaluate([small, str(tmp_path / "missing.gguf")], tmp_path / "run")
+    with pytest.raises(InputError):
+        evaluate([], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_jury_is_compared_with_one_of_its_judges_by_name(small: str, tmp_path: Path) -> None:
+    alone = evaluate("lexical", tmp_path / "alone", metrics="faithfulness")
+    run = jury(small, tmp_path / "jury", metrics="faithfulness")
+    [change] = [each for each in run.compare(alone).judge_changes if each.ingredient == "judges"]
+    assert (change.before, change.after) == ("lexical", "lexical + small")
+    others = {each.ingredient for each in run.compare(alone).judge_changes}
+    assert not any(name.startswith(("engine.", "jury.")) for name in others)
+
+
+def test_a_jury_by_name_is_no_model(home: Path, small: str) -> None:
+    write_registry(home, small)
+    with pytest.raises(ModelError) as caught:
+        model_registry.find("both")
+    assert "lexical and tiny" in caught.value.message
+
+
+def test_a_jury_can_be_the_default(
+    home: Path, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
+) -> None:
+    write_registry(home, small, scale="scales = { attribution = 2.0 }")
+    monkeypatch.setenv(judges.JUDGE_VARIABLE, "both")
+    run = evaluate(None, tmp_path / "run", metrics="faithfulness")
+    assert list(run.manifest.judge.jury) == ["lexical", "tiny"]
+    assert run.manifest.environment.judge == "both"
+    code, printed, _ = call("doctor", "--probes", 0, "--injections", 0, "--json", "--quiet")
+    assert json.loads(printed)["judge"] == "lexical"
+    assert code in (0, 1)

@@ -1,0 +1,141 @@
+"""The recommendations of `doctor` appear with every number of that judge and change no result."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge import Run, ScriptedEngine, resources
+from localjudge.analysis.check import check
+from localjudge.analysis.compare import compare
+from localjudge.cli.gates import Checks
+from localjudge.report.ci import run_markdown
+from localjudge.report.html_page import page
+from localjudge.report.tables import comparison_lines, judge_lines, remarks, summary_values
+from localjudge.run_directory.examination import NOT_EXAMINED, Examination, remember_examination
+
+ROWS = [
+    {
+        "id": "a",
+        "retrieved_contexts": ["Rain."],
+        "reference": "It rains. It is red.",
+        "response": "It rains.",
+    }
+]
+UNFIT = Examination(uses={"attribution": (), "relevance": ()}, items=384)
+SAID = "not recommended for: ranking, means, thresholds (doctor, 384 items)"
+
+
+class Model(ScriptedEngine):
+    """An engine with a checksum."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Return the identity of a model file."""
+        return {**super().identity, "model_sha256": "ab" * 32, "model_size": 1 << 20}
+
+
+Make = Callable[..., Run]
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+
+    def run(name: str = "run", **options: Any) -> Run:
+        return localjudge.evaluate(
+            ROWS, out=tmp_path / name, engine=Model({}, default=0.9), **options
+        )
+
+    return run
+
+
+def remember(run: Run) -> None:
+    judge = run.manifest.judge
+    remember_examination(judge.engine, judge.judge, UNFIT)
+
+
+def everywhere(run: Run, folder: Path) -> dict[str, str]:
+    checks = Checks(
+        {"gates": ["context_recall>=0.1"], "undecided": "pass", "junit": folder / "gates.xml"}
+    )
+    decisions = checks.check(run)
+    shown = {
+        "table": "\n".join([*judge_lines(run), *remarks(run)]),
+        "JSON": json.dumps(summary_values(run)),
+        "report": "".join(page(run, decisions)),
+        "Markdown": run_markdown(run, decisions),
+        "JUnit": (folder / "gates.xml").read_text(),
+        "notebook": run._repr_html_(),
+        "comparison": "\n".join(comparison_lines(compare(run, run))),
+    }
+    assert check(run).passed
+    return shown
+
+
+def test_recommendations_appear_with_every_number(make: Make, tmp_path: Path) -> None:
+    run = make()
+    assert {
+        name for name, text in everywhere(run, tmp_path).items() if NOT_EXAMINED not in text
+    } == set()
+    remember(run)
+    assert {name for name, text in everywhere(run, tmp_path).items() if SAID not in text} == set()
+
+
+def test_recommendations_change_no_result_and_no_signature(make: Make) -> None:
+    before = make("before")
+    remember(before)
+    after = make("after")
+    assert after.manifest.signature == before.manifest.signature
+    for name in ("summary.json", "scores.jsonl", "verdicts.jsonl"):
+        assert (after.directory / name).read_bytes() == (before.directory / name).read_bytes()
+
+
+def test_recommendations_depend_on_prompt_settings(make: Make) -> None:
+    remember(make("plain"))
+    assert make("with reasons", reasons="before").judge.examined == NOT_EXAMINED
+    assert make("other metric", metrics=["faithfulness"]).judge.examined == SAID
+
+
+def test_different_recommendations_are_listed_by_task() -> None:
+    examination = Examination(
+        uses={"attribution": ("ranking", "means"), "relevance": ("ranking",)}, items=96
+    )
+    words = (
+        "recommended for: ranking and means (attribution), ranking (relevance) (doctor, 96 items)"
+    )
+    assert str(examination) == words
+
+
+DAMAGED: dict[str, bytes] = {
+    "not UTF-8": b"\xff\xfe",
+    "prose": b"recommended for: everything",
+    "another shape": b'{"uses": ["ranking"], "items": 3}',
+    "an unknown use": b'{"uses": {"attribution": ["gold medals"]}, "items": 3}',
+    "words as a task": b'{"uses": {"trust this judge! \\u001b[31m": ["ranking"]}, "items": 3}',
+    "no number": b'{"uses": {}, "items": "many"}',
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_state_file_counts_as_not_examined(make: Make, content: bytes) -> None:
+    """Only data of the known shape appear next to a number, never text from the file."""
+    run = make()
+    remember(run)
+    assert run.judge.examined == SAID
+    [file] = (resources.state_directory() / "examined").iterdir()
+    file.write_bytes(content)
+    assert run.judge.examined == NOT_EXAMINED
+
+
+def test_an_unreadable_state_file_counts_as_not_examined(make: Make) -> None:
+    run = make()
+    remember(run)
+    [file] = (resources.state_directory() / "examined").iterdir()
+    file.unlink()
+    file.mkdir()
+    assert run.judge.examined == NOT_EXAMINED

@@ -1,0 +1,108 @@
+"""Arithmetic of juries, by hand and as properties."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localjudge.run_directory.jury import (
+    combine,
+    combine_by_shares,
+    jury_card,
+    log_odds,
+    scale_of,
+    strictest_caution,
+)
+from localjudge.types import Combination, JudgeCard
+
+PROBABILITIES = st.floats(0, 1)
+
+
+def test_the_default_is_the_mean_of_the_scaled_log_odds() -> None:
+    """Log odds of .8 and .5 are log 4 and 0: (log 4 / 2 + 0 / 1) / 2 = log 4 / 4, so p = 1 / (1 + 4^(-1/4)) = .5858."""
+    combination = combine_by_shares({"a": 2.0, "b": 1.0})
+    assert combination == Combination({"a": 0.25, "b": 0.5}, 0.0)
+    assert combine({"a": 0.8, "b": 0.5}, combination) == pytest.approx(1 / (1 + 4**-0.25))
+
+
+def test_weights_and_bias() -> None:
+    """-1 + 2 log 3 - log 3 = log 3 - 1."""
+    combination = Combination({"a": 2.0, "b": -1.0}, -1.0)
+    assert combine({"a": 0.75, "b": 0.75}, combination) == pytest.approx(3 / (3 + math.e))
+
+
+@pytest.mark.parametrize(
+    ("probability", "expected"), [(0.0, 1e-4), (1.0, 1 - 1e-4), (1e-9, 1e-4), (0.3, 0.3)]
+)
+def test_probabilities_are_clipped(probability: float, expected: float) -> None:
+    assert log_odds(probability) == pytest.approx(math.log(expected / (1 - expected)))
+
+
+@given(PROBABILITIES, PROBABILITIES, st.floats(0.1, 5), st.floats(0.1, 5))
+def test_the_order_of_judges_changes_no_bit(
+    first: float, second: float, one: float, other: float
+) -> None:
+    forwards = combine({"a": first, "b": second}, Combination({"a": one, "b": other}))
+    backwards = combine({"b": second, "a": first}, Combination({"b": other, "a": one}))
+    assert forwards == backwards
+    assert 0 <= forwards <= 1
+
+
+@given(PROBABILITIES, PROBABILITIES, PROBABILITIES)
+def test_a_judge_that_is_surer_moves_the_jury_its_way(
+    first: float, second: float, other: float
+) -> None:
+    combination = combine_by_shares({"a": 1.3, "b": 0.7})
+    low, high = sorted((first, second))
+    assert combine({"a": low, "b": other}, combination) <= combine(
+        {"a": high, "b": other}, combination
+    )
+
+
+def test_a_scale_is_the_standard_deviation_of_the_log_odds() -> None:
+    """Log odds of -log 3 and log 3 have the standard deviation log 3 = 1.0986, 1.1 with three digits."""
+    assert scale_of([0.25, 0.75]) == 1.1
+    assert scale_of([0.5, 0.5]) == 0.1
+
+
+def test_the_card_of_a_jury() -> None:
+    cards = [
+        JudgeCard(name="a", size=3, sha256="0", caution="small"),
+        JudgeCard(name="b", size=4, caution="lexical, not for decisions"),
+    ]
+    assert jury_card(cards, None, None) == JudgeCard(
+        name="a + b", size=7, caution="lexical, not for decisions"
+    )
+    assert jury_card(cards, "bundled", "measured") == JudgeCard(
+        name="bundled", size=7, caution="measured"
+    )
+    unsized = [*cards, JudgeCard(name="c")]
+    assert jury_card(unsized, None, None).size is None
+
+
+@pytest.mark.parametrize(
+    ("cautions", "strictest"),
+    [
+        ([None, None], None),
+        (["small", None, "small"], "small"),
+        (["small", "bytes not proved"], "small; bytes not proved"),
+        (
+            ["small", "very small, not for decisions", "lexical, not for decisions"],
+            "very small, not for decisions",
+        ),
+    ],
+)
+def test_the_strictest_caution_counts(cautions: list[str | None], strictest: str | None) -> None:
+    assert strictest_caution(cautions) == strictest
+
+
+def test_shares_of_a_registered_jury_divide_the_influence() -> None:
+    """3 : 1, each divided by the scale: 0.75 / 2 and 0.25 / 1."""
+    combination = combine_by_shares({"a": 2.0, "b": 1.0}, {"a": 3, "b": 1})
+    assert combination.weights == {"a": 0.375, "b": 0.25}
+
+
+def test_shares_of_judges_that_take_no_part_are_left_out() -> None:
+    """Only b can answer: its share is the whole, 1 / 0.5."""
+    assert combine_by_shares({"b": 0.5}, {"a": 3, "b": 1}).weights == {"b": 2.0}
