@@ -44,28 +44,28 @@ class ConfigKeys(Record):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    data: Annotated[Texts, Setting(names="read")] = ()
+    data: Annotated[Texts, Setting(path_role="read")] = ()
     """files with the samples"""
     judge: Annotated[
         str | Texts | None,
-        Setting(names="judge", bundled=model_registry.judge_names),
+        Setting(path_role="judge", bundled=model_registry.judge_names),
     ] = None
     """registered name or GGUF file; a list: judges that make one verdict together"""
     metrics: Annotated[Texts, Setting()] = ()
     """names of metrics"""
-    out: Annotated[str | None, Setting(names="written")] = None
+    out: Annotated[str | None, Setting(path_role="written")] = None
     """run directory"""
     gates: Annotated[Texts, Setting()] = ()
     """conditions such as context_recall>=0.8"""
-    baseline: Annotated[str | None, Setting(names="read")] = None
+    baseline: Annotated[str | None, Setting(path_role="read")] = None
     """earlier run to compare with"""
     undecided: Annotated[Literal["pass", "fail"] | None, Setting()] = None
     """"pass" or "fail"; the result of a gate that too few samples leave undecided"""
     allow_different: Annotated[tuple[Obstacle, ...], Setting()] = ()
     """"judges" or "questions", or both; decide gates on a difference although these differ"""
-    junit: Annotated[str | None, Setting(names="written")] = None
+    junit: Annotated[str | None, Setting(path_role="written")] = None
     """file for the gates as JUnit XML"""
-    markdown: Annotated[str | None, Setting(names="written")] = None
+    markdown: Annotated[str | None, Setting(path_role="written")] = None
     """file for the table as Markdown"""
     report: Annotated[bool, Setting()] = False
     """true or false: the page report.html"""
@@ -157,9 +157,9 @@ def _value(key: str, value: Any) -> Any:
 
 def _reach(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
     """Resolve paths. Raises InputError for a path that only the user may name."""
-    names = KEYS[key].names
+    role = KEYS[key].path_role
     values = list(value) if isinstance(value, list | tuple) else [value]
-    if names == "value" or (names == "words" and isinstance(value, list)):
+    if role is None or (role == "word_list" and isinstance(value, list)):
         return value
     try:
         paths = [_path(key, item, folder, named_by_user) for item in values]
@@ -177,7 +177,7 @@ def _path(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
     if "\0" in value:
         raise ValueError("null character")
     path = folder / value
-    match KEYS[key].names:
+    match KEYS[key].path_role:
         case "judge":
             return str(path) if path.exists() else value
         case "written":
@@ -216,7 +216,7 @@ def _check_written(key: str, value: str, folder: Path) -> None:
 
 
 def _not_in_a_config(key: str, value: Any, why: str) -> InputError:
-    reads = KEYS[key].names in ("read", "words")
+    reads = KEYS[key].path_role in ("read", "word_list")
     how = (
         "name the configuration file with --config"
         if reads

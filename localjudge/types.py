@@ -320,20 +320,20 @@ class VerdictRequest(NamedTuple):
 class Answer(Record):
     """The probability of yes (the expected value over the valid answers), and how it was found.
 
-    `legal_mass` is the total probability of all valid answers, `raw` the decoded text.
+    `valid_mass` is the total probability of all valid answers, `raw` the decoded text.
     """
 
     p_yes: float = Field(ge=0, le=1)
-    legal_mass: float = Field(ge=0, allow_inf_nan=False)
+    valid_mass: float = Field(ge=0, allow_inf_nan=False)
     raw: str
     reason: str | None = None
 
 
 class NoAnswer(Record):
-    """Reason for a missing answer; with `legal_mass` if that was too small."""
+    """Reason for a missing answer; with `valid_mass` if that was too small."""
 
     error: str
-    legal_mass: float | None = None
+    valid_mass: float | None = None
 
 
 class Verdict(Record):
@@ -344,7 +344,7 @@ class Verdict(Record):
 
     label: Label
     p_yes: float | None = None
-    legal_mass: float | None = None
+    valid_mass: float | None = None
     reason: str | None = None
     window: int | None = None
     judges: dict[str, float] | None = None

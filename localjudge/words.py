@@ -18,9 +18,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Names = Literal["value", "read", "words", "written", "judge"]
-"""What the text of a setting is: a value, a file or folder to read, a file of words (a list has the
-words themselves), a path to write, or a judge, whose file may be anywhere.
+PathRole = Literal["read", "word_list", "written", "judge"]
+"""What is done with the path in a setting: a file or folder is read, a file of words is read (a list
+has the words themselves), a file is written, or a judge is opened, whose file may be anywhere.
 """
 _NO_VALUE = object()
 _on_the_command_line = ContextVar("on_the_command_line", default=False)
@@ -54,20 +54,28 @@ class Setting:
 
         n_ctx: Annotated[int | None, Setting("Judge", doctor=True)] = None
 
-    `group` is its section in `localjudge run --help`; without one, only configuration files and Python set it.
-    `everyday` options come first there. `bundled` names replace a path. `read` converts a file's
-    name to the value. `part` selects samples, `data` describes the data, `place` changes no
-    number, `stops` ends a run early. `calibration` and `doctor` take the setting, too.
+    group               its section in `localjudge run --help`; without one, only configuration
+                        files and Python set it
+    metavar             its value in the help
+    path_role           what is done with the path that it is; None for other values
+    bundled             names that may replace the path
+    read                converts a file's name to the value
+    part                it selects samples
+    data                it describes the data
+    affects_results     it can change a number
+    calibration, doctor the command takes it, too
+    stops               it ends a run early
+    everyday            it comes first in the help
     """
 
     group: str = ""
     metavar: str | None = None
-    names: Names = "value"
+    path_role: PathRole | None = None
     bundled: Callable[[], Collection[str]] = tuple
     read: Callable[[Any], Any] | None = None
     part: bool = False
     data: bool = False
-    place: bool = False
+    affects_results: bool = True
     calibration: bool = False
     doctor: bool = False
     stops: bool = False

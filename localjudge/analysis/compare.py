@@ -592,7 +592,7 @@ class _BothRuns:
             up=shares.improved,
             down=shares.worsened,
             difference=shares.difference.mean,
-            ci95=None if self._sampling.by_scores else shares.difference.limits,
+            ci95=None if self._sampling.optional_stopping else shares.difference.limits,
         )
 
     def _moved_samples(

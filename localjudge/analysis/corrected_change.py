@@ -87,7 +87,7 @@ class BothLabels:
     def __init__(self, before: RunRecord, after: RunRecord) -> None:
         runs = (before, after)
         self._directories = [str(run.directory) for run in runs]
-        self._is_stopped = any(run.sampling.by_scores for run in runs)
+        self._is_stopped = any(run.sampling.optional_stopping for run in runs)
         stored = [stored_labels(run.directory) for run in runs]
         self._own = {row.key for row in stored[1]}
         self._plans = [planned_statements(rows) for rows in stored]

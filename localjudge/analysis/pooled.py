@@ -57,5 +57,5 @@ def pooled_shares(run: RunRecord) -> dict[str, PooledShare]:
 def _pooled(run: RunRecord, groups: Counts, ones: Counts, units: Counts) -> PooledShare:
     # The size of the largest sample to come is unknown, so that no confidence sequence is valid.
     interval = share_interval(ones, units, np.unique(groups, return_inverse=True)[1])
-    limits = None if run.sampling.by_scores else interval.limits
+    limits = None if run.sampling.optional_stopping else interval.limits
     return PooledShare(share=interval.mean, ci95=limits, units=interval.n, samples=len(ones))

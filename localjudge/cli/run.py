@@ -16,7 +16,7 @@ from localjudge.errors import InputError
 from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.job import run_plan
 from localjudge.judging.plan import Plan
-from localjudge.judging.settings import RunSettings, checked, settings_with
+from localjudge.judging.settings import RunSettings, checked, neutral_settings
 from localjudge.judging.stored_data import plan_run
 from localjudge.judging.verify import verify_run
 from localjudge.metrics.catalog import described
@@ -230,7 +230,7 @@ def _list_metrics(as_json: bool) -> int:
     show_default=True,
     help=_accept,
 )
-@cli.settings(*settings_with("place"))
+@cli.settings(*neutral_settings())
 @cli.quiet_option
 @cli.json_option
 def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
@@ -245,7 +245,7 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
     or verified but the result could not be stored.
     """
     typed = cli.typed_arguments()
-    how = {name: typed[name] for name in settings_with("place") if name in typed}
+    how = {name: typed[name] for name in neutral_settings() if name in typed}
     how["judge"] = options["judge"]
     how["sample"] = options["sample"]
     with cli.progress_shown(quiet=quiet) as progress:

@@ -99,7 +99,7 @@ def measure(
     count: int, why: str, answers: Mapping[Task, Answer]
 ) -> tuple[ProbeFigures, list[HealthCheck]]:
     answered = [(probe, answers[probe.task]) for probe in probes(count) if probe.task in answers]
-    masses = sorted(answer.legal_mass for _, answer in answered)
+    masses = sorted(answer.valid_mass for _, answer in answered)
     items: dict[ProbedTask, list[tuple[Probe, float]]] = {"attribution": [], "relevance": []}
     for probe, answer in answered:
         items["attribution" if isinstance(probe.task, Attribution) else "relevance"].append(

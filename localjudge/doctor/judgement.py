@@ -240,7 +240,7 @@ def check_plain_cases(judge: Examinee) -> HealthCheck:
         )
     answers = judge.answers([judge.writer.request(case.task()) for case in cases])
     missing = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
-    masses = [answer.legal_mass for answer in answers if isinstance(answer, Answer)]
+    masses = [answer.valid_mass for answer in answers if isinstance(answer, Answer)]
     labels = [
         int(answer.p_yes >= THRESHOLD) if isinstance(answer, Answer) else None for answer in answers
     ]

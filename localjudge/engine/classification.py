@@ -207,7 +207,7 @@ def answer_from(
     exponent = min(max(reading.scale * z + reading.bias, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)
     p_yes = 1 / (1 + math.exp(-exponent))
     no, yes = answer_texts(grammar)
-    return Answer(p_yes=p_yes, legal_mass=1.0, raw=yes if p_yes >= _ONE_HALF else no)
+    return Answer(p_yes=p_yes, valid_mass=1.0, raw=yes if p_yes >= _ONE_HALF else no)
 
 
 def _log_sum_exp(scores: NDArray[np.float64]) -> float:

@@ -79,11 +79,11 @@ class Choice(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Verdict from the logits. `label` is the value nearest to `p_yes`, `legal_mass` the share of valid tokens."""
+    """Verdict from the logits. `label` is the value nearest to `p_yes`, `valid_mass` the share of valid tokens."""
 
     label: float
     p_yes: float
-    legal_mass: float
+    valid_mass: float
 
 
 class Position(NamedTuple):
@@ -206,12 +206,12 @@ def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
     scores = logits.astype(np.float64)
     _require_finite(scores.max(), *scores[choice.legal])
     by_label = {label: _log_sum_exp(scores[ids]) for label, ids in choice.labels.items()}
-    legal_mass = float(np.exp(reduce(np.logaddexp, by_label.values()) - _log_sum_exp(scores)))
+    valid_mass = float(np.exp(reduce(np.logaddexp, by_label.values()) - _log_sum_exp(scores)))
     p_yes = 0.0
     for label, score in by_label.items():
         p_yes += label * _share(score, by_label.values())
     p_yes = min(p_yes, 1.0)
-    return Reading(min(by_label, key=lambda label: (abs(label - p_yes), -label)), p_yes, legal_mass)
+    return Reading(min(by_label, key=lambda label: (abs(label - p_yes), -label)), p_yes, valid_mass)
 
 
 def _label_masks(
@@ -338,7 +338,7 @@ class ConstrainedAnswer:
         [reading] = self._readings
         raw = self._text.decode()
         reason = json.loads(raw).get("reason") if self._grammar.reason_tokens else None
-        return Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=raw, reason=reason)
+        return Answer(p_yes=reading.p_yes, valid_mass=reading.valid_mass, raw=raw, reason=reason)
 
 
 class TokenizedRequest(NamedTuple):

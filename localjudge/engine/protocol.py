@@ -45,9 +45,9 @@ class EngineSettings(Record):
         default=None, ge=0
     )
     """Layers to put on a GPU. Default: all of them, if the build has a GPU backend."""
-    threads: Annotated[int | None, Setting("Judge", place=True, calibration=True, doctor=True)] = (
-        Field(default=None, ge=1)
-    )
+    threads: Annotated[
+        int | None, Setting("Judge", affects_results=False, calibration=True, doctor=True)
+    ] = Field(default=None, ge=1)
     """Processor threads. Default: all available CPUs. Does not affect results."""
 
     @field_validator("*", mode="before")

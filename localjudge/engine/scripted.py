@@ -133,7 +133,7 @@ class ScriptedEngine:
             case str():
                 return NoAnswer(error=scripted)
             case float() | int() if 0 <= scripted <= 1:
-                return Answer(p_yes=scripted, legal_mass=1.0, raw="")
+                return Answer(p_yes=scripted, valid_mass=1.0, raw="")
         raise InputError(
             f"the script answers {scripted!r:.80} about {unit_text(request)!r:.80}",
             hint="give a probability from 0 to 1, the message of an error, an Answer or a NoAnswer",

@@ -9,14 +9,14 @@ from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import InputError
 from localjudge.judging.judges import (
     JudgeName,
-    OpenJudge,
+    LoadedJudge,
     announce_calibrations,
     default_judge,
     identity_of,
     other_judges,
     use_judge,
 )
-from localjudge.judging.jury import ENGINE, OpenJury, use_jury
+from localjudge.judging.jury import ENGINE, LoadedJury, use_jury
 from localjudge.judging.jury_loop import JuryBlocks, jury_evaluations_in_memory
 from localjudge.judging.loop import Blocks
 from localjudge.judging.settings import RunSettings
@@ -30,7 +30,7 @@ from localjudge.run_directory.store import Store
 from localjudge.types import Sample, VerdictRequest
 from localjudge.words import option, option_name
 
-Bench = OpenJudge | OpenJury
+Bench = LoadedJudge | LoadedJury
 JudgeNames = JudgeName | Sequence[JudgeName]
 """A judge, or several that make one verdict together."""
 Judging = Blocks | JuryBlocks
@@ -50,12 +50,12 @@ def use_bench(
     Raises the errors of `use_judge`, and InputError for the same judge twice or for weights of one
     judge.
     """
-    if isinstance(judge, OpenJury):
+    if isinstance(judge, LoadedJury):
         yield judge
         return
-    if engine is not None or isinstance(judge, OpenJudge):
+    if engine is not None or isinstance(judge, LoadedJudge):
         with use_judge(
-            judge if isinstance(judge, OpenJudge) else None, engine, settings, progress
+            judge if isinstance(judge, LoadedJudge) else None, engine, settings, progress
         ) as opened:
             yield opened
         return
@@ -107,7 +107,7 @@ def announce_bench(
     for line in bench.announcement.splitlines():
         progress.note(line)
     _require_answerable(bench, metrics)
-    if isinstance(bench, OpenJury):
+    if isinstance(bench, LoadedJury):
         _note_absent_judges(bench, metrics, progress)
     part = identity_of_bench(bench, metrics, settings, progress)
     announce_calibrations(part, metrics, settings, progress)
@@ -116,22 +116,22 @@ def announce_bench(
 
 def _require_answerable(bench: Bench, metrics: Sequence[Metric]) -> None:
     """Raise InputError for metrics whose questions no judge can answer."""
-    judges = bench.members if isinstance(bench, OpenJury) else [bench]
+    judges = bench.members if isinstance(bench, LoadedJury) else [bench]
     unanswerable: list[str] = []
     for metric in metrics:
         tasks = list_tasks([metric])
-        if all(judge.judge.unsupported(tasks) for judge in judges):
+        if all(judge.prompts.unsupported(tasks) for judge in judges):
             unanswerable.append(metric.name)
     if not unanswerable:
         return
     names = ", ".join(unanswerable)
-    reasons = " and ".join(dict.fromkeys(judge.judge.why_not_asked for judge in judges))
+    reasons = " and ".join(dict.fromkeys(judge.prompts.why_not_asked for judge in judges))
     who = " and ".join(judge.card.name for judge in judges)
     message = f"the judge {who} cannot answer the questions of {names}: {reasons}"
     raise InputError(message, hint=f"name another model with {option('judge')}, or omit {names}")
 
 
-def _note_absent_judges(jury: OpenJury, metrics: Sequence[Metric], progress: Progress) -> None:
+def _note_absent_judges(jury: LoadedJury, metrics: Sequence[Metric], progress: Progress) -> None:
     """Say which metrics are judged by some of the judges only."""
     by_judges: dict[str, list[str]] = {}
     for metric in metrics:
@@ -149,7 +149,7 @@ def identity_of_bench(
     progress: Progress | None = None,
 ) -> JudgeIdentity:
     """Return the judges' part of the signature."""
-    if isinstance(bench, OpenJudge):
+    if isinstance(bench, LoadedJudge):
         return identity_of(bench, metrics, settings)
     rule = bench.rule_for(metrics, settings, progress or Silence())
     calibrations = {
@@ -171,7 +171,7 @@ def judging_by(
     watch: Callable[[VerdictRequest], object] = lambda _request: None,
 ) -> Judging:
     """Return the loop over the judges of a run."""
-    if isinstance(bench, OpenJudge):
+    if isinstance(bench, LoadedJudge):
         return Blocks(bench, store, metrics, settings, progress, earlier, watch=watch)
     rule = bench.rule_for(metrics, settings, progress)
     return JuryBlocks(bench, store, metrics, settings, progress, rule, earlier, watch)
@@ -179,19 +179,19 @@ def judging_by(
 
 def stats_of(bench: Bench) -> EngineStats:
     """Return the work of all judges so far."""
-    return bench.engine.stats if isinstance(bench, OpenJudge) else bench.stats
+    return bench.engine.stats if isinstance(bench, LoadedJudge) else bench.stats
 
 
 def sources_of(bench: Bench) -> dict[str, object]:
     """Return the origin of the judges for the environment of a run."""
-    if isinstance(bench, OpenJudge):
+    if isinstance(bench, LoadedJudge):
         return {"judge": bench.source}
     return {"judge": bench.source, "judges": list(bench.sources)}
 
 
 def with_memory(bench: Bench, memory: EarlierAnswers) -> Bench:
     """Return the judges with a memory for answers."""
-    if isinstance(bench, OpenJudge):
+    if isinstance(bench, LoadedJudge):
         return bench._replace(memory=memory)
     bench.memory = memory
     return bench
@@ -204,6 +204,6 @@ def evaluations_in_memory(
     earlier: Sequence[EarlierAnswers],
 ) -> Callable[[Sequence[Sample]], Iterator[list[Evaluation]]]:
     """Return a function that evaluates samples without a store, by open models."""
-    if isinstance(bench, OpenJudge):
+    if isinstance(bench, LoadedJudge):
         return Blocks(bench, None, metrics, settings, Silence(), earlier).evaluations
     return jury_evaluations_in_memory(bench, metrics, settings, earlier)

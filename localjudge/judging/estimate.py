@@ -24,8 +24,8 @@ from localjudge.engine.protocol import Engine
 from localjudge.judging import judges
 from localjudge.judging.bench import JudgeNames, announce_bench, judging_by, use_bench
 from localjudge.judging.job import Job, default_judge
-from localjudge.judging.judges import OpenJudge
-from localjudge.judging.jury import OpenJury
+from localjudge.judging.judges import LoadedJudge
+from localjudge.judging.jury import LoadedJury
 from localjudge.judging.loop import (
     Blocks,
     TaskRef,
@@ -150,12 +150,12 @@ def estimate_plan(  # options of a dry run
         earlier = judges.earlier_answers(opened.memory, part, settings, notes)
         aims = (
             _pilot(job, path, earlier)
-            if settings.by_scores and isinstance(opened, OpenJury)
+            if settings.optional_stopping and isinstance(opened, LoadedJury)
             else []
         )
         works: list[_Work] = []
-        for place in range(len(opened.members)) if isinstance(opened, OpenJury) else [0]:
-            asked = opened.open(place) if isinstance(opened, OpenJury) else opened
+        for place in range(len(opened.members)) if isinstance(opened, LoadedJury) else [0]:
+            asked = opened.open(place) if isinstance(opened, LoadedJury) else opened
             stored = [OtherRun(path, part)] if (path / STORE).exists() else []
             works.append(_work_of(job, path, place, asked, [*stored, *earlier], clock))
         aims = aims or works[0].aims
@@ -207,16 +207,16 @@ def _work_of(
     job: Job,
     path: Path,
     place: int,
-    judge: OpenJudge,
+    judge: LoadedJudge,
     earlier: Sequence[EarlierAnswers],
     clock: Callable[[], float],
 ) -> _Work:
     settings = job.plan.settings
     counts = _count(job.plan, judge, earlier, job.progress)
-    by_scores = settings.by_scores and isinstance(job.judge, OpenJudge)
-    if not (by_scores or counts.tokens):
+    optional_stopping = settings.optional_stopping and isinstance(job.judge, LoadedJudge)
+    if not (optional_stopping or counts.tokens):
         return _Work(counts, None, None, 0, [])
-    watch = _Stopwatch(clock, math.inf if by_scores else _MOST_ANSWERS)
+    watch = _Stopwatch(clock, math.inf if optional_stopping else _MOST_ANSWERS)
     aims = _measure(job, path, place, judge, watch, earlier)
     seconds, limits = None, None
     if watch.requests:
@@ -258,14 +258,14 @@ def _measure(
     job: Job,
     path: Path,
     place: int,
-    judge: OpenJudge,
+    judge: LoadedJudge,
     watch: _Stopwatch,
     earlier: Sequence[EarlierAnswers],
 ) -> list[AimStatus]:
     planned, notes = job.plan, job.progress
     notes.note(f"measuring the judge for at most {_MOST_SECONDS:.0f} seconds")
     notes.phase("measuring")
-    is_single = isinstance(job.judge, OpenJudge)
+    is_single = isinstance(job.judge, LoadedJudge)
     stopping = Stopping(planned, job.baseline) if planned.settings.stops_by and is_single else None
     with job.begun(path) as begun, suppress(_EnoughAnswers):
         judging = Blocks(
@@ -286,7 +286,7 @@ def _measure(
 
 
 def _count(
-    planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], progress: Progress
+    planned: Plan, judge: LoadedJudge, earlier: Sequence[EarlierAnswers], progress: Progress
 ) -> _Counts:
     settings, samples = planned.settings, planned.dataset.samples
     wording, seen, verdicts, tokens = Wording(judge, settings.sentences), set[bytes](), 0, 0

@@ -228,14 +228,16 @@ class Job:
                 hint = f"use {option('seed', seed)}, or name another directory with {option('out')}"
                 raise RunDirectoryError(f"{path} has samples drawn with seed {seed}", hint=hint)
             at_least = existing.data.rows
-        by_scores = existing is not None and existing.sampling.by_scores
-        return Stopping(self.plan, self.baseline, at_least, by_scores)
+        optional_stopping = existing is not None and existing.sampling.optional_stopping
+        return Stopping(self.plan, self.baseline, at_least, optional_stopping)
 
     def _stop_early(self, stopping: Stopping, judging: Judging) -> None:
         stopped = stopping.judge(judging)
-        if self.plan.settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
+        if self.plan.settings.optional_stopping or len(stopping.positions) < len(
+            self.plan.dataset.samples
+        ):
             self.plan = self.plan.stopped_after(
-                stopping.positions, stopped, stopping.sampling.largest_draw
+                stopping.positions, stopped, stopping.sampling.max_cluster_size
             )
         judging.progress = Silence()  # all questions are answered
 

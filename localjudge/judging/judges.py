@@ -31,10 +31,10 @@ JudgeName = str | Path
 """A registered name, the path of a GGUF file, or a name from `localjudge models`."""
 
 
-class OpenJudge(NamedTuple):
+class LoadedJudge(NamedTuple):
     """A judge with its engine. `source` is the name or absolute path of its model."""
 
-    judge: PromptWriter
+    prompts: PromptWriter
     engine: Engine
     card: JudgeCard
     announcement: str
@@ -59,18 +59,18 @@ def default_single_judge() -> str:
 
 @contextmanager
 def use_judge(
-    judge: JudgeName | OpenJudge | None,
+    judge: JudgeName | LoadedJudge | None,
     engine: Engine | None,
     settings: RunSettings,
     progress: Progress | None = None,
-) -> Iterator[OpenJudge]:
+) -> Iterator[LoadedJudge]:
     """Open a judge, by default `default_judge`, and close it at the end. A given engine replaces the model.
 
     Raises ModelError if the model cannot be found or used, InputError for an invalid judge.
     """
     chosen, source, memory = None, None, None
     with ExitStack() as stack:
-        if isinstance(judge, OpenJudge):
+        if isinstance(judge, LoadedJudge):
             engine, source, memory = judge.engine, judge.source, judge.memory
         elif engine is None:
             if not isinstance(judge, str | Path | None):
@@ -109,7 +109,7 @@ def other_judges() -> str:
 
 def wrap_engine(
     engine: Engine, settings: RunSettings, chosen: ChosenProfile | None = None
-) -> OpenJudge:
+) -> LoadedJudge:
     """Wrap an open engine as a judge, with the `chosen` profile or the one for its model.
 
     Raises ModelError if the chat template cannot be rendered.
@@ -140,13 +140,16 @@ def wrap_engine(
     costly = "; it cannot share prompts on this machine, so every verdict evaluates a whole prompt"
     slow = "" if engine.shares_prefixes else costly
     announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"
-    return OpenJudge(judge, engine, card, announcement)
+    return LoadedJudge(judge, engine, card, announcement)
 
 
 def identity_of(
-    judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings
+    judge: LoadedJudge, metrics: Sequence[Metric], settings: RunSettings
 ) -> JudgeIdentity:
-    rule, words = settings.rule_for(metrics), judge.judge.identity_for(list_special_tasks(metrics))
+    rule, words = (
+        settings.rule_for(metrics),
+        judge.prompts.identity_for(list_special_tasks(metrics)),
+    )
     engine, sentences = judge.engine.identity, settings.sentences.identity
     calibrations = {
         calibration.question: calibration.sha256 for calibration in settings.calibration

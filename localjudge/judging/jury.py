@@ -17,7 +17,7 @@ from localjudge import model_registry
 from localjudge.engine.protocol import EngineStats
 from localjudge.errors import InputError, ModelError
 from localjudge.judge.wording import PromptWriter
-from localjudge.judging.judges import OpenJudge, use_judge
+from localjudge.judging.judges import LoadedJudge, use_judge
 from localjudge.judging.scales import scales_of
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
@@ -41,14 +41,14 @@ class Member(NamedTuple):
 
     name: str
     source: str
-    judge: PromptWriter
+    prompts: PromptWriter
     engine: Mapping[str, Any]
     card: JudgeCard
     announcement: str
     memory_bytes: int
 
 
-class OpenJury:
+class LoadedJury:
     """Judges by name. One model is in memory at a time, or all of them with `keep_open`.
 
     `source` is the name of a registered jury.
@@ -71,7 +71,7 @@ class OpenJury:
         self._settings = settings
         self._keep_open = keep_open
         self._progress = progress
-        self._seats: dict[int, tuple[OpenJudge, ExitStack]] = {}
+        self._seats: dict[int, tuple[LoadedJudge, ExitStack]] = {}
         self._finished_work = EngineStats()
         self._scales: dict[int, Mapping[ScaleKind, float]] = {}
 
@@ -122,7 +122,7 @@ class OpenJury:
         """Numbers of the judges in the order of asking: those in memory first."""
         return sorted(range(len(self.members)), key=lambda place: place not in self._seats)
 
-    def open(self, place: int) -> OpenJudge:
+    def open(self, place: int) -> LoadedJudge:
         """Open a judge by its number, and close the others unless they stay open.
 
         Raises ModelError if its model has changed, and the errors of opening a judge.
@@ -143,7 +143,7 @@ class OpenJury:
                 )
         return self._seats[place][0]
 
-    def seat(self, place: int, opened: OpenJudge, stack: ExitStack) -> None:
+    def seat(self, place: int, opened: LoadedJudge, stack: ExitStack) -> None:
         """Take over an open judge with the stack that closes it."""
         self._seats[place] = (opened, stack)
 
@@ -179,7 +179,7 @@ class OpenJury:
     def members_for(self, metric: Metric) -> list[Member]:
         """Return the judges that can answer the metric's questions."""
         tasks = list_tasks([metric])
-        return [member for member in self.members if not member.judge.unsupported(tasks)]
+        return [member for member in self.members if not member.prompts.unsupported(tasks)]
 
     def _combination_by_scales(self, metric: Metric, progress: Progress) -> Combination:
         kind = kind_of(metric)
@@ -220,7 +220,9 @@ class OpenJury:
         known = self._scales.get(place, {})
         if kind not in known:
             member = self.members[place]
-            known = scales_of(member.engine, member.judge, kind, lambda: self.open(place), progress)
+            known = scales_of(
+                member.engine, member.prompts, kind, lambda: self.open(place), progress
+            )
             self._scales[place] = known
         return known[kind]
 
@@ -231,7 +233,7 @@ class OpenJury:
         for place, member in enumerate(self.members):
             values: dict[str, Any] = {
                 "engine": member.engine,
-                "judge": member.judge.identity_for(special),
+                "judge": member.prompts.identity_for(special),
             }
             if place in self._scales:
                 values["scales"] = dict(self._scales[place])
@@ -260,13 +262,13 @@ def use_jury(
     *,
     name: str | None = None,
     keep_open: bool = False,
-) -> Iterator[OpenJury]:
+) -> Iterator[LoadedJury]:
     """Open each judge once to learn what it is. The last one, the largest model, stays open.
 
     Raises InputError for the same judge twice, and the errors of opening a judge.
     """
     files = sorted(sources, key=_size)
-    opened_judges: list[tuple[Member, OpenJudge, ExitStack]] = []
+    opened_judges: list[tuple[Member, LoadedJudge, ExitStack]] = []
     with ExitStack() as undo:
         for source in files:
             if opened_judges and not keep_open:
@@ -276,7 +278,7 @@ def use_jury(
             undo.callback(stack.close)
             opened_judges.append((_member(source, opened), opened, stack))
         members = _named([member for member, _, _ in opened_judges])
-        jury = OpenJury(members, settings, source=name, keep_open=keep_open, progress=progress)
+        jury = LoadedJury(members, settings, source=name, keep_open=keep_open, progress=progress)
         undo.callback(jury.close)
         seated = zip(members, opened_judges, strict=True)
         for member, (_, opened, stack) in (
@@ -291,13 +293,13 @@ def _size(source: str) -> int:
     return file.stat().st_size if file and file.is_file() else 0
 
 
-def _member(source: str, opened: OpenJudge) -> Member:
+def _member(source: str, opened: LoadedJudge) -> Member:
     engine = opened.engine
     found = opened.source or source
     return Member(
         opened.card.name,
         found,
-        opened.judge,
+        opened.prompts,
         engine.identity,
         opened.card,
         opened.announcement,
@@ -308,7 +310,7 @@ def _member(source: str, opened: OpenJudge) -> Member:
 def _named(members: Sequence[Member]) -> list[Member]:
     """Give judges with the same name the beginning of their checksum. Raises InputError for the same judge twice."""
     identities = [
-        canonical_sha256({"engine": dict(member.engine), **member.judge.identity})
+        canonical_sha256({"engine": dict(member.engine), **member.prompts.identity})
         for member in members
     ]
     for member, identity in zip(members, identities, strict=True):

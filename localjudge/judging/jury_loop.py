@@ -12,7 +12,7 @@ and windows as alone.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from localjudge.judging.jury import OpenJury
+from localjudge.judging.jury import LoadedJury
 from localjudge.judging.loop import Blocks, TaskRef, blocks, evaluate_samples, verdict_of
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
@@ -41,7 +41,7 @@ def jury_verdict(
             return (
                 NOT_YET
                 if part is NOT_YET
-                else NoAnswer(error=f"{name}: {part.error}", legal_mass=part.legal_mass)
+                else NoAnswer(error=f"{name}: {part.error}", valid_mass=part.valid_mass)
             )
         if part.p_yes is None:
             return part
@@ -58,8 +58,8 @@ def jury_verdict(
     return Verdict(
         label=label,
         p_yes=p_yes,
-        legal_mass=min(
-            verdict.legal_mass for verdict in verdicts if verdict.legal_mass is not None
+        valid_mass=min(
+            verdict.valid_mass for verdict in verdicts if verdict.valid_mass is not None
         ),
         reason="; ".join(reasons) or None,
         window=windows.pop() if len(windows) == 1 else None,
@@ -105,7 +105,7 @@ def _verdict_of_windows(windows: Sequence[AskedWindow], rule: VerdictRule) -> Ve
 class JuryBlocks:
     """Judge samples by a jury. The judges take turns over all samples that `prepare` or `evaluations` receives."""
 
-    jury: OpenJury
+    jury: LoadedJury
     store: Store
     metrics: Sequence[Metric]
     settings: RunSettings
@@ -198,7 +198,7 @@ class JuryBlocks:
 
 
 def jury_evaluations_in_memory(
-    jury: OpenJury,
+    jury: LoadedJury,
     metrics: Sequence[Metric],
     settings: RunSettings,
     earlier: Sequence[EarlierAnswers],

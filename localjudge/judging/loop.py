@@ -18,7 +18,7 @@ from localjudge import types
 from localjudge.engine.protocol import Engine
 from localjudge.errors import SampleError
 from localjudge.judge.windows import Windows
-from localjudge.judging.judges import OpenJudge
+from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric, Sentences, Steps, catalog
 from localjudge.metrics.criterion import Criterion
@@ -64,12 +64,12 @@ class Wording:
 
     def __init__(
         self,
-        judge: OpenJudge,
+        judge: LoadedJudge,
         sentences: Sentences,
         *,
         identity: Mapping[str, Any] | None = None,
     ) -> None:
-        self._judge, self._engine, self._sentences = judge.judge, judge.engine, sentences
+        self._prompts, self._engine, self._sentences = judge.prompts, judge.engine, sentences
         self.keys = RequestKeys(self._engine.identity if identity is None else identity)
 
     def worded(self, tasks: Sequence[TaskRef]) -> list[Worded]:
@@ -88,18 +88,18 @@ class Wording:
         return worded
 
     def _questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
-        whole = self._judge.requests(tasks)
+        whole = self._prompts.requests(tasks)
         if all(map(self._surely_fits, whole)):
             return [((self.keys.keyed(request), None),) for request in whole]
         cut = Windows(
-            cost=lambda task: self._engine.length(self._judge.request(task)),
-            capacity=self._judge.window_capacity(self._engine.capacity),
+            cost=lambda task: self._engine.length(self._prompts.request(task)),
+            capacity=self._prompts.window_capacity(self._engine.capacity),
             sentences=self._sentences,
-            overlap=self._judge.overlap,
+            overlap=self._prompts.overlap,
         )
         windows = [cut.split(task) for task in tasks]
         requests = iter(
-            self._judge.requests([window.task for of_task in windows for window in of_task])
+            self._prompts.requests([window.task for of_task in windows for window in of_task])
         )
         return [
             tuple((self.keys.keyed(next(requests)), window.number) for window in of_task)
@@ -110,7 +110,9 @@ class Wording:
         """Compare bytes instead of tokens: a token has at least one byte."""
         size = sum(map(_bytes, request.path))
         size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
-        return size + _ROOM_FOR_SPECIAL_TOKENS <= self._judge.window_capacity(self._engine.capacity)
+        return size + _ROOM_FOR_SPECIAL_TOKENS <= self._prompts.window_capacity(
+            self._engine.capacity
+        )
 
 
 def distinct(worded: Iterable[Worded]) -> dict[str, KeyedRequest]:
@@ -164,17 +166,17 @@ def verdict_of(
     for answer, window in answers:
         if isinstance(answer, NoAnswer):
             return answer
-        if answer.legal_mass < rule.min_legal_mass:
-            mass = f"{answer.legal_mass:.2g} of its probability, less than {rule.min_legal_mass:g} (min_legal_mass)"
+        if answer.valid_mass < rule.min_legal_mass:
+            mass = f"{answer.valid_mass:.2g} of its probability, less than {rule.min_legal_mass:g} (min_legal_mass)"
             error = f"the model did not answer: it gave valid answers {mass}"
-            return NoAnswer(error=error, legal_mass=answer.legal_mass)
+            return NoAnswer(error=error, valid_mass=answer.valid_mass)
         valid.append((answer, window))
     best, window = max(valid, key=lambda pair: pair[0].p_yes)
     label: types.Label = 1 if best.p_yes >= rule.threshold else 0
     return Verdict(
         label=label,
         p_yes=best.p_yes,
-        legal_mass=best.legal_mass,
+        valid_mass=best.valid_mass,
         reason=best.reason,
         window=window,
     )
@@ -275,7 +277,7 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
 class Blocks:
     """Judge samples in blocks. Takes known answers from the store and the `earlier` sources."""
 
-    judge: OpenJudge
+    judge: LoadedJudge
     store: Store | None
     metrics: Sequence[Metric]
     settings: RunSettings

@@ -70,9 +70,9 @@ _log = logging.getLogger(__name__)
 
 
 class StoppedRun(NamedTuple):
-    """Why a run stopped, with `Sampling.largest_draw` and all of its data; all None for other runs."""
+    """Why a run stopped, with `Sampling.max_cluster_size` and all of its data; all None for other runs."""
 
-    largest_draw: int | None = None
+    max_cluster_size: int | None = None
     reason: str | None = None
     data: DataIdentity | None = None
 
@@ -94,7 +94,7 @@ class Plan(NamedTuple):
     column_types: Mapping[str, Any] = MappingProxyType({})
 
     def stopped_after(
-        self, positions: Sequence[int], reason: str, largest_draw: int | None
+        self, positions: Sequence[int], reason: str, max_cluster_size: int | None
     ) -> "Plan":
         dataset, cluster_of = self.dataset.at(positions), self.cluster_of
         groups = cluster_of and {sample.id: cluster_of[sample.id] for sample in dataset.samples}
@@ -104,7 +104,7 @@ class Plan(NamedTuple):
             if is_whole
             else self.settings.model_copy(update={"sample": len(positions)})
         )
-        stopped_run = StoppedRun(largest_draw, reason, self.identity)
+        stopped_run = StoppedRun(max_cluster_size, reason, self.identity)
         return self._replace(
             dataset=dataset, cluster_of=groups, settings=settings, stopped=stopped_run
         )
@@ -113,13 +113,13 @@ class Plan(NamedTuple):
     def identity(self) -> DataIdentity:
         fingerprint, sampling = self.dataset.fingerprint, self.sampling
         return DataIdentity.of(
-            fingerprint, sampling.samples, self.cluster_of, sampling.largest_draw
+            fingerprint, sampling.samples, self.cluster_of, sampling.max_cluster_size
         )
 
     @property
     def sampling(self) -> Sampling:
         return Sampling.of(
-            self.settings, len(self.dataset.samples), self.whole, self.stopped.largest_draw
+            self.settings, len(self.dataset.samples), self.whole, self.stopped.max_cluster_size
         )
 
 

@@ -13,7 +13,7 @@ from localjudge import model_registry, resources
 from localjudge.errors import InputError
 from localjudge.judge.probes import probes
 from localjudge.judge.wording import PromptWriter
-from localjudge.judging.judges import OpenJudge
+from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.loop import answers_in_order
 from localjudge.progress import Progress
 from localjudge.run_directory.jury import KINDS, ScaleKind, scale_of
@@ -31,7 +31,7 @@ def scales_of(
     engine: Mapping[str, Any],
     judge: PromptWriter,
     kind: ScaleKind,
-    opened: Callable[[], OpenJudge],
+    opened: Callable[[], LoadedJudge],
     progress: Progress,
 ) -> Mapping[ScaleKind, float]:
     """Return a judge's known scales, including this kind: registered, remembered, or measured now.
@@ -51,19 +51,19 @@ def scales_of(
     return scales
 
 
-def measure_scale(judge: OpenJudge, kind: ScaleKind, progress: Progress) -> float:
+def measure_scale(judge: LoadedJudge, kind: ScaleKind, progress: Progress) -> float:
     """Ask a judge about the bundled items. Raises InputError if it gives too few answers."""
     tasks = []
     for probe in probes(PASSAGES):
         is_statement = isinstance(probe.task, Attribution)
-        if is_statement == (kind == "attribution") and judge.judge.has_words_for(probe.task):
+        if is_statement == (kind == "attribution") and judge.prompts.has_words_for(probe.task):
             tasks.append(probe.task)
     question = numbered(len(tasks), "bundled item")
     progress.note(
         f"measuring the scale of {judge.card.name} on {question} of {kind}, once on this machine",
     )
     progress.expect(len(tasks))
-    answers = answers_in_order(judge.engine, judge.judge.requests(tasks), progress)
+    answers = answers_in_order(judge.engine, judge.prompts.requests(tasks), progress)
     probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
     if len(probabilities) < _FEWEST_ANSWERS:
         problem = (

@@ -61,14 +61,16 @@ class RunSettings(EngineSettings):
     """Language of the sentence rules (a spaCy language code)."""
     segmenter: Annotated[str | None, Setting()] = None
     """Installed spaCy pipeline that cuts sentences instead of the built-in rules."""
-    abbreviations: Annotated[tuple[str, ...], Setting(names="words", read=read_abbreviations)] = ()
+    abbreviations: Annotated[
+        tuple[str, ...], Setting(path_role="word_list", read=read_abbreviations)
+    ] = ()
     """Abbreviations that do not end a sentence, or a file with one per line."""
     keep_thinking: Annotated[bool, Setting()] = False
     """Judge also the thinking in responses, such as <think> ... </think>. By default it is left out."""
     profile: Annotated[
         str | ProfileFolder | None,
         Setting(
-            names="read",
+            path_role="read",
             bundled=bundled_profiles,
             read=read_profile,
             calibration=True,
@@ -98,7 +100,7 @@ class RunSettings(EngineSettings):
     """Failed samples tolerated per metric before its mean is withheld. Default: 1 % of the samples."""
     reuse: Annotated[
         tuple[str, ...],
-        Setting("Judge", metavar="RUN", names="read", data=True, calibration=True),
+        Setting("Judge", metavar="RUN", path_role="read", data=True, calibration=True),
     ] = ()
     """Reuse the answers of runs of the same judge, such as all shards. Without DATA also their samples."""
     limit: Annotated[int | None, Setting(data=True, part=True)] = Field(default=None, ge=1)
@@ -185,7 +187,7 @@ class RunSettings(EngineSettings):
         return self
 
     @property
-    def by_scores(self) -> bool:
+    def optional_stopping(self) -> bool:
         return bool(self.until) or self.width is not None
 
     @property
@@ -258,11 +260,16 @@ def declared(fields: type[Record]) -> dict[str, Setting]:
 
 SETTINGS: Mapping[str, Setting] = declared(RunSettings)
 """All settings of a run by name."""
-Trait = Literal["part", "data", "place", "calibration", "doctor", "stops"]
+Trait = Literal["part", "data", "calibration", "doctor", "stops"]
 
 
 def settings_with(trait: Trait) -> tuple[str, ...]:
     return tuple(name for name, setting in SETTINGS.items() if getattr(setting, trait))
+
+
+def neutral_settings() -> tuple[str, ...]:
+    """Return the settings that change no number."""
+    return tuple(name for name, setting in SETTINGS.items() if not setting.affects_results)
 
 
 def settings_among(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -128,16 +128,16 @@ class Stopping:
     plan: Plan
     baseline: RunRecord | None = None
     at_least: int = 0
-    by_scores: bool = False
+    optional_stopping: bool = False
     positions: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         plan, settings = self.plan, self.plan.settings
         self._gates = check_aims(plan, self.baseline)
         self._draws = plan.dataset.draws(settings.seed, plan.cluster_of)
-        by_scores = self.by_scores or settings.by_scores
-        largest_draw = max(map(len, self._draws), default=1) if by_scores else None
-        self.sampling = plan.sampling.model_copy(update={"largest_draw": largest_draw})
+        optional_stopping = self.optional_stopping or settings.optional_stopping
+        max_cluster_size = max(map(len, self._draws), default=1) if optional_stopping else None
+        self.sampling = plan.sampling.model_copy(update={"max_cluster_size": max_cluster_size})
         self._baseline_scores = None
         if self.baseline and (
             compared := list(dict.fromkeys(gate.metric for gate in self._gates if gate.delta))

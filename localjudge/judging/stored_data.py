@@ -133,7 +133,7 @@ def _refuse_data_options(options: Mapping[str, Any]) -> None:
 
 
 def _refuse_other_groups(original: RunRecord, cluster_by: str | None) -> None:
-    if original.sampling.by_scores and cluster_by not in (
+    if original.sampling.optional_stopping and cluster_by not in (
         None,
         original.manifest.environment.settings.cluster_by,
     ):
@@ -166,11 +166,11 @@ def _thresholds(
 
 def _early_stop(original: RunRecord) -> StoppedRun:
     sampling = original.sampling
-    if not sampling.by_scores:
+    if not sampling.optional_stopping:
         return StoppedRun()
     when = (original.summary.stopped or "").partition(": ")[0]
     return StoppedRun(
-        sampling.largest_draw, when and f"{when}: by the scores of the run with the samples"
+        sampling.max_cluster_size, when and f"{when}: by the scores of the run with the samples"
     )
 
 

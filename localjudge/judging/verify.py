@@ -21,8 +21,8 @@ from localjudge.dataset.samples import fingerprint
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, OutOfResource, RunDirectoryError
 from localjudge.judging.bench import Bench, JudgeNames, identity_of_bench, use_bench
-from localjudge.judging.judges import OpenJudge
-from localjudge.judging.jury import OpenJury
+from localjudge.judging.judges import LoadedJudge
+from localjudge.judging.jury import LoadedJury
 from localjudge.judging.jury_loop import stored_verdict
 from localjudge.judging.loop import (
     TaskRef,
@@ -189,7 +189,7 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
         with use_bench(judge_name, engine, settings, progress) as opened:
             for line in opened.announcement.splitlines():
                 progress.note(line)
-            replay = _JuryReplay if isinstance(opened, OpenJury) else _Replay
+            replay = _JuryReplay if isinstance(opened, LoadedJury) else _Replay
             verification = replay(run, opened, computed, settings, progress, to_ask).verification(
                 len(keys), labels
             )
@@ -259,7 +259,7 @@ class _Replay:
         self._begin()
 
     def _begin(self) -> None:
-        assert isinstance(self.judge, OpenJudge)
+        assert isinstance(self.judge, LoadedJudge)
         [engine] = self.run.manifest.judge.engines
         self._engine = self.judge.engine
         self._wording = Wording(self.judge, self.settings.sentences, identity=engine)
@@ -294,7 +294,7 @@ class _Replay:
             fingerprint(run.iter_samples()),
             totals.samples,
             run.cluster_of,
-            sampling.largest_draw,
+            sampling.max_cluster_size,
         )
         data_changes = tuple(differences(manifest.data, data))
         part = identity_of_bench(self.judge, self.metrics, self.settings)
@@ -378,7 +378,7 @@ class _JuryReplay(_Replay):
     """Let each judge of a jury answer again, in its turn, then combine the stored answers."""
 
     def _begin(self) -> None:
-        assert isinstance(self.judge, OpenJury)
+        assert isinstance(self.judge, LoadedJury)
         identity = self.run.manifest.judge
         self.judge.use_scales_of(identity.jury)
         self._unasked: dict[AskedUnit, Verdict | NoAnswer] = {}

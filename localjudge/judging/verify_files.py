@@ -59,7 +59,7 @@ def _unlike_manifest(run: RunRecord) -> Iterator[str]:
         fingerprint(run.iter_samples()),
         run.summary.samples,
         run.cluster_of,
-        run.sampling.largest_draw,
+        run.sampling.max_cluster_size,
     )
     if differences(run.manifest.data, data):
         yield f"the stored data was changed: {STORE}"

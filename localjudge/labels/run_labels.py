@@ -559,7 +559,7 @@ def _from_zero(clusters: Indices) -> Indices:
 
 def check_labels_allowed(run: RunRecord) -> None:
     """Raise InputError for a run whose size depends on its scores, because no correction is valid for it."""
-    if run.sampling.by_scores:
+    if run.sampling.optional_stopping:
         problem = f"labels cannot correct {run.directory}, because its size depends on its scores"
         raise InputError(problem, hint=how_to_label(run))
 
@@ -638,7 +638,7 @@ def _matched(run: RunRecord, own: tuple[LabelRow, ...], others: tuple[LabelRow, 
     plans = (planned_statements(own), planned_statements(others))
     drawings = decisions.drawings(frames)
     own_keys = {row.key for row in own} & decisions.human.keys()
-    is_stopped = run.sampling.by_scores
+    is_stopped = run.sampling.optional_stopping
     return _Matched(frames, decisions, drawings, undrawn, plans, own_keys, is_stopped)
 
 

@@ -181,7 +181,7 @@ def _values(
         "says": _what_labels_say(values["labels"], messages),
         "thresholds": list(_thresholds(run, messages)),
         "examined": run.judge.examined,
-        "is_stopped": run.sampling.by_scores,
+        "is_stopped": run.sampling.optional_stopping,
         "files": ", ".join(_checked_files(run)),
         "is_report_checked": bool(report and report.is_unchanged),
         "versions": [*run.manifest.judge.versions.items(), *_machine(environment.host)],

@@ -16,7 +16,7 @@ def next_step(run: RunRecord, labels: RunLabels | None) -> str:
     if run.so_far is not None:
         return "run the same command again to finish"
     if labels is None:
-        can_label = run.summary.verdicts.count > 0 and not run.sampling.by_scores
+        can_label = run.summary.verdicts.count > 0 and not run.sampling.optional_stopping
         return call("label", directory) if can_label else _after_labels(run)
     means = labels.corrected.values()
     if any(mean.unsettled for mean in means):

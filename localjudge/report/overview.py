@@ -64,7 +64,7 @@ def overview(
         "day": next((session.started for session in environment.sessions), "")[:10],
         "samples": _samples(run),
         "ended": stopped.partition(": ")[2] if run.part else stopped,
-        "how_to_label": how_to_label(run) if run.sampling.by_scores else "",
+        "how_to_label": how_to_label(run) if run.sampling.optional_stopping else "",
         "skipped": run.summary.skipped_rows,
         "judge": judge,
         "caution": "; ".join(filter(None, (judge.caution, judge.examined))),

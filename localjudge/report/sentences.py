@@ -86,7 +86,7 @@ def pooled_sentence(
     sentence = words(name, pooled.units, share, ci95)
     return (
         f"{sentence}, without an interval, because scores stopped the run"
-        if run.sampling.by_scores
+        if run.sampling.optional_stopping
         else sentence
     )
 

@@ -216,7 +216,7 @@ def slices_table(run: RunRecord, slices: Slices, metric: str | None = None) -> T
         name for name in ("undefined", "failed") if any(getattr(summary, name) for summary in parts)
     ]
     rows, is_labelled = list[tuple[str, ...]](), any(part.corrected for part in slices.slices)
-    notes = [EACH_ALONE, *([ALWAYS_VALID] if run.sampling.by_scores else ())]
+    notes = [EACH_ALONE, *([ALWAYS_VALID] if run.sampling.optional_stopping else ())]
     for values in look_alikes(part.value for part in slices.slices if part.value)[:_MOST_REASONS]:
         shown = " and ".join(f"{_slice_name(value)} ({excerpt(ascii(value))})" for value in values)
         notes.append(f"values look alike and are different slices: {shown}")
@@ -343,10 +343,10 @@ def detail_lines(
     """Yield the labels of each mean, calibrations, origins of answers, clearness of verdicts, and the signature."""
     if labels is not None:
         yield from label_lines(labels, metric)
-    elif run.sampling.by_scores and run.so_far is None:
+    elif run.sampling.optional_stopping and run.so_far is None:
         why = "labels cannot correct this run, because its size depends on its scores"
         yield f"{why}: {how_to_label(run)}"
-    if run.sampling.by_scores:
+    if run.sampling.optional_stopping:
         yield ALWAYS_VALID
     yield from (str(origin) for origin in run.origins if not origin.is_notable)
     yield from (f"calibration {line}" for line in calibration_lines(run, metric))

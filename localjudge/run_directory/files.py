@@ -173,7 +173,7 @@ class Totals:
                     if isinstance(verdict, Verdict)
                     else (None, None)
                 )
-                self._verdicts.add(p_yes, verdict.legal_mass, window, threshold)
+                self._verdicts.add(p_yes, verdict.valid_mass, window, threshold)
                 if isinstance(verdict, Verdict) and verdict.judges and threshold is not None:
                     self._verdicts.add_judges(verdict.judges)
         self.samples += len(ids)
@@ -249,7 +249,7 @@ class _VerdictTotals:
     def add(
         self,
         p_yes: float | None,
-        legal_mass: float | None,
+        valid_mass: float | None,
         window: int | None,
         threshold: float | None,
     ) -> None:
@@ -257,8 +257,8 @@ class _VerdictTotals:
             self._count += 1
             self._near += abs(p_yes - threshold) <= NEAR
             self._windowed += window is not None
-        if legal_mass is not None:
-            self._masses[round(legal_mass, 4)] += 1
+        if valid_mass is not None:
+            self._masses[round(valid_mass, 4)] += 1
 
     def add_judges(self, probabilities: Mapping[str, float]) -> None:
         self._of_juries += 1

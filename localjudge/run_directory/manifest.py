@@ -270,12 +270,12 @@ class JudgeIdentity(AsWritten):
 
 
 class DataIdentity(AsWritten):
-    """The samples and their groups. `largest_draw` as in `Sampling`."""
+    """The samples and their groups. `max_cluster_size` as in `Sampling`."""
 
     sha256: str
     rows: int = Field(ge=0)
     clusters_sha256: str | None = None
-    largest_draw: int | None = Field(default=None, ge=1)
+    max_cluster_size: int | None = Field(default=None, ge=1)
 
     @classmethod
     def of(
@@ -283,10 +283,10 @@ class DataIdentity(AsWritten):
         sha256: str,
         rows: int,
         groups: Mapping[str, str] | None,
-        largest_draw: int | None = None,
+        max_cluster_size: int | None = None,
     ) -> Self:
         clusters = None if groups is None else canonical_sha256(groups)
-        drawn = {} if largest_draw is None else {"largest_draw": largest_draw}
+        drawn = {} if max_cluster_size is None else {"max_cluster_size": max_cluster_size}
         return cls(sha256=sha256, rows=rows, clusters_sha256=clusters, **drawn)
 
 
@@ -411,7 +411,7 @@ class Manifest(Record):
     def sampling(self) -> Sampling:
         data, environment = self.data, self.environment
         return Sampling.of(
-            environment.settings, data.rows, environment.samples_read, data.largest_draw
+            environment.settings, data.rows, environment.samples_read, data.max_cluster_size
         )
 
     @property

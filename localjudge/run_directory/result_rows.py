@@ -112,7 +112,7 @@ class VerdictRow:
         }
 
 
-_OF_VERDICT = ("p_yes", "label", "reason", "window", "error", "legal_mass", "judges")
+_OF_VERDICT = ("p_yes", "label", "reason", "window", "error", "judges")
 _NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))
 SCORE_ROWS = TypeAdapter(ScoreRow)
 VERDICT_ROWS = TypeAdapter(VerdictRow)
@@ -145,6 +145,7 @@ def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
                 text=unit.span.text,
                 against=unit.against,
                 position=position,
+                legal_mass=verdict.valid_mass,
                 **{name: getattr(verdict, name, None) for name in _OF_VERDICT},
             )
 
@@ -205,13 +206,12 @@ def _judged_unit(row: VerdictRow) -> JudgedUnit:
         against=row.against,
     )
     if row.label is None:
-        return JudgedUnit(unit, NoAnswer(error=row.error or "", legal_mass=row.legal_mass))
-    mass, why = row.legal_mass, row.reason
+        return JudgedUnit(unit, NoAnswer(error=row.error or "", valid_mass=row.legal_mass))
     verdict = Verdict(
         label=row.label,
         p_yes=row.p_yes,
-        legal_mass=mass,
-        reason=why,
+        valid_mass=row.legal_mass,
+        reason=row.reason,
         window=row.window,
         judges=row.judges,
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Sampling(Record):
     """Number of samples of a run and of the `whole` data, and how they were chosen.
 
-    `largest_draw`, only if scores stopped the run, is the size of the whole data's largest group (1
+    `max_cluster_size`, only if scores stopped the run, is the size of the whole data's largest group (1
     without groups).
     """
 
@@ -31,47 +31,49 @@ class Sampling(Record):
     sample: int | None = None
     seed: int = 0
     shard: str | None = None
-    largest_draw: int | None = None
+    max_cluster_size: int | None = None
 
     @classmethod
-    def of(cls, settings: Record, samples: int, whole: int, largest_draw: int | None) -> Self:
+    def of(cls, settings: Record, samples: int, whole: int, max_cluster_size: int | None) -> Self:
         chosen = {
             name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)
         }
-        return cls(samples=samples, whole=whole, largest_draw=largest_draw, **chosen)
+        return cls(samples=samples, whole=whole, max_cluster_size=max_cluster_size, **chosen)
 
     @property
     def is_part(self) -> bool:
         return self.samples != self.whole
 
     @property
-    def by_scores(self) -> bool:
-        return self.largest_draw is not None
+    def optional_stopping(self) -> bool:
+        return self.max_cluster_size is not None
 
     @property
     def by_groups(self) -> bool:
-        return (self.largest_draw or 1) > 1
+        return (self.max_cluster_size or 1) > 1
 
     def joined(self, other: "Sampling") -> "Sampling":
         """Return the sampling of samples paired across two runs."""
-        draws = [each.largest_draw for each in (self, other) if each.largest_draw]
-        return self.model_copy(update={"largest_draw": max(draws, default=None)})
+        draws = [each.max_cluster_size for each in (self, other) if each.max_cluster_size]
+        return self.model_copy(update={"max_cluster_size": max(draws, default=None)})
 
     def interval(self, values: "ArrayLike", clusters: Sequence[int] | None = None) -> "Interval":
         """Return the interval of the mean of `values` (n,) in [0, 1]."""
         from localjudge.stats.interval import mean_interval
         from localjudge.stats.sequence import sequence_interval
 
-        if self.largest_draw is None:
+        if self.max_cluster_size is None:
             return mean_interval(values, clusters=clusters)
-        return sequence_interval(values, clusters=clusters, largest=self.largest_draw)
+        return sequence_interval(values, clusters=clusters, largest=self.max_cluster_size)
 
     def difference(
         self, before: "ArrayLike", after: "ArrayLike", clusters: "ArrayLike | None"
     ) -> "PairedDifference":
         from localjudge.stats.paired import paired_difference
 
-        return paired_difference(before, after, clusters=clusters, largest_draw=self.largest_draw)
+        return paired_difference(
+            before, after, clusters=clusters, max_cluster_size=self.max_cluster_size
+        )
 
     def __str__(self) -> str:
         """`10 of 306 samples, drawn with seed 0`."""

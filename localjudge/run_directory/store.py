@@ -123,10 +123,10 @@ class Reader:
         )
         for key, p_yes, mass, raw, reason, error in rows:
             if error is None:
-                answer = {"p_yes": p_yes, "legal_mass": mass, "raw": raw, "reason": reason}
+                answer = {"p_yes": p_yes, "valid_mass": mass, "raw": raw, "reason": reason}
                 answers[key] = _checked(Answer, answer, self._path)
             else:
-                answers[key] = _checked(NoAnswer, {"error": error, "legal_mass": mass}, self._path)
+                answers[key] = _checked(NoAnswer, {"error": error, "valid_mass": mass}, self._path)
         return answers
 
 
@@ -447,9 +447,9 @@ _OUT_OF_RESOURCE = {
 
 def _answer_row(request_key: str, answer: Answer | NoAnswer) -> tuple[Any, ...]:
     if isinstance(answer, NoAnswer):
-        return None, answer.legal_mass, None, None, storable(answer.error), request_key
+        return None, answer.valid_mass, None, None, storable(answer.error), request_key
     reason = answer.reason and storable(answer.reason)
-    return answer.p_yes, answer.legal_mass, storable(answer.raw), reason, None, request_key
+    return answer.p_yes, answer.valid_mass, storable(answer.raw), reason, None, request_key
 
 
 def _node_columns(node: Node) -> tuple[str, str]:

@@ -146,12 +146,12 @@ def paired_difference(
     after: ArrayLike,
     *,
     clusters: ArrayLike | None = None,
-    largest_draw: int | None = None,
+    max_cluster_size: int | None = None,
 ) -> PairedDifference:
     """Compare two scores (n,) in [0, 1] of each sample, with `clusters` (n,) of any comparable
     type.
 
-    `largest_draw` is the size of the largest cluster of all data if scores determined the sample
+    `max_cluster_size` is the size of the largest cluster of all data if scores determined the sample
     size; the interval is then a confidence sequence. Raises ValueError for no samples, unequal
     lengths or values out of range.
     """
@@ -165,11 +165,11 @@ def paired_difference(
     size = len(differences)
     improved = int((differences > 0).sum())
     worsened = int((differences < 0).sum())
-    if largest_draw:
+    if max_cluster_size:
         interval = sequence_interval(
             differences,
             clusters=clusters,
-            largest=largest_draw,
+            largest=max_cluster_size,
             lowest=-1.0,
         )
     else:

@@ -32,7 +32,7 @@ def measure(
 ) -> tuple[ProbeFigures, dict[str, HealthCheck]]:
     """Measure `count` passages with the probability `p` of each item, without arrangements."""
     answers: dict[Task, Answer] = {
-        item.task: Answer(p_yes=p_yes, legal_mass=mass, raw="")
+        item.task: Answer(p_yes=p_yes, valid_mass=mass, raw="")
         for item in probes(count)
         if (p_yes := p(item)) is not None
     }
@@ -71,7 +71,7 @@ def test_shifts_are_in_log_odds_and_flips_cross_the_threshold(
     answers: dict[Task, Answer] = {}
     for pair in rearranged()[::3]:
         for task, p_yes in zip(pair, (before, after), strict=True):
-            answers[task] = Answer(p_yes=p_yes, legal_mass=1.0, raw="")
+            answers[task] = Answer(p_yes=p_yes, valid_mass=1.0, raw="")
     figures, (_, check) = fitness.measure(32, "", answers)
     assert (check.name, check.status, figures.flipped) == (
         "order",

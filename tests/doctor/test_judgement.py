@@ -190,7 +190,7 @@ def test_a_slow_judge_gets_attempts_for_two_minutes(seconds_each: float, count: 
 @pytest.mark.parametrize(("mass", "status"), [(0.5, "ok"), (0.49, "warning")])
 def test_little_probability_on_valid_answers_is_a_warning(mass: float, status: str) -> None:
     def answers(request: VerdictRequest) -> Answer:
-        return Answer(p_yes=KNOWN[unit_text(request)], legal_mass=mass, raw="")
+        return Answer(p_yes=KNOWN[unit_text(request)], valid_mass=mass, raw="")
 
     engine = ScriptedEngine({})
     engine._answer = answers  # type: ignore[method-assign]

@@ -141,7 +141,7 @@ def checked_answers(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) 
             answer.raw
         )
         assert 0 <= answer.p_yes <= 1
-        assert 0 < answer.legal_mass <= 1.000001
+        assert 0 < answer.valid_mass <= 1.000001
     return answers
 
 

@@ -144,8 +144,8 @@ def answers_are_legal(case: ContractCase) -> Iterator[str]:
             continue
         if not 0 <= answer.p_yes <= 1:
             yield f"request {index}: p_yes is {answer.p_yes}, not from 0 to 1"
-        if not (math.isfinite(answer.legal_mass) and answer.legal_mass >= 0):
-            yield f"request {index}: legal_mass is {answer.legal_mass}, not a share"
+        if not (math.isfinite(answer.valid_mass) and answer.valid_mass >= 0):
+            yield f"request {index}: valid_mass is {answer.valid_mass}, not a share"
         written = request.explanation or request.grammar
         if answer.raw and not re.fullmatch(written.pattern, answer.raw):
             yield f"request {index}: the grammar does not allow {answer.raw!r}"

@@ -127,7 +127,7 @@ def test_one_output_is_a_logit() -> None:
     """P = 1 / (1 + exp(-(2 x 0.75 - 0.5))) = 1 / (1 + exp(-1))."""
     reading = ClassifierReading(outputs=("supported",), yes=("supported",), scale=2, bias=-0.5)
     answer = answer_from(np.array([0.75], np.float32), reading, load_grammar("attributed"))
-    assert answer == Answer(p_yes=1 / (1 + math.exp(-1)), legal_mass=1, raw='{"attributed":1}')
+    assert answer == Answer(p_yes=1 / (1 + math.exp(-1)), valid_mass=1, raw='{"attributed":1}')
 
 
 def test_three_outputs_share_the_probability() -> None:

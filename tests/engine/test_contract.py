@@ -69,7 +69,7 @@ def yielding(change: Callable[[list[tuple[int, Any]]], list[Any]]) -> type[Sound
 
 def answering(**fields: Any) -> type[Sound]:
     answer = Answer.model_construct(
-        **{"p_yes": 0.5, "legal_mass": 1, "raw": "", "reason": None, **fields}
+        **{"p_yes": 0.5, "valid_mass": 1, "raw": "", "reason": None, **fields}
     )
     return broken(_answer=lambda _self, _request: answer)
 
@@ -102,7 +102,7 @@ class Credulous(Sound):
 
     def _answer(self, request: VerdictRequest) -> Answer:
         text = "".join(piece.text for node in request.path for piece in node)
-        return Answer(p_yes=len(text) % 97 / 97, legal_mass=1, raw="")
+        return Answer(p_yes=len(text) % 97 / 97, valid_mass=1, raw="")
 
 
 IDENTITY, ONCE, ALONE = (
@@ -112,10 +112,10 @@ IDENTITY, ONCE, ALONE = (
 )
 LEGAL, LENGTHS = "answers_are_legal", "lengths_hold_what_is_answered"
 TIRING = broken(
-    _answer=lambda self, _: Answer(p_yes=1 / (1 + len(self.asked)), legal_mass=1, raw="")
+    _answer=lambda self, _: Answer(p_yes=1 / (1 + len(self.asked)), valid_mass=1, raw="")
 )
 BOUNDLESS = broken(
-    capacity=20_000, _answer=lambda _self, _: Answer(p_yes=0.5, legal_mass=1, raw="")
+    capacity=20_000, _answer=lambda _self, _: Answer(p_yes=0.5, valid_mass=1, raw="")
 )
 UNSHARED = broken(distinct_tokens=lambda self, requests: sum(map(self.length, requests)))
 BROKEN: list[tuple[type[Sound], str, str]] = [
@@ -145,7 +145,7 @@ BROKEN: list[tuple[type[Sound], str, str]] = [
     (Batched, ALONE, "in reverse order"),
     (TIRING, ALONE, "alone"),
     (answering(p_yes=1.5), LEGAL, "p_yes is 1.5"),
-    (answering(legal_mass=float("nan")), LEGAL, "legal_mass is nan"),
+    (answering(valid_mass=float("nan")), LEGAL, "valid_mass is nan"),
     (answering(raw='Sure! {"attributed":1}'), LEGAL, "the grammar does not allow 'Sure!"),
     (answering(reason="because"), LEGAL, "there is a reason"),
     (BOUNDLESS, LENGTHS, "longer than the capacity was answered"),

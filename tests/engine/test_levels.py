@@ -40,7 +40,7 @@ def test_the_value_of_levels_is_their_mean() -> None:
     """Shares .1, .2, .4, .2, .1 of the valid half: .05 + .2 + .15 + .1 = .5, level 3."""
     shares = [0.1, 0.2, 0.4, 0.2, 0.1]
     reading = read(choice(*LEVELS), logits(*map(math.log, shares), 0.0))
-    assert (reading.p_yes, reading.legal_mass, reading.label) == pytest.approx(
+    assert (reading.p_yes, reading.valid_mass, reading.label) == pytest.approx(
         (0.5, 0.5, 0.5), abs=1e-6
     )
     torn = read(choice(*LEVELS), logits(-99, -99, 0.0, math.log(3), -99, -99))

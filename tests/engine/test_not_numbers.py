@@ -156,7 +156,7 @@ def test_a_verdict_is_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
         assert not np.isfinite(logits).all()
         return
     assert 0 <= reading.p_yes <= 1
-    assert 0 <= reading.legal_mass <= 1 + 1e-9
+    assert 0 <= reading.valid_mass <= 1 + 1e-9
     assert reading.label == int(reading.p_yes >= 0.5)
 
 

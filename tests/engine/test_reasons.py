@@ -35,7 +35,7 @@ def answered(engine: LlamaCppEngine, requests: list[VerdictRequest]) -> list[Ans
 def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opener) -> None:
     engine = opened()
     plain, explained = answered(engine, asked("none")), answered(engine, asked("after"))
-    assert [(a.p_yes, a.legal_mass) for a in explained] == [(a.p_yes, a.legal_mass) for a in plain]
+    assert [(a.p_yes, a.valid_mass) for a in explained] == [(a.p_yes, a.valid_mass) for a in plain]
     assert [a.reason for a in plain] == [None] * len(STATEMENTS)
     assert all(a.reason for a in explained)
 
@@ -94,4 +94,4 @@ def test_a_verdict_is_a_softmax_over_its_labels() -> None:
     choice = Choice(np.array([True, True, True, False]), {0: np.array([0]), 1: np.array([1, 2])})
     reading, e = read(choice, np.array([0, 1, 1, 2], dtype=np.float32)), np.e
     expected = 2 * e / (2 * e + 1), (2 * e + 1) / (2 * e + 1 + e**2), 1
-    assert (reading.p_yes, reading.legal_mass, reading.label) == pytest.approx(expected, abs=1e-12)
+    assert (reading.p_yes, reading.valid_mass, reading.label) == pytest.approx(expected, abs=1e-12)

@@ -10,8 +10,8 @@ from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 
 pytestmark = pytest.mark.engine
 
-FULL = Answer(p_yes=0.25, legal_mass=0.5, raw='{"attributed":0}', reason="no bridge")
-REFUSED = NoAnswer(error="too strange", legal_mass=0.001)
+FULL = Answer(p_yes=0.25, valid_mass=0.5, raw='{"attributed":0}', reason="no bridge")
+REFUSED = NoAnswer(error="too strange", valid_mass=0.001)
 
 
 def about(text: str) -> VerdictRequest:

@@ -127,7 +127,7 @@ def test_a_trained_answer_gives_its_label(
     assert answer.raw == text
     assert answer.p_yes == pytest.approx(p_yes, abs=1e-6)
     assert (
-        0.99 < answer.legal_mass <= 1.000001
+        0.99 < answer.valid_mass <= 1.000001
     )  # a space alone does not begin the answer where " yes" is one token
 
 

@@ -6,12 +6,12 @@ from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
 RULE = VerdictRule(threshold=0.5, min_legal_mass=0.01)
 
 
-def answer(p_yes: float, legal_mass: float = 1.0) -> Answer:
-    return Answer(p_yes=p_yes, legal_mass=legal_mass, raw="")
+def answer(p_yes: float, valid_mass: float = 1.0) -> Answer:
+    return Answer(p_yes=p_yes, valid_mass=valid_mass, raw="")
 
 
 @pytest.mark.parametrize(
-    ("p_yes", "legal_mass", "rule", "label"),
+    ("p_yes", "valid_mass", "rule", "label"),
     [
         (0.5, 1.0, RULE, 1),
         (0.4999, 1.0, RULE, 0),
@@ -22,16 +22,16 @@ def answer(p_yes: float, legal_mass: float = 1.0) -> Answer:
     ],
 )
 def test_a_verdict_needs_the_threshold_and_enough_valid_mass(
-    p_yes: float, legal_mass: float, rule: VerdictRule, label: int | None
+    p_yes: float, valid_mass: float, rule: VerdictRule, label: int | None
 ) -> None:
-    verdict = verdict_of([(answer(p_yes, legal_mass), None)], rule)
+    verdict = verdict_of([(answer(p_yes, valid_mass), None)], rule)
     assert (verdict.label if isinstance(verdict, Verdict) else None) == label
-    assert verdict.legal_mass == legal_mass
+    assert verdict.valid_mass == valid_mass
 
 
 def test_the_largest_probability_of_the_windows_decides() -> None:
     windows = [(answer(0.2), 0), (answer(0.7, 0.9), 1), (answer(0.6), 2)]
-    assert verdict_of(windows, RULE) == Verdict(label=1, p_yes=0.7, legal_mass=0.9, window=1)
+    assert verdict_of(windows, RULE) == Verdict(label=1, p_yes=0.7, valid_mass=0.9, window=1)
 
 
 @pytest.mark.parametrize("second", [answer(0.9, 0.001), NoAnswer(error="too long")])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.judging import judges
-from localjudge.judging.judges import OpenJudge
+from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.loop import answers_in_order
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.criterion import Criterion, read_criterion
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[OpenJudge]:
+def judge() -> Iterator[LoadedJudge]:
     path = Path(os.environ.get("LOCALJUDGE_TEST_MODELS", "")) / NAME
     if not path.is_file():
         pytest.skip(f"needs a real model: set LOCALJUDGE_TEST_MODELS to a folder with {NAME}")
@@ -31,13 +31,13 @@ def judge() -> Iterator[OpenJudge]:
         yield opened
 
 
-def ask(judge: OpenJudge, criterion: Criterion, *responses: str) -> list[Answer]:
+def ask(judge: LoadedJudge, criterion: Criterion, *responses: str) -> list[Answer]:
     samples = [
         Sample(id="a", user_input="When does the pharmacy open?", response=text)
         for text in responses
     ]
     tasks = [task for sample in samples for task in next(criterion.steps(sample, sentences))]
-    answers = answers_in_order(judge.engine, list(map(judge.judge.request, tasks)), Silence())
+    answers = answers_in_order(judge.engine, list(map(judge.prompts.request, tasks)), Silence())
     assert len(answers) == len(responses)
     return [answer for answer in answers if isinstance(answer, Answer)]
 
@@ -72,15 +72,15 @@ def ask(judge: OpenJudge, criterion: Criterion, *responses: str) -> list[Answer]
     ],
 )
 def test_bundled_criteria_decide_obvious_cases(
-    judge: OpenJudge, name: str, yes: tuple[str, ...], no: tuple[str, ...]
+    judge: LoadedJudge, name: str, yes: tuple[str, ...], no: tuple[str, ...]
 ) -> None:
     """No case is on the wrong side of the default threshold."""
     right, wrong = (ask(judge, read_criterion(name), *texts) for texts in (yes, no))
     assert min(answer.p_yes for answer in right) >= 0.5 > max(answer.p_yes for answer in wrong)
-    assert min(answer.legal_mass for answer in (*right, *wrong)) > 0.5
+    assert min(answer.valid_mass for answer in (*right, *wrong)) > 0.5
 
 
-def test_a_rubric_gives_levels_between_the_digits(judge: OpenJudge) -> None:
+def test_a_rubric_gives_levels_between_the_digits(judge: LoadedJudge) -> None:
     """The kinder answer has the higher expected level, and no level is a whole number."""
     levels = {
         1: "rude or insulting",

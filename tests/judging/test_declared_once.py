@@ -7,7 +7,7 @@ import pytest
 
 import localjudge
 from localjudge import Judge, Run
-from localjudge.judging.settings import SETTINGS, RunSettings, settings_with
+from localjudge.judging.settings import SETTINGS, RunSettings, neutral_settings, settings_with
 from localjudge.words import FILE_ONLY, Setting
 
 
@@ -16,7 +16,7 @@ from localjudge.words import FILE_ONLY, Setting
     [
         (localjudge.evaluate, RunSettings.model_fields.keys() - {"criteria"}),
         (localjudge.calibrate, {*settings_with("calibration"), "threads"}),
-        (Run.verify, set(settings_with("place"))),
+        (Run.verify, set(neutral_settings())),
         (Judge.open, RunSettings.model_fields.keys() - {*settings_with("data"), "criteria"}),
     ],
 )

@@ -23,21 +23,21 @@ RULE = VerdictRule(0.5, 0.01, combinations={"faithfulness": Combination({"a": 1.
 
 
 def verdict(p_yes: float, **more: object) -> Verdict:
-    return Verdict.model_validate({"label": 0, "p_yes": p_yes, "legal_mass": 1.0, **more})
+    return Verdict.model_validate({"label": 0, "p_yes": p_yes, "valid_mass": 1.0, **more})
 
 
 def answer(p_yes: float, mass: float = 1.0) -> Answer:
-    return Answer(p_yes=p_yes, legal_mass=mass, raw="")
+    return Answer(p_yes=p_yes, valid_mass=mass, raw="")
 
 
 def test_the_verdict_names_the_probability_of_each_judge() -> None:
     """Log 4 - log 3 = log (4 / 3), so p = 4 / 7."""
     of_jury = jury_verdict(
-        {"b": verdict(0.25, legal_mass=0.7), "a": verdict(0.8)}, RULE, "faithfulness"
+        {"b": verdict(0.25, valid_mass=0.7), "a": verdict(0.8)}, RULE, "faithfulness"
     )
     assert isinstance(of_jury, Verdict)
     assert of_jury.p_yes == pytest.approx(4 / 7)
-    assert (of_jury.label, of_jury.legal_mass, of_jury.judges) == (1, 0.7, {"a": 0.8, "b": 0.25})
+    assert (of_jury.label, of_jury.valid_mass, of_jury.judges) == (1, 0.7, {"a": 0.8, "b": 0.25})
     assert (of_jury.window, of_jury.reason) == (None, None)
 
 
@@ -63,11 +63,11 @@ def test_the_window_of_a_jury_is_that_of_all_judges_with_windows(
 
 def test_a_judge_without_an_answer_fails_the_verdict_by_name() -> None:
     of_jury = jury_verdict(
-        {"a": verdict(0.9), "b": NoAnswer(error="too long", legal_mass=0.1)},
+        {"a": verdict(0.9), "b": NoAnswer(error="too long", valid_mass=0.1)},
         RULE,
         "faithfulness",
     )
-    assert of_jury == NoAnswer(error="b: too long", legal_mass=0.1)
+    assert of_jury == NoAnswer(error="b: too long", valid_mass=0.1)
 
 
 def test_a_verdict_without_context_is_not_combined() -> None:
@@ -132,7 +132,7 @@ def test_too_little_valid_mass_of_one_judge_fails() -> None:
     of_jury = stored_verdict(TASK, NAMES, answers, {}, RULE)
     assert isinstance(of_jury, NoAnswer)
     assert of_jury.error.startswith("b: ")
-    assert of_jury.legal_mass == 0.001
+    assert of_jury.valid_mass == 0.001
 
 
 def test_a_judge_without_a_weight_for_the_metric_takes_no_part() -> None:

@@ -211,7 +211,7 @@ def test_whole_groups_are_drawn(tmp_path: Path) -> None:
     count = len(set(groups.values()))
     assert 3 < count < 17
     assert set(groups) == {name for topic in order[:count] for name in of_group[topic]}
-    assert run.sampling.largest_draw == 8  # 120 samples in 17 topics: one topic has 8, or 7
+    assert run.sampling.max_cluster_size == 8  # 120 samples in 17 topics: one topic has 8, or 7
     rows = [row for row in run.scores if row.score is not None]
     values, names = [row.score for row in rows], [groups[row.sample_id] for row in rows]
     assert (
@@ -261,7 +261,7 @@ def test_a_score_stopped_run_keeps_its_interval_until_complete(tmp_path: Path) -
     more = judge(tmp_path / "run", Slow(says), budget="0.3s")
     assert more["context_recall"].method == "confidence sequence"
     rescored = evaluate(reuse=more, engine=engine(), threshold=0.3, out=tmp_path / "rescored")
-    assert (rescored["context_recall"].method, rescored.sampling.largest_draw) == (
+    assert (rescored["context_recall"].method, rescored.sampling.max_cluster_size) == (
         "confidence sequence",
         1,
     )

@@ -18,7 +18,7 @@ def evaluation(*judges: Mapping[str, float] | None) -> Evaluation:
     for index, probabilities in enumerate(judges):
         unit = Unit(kind="statement", index=index, source="response", span=Span.whole("It rains."))
         parts = dict(probabilities) if probabilities else None
-        units.append(JudgedUnit(unit, Verdict(label=1, p_yes=0.9, legal_mass=1.0, judges=parts)))
+        units.append(JudgedUnit(unit, Verdict(label=1, p_yes=0.9, valid_mass=1.0, judges=parts)))
     return Evaluation("1", "faithfulness", Scored(value=1.0), tuple(units))
 
 

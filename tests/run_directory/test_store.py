@@ -48,9 +48,9 @@ def selected(path: Path, query: str) -> list[object]:
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(p_yes=0.1 + 0.2, legal_mass=1e-300, raw='{"attributed":0}', reason="because"),
+        Answer(p_yes=0.1 + 0.2, valid_mass=1e-300, raw='{"attributed":0}', reason="because"),
         NoAnswer(error="it does not fit"),
-        NoAnswer(error="it does not fit", legal_mass=0.25),
+        NoAnswer(error="it does not fit", valid_mass=0.25),
     ],
 )
 def test_an_answer_survives_reopening_exactly(
@@ -78,7 +78,7 @@ def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) 
     store.add_requests(
         {request.key: request}, [TaskLink("sample 1", "context_recall", 0, 0, 0, request.key)]
     )
-    store.add_answers({request.key: Answer(p_yes=0.75, legal_mass=1, raw="")})
+    store.add_answers({request.key: Answer(p_yes=0.75, valid_mass=1, raw="")})
     row = ("sample 1", "context_recall", "Context: Water wets.Water is wet.", 0.75)
     assert selected(path, "SELECT sample_id, metric, prompt, p_yes FROM verdict") == [row]
 
@@ -107,7 +107,7 @@ def test_requests_that_differ_anywhere_have_different_keys() -> None:
 def test_a_full_disk_is_an_error_and_keeps_stored_answers(path: Path, store: Store) -> None:
     first, second = keyed("One.", "short"), keyed("Two.", "long " * 100_000)
     store.add_requests({first.key: first}, [])
-    store.add_answers({first.key: Answer(p_yes=1, legal_mass=1, raw="")})
+    store.add_answers({first.key: Answer(p_yes=1, valid_mass=1, raw="")})
     store._connection.execute("PRAGMA max_page_count = 20")
     with pytest.raises(OutOfResource, match=r"full.*\n.*same command again"):
         store.add_requests({second.key: second}, [])
@@ -129,7 +129,7 @@ def test_many_stored_answers_are_read_back(store: Store) -> None:
     for _ in range(2):
         store.add_requests(requests, [])
     answers = {
-        key: Answer(p_yes=place / 1201, legal_mass=1, raw="") for place, key in enumerate(requests)
+        key: Answer(p_yes=place / 1201, valid_mass=1, raw="") for place, key in enumerate(requests)
     }
     for key, answer in answers.items():
         store.add_answers({key: answer})
@@ -190,7 +190,7 @@ def fill(path: Path, *units: str) -> None:
         for unit in units:
             request = keyed(unit)
             store.add_requests({request.key: request}, [])
-            store.add_answers({request.key: Answer(p_yes=0.5, legal_mass=1.0, raw="0")})
+            store.add_answers({request.key: Answer(p_yes=0.5, valid_mass=1.0, raw="0")})
 
 
 def test_a_writer_that_begins_during_reading_is_noticed(path: Path) -> None:
@@ -212,7 +212,7 @@ def test_reading_beside_a_writer_sees_its_answers(path: Path, store: Store) -> N
     request = keyed("One.")
     store.add_requests({request.key: request}, [])
     with reading(path) as reader:
-        store.add_answers({request.key: Answer(p_yes=0.5, legal_mass=1.0, raw="0")})
+        store.add_answers({request.key: Answer(p_yes=0.5, valid_mass=1.0, raw="0")})
         assert len(reader.answers_by([request.key])) == 1
 
 

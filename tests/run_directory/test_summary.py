@@ -107,18 +107,18 @@ def test_near_threshold_verdicts_and_median_valid_mass_by_hand() -> None:
     counts.
     """
     verdicts = (
-        Verdict(label=0, p_yes=0.41, legal_mass=0.2),
-        Verdict(label=1, p_yes=0.5, legal_mass=1.0),
-        Verdict(label=1, p_yes=0.6, legal_mass=0.9),
-        Verdict(label=1, p_yes=0.97, legal_mass=0.8),
-        NoAnswer(error="the model did not answer", legal_mass=0.002),
+        Verdict(label=0, p_yes=0.41, valid_mass=0.2),
+        Verdict(label=1, p_yes=0.5, valid_mass=1.0),
+        Verdict(label=1, p_yes=0.6, valid_mass=0.9),
+        Verdict(label=1, p_yes=0.97, valid_mass=0.8),
+        NoAnswer(error="the model did not answer", valid_mass=0.002),
         NoAnswer(error="too long"),
         Verdict(label=0),
     )
     assert decidedness(*verdicts) == VerdictSummary(
         count=4, near_threshold=0.75, median_legal_mass=0.8
     )
-    pair = (Verdict(label=1, p_yes=1, legal_mass=mass) for mass in (0.25, 0.5))
+    pair = (Verdict(label=1, p_yes=1, valid_mass=mass) for mass in (0.25, 0.5))
     assert decidedness(*pair).median_legal_mass == 0.25
     none = VerdictSummary(count=0, near_threshold=None, median_legal_mass=None)
     assert decidedness(Verdict(label=0)) == none
@@ -128,7 +128,7 @@ def test_rubric_levels_are_not_near_the_threshold() -> None:
     """Level 3 of 5 is an expected value of .5 and no probability, so only its mass counts."""
     totals = Totals(["m", "tone"], VerdictRule(0.5, 0.01), rubrics={"tone"})
     for name, p_yes, mass in (("m", 0.9, 0.75), ("tone", 0.5, 0.25), ("tone", 0.5, 0.25)):
-        judged = JudgedUnit(unit_of("x", 0), Verdict(label=1, p_yes=p_yes, legal_mass=mass))
+        judged = JudgedUnit(unit_of("x", 0), Verdict(label=1, p_yes=p_yes, valid_mass=mass))
         totals.add([Evaluation("a", name, NO, (judged,))])
     assert totals.summary("", CARD).verdicts == VerdictSummary(
         count=1, near_threshold=0.0, median_legal_mass=0.25
@@ -182,7 +182,7 @@ def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
     units = (
         JudgedUnit(
             unit_of("Größe.", 0),
-            Verdict(label=1, p_yes=0.75, legal_mass=0.5, reason="so", window=2),
+            Verdict(label=1, p_yes=0.75, valid_mass=0.5, reason="so", window=2),
         ),
         JudgedUnit(unit_of("Two.", 7, index=1), NoAnswer(error="too long")),
     )

@@ -34,7 +34,7 @@ from llama_cpp import Llama
 from llama_cpp.llama_grammar import LlamaGrammar
 
 from localjudge.errors import LocaljudgeError
-from localjudge.judging.judges import OpenJudge, use_judge
+from localjudge.judging.judges import LoadedJudge, use_judge
 from localjudge.judging.settings import RunSettings
 from localjudge.types import Attribution, Grammar, NoAnswer
 
@@ -80,9 +80,9 @@ class Wording(NamedTuple):
     gpu_layers: int
 
 
-def word(judge: OpenJudge, case: Case) -> Wording:
+def word(judge: LoadedJudge, case: Case) -> Wording:
     """Return an open judge's prompts for a case."""
-    requests = judge.judge.requests([*warm_up().tasks, *case.tasks])
+    requests = judge.prompts.requests([*warm_up().tasks, *case.tasks])
     first, *prompts = [
         "".join(piece.text for node in request.path for piece in node) for request in requests
     ]
@@ -121,9 +121,9 @@ def gbnf(answers: list[str]) -> str:
     return "root ::= " + " | ".join(f'"{text}"' for text in escaped)
 
 
-def ask_ours(judge: OpenJudge, tasks: tuple[Attribution, ...]) -> int:
+def ask_ours(judge: LoadedJudge, tasks: tuple[Attribution, ...]) -> int:
     """Judge all statements in one call, as in a run."""
-    answers = [answer for _, answer in judge.engine.answers(judge.judge.requests(tasks))]
+    answers = [answer for _, answer in judge.engine.answers(judge.prompts.requests(tasks))]
     if failed := [answer.error for answer in answers if isinstance(answer, NoAnswer)]:
         raise ValueError(f"a statement got no answer: {failed[0]}")
     return len(answers)
