@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from inspect import signature
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from localjudge.errors import ArgumentTypeError, ArgumentValueError, InputError
@@ -14,14 +13,16 @@ from localjudge.words import suggestion
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _NUMBERS: dict[Any, type] = {int: Integral, float: Real}
-_TYPE_NAMES: dict[Any, str] = {
-    str: "a text",
-    Path: "a path",
-    int: "a whole number",
-    float: "a number",
-    bool: "True or False",
-    type(None): "None",
+_TYPE_NAMES = {
+    "str": "a text",
+    "Path": "a path",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "True or False",
+    "NoneType": "None",
+    "RunRecord": "a run",
 }
+"""How a message names a type, by the name of its class."""
 
 
 def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
@@ -105,7 +106,7 @@ def _describe(annotation: Any) -> str:
         if get_origin(kind) is Literal:
             names += [repr(value) for value in get_args(kind)]
         else:
-            names.append(_TYPE_NAMES.get(kind, kind.__name__))
+            names.append(_TYPE_NAMES.get(kind.__name__, kind.__name__))
     *others, last = names
     if not others:
         return last

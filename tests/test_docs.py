@@ -49,7 +49,7 @@ OPTIONS_OF_OTHERS = {
     *("--extra", "--llama-wheel", "--native", "--portable", "--python"),  # scripts/wheelhouse
     *("--localjudge-judge", "--localjudge-out"),  # pytest with our plugin
     *("--array", "--constraint", "--cpus-per-task"),  # Slurm
-    *("--pooled", "--slices"),  # scripts/coverage-table
+    *("--pooled", "--slices"),  # scripts/simulations/coverage-table
     "--jobs",  # GNU Parallel
     *("--corrected", "--data", "--limit", "--samples", "--table"),  # our scripts
 }

@@ -99,7 +99,9 @@ def carried(tmp_path: Path) -> Path:
     """A minimal folder for this machine, without packages."""
     folder = tmp_path / "carried"
     shutil.copytree(
-        ROOT / "scripts" / "carried_in", folder, ignore=shutil.ignore_patterns("__pycache__")
+        ROOT / "scripts" / "wheelhouse_install",
+        folder,
+        ignore=shutil.ignore_patterns("__pycache__"),
     )
     version = "{}.{}".format(*sys.version_info)
     needs = {

@@ -81,7 +81,7 @@ class Whole(Half):
         (lambda run: run.verify(engine=rain(), thread=1), "there is no option 'thread'"),
         (
             lambda run: run.compare(3),
-            "baseline cannot be 3\n  hint: it takes Run, a text or a path",
+            "baseline cannot be 3\n  hint: it takes a run, a text or a path",
         ),
         (lambda run: run.check([3]), "gates must be a list of texts"),
         (

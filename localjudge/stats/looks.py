@@ -47,7 +47,7 @@ PLANNED = (
     PlannedLook(5_000, 0.00036, 0.01158),
     PlannedLook(10_000, 0.00025, 0.01114),
 )
-"""Looks without a plan. Computed by `scripts/label_looks.py`, rounded down."""
+"""Looks without a plan. Computed by `scripts/simulations/label_looks.py`, rounded down."""
 
 
 class FurtherLook(NamedTuple):
@@ -70,7 +70,7 @@ FURTHER = (
     FurtherLook(256, 0.00003, 0.00006),
     FurtherLook(512, 0.00002, 0.00002),
 )
-"""Looks from a planned number on. Computed by `scripts/label_looks.py`, rounded down."""
+"""Looks from a planned number on. Computed by `scripts/simulations/label_looks.py`, rounded down."""
 
 
 class Look(NamedTuple):

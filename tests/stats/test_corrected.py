@@ -3,11 +3,10 @@
 import math
 from collections.abc import Sequence
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from corrected_coverage import made_up_pool
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -312,7 +311,25 @@ def test_certain_verdicts_are_shrunk_towards_one_half() -> None:
     )
 
 
-_LENIENT, _STRICT = made_up_pool(0.95, 0.6), made_up_pool(0.6, 0.95, seed=1)
+class JudgedPool(NamedTuple):
+    """Statements with a judge's probability and the human label, each of shape (2000,)."""
+
+    p_yes: Floats
+    human: Floats
+
+
+def judged_pool(sensitivity: float, specificity: float, seed: int) -> JudgedPool:
+    """Simulate a judge that is somewhat surer where it is right: half of the labels are 1."""
+    generator = np.random.default_rng(seed)
+    human = np.tile([0.0, 1.0], 1_000)
+    is_right = generator.random(2_000) < np.where(human == 1, sensitivity, specificity)
+    confidence = np.where(is_right, generator.beta(3, 1.5, 2_000), generator.beta(1.5, 2, 2_000))
+    says_yes = (human == 1) == is_right
+    return JudgedPool(np.where(says_yes, 0.5 + confidence / 2, 0.5 - confidence / 2), human)
+
+
+_LENIENT = judged_pool(0.95, 0.6, seed=0)
+_STRICT = judged_pool(0.6, 0.95, seed=1)
 
 
 def judged_units(

@@ -2,8 +2,6 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from corrected_coverage import AS_PLANNED, JUDGES, ORDINARY, Setting, looked_at, made_up_pool
-from label_looks import SPENT, SPENT_FROM_PLAN, further_looks, planned_looks
 
 from localjudge.stats.interval import CONFIDENCE
 from localjudge.stats.looks import FURTHER, MAX_ERROR, PLANNED, look_at
@@ -68,14 +66,6 @@ def test_a_plan_of_nineteen_labels_is_refused() -> None:
         look_at(19, 300, 19)
 
 
-def test_look_errors_follow_the_spending_functions() -> None:
-    assert list(planned_looks()) == list(PLANNED)
-    assert list(further_looks()) == list(FURTHER)
-    assert SPENT[max(SPENT)] == pytest.approx(1 - CONFIDENCE)
-    assert SPENT_FROM_PLAN[max(SPENT_FROM_PLAN)] == MAX_ERROR
-    assert [look.labels for look in PLANNED] == list(SPENT)
-
-
 @pytest.mark.parametrize("planned", [None, 20, 50, 222])
 @pytest.mark.parametrize("last", [None, 50, 80, 300])
 def test_all_looks_together_miss_at_most_six_percent(last: int | None, planned: int | None) -> None:
@@ -110,17 +100,3 @@ def _looks(last: int | None, planned: int | None) -> list[int]:
 
 def _normal_quantile(probability: float) -> float:
     return NormalDist().inv_cdf(probability)
-
-
-def test_at_most_six_percent_of_runs_miss_at_any_look() -> None:
-    """200 runs, looks from 15 to 150 labels: at most 6 % miss at planned numbers, over 10 % with ordinary intervals.
-
-    At 50 labels the interval is at most 1.15 times as wide as the ordinary one.
-    """
-    setting, pool = Setting(300, 0.8, False, 150), made_up_pool(*JUDGES["noisy"])
-    planned, ordinary = (
-        looked_at(setting, pool, looks, repeats=200, seed=7) for looks in (AS_PLANNED, ORDINARY)
-    )
-    assert planned.share <= 0.06
-    assert ordinary.share > 0.1
-    assert planned.width <= 1.15 * ordinary.width

@@ -9,9 +9,6 @@ from localjudge.errors import DataError
 from localjudge.stats import stacking
 from localjudge.stats.interval import LabelledScores
 
-DRAWINGS = 200
-_SIGNALS = ((1.0, 1.0), (1.0, 0.3), (1.5, 0.0))
-
 
 def drawn(
     count: int, signals: tuple[float, float], generator: np.random.Generator
@@ -84,27 +81,3 @@ def test_log_loss_by_hand() -> None:
     """-(log .8 + 3 log .75) / 4."""
     losses = stacking.log_loss(np.array([1.0, 0.0]), np.array([0.8, 0.25]), np.array([[1.0, 3.0]]))
     assert losses == pytest.approx([-(math.log(0.8) + 3 * math.log(0.75)) / 4])
-
-
-@pytest.mark.parametrize("count", [60, 200])
-@pytest.mark.parametrize("signals", _SIGNALS)
-def test_fitted_weights_are_not_worse_than_the_best_judge(
-    count: int, signals: tuple[float, float]
-) -> None:
-    """Over 200 drawings of labels, the held-out log loss of the jury against the best judge, calibrated alike."""
-    differences = []
-    for seed in range(DRAWINGS):
-        odds, labels = drawn(count, signals, np.random.default_rng(seed))
-        rows = LabelledScores(labels, labels, None, np.arange(count))
-        ones = np.ones((1, count))
-        jury = stacking.log_loss(labels, stacking.held_out(odds, rows), ones)[0]
-        alone = [
-            stacking.log_loss(labels, stacking.held_out(odds[:, [k]], rows), ones)[0]
-            for k in (0, 1)
-        ]
-        differences.append(jury - alone[0 if signals[0] >= signals[1] else 1])
-    mean = np.mean(differences)
-    noise = 2 * np.std(differences) / math.sqrt(DRAWINGS)
-    assert mean <= max(noise, 0.01)
-    if min(signals) == max(signals):
-        assert mean < 0

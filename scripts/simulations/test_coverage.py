@@ -1,3 +1,5 @@
+"""Intervals contain the truth as often as they promise, in few repetitions of each cell."""
+
 import math
 from itertools import product
 
