@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from localjudge.arguments import check_arguments_except
-from localjudge.doctor.calibrate import measure_judges
+from localjudge.calibration import measure_judges
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.judge.profile import ProfileFolder

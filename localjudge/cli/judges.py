@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
+from localjudge.calibration import is_saved, measure_judges
 from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode
-from localjudge.doctor.calibrate import is_saved, measure_judges
 from localjudge.doctor.examine import examine
-from localjudge.doctor.fitness import admission_by_labels
 from localjudge.doctor.machine import inventory
 from localjudge.errors import InputError
 from localjudge.judging.settings import SETTINGS, settings_with
+from localjudge.labels.recommended_uses import admit_by_labels
 from localjudge.report.checks import calibrations_view, check_view, conclusion_view, model_list
 from localjudge.report.terminal import put, show
 from localjudge.run_directory.calibration import Calibration, calibration_file
@@ -92,7 +92,7 @@ def _advise(
     for calibration in calibrations:
         click.echo(_advice(calibration, name), err=True)
     for calibration in unfit:
-        admission = admission_by_labels(calibration)
+        admission = admit_by_labels(calibration)
         click.echo(
             f"not recommended for {required} (--require): {calibration.name}: {admission}",
             err=True,

@@ -200,7 +200,7 @@ class _Examiner:
         if not count:
             return None
         self._next("probes")
-        figures, checks = fitness.measure(count, why, judge.ask(probe_tasks(count)))
+        figures, checks = fitness.measure_skills(count, why, judge.ask(probe_tasks(count)))
         yield from checks
         return figures
 

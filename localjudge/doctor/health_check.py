@@ -1,11 +1,10 @@
 """A finding of `doctor`. Imports no library that may be missing."""
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 
-from localjudge.types import USES, Record
+from localjudge.types import Record
 
 ADMISSION = "admission"
 ANOTHER_JUDGE = "name a larger or better trained model (--judge)"
@@ -50,12 +49,3 @@ def warning(
 
 def failed(name: str, finding: str, advice: str | None, /, **figures: Any) -> HealthCheck:
     return HealthCheck(name=name, status="failed", finding=finding, advice=advice, figures=figures)
-
-
-def recommendation(uses: Sequence[str]) -> str:
-    """Format `recommended for ranking and means`, or `not recommended for ranking, means or thresholds`."""
-    verb, conjunction = ("recommended", "and") if uses else ("not recommended", "or")
-    *others, last = uses or USES
-    return (
-        f"{verb} for {', '.join(others)} {conjunction} {last}" if others else f"{verb} for {last}"
-    )

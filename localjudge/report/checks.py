@@ -8,12 +8,13 @@ from typing import Any
 
 from rich.text import Text
 
-from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, recommendation
+from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck
 from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.judging.verify import REPORT, Verification
 from localjudge.judging.verify_labels import LabelsCheck
 from localjudge.labels.labelling import Labelling, LabelsRead
+from localjudge.labels.recommended_uses import recommendation
 from localjudge.labels.units import AnswerAround
 from localjudge.metrics.catalog import MetricDescription
 from localjudge.report.terminal import Table, View, number, safe_text, terminal

@@ -4,9 +4,10 @@ from math import log
 import pytest
 
 from localjudge.doctor import fitness
-from localjudge.doctor.fitness import ProbeFigures, Skill, admissions, limits_json, skill
+from localjudge.doctor.fitness import ProbeFigures, admit_by_task, limits_json, measure_skill
 from localjudge.doctor.health_check import HealthCheck
 from localjudge.judge.probes import Probe, passages, probe_tasks, probes, rearranged
+from localjudge.labels.recommended_uses import Skill
 from localjudge.stats.interval import Interval
 from localjudge.types import Answer, Task, Use
 from tests.doctor.test_judgement import at_speed
@@ -36,7 +37,8 @@ def measure(
         for item in probes(count)
         if (p_yes := p(item)) is not None
     }
-    figures, checks = fitness.measure(count, "as asked for" if count < 32 else "", answers)
+    why = "as asked for" if count < 32 else ""
+    figures, checks = fitness.measure_skills(count, why, answers)
     return figures, {check.name: check for check in checks}
 
 
@@ -50,10 +52,10 @@ def admission(
 def test_figures_by_hand() -> None:
     """Labels 0 0 1 1 with .2 .7 .6 .9: AUC 3/4. At .5, verdicts 0 1 1 1: accuracy (1 + 1/2) / 2, bias 3/4 - 2/4."""
     kinds = (("number", 0.2), ("relation", 0.7), ("copied", 0.6), ("paraphrase", 0.9))
-    figures = skill(
+    figures = measure_skill(
         [(next(item for item in probes() if item.kind == kind), p) for kind, p in kinds]
     )
-    assert (figures.auc.mean, figures.balanced_accuracy.mean, figures.lean.mean) == (
+    assert (figures.auc.mean, figures.balanced_accuracy.mean, figures.bias.mean) == (
         0.75,
         0.75,
         0.25,
@@ -72,12 +74,10 @@ def test_shifts_are_in_log_odds_and_flips_cross_the_threshold(
     for pair in rearranged()[::3]:
         for task, p_yes in zip(pair, (before, after), strict=True):
             answers[task] = Answer(p_yes=p_yes, valid_mass=1.0, raw="")
-    figures, (_, check) = fitness.measure(32, "", answers)
-    assert (check.name, check.status, figures.flipped) == (
-        "order",
-        "warning" if flipped else "ok",
-        flipped,
-    )
+    _, (_, check) = fitness.measure_skills(32, "", answers)
+    assert check.name == "order"
+    assert check.status == ("warning" if flipped else "ok")
+    assert check.figures["order_flip_rate"] == flipped
     assert check.figures["largest_move"] == pytest.approx(move, abs=1e-5)
     assert check.figures["mean_move"] == pytest.approx(move, abs=1e-5)
 
@@ -94,14 +94,14 @@ def test_a_perfect_judge_is_recommended_for_everything() -> None:
     figures, checks = measure(lambda item: 0.99 if item.answer else 0.01)
     for measured, items in zip(figures.skills.values(), (256, 128), strict=True):
         assert (measured.auc.n, measured.auc.clusters, measured.auc.low) == (items, 32, 1.0)
-        assert (measured.balanced_accuracy.low, measured.lean.low, measured.lean.high) == (
+        assert (measured.balanced_accuracy.low, measured.bias.low, measured.bias.high) == (
             1.0,
             0.0,
             0.0,
         )
-        assert measured.slope is None
+        assert measured.calibration_slope is None
         assert measured.calibration_error == pytest.approx(0.01)
-    names = ["probes", "attribution", "relevance", "bias", "sensitivity"]
+    names = ["probes", "attribution", "relevance", "sensitivity"]
     assert {name: check.status for name, check in checks.items()} == dict.fromkeys(names, "ok")
     assert admission(knows).figures["uses"]["relevance"] == ["ranking", "means", "thresholds"]
 
@@ -110,9 +110,9 @@ def test_a_judge_that_always_says_yes_is_not_recommended() -> None:
     """Balanced accuracy .5, AUC .5, share of yes 1 instead of 1/2."""
     figures, checks = measure(says_yes)
     warned = {name for name, check in checks.items() if check.status == "warning"}
-    assert warned == {"attribution", "relevance", "bias", "sensitivity"}
+    assert warned == {"attribution", "relevance", "sensitivity"}
     for measured in figures.skills.values():
-        assert (measured.auc.mean, measured.balanced_accuracy.mean, measured.lean.mean) == (
+        assert (measured.auc.mean, measured.balanced_accuracy.mean, measured.bias.mean) == (
             0.5,
             0.5,
             0.5,
@@ -124,12 +124,13 @@ def test_minimal_pairs_are_complete_and_within_one_passage() -> None:
     """A changed number lowers p by .2, other changes raise it by .1; none crosses .5. An equal p is not lower."""
     p = {"number": 0.6, "name": 0.9, "negation": 0.9}
     figures, checks = measure(lambda item: p.get(item.kind, 0.8))
-    assert figures.falls is not None
-    assert figures.falls.mean == 24 / 64
+    sensitivity = figures.skills["attribution"].pair_sensitivity
+    assert sensitivity is not None
+    assert sensitivity.mean == 24 / 64
     pairs = checks["sensitivity"].figures
-    assert (pairs["pairs"], pairs["turned"]) == (64, 0)
+    assert (pairs["pairs"], pairs["changed_verdicts"]) == (64, 0)
     assert pairs["mean_fall"] == pytest.approx((24 * 0.2 - 40 * 0.1) / 64)
-    assert measure(lambda _item: 0.5)[1]["sensitivity"].figures["falls"]["value"] == 0
+    assert measure(lambda _item: 0.5)[1]["sensitivity"].figures["pair_sensitivity"]["value"] == 0
     _, checks = measure(lambda item: None if item.kind in ("copied", "combination") else 0.5)
     assert checks["sensitivity"].figures["pairs"] == sum(
         item.changed_from == "paraphrase" for item in probes()
@@ -213,22 +214,28 @@ def limits(low: float, mean: float | None = None, high: float | None = None) -> 
 
 def at_bounds(**changed: float) -> ProbeFigures:
     """Figures exactly at the bounds of every use, with changes."""
-    best = {
+    at = {
         "auc": 0.65,
-        "accuracy": 0.85,
-        "lean": 0.15,
+        "balanced_accuracy": 0.85,
+        "bias": 0.15,
         "slope": 2.0,
         "error": 0.15,
-        "falls": 0.75,
-        "flipped": 0.1,
+        "pair_sensitivity": 0.75,
+        "order_flip_rate": 0.1,
+        "mass": 0.5,
     }
-    at = {**best, "mass": 0.5, **changed}
-    lean = limits(min(at["lean"], 0.0), 0.0, max(at["lean"], 0.0))
-    measured = Skill(
-        limits(at["auc"]), limits(at["accuracy"]), lean, limits(at["slope"]), at["error"]
+    at |= changed
+    relevance = Skill(
+        auc=limits(at["auc"]),
+        balanced_accuracy=limits(at["balanced_accuracy"]),
+        bias=limits(min(at["bias"], 0.0), 0.0, max(at["bias"], 0.0)),
+        calibration_slope=limits(at["slope"]),
+        calibration_error=at["error"],
     )
-    skills: dict[fitness.ProbedTask, Skill] = {"attribution": measured, "relevance": measured}
-    return ProbeFigures(32, skills, limits(at["falls"]), at["flipped"], at["mass"])
+    attribution = relevance._replace(
+        pair_sensitivity=limits(at["pair_sensitivity"]), order_flip_rate=at["order_flip_rate"]
+    )
+    return ProbeFigures(32, {"attribution": attribution, "relevance": relevance}, at["mass"])
 
 
 @pytest.mark.parametrize(
@@ -236,22 +243,20 @@ def at_bounds(**changed: float) -> ProbeFigures:
     [
         ({}, "thresholds", "thresholds"),
         ({"auc": 0.649}, "", ""),
-        ({"accuracy": 0.749}, "ranking", "ranking"),
-        ({"accuracy": 0.75}, "means", "means"),
-        ({"lean": -0.151}, "ranking", "ranking"),
-        ({"flipped": 0.11}, "ranking", "thresholds"),
+        ({"balanced_accuracy": 0.749}, "ranking", "ranking"),
+        ({"balanced_accuracy": 0.75}, "means", "means"),
+        ({"bias": -0.151}, "ranking", "ranking"),
+        ({"order_flip_rate": 0.11}, "ranking", "thresholds"),
         ({"slope": 0.49}, "means", "means"),
         ({"error": 0.16}, "means", "means"),
-        ({"falls": 0.74}, "means", "thresholds"),
+        ({"pair_sensitivity": 0.74}, "means", "thresholds"),
         ({"mass": 0.49}, "", ""),
     ],
 )
 def test_a_missed_limit_excludes_its_use_and_all_higher_uses(
     changed: dict[str, float], attribution: str, relevance: str
 ) -> None:
-    """A bound itself passes. Order and minimal pairs are measured on statements only and do not limit relevance."""
-    uses = [
-        admission.uses
-        for admission in admissions(at_bounds(**changed), passes_plain_cases=True).values()
-    ]
+    """A bound itself passes. Order and minimal pairs are measured on statements only."""
+    admissions = admit_by_task(at_bounds(**changed), passes_plain_cases=True)
+    uses = [admission.uses for admission in admissions.values()]
     assert [(use or ("",))[-1] for use in uses] == [attribution, relevance]

@@ -1,0 +1,256 @@
+"""Measure judges on human labels (`localjudge.calibrate`, `localjudge calibrate`), and save the results.
+
+    runs with labels ─────────────────────────────────────┐
+    labelled texts ──samples──> a run of each judge ──────┴─ labels and probabilities ──┐
+    LOCALJUDGE_HOME/calibrations/NAME.json <── figures, threshold, labels saved ────────┘
+
+The arithmetic is in `localjudge.labels.judge_comparison`.
+"""
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from localjudge import model_registry
+from localjudge.dataset import load
+from localjudge.dataset.problems import lookup
+from localjudge.errors import DataError, InputError, LocaljudgeError
+from localjudge.judging.job import run_plan
+from localjudge.judging.judges import JudgeName, default_judge
+from localjudge.judging.plan import Plan, wanted_metrics
+from localjudge.judging.settings import checked
+from localjudge.labels.judge_comparison import calibrate_judges
+from localjudge.labels.labelled_question import (
+    HumanLabel,
+    JudgeAnswers,
+    LabelledQuestion,
+)
+from localjudge.labels.labelled_runs import read_labelled_runs
+from localjudge.labels.labelled_texts import LabelledText, LabelledTexts, read_labelled_texts
+from localjudge.labels.units import UnitPlace, verdicts_at
+from localjudge.metrics import catalog
+from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, get_question
+from localjudge.progress import Progress, Silence
+from localjudge.run_directory.calibration import (
+    Calibration,
+    calibration_file,
+    read_calibration,
+    save_calibration,
+)
+from localjudge.run_directory.run_record import RunRecord, as_run
+from localjudge.types import Context, Sample
+from localjudge.words import option_name
+
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
+_MAX_STEM_LENGTH = 40
+_MAX_QUESTION_LENGTH = 36
+_DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
+
+
+def measure_judges(
+    sources: Sequence[RunRecord | str | Path],
+    options: Mapping[str, Any],
+    *,
+    judges: Sequence[JudgeName] = (),
+    name: str | None = None,
+    progress: Progress | None = None,
+) -> list[Calibration]:
+    """Measure judges on each labelled question, by question, the best judge first, and save the results.
+
+    Without a `name`, a judge that is not shown to be better than guessing is not saved.
+
+    `sources` are runs, which share the labels of equal statements, or a file of labelled texts,
+    about which each of `judges` (or `engine`) is asked in the run directory `out`. Judges
+    significantly better than guessing come first, by labels saved. Raises DataError for unusable
+    labels, or labels of several questions with a `name`; InputError for incompatible arguments, and
+    the errors of a run.
+    """
+    if name is not None:
+        calibration_file(name)  # raises for an invalid name
+    progress = progress or Silence()
+    judge_options = dict(options)
+    metrics = judge_options.pop("metrics", None)
+    runs = _open_runs(sources)
+    if runs:
+        if judges or any(judge_options.values()):
+            raise InputError(
+                "runs are measured by their stored answers, without options of a judge",
+                hint="name only the runs",
+            )
+        _refuse_for_several(len(runs), {"name": name})
+        questions = read_labelled_runs(runs, wanted_metrics(metrics).names, progress)
+    else:
+        of_one_run = {key: judge_options.get(key) for key in ("out", "engine")}
+        _refuse_for_several(len(judges), {"name": name, **of_one_run})
+        if metrics is not None:
+            raise InputError(
+                f"{sources[0]} has labelled texts, which belong to no metric",
+                hint=f"omit {option_name('metrics')}",
+            )
+        questions = [_judge_texts(str(sources[0]), judges, judge_options, progress)]
+    if len(questions) > 1 and name is not None:
+        names = ", ".join(question.name for question in questions)
+        chosen = f"choose its metrics with {option_name('metrics')}"
+        raise DataError(
+            f"the labels are of {len(questions)} questions: {names}",
+            hint=f"calibrate one question at a time: {chosen}",
+        )
+    calibrations: list[Calibration] = []
+    for question in questions:
+        for calibration in calibrate_judges(question, progress):
+            taken = {other.name for other in calibrations}
+            calibrations.append(_name_and_save(calibration, name, taken, progress))
+    return calibrations
+
+
+def _open_runs(sources: Sequence[RunRecord | str | Path]) -> list[RunRecord]:
+    """Open the run directories. Raises InputError unless all sources are runs, or one is a file."""
+    runs = []
+    for source in sources:
+        if isinstance(source, RunRecord) or Path(source).expanduser().is_dir():
+            runs.append(as_run(source))
+    is_one_file = len(sources) == 1 and not runs
+    if not sources or (len(runs) < len(sources) and not is_one_file):
+        raise InputError(
+            "judges are measured on runs, or on one file of labelled texts",
+            hint="name only runs",
+        )
+    return runs
+
+
+def _refuse_for_several(judges: int, options: Mapping[str, object]) -> None:
+    for option, value in options.items():
+        if value is not None and judges > 1:
+            raise InputError(
+                f"{option_name(option)} is for one judge, got {judges}", hint="omit it"
+            )
+
+
+def _judge_texts(
+    file: str,
+    judges: Sequence[JudgeName],
+    options: Mapping[str, Any],
+    progress: Progress,
+) -> LabelledQuestion:
+    """Ask the judges, by default the bundled ones, about the labelled texts of a file."""
+    texts = read_labelled_texts(file)
+    settings = dict(options)
+    out = settings.pop("out", None)
+    engine = settings.pop("engine", None)
+    column = settings.pop("cluster_by", None)
+    run_settings = checked(settings)
+    metric = ATTRIBUTION_LABELS if texts.shape == "attribution" else RELEVANCE_LABELS
+    samples = _make_samples(texts)
+    labels = _read_labels(texts, samples, metric, column)
+    if not labels:
+        raise DataError(
+            "the file has no labels",
+            hint="fill in the labels, 1 or 0, and run the command again",
+        )
+    dataset = load(samples, name=texts.name)  # raises for invalid samples
+    plan = Plan(dataset, (catalog.get(metric),), run_settings, len(samples))
+    keys = {place: str(place) for place in labels}
+    answers = []
+    for judge in judges or model_registry.expand_jury(default_judge()):
+        run = run_plan(plan, judge=judge, out=out, engine=engine, progress=progress)
+        answers.append(JudgeAnswers(run, verdicts_at(run, keys)))
+    labels_used = {
+        "file": texts.name,
+        "sha256": texts.sha256,
+        "shape": texts.shape,
+        "unlabelled": texts.unlabelled,
+        "clustered_by": column or _DEFAULT_CLUSTERS[texts.shape],
+    }
+    labels_by_key = {keys[place]: label for place, label in labels.items()}
+    return LabelledQuestion(get_question(metric), labels_by_key, answers, labels_used)
+
+
+def _make_samples(texts: LabelledTexts) -> list[Sample]:
+    """Return a sample of each row. Ids are the rows' ids if complete and unique, otherwise numbers from 1."""
+    ids = [row.columns.get("id") for row in texts.texts]
+    is_complete = all(isinstance(key, str | int) and str(key).strip() for key in ids)
+    is_unique = len(set(map(str, ids))) == len(ids)
+    if not (is_complete and is_unique):
+        ids = list(range(1, len(ids) + 1))
+    samples = []
+    for sample_id, row in zip(ids, texts.texts, strict=True):
+        contexts = tuple(Context.model_construct(text=text) for text in row.texts)
+        fields: dict[str, Any] = {
+            "user_input": row.question,
+            "retrieved_contexts": contexts,
+            "response": row.statement,
+        }
+        samples.append(Sample.model_construct(id=str(sample_id), **fields))
+    return samples
+
+
+def _read_labels(
+    texts: LabelledTexts, samples: Sequence[Sample], metric: str, column: str | None
+) -> dict[UnitPlace, HumanLabel]:
+    labels: dict[UnitPlace, HumanLabel] = {}
+    for row, sample in zip(texts.texts, samples, strict=True):
+        cluster = _read_cluster(row, column) if column else _hash_texts(row.texts)
+        for position, label in enumerate(row.labels):
+            if label is not None:
+                place = UnitPlace(sample.id, metric, position)
+                labels[place] = HumanLabel(label, 1.0, cluster)
+    return labels
+
+
+def _hash_texts(texts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def _read_cluster(row: LabelledText, column: str) -> str:
+    value = lookup(row.columns, column)
+    if value is None or value == "" or isinstance(value, Mapping | list):
+        raise InputError(
+            f"{row.place} has no text or number in the column {column!r}",
+            hint=f"{option_name('cluster_by')} needs a value for every labelled row",
+        )
+    return str(value)
+
+
+def is_saved(calibration: Calibration, name: str | None) -> bool:
+    """Return whether a calibration is saved: if its judge is better than guessing, or under an explicit name."""
+    return name is not None or not calibration.guesses
+
+
+def _name_and_save(
+    calibration: Calibration, name: str | None, taken: Collection[str], progress: Progress
+) -> Calibration:
+    chosen = name or _find_free_name(calibration, taken, progress)
+    calibration = calibration.model_copy(update={"name": chosen})
+    if is_saved(calibration, name):
+        if _is_used(chosen, calibration):
+            progress.note(f"replacing the calibration {chosen}, which has other labels or answers")
+        save_calibration(calibration)
+    return calibration
+
+
+def _find_free_name(calibration: Calibration, taken: Collection[str], progress: Progress) -> str:
+    """Return judge-question, or judge-2-question and so on if that name has other labels or answers."""
+    judge = _NOT_IN_NAMES.sub("-", calibration.card.name)
+    stem = judge.strip("-.")[:_MAX_STEM_LENGTH] or "judge"
+    question = _NOT_IN_NAMES.sub("-", calibration.question)[:_MAX_QUESTION_LENGTH]
+    name = f"{stem}-{question}"
+    number = 1
+    while name in taken or _is_used(name, calibration):
+        if name not in taken:
+            progress.note(f"keeping the calibration {name}, which has other labels or answers")
+        number += 1
+        name = f"{stem}-{number}-{question}"
+    return name
+
+
+def _is_used(name: str, calibration: Calibration) -> bool:
+    """Return whether a saved calibration with this name has other labels or answers, or is unreadable."""
+    if not calibration_file(name).exists():
+        return False
+    try:
+        saved = read_calibration(name)
+    except LocaljudgeError:
+        return True
+    return (saved.run, saved.labels.sha256) != (calibration.run, calibration.labels.sha256)

@@ -1,0 +1,177 @@
+"""Measure judges on the human labels of one question: figures, thresholds, juries, the best first.
+
+    labels and probabilities ──> figures and threshold of each judge ──┐
+                             ──> weights of juries, and their figures ─┴─> calibrations, ranked
+
+All judges are measured on the same statements, to which each gave a probability. Judges that are
+significantly better than guessing come first, by labels saved.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from localjudge.errors import DataError
+from localjudge.labels.judge_figures import judge_figures
+from localjudge.labels.jury_weights import FittedJury, fit_juries
+from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
+from localjudge.labels.recommended_uses import admit_by_labels
+from localjudge.progress import Progress
+from localjudge.run_directory.calibration import Calibration, LabelsUsed
+from localjudge.run_directory.jury import jury_card, log_odds
+from localjudge.run_directory.run_record import seconds_per_verdict
+from localjudge.stats.interval import Floats, LabelledScores
+from localjudge.words import numbered
+
+
+def calibrate_judges(question: LabelledQuestion, progress: Progress) -> list[Calibration]:
+    """Return a calibration of each judge and jury, the best first.
+
+    With several judges, the juries are all of them, and the smallest jury that is not shown to be
+    worse. Raises DataError for unusable labels.
+    """
+    judges = [_calibrate(question, judge) for judge in question.judges]
+    juries = _calibrate_juries(question, judges, progress)
+    return sorted([*judges, *juries], key=_rank)
+
+
+def _rank(calibration: Calibration) -> tuple[bool, float, float]:
+    share_saved = 0.0
+    if calibration.worth:
+        share_saved = calibration.worth.labels / calibration.worth.of
+    auc = 0.0
+    if "auc" in calibration.figures:
+        auc = calibration.figures["auc"].value
+    return calibration.guesses, -share_saved, -auc
+
+
+def _calibrate(question: LabelledQuestion, judge: JudgeAnswers) -> Calibration:
+    rows = _labelled_scores(question, judge)
+    figures = judge_figures(rows)
+    figures["remarks"] = (*figures["remarks"], *question.remarks, *_exclusions(question))
+    if _have_savings(question):
+        figures["worth"] = judge.savings
+    card = judge.run.summary.judge
+    manifest = judge.run.manifest
+    metric = judge.verdicts[question.shared_keys()[0]].metric
+    calibration = Calibration(
+        **figures,
+        name=card.name,
+        question=question.name,
+        judge=manifest.judge.measured(manifest.metric(metric)),
+        card=card,
+        run=manifest.signature,
+        labels=_describe_labels(question, rows),
+        seconds_per_verdict=seconds_per_verdict(judge.run),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    return _with_recommended_uses(calibration)
+
+
+def _labelled_scores(question: LabelledQuestion, judge: JudgeAnswers) -> LabelledScores:
+    keys = question.shared_keys()
+    labels = [question.labels[key] for key in keys]
+    return LabelledScores(
+        labels=[label.label for label in labels],
+        scores=[judge.verdicts[key].p_yes or 0.0 for key in keys],
+        weights=[label.weight for label in labels],
+        clusters=[label.cluster for label in labels],
+    )
+
+
+def _exclusions(question: LabelledQuestion) -> list[str]:
+    excluded = len(question.labels) - len(question.shared_keys())
+    if not excluded:
+        return []
+    statements = numbered(excluded, "labelled statement")
+    return [f"excluded: {statements} that a judge or a run has no verdict with a probability for"]
+
+
+def _have_savings(question: LabelledQuestion) -> bool:
+    """Return whether all judges have savings in a corrected mean, so that these are comparable."""
+    return all(judge.savings for judge in question.judges)
+
+
+def _describe_labels(question: LabelledQuestion, rows: LabelledScores) -> LabelsUsed:
+    labels, _, weights = rows.arrays()
+    return LabelsUsed(
+        **question.labels_used,
+        verdicts=len(labels),
+        failed=len(question.labels) - len(labels),
+        weighted=len(np.unique(weights)) > 1,
+        positives=int(labels.sum()),
+        clusters=len(set(np.asarray(rows.clusters))),
+    )
+
+
+def _with_recommended_uses(calibration: Calibration) -> Calibration:
+    uses = admit_by_labels(calibration).uses
+    return calibration.model_copy(update={"fit_for": uses})
+
+
+def _calibrate_juries(
+    question: LabelledQuestion, judges: Sequence[Calibration], progress: Progress
+) -> list[Calibration]:
+    """Return the calibration of the jury of all judges, and of the smallest one that is not worse."""
+    if len(judges) == 1:
+        return []
+    if any("jury" in calibration.judge for calibration in judges):
+        progress.note(
+            "no jury is fitted, because one of the judges is a jury itself: name its judges"
+        )
+        return []
+    names = [calibration.card.name for calibration in judges]
+    if len(set(names)) < len(names):
+        progress.note("no jury is fitted, because two judges have the same name")
+        return []
+    rows = _labelled_scores(question, question.judges[0])
+    try:
+        juries = fit_juries(names, _log_odds_by_judge(question), rows)
+    except DataError as error:
+        progress.note(f"no jury is fitted: {error.message}")
+        return []
+    return [_calibrate_jury(question, judges, jury, rows) for jury in juries]
+
+
+def _log_odds_by_judge(question: LabelledQuestion) -> Floats:
+    """Return the log odds of each labelled statement for each judge (statements, judges)."""
+    columns = []
+    for judge in question.judges:
+        probabilities = np.asarray(_labelled_scores(question, judge).scores)
+        columns.append([log_odds(float(probability)) for probability in probabilities])
+    return np.array(columns).T
+
+
+def _calibrate_jury(
+    question: LabelledQuestion,
+    judges: Sequence[Calibration],
+    jury: FittedJury,
+    rows: LabelledScores,
+) -> Calibration:
+    members = [calibration for calibration in judges if calibration.card.name in jury.weights]
+    members.sort(key=lambda calibration: calibration.card.name)
+    identity = {"jury": {member.card.name: _answering_part(member) for member in members}}
+    if "metrics" in members[0].judge:
+        identity["metrics"] = members[0].judge["metrics"]
+    figures = judge_figures(rows._replace(scores=jury.held_out))
+    figures["remarks"] = (*figures["remarks"], *jury.remarks)
+    if not _have_savings(question):
+        figures["worth"] = None
+    calibration = Calibration(
+        **figures,
+        name=" + ".join(member.card.name for member in members),
+        question=question.name,
+        weights=dict(jury.weights),
+        bias=jury.bias,
+        judge=identity,
+        card=jury_card([member.card for member in members], None, None),
+        run="; ".join(member.run for member in members),
+        labels=members[0].labels,
+        created=members[0].created,
+    )
+    return _with_recommended_uses(calibration)
+
+
+def _answering_part(calibration: Calibration) -> dict[str, object]:
+    return {part: calibration.judge[part] for part in ("engine", "judge")}

@@ -1,0 +1,58 @@
+"""Human labels of one question, with the answers of judges to the same statements.
+
+    key           label   judge A    judge B
+    statement 1   1       p = .81    p = .93
+    statement 2   0       p = .34    failed
+
+The key of a statement is the hash of its texts, or names its place in a run over labelled texts.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from localjudge.errors import DataError
+from localjudge.run_directory.calibration import LabelSavings
+from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.run_directory.run_record import RunRecord
+
+
+class HumanLabel(NamedTuple):
+    """A human label with the number of statements that it represents, and its cluster."""
+
+    label: int
+    weight: float
+    cluster: str
+
+
+class JudgeAnswers(NamedTuple):
+    """A judge's answers to the labelled statements, and its savings in the corrected mean with most labels."""
+
+    run: RunRecord
+    verdicts: Mapping[str, VerdictRow]
+    savings: LabelSavings | None = None
+
+
+class LabelledQuestion(NamedTuple):
+    """Labels of one question with each judge's answers. `labels_used` has fields of `LabelsUsed`."""
+
+    name: str
+    labels: Mapping[str, HumanLabel]
+    judges: Sequence[JudgeAnswers]
+    labels_used: Mapping[str, Any]
+    remarks: tuple[str, ...] = ()
+
+    def shared_keys(self) -> list[str]:
+        """Return the labelled statements to which every judge gave a probability. Raises DataError without any."""
+        keys = []
+        for key in self.labels:
+            verdicts = [judge.verdicts.get(key) for judge in self.judges]
+            if all(verdict and verdict.p_yes is not None for verdict in verdicts):
+                keys.append(key)
+        if keys:
+            return keys
+        advice = "check its failures"
+        several = "several judges are measured on statements that all of them judged"
+        raise DataError(
+            f"no labelled verdict has a probability in {self.judges[0].run.directory}",
+            hint=f"{advice}; {several}",
+        )
