@@ -163,7 +163,7 @@ def assert_score(
         """
         __tracebackhide__ = True
         from localjudge.errors import InputError
-        from localjudge.report.sample import outcome_of
+        from localjudge.report.sample_views import describe_outcome
         from localjudge.run_directory.result_rows import score_rows, verdict_rows
         from localjudge.types import Sample
         from localjudge.words import printable
@@ -185,7 +185,7 @@ def assert_score(
             sentences = _sentences(
                 [verdict for verdict in verdict_rows(evaluated) if verdict.label == bad],
             )
-            head = printable(f"{score.sample_id}: {metric} {outcome_of(score)}")
+            head = printable(f"{score.sample_id}: {metric} {describe_outcome(score)}")
             decided = (
                 f"  a verdict is 1 at {localjudge_judge.settings.threshold_of(metric):g} or above"
             )
@@ -274,7 +274,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _sentences(rows: "Sequence[VerdictRow]") -> list[str]:
-    from localjudge.report.sample import line_of
+    from localjudge.report.sample_views import format_verdict
 
-    lines = [line_of(row) for row in rows[:_SHOWN]]
+    lines = [format_verdict(row) for row in rows[:_SHOWN]]
     return [*lines, f"  and {len(rows) - _SHOWN} more in the run"] if len(rows) > _SHOWN else lines

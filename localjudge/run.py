@@ -34,13 +34,15 @@ from localjudge.labels.run_labels import CorrectedMean, RunLabels, labels_of
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.report.certificate import Certificate, write_certificate
+from localjudge.report.comparison_views import comparison_view
 from localjudge.report.export import Format, Rows, exported_parts, pandas_frame, polars_frame
+from localjudge.report.gate_views import gates_view
 from localjudge.report.html_page import write_report
 from localjudge.report.label_page import write_label_page
-from localjudge.report.made_again import check_report
-from localjudge.report.tables import comparison_view, gates_view, summary_view
+from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import Bar, as_html, progress_on
 from localjudge.report.translated_sheet import write_translated_sheet
+from localjudge.report.verify_report import check_report
 from localjudge.resources import write_output
 from localjudge.run_directory import run_record
 from localjudge.run_directory.files import MetricSummary

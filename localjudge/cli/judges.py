@@ -15,7 +15,7 @@ from localjudge.doctor.machine import inventory
 from localjudge.errors import InputError
 from localjudge.judging.settings import SETTINGS, settings_with
 from localjudge.labels.recommended_uses import admit_by_labels
-from localjudge.report.checks import calibrations_view, check_view, conclusion_view, model_list
+from localjudge.report.judge_views import calibrations_view, check_view, conclusion_view, model_list
 from localjudge.report.terminal import put, show
 from localjudge.run_directory.calibration import Calibration, calibration_file
 
@@ -152,7 +152,7 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     arguments, _ = cli.with_config(options["config"], "judge", *settings_with("doctor"))
     extent = {
         name: options[name] for name in ("injections", "probes", "required")
-    } | cli.settings_in(arguments)
+    } | cli.pick_settings(arguments)
     judge = arguments.get("judge")
     if isinstance(judge, tuple | list):
         raise InputError(

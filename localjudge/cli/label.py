@@ -15,9 +15,9 @@ from localjudge.cli import options as cli
 from localjudge.errors import InputError
 from localjudge.labels.label_sheet import Separator
 from localjudge.labels.labelling import NO_DISPUTE, Labelling, read_all_labels
-from localjudge.report.checks import KEYS, KEYS_LINE, ended_view, read_view, row_view
+from localjudge.report.judge_views import KEYS, KEYS_LINE, ended_view, read_view, row_view
 from localjudge.report.label_page import write_label_page
-from localjudge.report.tables import summary_view
+from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import put, show
 from localjudge.report.translated_sheet import write_translated_sheet
 from localjudge.run_directory.run_record import RunRecord

@@ -367,7 +367,7 @@ def with_config(file: str | None, *keys: str) -> tuple[dict[str, Any], Config | 
     return {**arguments, **typed}, config
 
 
-def settings_in(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def pick_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if name in SETTINGS}
 
 

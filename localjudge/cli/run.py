@@ -21,12 +21,13 @@ from localjudge.judging.stored_data import plan_run
 from localjudge.judging.verify import verify_run
 from localjudge.metrics.catalog import described
 from localjudge.progress import Progress
-from localjudge.report.checks import metric_list, verification_view
+from localjudge.report.estimate_views import estimate_view
 from localjudge.report.html_page import write_report
-from localjudge.report.made_again import check_report
-from localjudge.report.sample import verdicts_view
-from localjudge.report.tables import estimate_view, summary_values, summary_view
+from localjudge.report.judge_views import metric_list, verification_view
+from localjudge.report.sample_views import verdicts_view
+from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.report.terminal import show
+from localjudge.report.verify_report import check_report
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.verification import VERIFICATION
 from localjudge.words import printable
@@ -109,7 +110,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         return _list_metrics(as_json)
     arguments, config = _arguments(data, options)
     checks = Checks(arguments)
-    run_settings = checked(cli.settings_in(arguments))
+    run_settings = checked(cli.pick_settings(arguments))
     if not options["dry_run"]:
         checks.begin()
     with cli.progress_shown(quiet=quiet) as progress:
@@ -194,7 +195,7 @@ def _plan(
         raise InputError(f"no data file was named{where}", hint=hint)
     if config:
         progress.note(f"using default settings from {config.file}")
-    options = cli.settings_in(arguments)
+    options = cli.pick_settings(arguments)
     return plan_run(data or None, arguments.get("metrics"), options, run_settings, progress)
 
 

@@ -35,10 +35,10 @@ from localjudge.judging.settings import checked
 from localjudge.judging.verify import REPORT
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
 from localjudge.labels.run_labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
-from localjudge.report.checks import model_facts
+from localjudge.report.estimate_views import estimate_view
+from localjudge.report.judge_views import model_facts
 from localjudge.report.next_step import next_step
-from localjudge.report.sentences import in_words
-from localjudge.report.tables import estimate_view
+from localjudge.report.sentences import state_mean
 from localjudge.report.terminal import Table, number, put, show
 from localjudge.run_directory.examination import NOT_EXAMINED
 from localjudge.run_directory.run_record import RunRecord
@@ -464,7 +464,7 @@ def _result_line(
         return f"{metric}: {now.shortage or 'too few labels'}" if now else metric
     if headline.mean is None:
         return f"{metric} has no mean"
-    line = in_words(metric, headline.mean, headline.ci95)
+    line = state_mean(metric, headline.mean, headline.ci95)
     if headline.basis == "judge" or now is None:
         counted = f"{numbered(labels.statements, 'label')} so far" if labels else "no label yet"
         return f"{line}, by the judge only; {counted}"

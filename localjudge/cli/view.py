@@ -14,14 +14,18 @@ from localjudge.cli.gates import Checks, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.labels.labelled_statements import disagreements, disputed_statements, with_labels
-from localjudge.report import tables
 from localjudge.report.certificate import Certificate, write_certificate
+from localjudge.report.comparison_views import comparison_view
 from localjudge.report.export import Format, Rows, exported_parts
+from localjudge.report.gate_views import gates_view
 from localjudge.report.html_page import write_report
 from localjudge.report.label_views import disagreements_view, disputes_view
-from localjudge.report.sample import find_sample, prompts_view, sample_view
+from localjudge.report.sample_views import find_sample, prompts_view, sample_view
 from localjudge.report.sentences import two_means_view
+from localjudge.report.slice_views import slices_view
+from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.report.terminal import Table, View, show
+from localjudge.report.worst_samples import worst_samples, worst_view
 from localjudge.resources import write_output
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Sample
@@ -116,7 +120,7 @@ def _show_slices(run: RunRecord, column: str, metrics: Sequence[str | None], as_
     if as_json:
         cli.print_json(parts)
     else:
-        show(*[tables.slices_view(run, parts, metric=metric) for metric in metrics])
+        show(*[slices_view(run, parts, metric=metric) for metric in metrics])
 
 
 def _run_tables(
@@ -129,18 +133,18 @@ def _run_tables(
     """Return for each metric, or for all together (None), the summary and the worst samples."""
     shown: list[Table] = []
     for metric in metrics:
-        shown.append(tables.summary_view(run, metric=metric, details=details))
+        shown.append(summary_view(run, metric=metric, details=details))
         shown.append(two_means_view(run, metric=metric))
         if worst:
-            shown.append(tables.worst_view(run, metric=metric, count=worst))
+            shown.append(worst_view(run, metric=metric, count=worst))
     return [table for table in shown if table.notes or table.rows]
 
 
 def _values(run: RunRecord, names: Sequence[str], worst: int) -> dict[str, Any]:
-    summary = tables.summary_values(run)
+    summary = summary_values(run)
     missing_scores = [group for group in summary["missing_scores"] if group["metric"] in names]
     worst_rows: list[dict[str, Any]] = []
-    for row, question, score in tables.worst_samples(run, names, worst):
+    for row, question, score in worst_samples(run, names, worst):
         worst_rows.append({"row": row, "user_input": question, **vars(score)})
     return {
         **summary,
@@ -271,7 +275,7 @@ def _certificate_view(certificate: Certificate) -> View:
     lines += [f"do not quote its results: {problem}" for problem in certificate.problems]
     parts = [Table(notes=lines)]
     if certificate.decisions:
-        parts.append(tables.gates_view(certificate.decisions))
+        parts.append(gates_view(certificate.decisions))
     return View(parts)
 
 
@@ -351,4 +355,4 @@ def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_js
         cli.print_json(comparison)
         return
     page = call("report", str(run), "baseline", str(baseline))
-    show(tables.comparison_view(comparison), Table(notes=[f"next: {page}"]))
+    show(comparison_view(comparison), Table(notes=[f"next: {page}"]))

@@ -30,7 +30,7 @@ from localjudge.integrations.conversion import JudgeLike, check_options
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
-from localjudge.report.sample import line_of, outcome_of
+from localjudge.report.sample_views import describe_outcome, format_verdict
 from localjudge.run_directory.result_rows import Evaluation, score_rows, verdict_rows
 
 
@@ -103,10 +103,10 @@ def _score(evaluations: Sequence[Evaluation], problems: Sequence[str]) -> Score:
     lines = list(problems)
     for row, evaluation in zip(score_rows(evaluations), evaluations, strict=True):
         values[row.metric] = math.nan if row.score is None else row.score
-        lines.append(f"{row.metric}: {outcome_of(row)}")
+        lines.append(f"{row.metric}: {describe_outcome(row)}")
         lowering_label = int(lower_is_better(row.metric))
         for verdict in verdict_rows([evaluation]):
             if verdict.label in (lowering_label, None):
-                lines.append(line_of(verdict))
+                lines.append(format_verdict(verdict))
     verdicts = [vars(verdict) for verdict in verdict_rows(evaluations)]
     return Score(value=values, explanation="\n".join(lines), metadata={"verdicts": verdicts})

@@ -19,10 +19,10 @@ from localjudge.judging.verify_files import alterations
 from localjudge.labels.label_counts import LabelCounts
 from localjudge.labels.run_labels import Agreement, CorrectedMean, RunLabels
 from localjudge.metrics.catalog import get_question
-from localjudge.report.made_again import check_report
 from localjudge.report.messages import Messages
 from localjudge.report.overview import overview
 from localjudge.report.private_page import page_parts, write_page
+from localjudge.report.verify_report import check_report
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.column_values import NO_VALUE
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE
@@ -158,9 +158,9 @@ def _values(
         values["samples"] = describe_samples(run, messages)
         for metric in values["metrics"]:
             row = metric["rows"][0]
-            metric["finding"] = state_mean(metric["name"], row.mean, row.interval, messages)
+            metric["finding"] = translate_mean(metric["name"], row.mean, row.interval, messages)
             if metric["basis"] == "too few labels":
-                metric["finding"] = state_labels(metric["corrected"].counts, messages)
+                metric["finding"] = translate_labels(metric["corrected"].counts, messages)
         is_whole = verification is not None and verification.asked_again == verification.stored
         values["is_complete"] = is_whole and not values["new_labels"]
     return values | {
@@ -190,7 +190,7 @@ def _values(
     }
 
 
-def state_labels(counts: LabelCounts, messages: Messages) -> str:
+def translate_labels(counts: LabelCounts, messages: Messages) -> str:
     """Return `0 of 19 labelled statements are supported by the documents`, in other languages in general words."""
     if messages.language == "en":
         return counts.contradiction or counts.in_words
@@ -210,7 +210,7 @@ def _what_labels_say(labels: RunLabels | None, messages: Messages) -> list[tuple
     if labels is None:
         return []
     return [
-        (name, state_labels(mean.counts, messages))
+        (name, translate_labels(mean.counts, messages))
         for name, mean in labels.corrected.items()
         if mean.counts
     ]
@@ -297,7 +297,7 @@ def _checked_files(run: RunRecord) -> Iterator[str]:
             yield name
 
 
-def state_mean(name: str, mean: float | None, ci95: Limits, messages: Messages) -> str:
+def translate_mean(name: str, mean: float | None, ci95: Limits, messages: Messages) -> str:
     """Return the mean in the metric's words: `about 9 % of the answers decline to answer (2 to 22)`."""
     if mean is None:
         return ""

@@ -18,7 +18,9 @@ from xml.etree import ElementTree
 
 from localjudge.analysis.check import Check, Gate, GateDecision
 from localjudge.analysis.compare import RunComparison
-from localjudge.report.tables import comparison_view, gates_view, summary_view
+from localjudge.report.comparison_views import comparison_view
+from localjudge.report.gate_views import gates_view
+from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import as_markdown, markdown_block, number
 from localjudge.run_directory.archive import stored_ids
 from localjudge.run_directory.directory import STORE

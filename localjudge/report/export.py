@@ -91,7 +91,7 @@ class FlatTable(NamedTuple):
         }
 
 
-def table_of(
+def flat_table(
     run: RunRecord, rows: Rows, *, texts: bool = False, columns: bool = False
 ) -> FlatTable:
     """Return the rows, optionally with the texts and the user's columns of each sample.
@@ -320,8 +320,8 @@ def polars_frame(
 
 def _frame_table(run: RunRecord, rows: Rows) -> FlatTable:
     if rows != "samples":
-        return table_of(run, rows)
-    table = table_of(run, rows, texts=True, columns=True)
+        return flat_table(run, rows)
+    table = flat_table(run, rows, texts=True, columns=True)
     leading = ["sample_id", *_TEXTS, *table.user_columns.values()]
     return table.of([*leading, *(name for name in table.kinds if name not in leading)])
 
@@ -343,7 +343,7 @@ def exported_parts(
     columns: bool = False,
 ) -> Iterator[bytes]:
     """Yield the exported file in parts. Raises InputError for missing data or a missing package."""
-    table = table_of(run, rows, texts=texts, columns=columns)
+    table = flat_table(run, rows, texts=texts, columns=columns)
     if as_format == "csv":
         return _csv(table)
     return (

@@ -25,10 +25,11 @@ from localjudge.analysis.slices import slices
 from localjudge.judging.verify import REPORT
 from localjudge.labels.labelled_statements import LabelledVerdict, labelled_statements, with_labels
 from localjudge.metrics import catalog
-from localjudge.report import tables
 from localjudge.report.overview import Values, overview
 from localjudge.report.private_page import page_parts, write_page
-from localjudge.report.sample import outcome_of, remark_on
+from localjudge.report.sample_views import describe_outcome, explain_score, remark_on
+from localjudge.report.slice_views import slices_table
+from localjudge.report.worst_samples import worst_samples
 from localjudge.run_directory.files import NEAR
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.label_rows import label_file
@@ -130,7 +131,7 @@ def page(
         as_typed()
     ):  # options as the command line spells them: the page does not depend on who writes it
         first_screen = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
-        parts = tables.slices_table(run, slices(run, inputs.by)) if inputs.by else None
+        parts = slices_table(run, slices(run, inputs.by)) if inputs.by else None
     config = {
         "inputs": inputs.model_dump(mode="json"),
         "metrics": [
@@ -151,9 +152,7 @@ def page(
         "samples": run.summary.samples,
         "worst": [
             [row - 1, score.metric]
-            for row, _, score in tables.worst_samples(
-                run, list(run.summary.metrics), _WORST_ON_PAPER
-            )
+            for row, _, score in worst_samples(run, list(run.summary.metrics), _WORST_ON_PAPER)
         ],
     }
     blocks = data_blocks(run, baseline)
@@ -226,8 +225,8 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
         ]
         details = {
             name: {
-                "outcome": outcome_of(score),
-                "why": tables.why(score, verdicts[name]) if score.status == "scored" else "",
+                "outcome": describe_outcome(score),
+                "why": explain_score(score, verdicts[name]) if score.status == "scored" else "",
                 "verdicts": [_labelled_values(sample, verdict) for verdict in labelled[name]],
             }
             for name, score in scores.items()
@@ -268,7 +267,7 @@ def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
     text = getattr(sample, verdict.source)
     if verdict.source_index is not None:
         text = "".join(context_texts(text)[verdict.source_index : verdict.source_index + 1])
-    ends = (place_in_browser(text or "", place) for place in (verdict.start, verdict.end))
+    ends = (browser_offset(text or "", place) for place in (verdict.start, verdict.end))
     return [
         verdict.source,
         verdict.source_index,
@@ -293,7 +292,7 @@ def _largest_certainty(verdicts: Iterable[LabelledVerdict]) -> float | None:
     )
 
 
-def place_in_browser(text: str, place: int) -> int:
+def browser_offset(text: str, place: int) -> int:
     """Convert a code point offset to UTF-16 code units."""
     return (
         place

@@ -1,9 +1,9 @@
 """Views of the labelled statements of a run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from localjudge.labels.labelled_statements import LabelledStatement, LabelledVerdict
-from localjudge.labels.run_labels import labels_of
+from localjudge.labels.run_labels import CorrectedMean, RunLabels, labels_of
 from localjudge.report.terminal import Table, number
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
@@ -54,3 +54,52 @@ def disputes_view(run: RunRecord, disputes: Sequence[LabelledStatement]) -> Tabl
         settle = call("label", str(run.directory), "disputed", True)
         notes = [*notes, f"to settle {numbered(unsettled, 'disputed statement')}: {settle}"]
     return Table(headings, rows, notes, names=len(headings))
+
+
+def label_remarks(labels: RunLabels, metric: str | None = None) -> list[str]:
+    """Return why means are not corrected by their labels, the agreement of annotators, and warnings."""
+    lines: list[str] = []
+    for name, mean in labels.corrected.items():
+        if metric in (None, name) and mean.ci95 is None and mean.counts:
+            labelled = numbered(mean.counts.labelled, "label")
+            missing = _missing_labels(mean)
+            lines.append(f"{name}: not corrected by {labelled}: {missing}; {mean.counts.in_words}")
+    if labels.agreement:
+        pairs = [pair.line for pair in labels.agreement.pairs]
+        lines += [line for line in labels.agreement.lines if line not in pairs]
+    return [*lines, *(f"warning: {warning}" for warning in labels.warnings)]
+
+
+def _missing_labels(mean: CorrectedMean) -> str:
+    if not mean.needed:
+        return mean.remark or "too few labels"
+    minutes = numbered(mean.minutes or 0, "minute")
+    return f"{numbered(mean.needed, 'more label')} needed, about {minutes}"
+
+
+def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
+    """Yield a line on the labels of each mean, then annotators and agreement."""
+    for name, mean in labels.corrected.items():
+        if metric in (None, name):
+            yield f"{name}: {'; '.join(_mean_parts(mean))}"
+    annotators = numbered(len(labels.annotators), "annotator")
+    yield f"{numbered(labels.statements, 'statement')} labelled by {annotators}, {labels.last[:10]}"
+    if labels.agreement:
+        yield from (pair.line for pair in labels.agreement.pairs)
+
+
+def _mean_parts(mean: CorrectedMean) -> Iterator[str]:
+    if mean.ci95:
+        yield f"corrected by {mean.in_words}"
+    if mean.worth_labels:
+        yield f"the judge saves about {numbered(mean.worth_labels, 'label')}"
+    if mean.by_annotator:
+        yield "annotators disagree, so the interval covers the mean of each"
+    if mean.remark:
+        yield mean.remark
+    elif not mean.labels:
+        yield "no labels"
+    if mean.next_look:
+        yield f"the interval is computed again at {mean.next_look:,} labels"
+    if mean.rates_in_words:
+        yield mean.rates_in_words

@@ -19,7 +19,19 @@ from localjudge.labels.labelled_statements import disputed_statements
 from localjudge.labels.run_labels import CorrectedMean, RunLabels, how_to_label
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
-from localjudge.report import tables
+from localjudge.report.comparison_views import (
+    change_remarks,
+    comparison_notes,
+    count_cells,
+    score_cells,
+)
+from localjudge.report.gate_views import explain_decision
+from localjudge.report.remarks import (
+    calibration_lines,
+    decidedness_line,
+    metric_remarks,
+    reason_lines,
+)
 from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_headline
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.verification import LastVerification
@@ -70,9 +82,9 @@ def overview(
         "caution": "; ".join(filter(None, (judge.caution, judge.examined))),
         "finding": sorted(sentences, key=lambda metric: not metric["checked"])[:_MOST_SENTENCES],
         "metrics": metrics,
-        "reasons": tables.reason_lines(run),
+        "reasons": reason_lines(run),
         "gates": [
-            (decision, _OUTCOMES[decision.outcome], gate_in_words(gate), tables.reason_of(decision))
+            (decision, _OUTCOMES[decision.outcome], describe_gate(gate), explain_decision(decision))
             for decision, gate in zip(checked.decisions, gates, strict=True)
         ],
         "comparison": checked.comparison and _comparison(checked.comparison),
@@ -129,7 +141,7 @@ def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) ->
                 for gate in gates
                 if gate.metric == name and not gate.delta and gate.column is None
             ],
-            "remarks": list(tables.metric_remarks(summary, withheld=name in withheld)),
+            "remarks": list(metric_remarks(summary, withheld=name in withheld)),
         }
 
 
@@ -166,7 +178,7 @@ def _bound(gate: Gate) -> str:
     return f"{_BOUNDS[gate.comparison]} {gate.threshold:g}"
 
 
-def gate_in_words(gate: Gate) -> str:
+def describe_gate(gate: Gate) -> str:
     """Return `context recall is at least 0.8`, `context recall is at most 0.02 lower than in the baseline`."""
     name = gate.metric.replace("_", " ") if catalog.is_ours(gate.metric) else gate.metric
     name += "" if gate.column is None else f" ({gate.column} {gate.value})"
@@ -191,18 +203,18 @@ def _comparison(comparison: RunComparison) -> Values:
     changes: list[Values] = [
         {
             "name": name,
-            "scores": tables.score_cells(change.headline or change.scores),
-            "counts": tables.count_cells(name, change)[:4],
+            "scores": score_cells(change.headline or change.scores),
+            "counts": count_cells(name, change)[:4],
             "difference": change.interval and change.interval.mean,
             "interval": change.interval and change.interval.limits,
             "remarks": list(
-                tables.change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name)),
+                change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name)),
             ),
         }
         for name, change in comparison.metrics.items()
     ]
     ends = [abs(end) for change in changes for end in change["interval"] or ()]
-    notes = list(tables.comparison_notes(comparison, _RUNS))
+    notes = list(comparison_notes(comparison, _RUNS))
     return {"changes": changes, "widest": max([*ends, 0.05]), "notes": notes}
 
 
@@ -213,8 +225,8 @@ def _facts(run: RunRecord, comparison: RunComparison | None) -> Iterator[tuple[s
     yield "Model", ", ".join(filter(None, (size, judge.quantisation)))
     yield "sha256", judge.sha256
     yield "Threshold", f"{summary.threshold:g}: a verdict is 1 at this probability or above{others}"
-    yield from (("Calibration", line) for line in tables.calibration_lines(run))
-    yield "Verdicts", tables.decidedness_line(summary.verdicts)
+    yield from (("Calibration", line) for line in calibration_lines(run))
+    yield "Verdicts", decidedness_line(summary.verdicts)
     yield "Origin", "; ".join(map(str, run.origins))
     yield "Signature", summary.signature
     if comparison:

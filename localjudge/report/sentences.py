@@ -18,7 +18,7 @@ Limits = tuple[float, float] | None
 Words = Callable[[str, int, float, Limits], str]
 
 
-def in_words(name: str, mean: float, ci95: Limits) -> str:
+def state_mean(name: str, mean: float, ci95: Limits) -> str:
     """Return the mean in the metric's words: `about 9 % of the answers decline to answer (2 to 22)`."""
     words = get_about(catalog.ours(name)).headline
     value, *ends = (
@@ -39,10 +39,10 @@ def state_headline(name: str, headline: Headline, corrected: CorrectedMean | Non
         return f"{says} ({corrected.shortage})"
     if headline.mean is None:
         return ""
-    return in_words(name, headline.mean, headline.ci95)
+    return state_mean(name, headline.mean, headline.ci95)
 
 
-def pooled_in_words(name: str, units: int, share: float, ci95: Limits) -> str:
+def state_pooled_share(name: str, units: int, share: float, ci95: Limits) -> str:
     """Return the share in the metric's words: `about 66 % of all 312 sentences are supported (57 to 74)`."""
     _, is_share, rest = get_about(catalog.ours(name)).headline.partition("{} of the ")
     return _with_limits(
@@ -70,7 +70,7 @@ def pooled_sentence(
     name: str,
     pooled: PooledShare | None,
     corrected: CorrectedMean | None,
-    words: Words = pooled_in_words,
+    words: Words = state_pooled_share,
 ) -> str:
     """Return the sentence on a pooled share, corrected if the mean is, or "" if it must equal the mean.
 
@@ -102,6 +102,6 @@ def two_means_view(run: RunRecord, *, metric: str | None = None) -> Table:
         if sentence := pooled_sentence(run, name, shares.get(name), corrected):
             headline = headline_of(summary, corrected)
             lines.append(
-                f"{name}: {in_words(name, headline.mean or 0.0, headline.ci95)}; {sentence}"
+                f"{name}: {state_mean(name, headline.mean or 0.0, headline.ci95)}; {sentence}"
             )
     return Table(notes=lines)

@@ -65,6 +65,10 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tuple[str, str]:
+    return number(mean), " - ".join(map(number, ci95)) if ci95 else "-"
+
+
 @dataclass(frozen=True)
 class Table:
     """Titles, rows of cells and notes, all optional.

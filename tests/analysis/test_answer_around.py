@@ -9,7 +9,7 @@ import pytest
 from localjudge import Run
 from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
-from localjudge.report.checks import row_view
+from localjudge.report.judge_views import row_view
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun
 from tests.report.conftest import printed

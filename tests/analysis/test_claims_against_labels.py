@@ -14,7 +14,8 @@ from localjudge.labels.run_labels import BY_SCORES, NO_SHARE, labels_of
 from localjudge.report.ci import run_markdown
 from localjudge.report.overview import overview
 from localjudge.report.sentences import two_means_view
-from localjudge.report.tables import slices_view, summary_values, summary_view
+from localjudge.report.slice_views import slices_view
+from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.stats.agreement import mcnemar_test
 from localjudge.stats.interval import clopper_pearson, mean_interval
 from tests.analysis.conftest import label

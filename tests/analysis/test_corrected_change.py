@@ -10,8 +10,8 @@ from localjudge.analysis.check import check, signed
 from localjudge.analysis.compare import MetricChange, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.labels.run_labels import labels_of
+from localjudge.report.comparison_views import change_remarks, comparison_view
 from localjudge.report.html_page import page
-from localjudge.report.tables import change_remarks, comparison_view
 from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
 from localjudge.stats.paired import paired_difference
 from tests.analysis.conftest import human_of, label

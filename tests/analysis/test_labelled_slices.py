@@ -17,7 +17,7 @@ from localjudge.labels.label_sheet import read_sheet
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.run_labels import CorrectedMean, labels_of
 from localjudge.labels.units import correctable, unit_frames
-from localjudge.report.tables import ONE_LOOK, comparison_view
+from localjudge.report.comparison_views import ONE_LOOK, comparison_view
 from localjudge.run_directory.label_rows import stored_labels
 from tests.analysis.conftest import label
 from tests.cli.conftest import called

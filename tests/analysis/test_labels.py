@@ -30,7 +30,7 @@ from localjudge.labels.run_labels import (
     sampling_weights,
 )
 from localjudge.labels.units import correctable, unit_frames
-from localjudge.report.checks import verification_view
+from localjudge.report.judge_views import verification_view
 from localjudge.run_directory.files import RowsSoFar
 from localjudge.run_directory.label_rows import LABELS, LabelRow, append_labels, stored_labels
 from localjudge.run_directory.verification import last_verification

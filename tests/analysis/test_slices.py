@@ -11,7 +11,7 @@ from localjudge.analysis.compare import ComparedSlice, compare
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.labels.labelling import Labelling
-from localjudge.report.tables import slices_table
+from localjudge.report.slice_views import slices_table
 from localjudge.run_directory import column_values
 from localjudge.stats.paired import paired_difference
 from tests.cli.conftest import called

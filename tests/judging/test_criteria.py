@@ -7,7 +7,7 @@ import pytest
 import localjudge
 from localjudge import Criterion, InputError, Run, ScriptedEngine, evaluate, model_registry
 from localjudge.analysis.check import check
-from localjudge.report.tables import remarks
+from localjudge.report.remarks import remarks
 
 ROWS: list[dict[str, Any]] = [
     {

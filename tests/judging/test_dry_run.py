@@ -13,7 +13,7 @@ from localjudge.judging.estimate import Estimate, estimate_plan
 from localjudge.judging.plan import plan
 from localjudge.judging.settings import checked
 from localjudge.judging.verify import verify_run
-from localjudge.report.tables import estimate_view
+from localjudge.report.estimate_views import estimate_view
 from localjudge.report.terminal import drawn
 from localjudge.words import roughly
 

@@ -9,7 +9,7 @@ from localjudge import ScriptedEngine, evaluate
 from localjudge.judging.estimate import Estimate, estimate_plan
 from localjudge.judging.plan import plan
 from localjudge.judging.settings import checked
-from localjudge.report.tables import estimate_view
+from localjudge.report.estimate_views import estimate_view
 
 ROWS = [
     {

@@ -7,8 +7,9 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import GateDecision, check, signed
 from localjudge.analysis.compare import compare
 from localjudge.judging.verify import verify_run as verify
-from localjudge.report.checks import verification_view
-from localjudge.report.tables import comparison_view, gates_view
+from localjudge.report.comparison_views import comparison_view
+from localjudge.report.gate_views import gates_view
+from localjudge.report.judge_views import verification_view
 from tests.conftest import OneJudge, ScriptedRun
 from tests.doctor.test_judgement import users_text
 from tests.judging.test_verify import Another

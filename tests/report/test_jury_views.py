@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from localjudge.report.sample import remark_on
-from localjudge.report.tables import decidedness_line
+from localjudge.report.remarks import decidedness_line
+from localjudge.report.sample_views import remark_on
 from localjudge.run_directory.files import Totals, VerdictSummary
 from localjudge.run_directory.result_rows import Evaluation, JudgedUnit, VerdictRow, verdict_rows
 from localjudge.types import JudgeCard, Scored, Span, Unit, Verdict, VerdictRule

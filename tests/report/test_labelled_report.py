@@ -12,7 +12,7 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.labels.labelled_statements import disagreements
 from localjudge.labels.labelling import Labelling
 from localjudge.report.label_views import disagreements_view
-from localjudge.report.sample import sample_view
+from localjudge.report.sample_views import sample_view
 from tests.report.conftest import EVIL, HOSTILE, Open, PageReader, lines_of
 
 ANSWERS = {"It rains.": (1, 1), "It snows.": (1, 0), "It is red.": (0, 0), "It pours.": (0, 0)}

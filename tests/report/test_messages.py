@@ -12,9 +12,9 @@ import localjudge
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.model_registry import registered
-from localjudge.report.certificate import state_mean
+from localjudge.report.certificate import translate_mean
 from localjudge.report.messages import FOLDER, Message, Messages, read_messages
-from localjudge.report.sentences import in_words
+from localjudge.report.sentences import state_mean
 from localjudge.types import Language
 
 REPORT = Path(localjudge.__file__).parent / "report"
@@ -113,7 +113,7 @@ def test_every_message_is_used_and_every_used_message_exists() -> None:
 @pytest.mark.parametrize("name", METRICS)
 def test_english_states_the_mean_as_the_report_does(name: str) -> None:
     for interval in ((0.25, 0.75), None):
-        assert state_mean(name, 0.5, interval, Messages()) == in_words(name, 0.5, interval)
+        assert translate_mean(name, 0.5, interval, Messages()) == state_mean(name, 0.5, interval)
 
 
 @pytest.mark.parametrize("language", OTHERS)

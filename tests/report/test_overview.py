@@ -14,8 +14,8 @@ from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
 from localjudge.metrics.metric import get_about
 from localjudge.report.html_page import ReportInputs, page
-from localjudge.report.overview import gate_in_words, overview
-from localjudge.report.sentences import in_words
+from localjudge.report.overview import describe_gate, overview
+from localjudge.report.sentences import state_mean
 from localjudge.stats.paired import Comparison
 from tests.conftest import ScriptedRun
 from tests.report.conftest import ENOUGH, PageReader, corrected, labelled
@@ -140,9 +140,9 @@ def test_a_metric_without_a_judge_needs_no_check(tmp_path: Path) -> None:
 
 def test_a_metric_without_a_finding_is_shown_by_name() -> None:
     assert (
-        in_words("brevity", 0.25, (0.125, 0.5)) == "the mean of brevity is 0.250 (0.125 to 0.500)"
+        state_mean("brevity", 0.25, (0.125, 0.5)) == "the mean of brevity is 0.250 (0.125 to 0.500)"
     )
-    assert in_words("brevity", 0.25, None) == "the mean of brevity is 0.250"
+    assert state_mean("brevity", 0.25, None) == "the mean of brevity is 0.250"
 
 
 def test_a_criterion_is_explained_by_its_question(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_every_built_in_metric_has_a_finding_in_words(name: str) -> None:
     words = get_about(catalog.get(name)).headline
     assert words.count("{}") == 1
     assert re.search(r"^(in an average (right )?(answer|sample), )?\{\} of the .*[a-z0-9]$", words)
-    assert in_words(name, 0.07, (0.02, 0.09)) == f"{words.format('about 7 %')} (2 to 9)"
+    assert state_mean(name, 0.07, (0.02, 0.09)) == f"{words.format('about 7 %')} (2 to 9)"
 
 
 def test_the_finding_is_about_the_mean_that_is_computed(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_gates_in_words_match_their_values(
     gate = Gate(
         metric="context_recall", delta=True, comparison=comparison, threshold=threshold / 100
     )
-    assert truth_of(gate_in_words(gate), difference / 100) == OPERATORS[comparison](
+    assert truth_of(describe_gate(gate), difference / 100) == OPERATORS[comparison](
         difference, threshold
     )
 

@@ -12,7 +12,7 @@ from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
 from localjudge.report import html_page
-from localjudge.report.html_page import data_blocks, page, place_in_browser
+from localjudge.report.html_page import browser_offset, data_blocks, page
 from tests.conftest import ScriptedRun
 from tests.report.conftest import HOSTILE, PageReader, check_policy, check_script
 
@@ -178,7 +178,7 @@ def test_positions_count_utf16_units(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     units = text.encode("utf-16-le", "surrogatepass")
-    cut = units[2 * place_in_browser(text, start) : 2 * place_in_browser(text, end)]
+    cut = units[2 * browser_offset(text, start) : 2 * browser_offset(text, end)]
     assert cut.decode("utf-16-le", "surrogatepass") == text[start:end]
 
 

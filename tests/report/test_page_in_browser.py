@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Error, Page, expect
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.report.html_page import write_report
-from localjudge.report.sample import sample_view
+from localjudge.report.sample_views import sample_view
 from localjudge.words import printable, printable_lines
 from tests.report.conftest import ENOUGH, Open, corrected, labelled, lines_of
 

@@ -9,9 +9,11 @@ from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.cli.main import main
 from localjudge.report.ci import run_markdown
+from localjudge.report.comparison_views import comparison_view
 from localjudge.report.html_page import page
 from localjudge.report.overview import overview
-from localjudge.report.tables import ALWAYS_VALID, comparison_view, summary_view
+from localjudge.report.remarks import ALWAYS_VALID
+from localjudge.report.summary_views import summary_view
 from localjudge.words import as_typed, call
 from tests.report.conftest import PageReader, lines_of, one_each
 

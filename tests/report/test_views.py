@@ -18,18 +18,20 @@ from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.errors import InputError
 from localjudge.judging.verify import verify_run as verify
-from localjudge.report.checks import verification_view
 from localjudge.report.ci import run_markdown
-from localjudge.report.sample import find_sample, prompts_view, sample_view, verdicts_view
-from localjudge.report.tables import (
-    comparison_view,
-    gates_view,
-    summary_view,
-    why,
-    worst_scores,
-    worst_view,
+from localjudge.report.comparison_views import comparison_view
+from localjudge.report.gate_views import gates_view
+from localjudge.report.judge_views import verification_view
+from localjudge.report.sample_views import (
+    explain_score,
+    find_sample,
+    prompts_view,
+    sample_view,
+    verdicts_view,
 )
+from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import Table, View, as_html, as_markdown
+from localjudge.report.worst_samples import worst_scores, worst_view
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.types import Label, VerdictRequest
 from localjudge.words import call, printable
@@ -443,7 +445,7 @@ def verdicts(metric: str, **labels: Label | None) -> list[VerdictRow]:
 def test_each_score_is_explained_in_one_line(
     row: ScoreRow, labels: dict[str, Label | None], line: str
 ) -> None:
-    assert why(row, verdicts(row.metric, **labels)) == line
+    assert explain_score(row, verdicts(row.metric, **labels)) == line
 
 
 def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.cli.gates import Checks
 from localjudge.report.ci import run_markdown
+from localjudge.report.comparison_views import comparison_lines
 from localjudge.report.html_page import page
-from localjudge.report.tables import comparison_lines, judge_lines, remarks, summary_values
+from localjudge.report.remarks import judge_lines, remarks
+from localjudge.report.summary_views import summary_values
 from localjudge.run_directory.examination import NOT_EXAMINED, Examination, remember_examination
 
 ROWS = [

@@ -12,7 +12,7 @@ import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.judging.verify import verify_run as verify
 from localjudge.labels.labelling import Labelling
-from localjudge.report.sample import prompts_view, sample_view
+from localjudge.report.sample_views import prompts_view, sample_view
 from localjudge.run_directory.directory import placed_rows
 from localjudge.run_directory.label_rows import START
 from localjudge.run_directory.result_rows import SCORE_ROWS

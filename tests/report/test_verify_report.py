@@ -8,8 +8,8 @@ import pytest
 
 from localjudge import Run
 from localjudge.judging.verify import REPORT
-from localjudge.report.checks import verification_view
-from localjudge.report.made_again import check_report
+from localjudge.report.judge_views import verification_view
+from localjudge.report.verify_report import check_report
 from localjudge.run_directory.verification import last_verification
 from tests.analysis.conftest import label, text
 from tests.analysis.labelled_runs import METRIC, run_of, same_judge

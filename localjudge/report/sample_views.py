@@ -15,6 +15,8 @@ from rich.text import Text
 
 from localjudge.errors import InputError
 from localjudge.labels.labelled_statements import LabelledVerdict, with_labels
+from localjudge.metrics import catalog
+from localjudge.metrics.metric import get_about
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run_directory.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.run_directory.directory import STORE, excerpt
@@ -23,6 +25,8 @@ from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import CONTEXT_FIELDS, Sample
 from localjudge.words import numbered, printable, suggestion
+
+_QUOTED = 120
 
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
 _MOST_COLUMNS = 6
@@ -39,7 +43,7 @@ def verdicts_view(
     tables = []
     for score in scores:
         if metric in (None, score.metric):
-            titles = [f"{score.sample_id}: {score.metric} {outcome_of(score)}"]
+            titles = [f"{score.sample_id}: {score.metric} {describe_outcome(score)}"]
             for cells in _cells(units.get((score.sample_id, score.metric), [])):
                 tables.append(Table(rows=cells, titles=titles, indent=2))
                 titles = []
@@ -103,7 +107,7 @@ def _text(verdict: VerdictRow, *remarks: str | None) -> Text:
     return text
 
 
-def outcome_of(score: ScoreRow) -> str:
+def describe_outcome(score: ScoreRow) -> str:
     """Return `2/3 = 0.667`, or `undefined: ...` with the reason."""
     if score.score is None:
         return f"{score.status}: {score.detail}"
@@ -137,7 +141,7 @@ def _judges(verdict: VerdictRow) -> str:
     return f"the judges disagree: {parts}" if is_divided(verdict.judges) else parts
 
 
-def line_of(verdict: VerdictRow) -> str:
+def format_verdict(verdict: VerdictRow) -> str:
     label = verdict.error if verdict.label is None else verdict.label
     p_yes = "" if verdict.p_yes is None else f" {number(verdict.p_yes)}"
     return printable(f"  {label}{p_yes} {verdict.text}")
@@ -204,3 +208,31 @@ def find_sample(run: RunRecord, named: str) -> Sample:
     problem = f"{numbered(len(matches), 'sample')} of the run have ids that begin with {named!r}"
     hint = suggestion(named, matches or ids, "the ids", show=lambda name: excerpt(repr(name)))
     raise InputError(problem if matches else f"the run has no sample {named!r}", hint=hint)
+
+
+def explain_score(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
+    """Return the counts in the metric's words, with the first unit that lowers a share, or the useful ranks."""
+    detail = score.detail or ""
+    if score.status != "scored":
+        return detail
+    counted = get_about(catalog.ours(score.metric)).counted
+    if score.numerator is None or score.denominator is None:
+        return _at_ranks(verdicts, counted) if counted and verdicts else detail
+    line = f"{score.numerator:g} of {score.denominator:g} {counted}".rstrip()
+    negative = [verdict.text for verdict in verdicts if verdict.label == 0]
+    of_pairs = any(isinstance(verdict.against, int) for verdict in verdicts)
+    if negative and counted and not of_pairs:
+        quoted = (
+            negative[0] if len(negative[0]) <= _QUOTED else f"{negative[0][:_QUOTED].rstrip()} ..."
+        )
+        line += f'; not {counted}: "{quoted}"' + (
+            f" and {len(negative) - 1:,} more" if len(negative) > 1 else ""
+        )
+    return f"{line} ({detail})" if detail else line
+
+
+def _at_ranks(verdicts: Sequence[VerdictRow], counted: str) -> str:
+    ranks = [str(rank) for rank, verdict in enumerate(verdicts, 1) if verdict.label == 1]
+    listed = " and ".join(", ".join(ranks).rsplit(", ", 1))
+    place = f", at rank{'s' if len(ranks) > 1 else ''} {listed}" if ranks else ""
+    return f"{len(ranks)} of {len(verdicts)} {counted}{place}"
