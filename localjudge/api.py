@@ -40,7 +40,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     progress: Progress | bool | None = None,
     baseline: RunLike | None = None,
     threads: int | None = None,
-    min_legal_mass: float | None = None,
+    min_valid_mass: float | None = None,
     threshold: float | None = None,
     calibration: CalibrationLike | Sequence[CalibrationLike] | None = None,
     weights: Mapping[str, float] | None = None,
@@ -106,7 +106,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     calibration: name or file of a calibration, or a result of `calibrate`, or several; their
         thresholds apply to the metrics that ask their questions.
     weights: weight of each of several judges, such as {"lexical": 0.3}; None for equal influence.
-    min_legal_mass: minimum probability in [0, 1] of valid answers; below it there is no verdict
+    min_valid_mass: minimum probability in [0, 1] of valid answers; below it there is no verdict
         (0.01).
     max_failed: failed samples tolerated per metric before its mean is withheld (None: 1 % of the
         samples).
@@ -184,7 +184,7 @@ def calibrate(  # noqa: PLR0913
     engine: Engine | None = None,
     progress: Progress | bool | None = None,
     threads: int | None = None,
-    min_legal_mass: float | None = None,
+    min_valid_mass: float | None = None,
     weights: Mapping[str, float] | None = None,
     profile: str | Path | ProfileFolder | None = None,
     reasons: Reasons | None = None,

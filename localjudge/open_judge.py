@@ -68,7 +68,7 @@ class Judge:
         *,
         engine: Engine | None = None,
         threads: int | None = None,
-        min_legal_mass: float | None = None,
+        min_valid_mass: float | None = None,
         threshold: float | None = None,
         calibration: CalibrationLike | Sequence[CalibrationLike] | None = None,
         weights: Mapping[str, float] | None = None,

@@ -360,11 +360,11 @@ class Combination(NamedTuple):
 class VerdictRule(NamedTuple):
     """Label 1 from `threshold` (or the metric's of `thresholds`) on.
 
-    Below `min_legal_mass` there is no answer. `combinations` are those of a jury, by metric.
+    Below `min_valid_mass` there is no answer. `combinations` are those of a jury, by metric.
     """
 
     threshold: float
-    min_legal_mass: float
+    min_valid_mass: float
     thresholds: Mapping[str, float] = MappingProxyType({})
     combinations: Mapping[str, Combination] = MappingProxyType({})
 

@@ -35,7 +35,7 @@ FILE_ONLY = frozenset(
         "keep_thinking",
         "limit",
         "max_failed",
-        "min_legal_mass",
+        "min_valid_mass",
         "n_ctx",
         "profile",
         "reasons",

@@ -138,7 +138,7 @@ class _Examiner:
         yield machine.check_gpu(opening.engine_build(), settings.gpu_layers)
         yield machine.check_file(model)
         self.step = "model"
-        metadata = opening.who_it_is(model)
+        metadata = opening.model_metadata(model)
         self.step = "prompts"
         profile = settings.profile_for(model.profile, metadata).profile
         self.step = "model"

@@ -249,7 +249,7 @@ def check_plain_cases(judge: Examinee) -> HealthCheck:
     ]
     right, needed = len(cases) - len(wrong), fewest_beyond_chance(len(cases))
     figures = {"cases": len(cases), "right": right, "wrong": wrong, "fewest_beyond_chance": needed}
-    figures |= {"least_legal_mass": min(masses, default=None)}
+    figures |= {"least_valid_mass": min(masses, default=None)}
     finding = f"{right} of {len(cases)} obvious cases right, {labels.count(1)} judged 1"
     finding += f"; {len(missing)} without an answer: {missing[0]}" if missing else ""
     if right < needed:

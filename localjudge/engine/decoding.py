@@ -113,7 +113,7 @@ class Constraints:
         )
         self._compiled: dict[str, CompiledGrammar] = {}
         # Not bound to self: a vocabulary in a cycle of references would be freed too late.
-        self._carriers = cache(partial(_label_masks, vocabulary.pieces))
+        self._label_masks = cache(partial(_label_masks, vocabulary.pieces))
         self._closing = np.array(
             [piece.startswith(_REASON_END.encode()) for piece in vocabulary.pieces]
         )
@@ -181,12 +181,12 @@ class Constraints:
         legal = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
         if not blanks:
             legal = legal & ~self._blank
-        carriers = self._carriers(tuple(grammar.labels.items()))
-        if (legal & ~np.logical_or.reduce(list(carriers.values()))).any():
+        masks = self._label_masks(tuple(grammar.labels.items()))
+        if (legal & ~np.logical_or.reduce(list(masks.values()))).any():
             return Choice(legal, {})
         return Choice(
             legal,
-            {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()},
+            {label: np.flatnonzero(legal & carrier) for label, carrier in masks.items()},
         )
 
     def _longest(self, start: Position, grammar: Grammar) -> int:
@@ -201,7 +201,7 @@ class Constraints:
         return tokens + (grammar.reason_tokens + _CLOSING_TOKENS if has_reasons else 0)
 
 
-def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
+def read_verdict(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
     """Read the verdict from logits (vocabulary,). Raises SampleError if they are not finite."""
     scores = logits.astype(np.float64)
     _require_finite(scores.max(), *scores[choice.legal])
@@ -219,17 +219,17 @@ def _label_masks(
 ) -> dict[float, NDArray[np.bool_]]:
     """Return masks (vocabulary,) of tokens that begin the literal of a label or begin with it."""
     stripped = [piece.strip() for piece in pieces]
-    carriers = {
+    masks = {
         label: np.zeros(len(stripped), np.bool_)
         for _, label in sorted(literals, key=lambda pair: pair[1])
     }
     for literal, label in literals:
         spelled = literal.encode()
-        carriers[label] |= [
+        masks[label] |= [
             bool(piece) and (piece.startswith(spelled) or spelled.startswith(piece))
             for piece in stripped
         ]
-    return carriers
+    return masks
 
 
 def _share(score: float, scores: Iterable[float]) -> float:
@@ -317,12 +317,12 @@ class ConstrainedAnswer:
             raise ValueError("the answer is finished")
         if choice.labels:
             # Read as if no reason followed, because before a reason other tokens may express the label.
-            reading = read(self._verdict_without_reason or choice, logits)
+            reading = read_verdict(self._verdict_without_reason or choice, logits)
             self._verdict_without_reason = None
             self._readings.append(reading)
             self._reason_tokens = 0
-            carriers = choice.labels[reading.label]
-            token = int(carriers[np.argmax(logits[carriers])])
+            masks = choice.labels[reading.label]
+            token = int(masks[np.argmax(logits[masks])])
         else:
             self.free_tokens += 1
             self._reason_tokens += 1

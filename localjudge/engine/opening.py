@@ -67,7 +67,7 @@ def engine_build() -> EngineBuild:
     return build()
 
 
-def who_it_is(model: ModelFile) -> Mapping[str, str]:
+def model_metadata(model: ModelFile) -> Mapping[str, str]:
     """Return the model's metadata by GGUF key, with the names of a classifier's outputs."""
     from localjudge.engine.llamacpp import gguf
 

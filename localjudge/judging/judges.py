@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge import model_registry
-from localjudge.engine.opening import can_judge, find_model, open_engine, who_it_is
+from localjudge.engine.opening import can_judge, find_model, model_metadata, open_engine
 from localjudge.engine.protocol import DescribedEngine, Engine
 from localjudge.errors import InputError, LocaljudgeError
 from localjudge.judge.profile import ChosenProfile, PromptProfile
@@ -79,7 +79,7 @@ def use_judge(
             file = find_model(str(judge or default_single_judge()))
             source = file.source
             # An unusable profile is refused before gigabytes are loaded.
-            chosen = settings.profile_for(file.profile, who_it_is(file))
+            chosen = settings.profile_for(file.profile, model_metadata(file))
             begin_of_text = chosen.profile.begin_of_text
             engine = open_engine(
                 file, settings.engine, begin_of_text=begin_of_text, progress=progress

@@ -166,8 +166,8 @@ def verdict_of(
     for answer, window in answers:
         if isinstance(answer, NoAnswer):
             return answer
-        if answer.valid_mass < rule.min_legal_mass:
-            mass = f"{answer.valid_mass:.2g} of its probability, less than {rule.min_legal_mass:g} (min_legal_mass)"
+        if answer.valid_mass < rule.min_valid_mass:
+            mass = f"{answer.valid_mass:.2g} of its probability, less than {rule.min_valid_mass:g} (min_valid_mass)"
             error = f"the model did not answer: it gave valid answers {mass}"
             return NoAnswer(error=error, valid_mass=answer.valid_mass)
         valid.append((answer, window))

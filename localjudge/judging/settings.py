@@ -51,7 +51,7 @@ class RunSettings(EngineSettings):
         Setting("Scoring", "NAME|FILE", "read", saved_calibrations, calibrations_of),
     ] = ()
     """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
-    min_legal_mass: Annotated[float, Setting(calibration=True)] = Field(default=0.01, ge=0, le=1)
+    min_valid_mass: Annotated[float, Setting(calibration=True)] = Field(default=0.01, ge=0, le=1)
     """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any answer."""
     weights: Annotated[
         Mapping[str, FiniteFloat], Setting("Judge", metavar="JUDGE=W", calibration=True)
@@ -210,7 +210,7 @@ class RunSettings(EngineSettings):
         names = [metric.name for metric in metrics if get_question(metric.name) in questions]
         return VerdictRule(
             self.threshold,
-            self.min_legal_mass,
+            self.min_valid_mass,
             {name: self.threshold_of(name) for name in names},
         )
 

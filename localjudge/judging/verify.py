@@ -253,7 +253,7 @@ class _Replay:
 
     def __post_init__(self) -> None:
         self._store = self.run.directory / STORE
-        self._rule = self.run.rule(self.settings.min_legal_mass)
+        self._rule = self.run.rule(self.settings.min_valid_mass)
         self._shapes: set[str] = set()
         self.progress.expect(len(self.to_ask))
         self._begin()

@@ -68,7 +68,7 @@ def _unlike_manifest(run: RunRecord) -> Iterator[str]:
 def _recomputed(run: RunRecord) -> Iterator[str]:
     manifest, settings = run.manifest, settings_of(run.manifest)
     metrics = [manifest.metric(name) for name in run.summary.metrics]
-    rule = run.rule(settings.min_legal_mass)
+    rule = run.rule(settings.min_valid_mass)
     judges = list(manifest.judge.jury)
     totals = Totals(
         list(run),

@@ -58,7 +58,7 @@ _KINDS: dict[str, _Kind] = {
         ("index", "source_index", "start", "end", "label", "human", "window", "position"),
         "whole",
     ),
-    **dict.fromkeys(("p_yes", "legal_mass", "score", "numerator", "denominator"), "number"),
+    **dict.fromkeys(("p_yes", "valid_mass", "score", "numerator", "denominator"), "number"),
 }
 """Types of columns. All others are text, including `against`, a number or `reference`."""
 _KINDS_OF_TYPES: dict[frozenset[type], _Kind] = {

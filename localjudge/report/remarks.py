@@ -140,8 +140,8 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
         near = f"{numbered(verdicts.count, 'verdict')}: {share} within {NEAR:g} of the threshold"
     mass = (
         ""
-        if verdicts.median_legal_mass is None
-        else f"; median valid mass {number(verdicts.median_legal_mass)}"
+        if verdicts.median_valid_mass is None
+        else f"; median valid mass {number(verdicts.median_valid_mass)}"
     )
     divided = (
         ""

@@ -94,7 +94,7 @@ class VerdictSummary(Record, extra="ignore"):
 
     count: int
     near_threshold: float | None
-    median_legal_mass: float | None
+    median_valid_mass: float | None
     windowed: int = 0
     divided: float | None = None
 
@@ -270,7 +270,7 @@ class _VerdictTotals:
         return VerdictSummary(
             count=self._count,
             near_threshold=self._near / self._count if self._count else None,
-            median_legal_mass=next((mass for mass, count in counts if 2 * count >= total), None),
+            median_valid_mass=next((mass for mass, count in counts if 2 * count >= total), None),
             windowed=self._windowed,
             divided=self._divided / self._of_juries if self._of_juries else None,
         )
@@ -280,7 +280,7 @@ def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> Verd
     """Summarise these verdicts. `threshold` is None for levels."""
     totals = _VerdictTotals()
     for row in rows:
-        totals.add(row.p_yes, row.legal_mass, row.window, threshold)
+        totals.add(row.p_yes, row.valid_mass, row.window, threshold)
         if row.judges and threshold is not None:
             totals.add_judges(row.judges)
     return totals.summary()

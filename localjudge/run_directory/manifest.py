@@ -183,7 +183,7 @@ class JudgeIdentity(AsWritten):
     metrics: dict[str, MetricIdentity]
     threshold: float
     thresholds: dict[str, float] = Field(default_factory=dict)
-    min_legal_mass: float = 0.0
+    min_valid_mass: float = 0.0
     versions: dict[str, str] = Field(default_factory=dict)
     calibrations: dict[str, str] = Field(default_factory=dict)
 
@@ -216,7 +216,7 @@ class JudgeIdentity(AsWritten):
             },
             "threshold": rule.threshold,
             **({"thresholds": dict(rule.thresholds)} if rule.thresholds else {}),
-            **({"min_legal_mass": rule.min_legal_mass} if rule.min_legal_mass else {}),
+            **({"min_valid_mass": rule.min_valid_mass} if rule.min_valid_mass else {}),
             "versions": package_versions(),
             **({"calibrations": dict(calibrations)} if calibrations else {}),
         }

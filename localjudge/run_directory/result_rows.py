@@ -98,7 +98,7 @@ class VerdictRow:
     window: Place | None
     error: str | None
     against: Place | AgainstText | None = None
-    legal_mass: Mass | None = None
+    valid_mass: Mass | None = None
     position: Place | None = None
     judges: dict[str, Share] | None = None
 
@@ -145,7 +145,7 @@ def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
                 text=unit.span.text,
                 against=unit.against,
                 position=position,
-                legal_mass=verdict.valid_mass,
+                valid_mass=verdict.valid_mass,
                 **{name: getattr(verdict, name, None) for name in _OF_VERDICT},
             )
 
@@ -206,11 +206,11 @@ def _judged_unit(row: VerdictRow) -> JudgedUnit:
         against=row.against,
     )
     if row.label is None:
-        return JudgedUnit(unit, NoAnswer(error=row.error or "", valid_mass=row.legal_mass))
+        return JudgedUnit(unit, NoAnswer(error=row.error or "", valid_mass=row.valid_mass))
     verdict = Verdict(
         label=row.label,
         p_yes=row.p_yes,
-        valid_mass=row.legal_mass,
+        valid_mass=row.valid_mass,
         reason=row.reason,
         window=row.window,
         judges=row.judges,

@@ -202,11 +202,11 @@ class RunRecord(Mapping[str, MetricSummary]):
         """The judge, with the uses that `doctor` recommends on this machine."""
         return with_examination(self.summary.judge, self.manifest.judge)
 
-    def rule(self, min_legal_mass: float) -> VerdictRule:
+    def rule(self, min_valid_mass: float) -> VerdictRule:
         """Return how the run turned answers into verdicts."""
         combinations = {name: part.value for name, part in self.manifest.judge.combinations.items()}
         return VerdictRule(
-            self.summary.threshold, min_legal_mass, self.summary.thresholds, combinations
+            self.summary.threshold, min_valid_mass, self.summary.thresholds, combinations
         )
 
     @property

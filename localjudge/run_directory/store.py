@@ -113,7 +113,7 @@ class Reader:
     def answers_by(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         answers: dict[str, Answer | NoAnswer] = {}
         query = (
-            "SELECT key, p_yes, legal_mass, raw, reason, error FROM answer"
+            "SELECT key, p_yes, valid_mass, raw, reason, error FROM answer"
             " JOIN request ON request = id WHERE key IN"
         )
         rows = self.rows_named(
@@ -249,7 +249,7 @@ CREATE TABLE shape (id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);
 CREATE TABLE request (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, shape INTEGER NOT NULL REFERENCES shape,
                       path TEXT NOT NULL);
 -- What the model said: `p_yes`, or `error`.
-CREATE TABLE answer (request INTEGER PRIMARY KEY REFERENCES request, p_yes REAL, legal_mass REAL, raw TEXT, reason TEXT,
+CREATE TABLE answer (request INTEGER PRIMARY KEY REFERENCES request, p_yes REAL, valid_mass REAL, raw TEXT, reason TEXT,
                      error TEXT);
 -- Who asked: the unit at this position of a sample's verdicts; `window` numbers the parts of a long input, `judge` the
 -- judges of a jury, as the manifest lists them.
@@ -258,7 +258,7 @@ CREATE TABLE unit (sample_id TEXT NOT NULL, metric TEXT NOT NULL, position INTEG
                    PRIMARY KEY (sample_id, metric, position, judge, window)) WITHOUT ROWID;
 CREATE VIEW verdict AS
     SELECT unit.sample_id, unit.metric, unit.position, unit.judge, unit.window, {PROMPT} AS prompt, answer.p_yes,
-           answer.legal_mass, answer.raw, answer.reason, answer.error
+           answer.valid_mass, answer.raw, answer.reason, answer.error
     FROM unit JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request;
 -- Answers that were not asked for here, and their origin: the directory of another run, or `an open judge`.
 CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);

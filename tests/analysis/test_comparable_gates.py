@@ -106,7 +106,7 @@ def test_white_space_and_a_missing_reference_are_no_other_question(
     [
         ({"threshold": 0.9}, "threshold"),
         ({"profile": "lexical"}, "judge.profile"),
-        ({"min_legal_mass": 0.5}, "min_legal_mass"),
+        ({"min_valid_mass": 0.5}, "min_valid_mass"),
         ({"language": "de"}, "segmenter.language"),
         ({"abbreviations": ["approx."]}, "segmenter.abbreviations_sha256"),
         ({"reasons": "before"}, "judge.reasons"),

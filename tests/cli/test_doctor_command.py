@@ -110,7 +110,7 @@ def test_random_weights_fail(random_gguf: Path, call: Call) -> None:
     code, checks, not_made = diagnosed(call, "--judge", random_gguf)
     assert (code, not_made) == (1, ["probes", "injections"])
     assert checks["plain cases"]["status"] == "failed"
-    assert checks["plain cases"]["figures"]["least_legal_mass"] < 0.1
+    assert checks["plain cases"]["figures"]["least_valid_mass"] < 0.1
     assert checks["plain cases"]["figures"]["right"] < 12
     assert checks["speed"]["figures"]["verdicts"] == 16
     assert checks["prompts"]["figures"] == {"prompts": 859, "changed": 0, "refused": 0}

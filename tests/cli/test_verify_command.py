@@ -110,7 +110,7 @@ def test_a_run_keeps_the_text_of_its_prompt(tmp_path: Path, call: Call) -> None:
         "metrics": ["context_recall"],
         "profile": str(own),
         "threads": 1,
-        "min_legal_mass": 0,
+        "min_valid_mass": 0,
     }
     run = evaluate(ROWS, judge=model, out=tmp_path / "run", **options)
     assert call("verify", run.directory, "--quiet")[0] == 0

@@ -195,7 +195,7 @@ def test_little_probability_on_valid_answers_is_a_warning(mass: float, status: s
     engine = ScriptedEngine({})
     engine._answer = answers  # type: ignore[method-assign]
     check = judgement.check_plain_cases(Examinee(WRITER, engine, Silence()))
-    assert (check.status, check.figures["least_legal_mass"]) == (status, mass)
+    assert (check.status, check.figures["least_valid_mass"]) == (status, mass)
 
 
 def test_verdicts_that_depend_on_the_order_are_a_warning() -> None:

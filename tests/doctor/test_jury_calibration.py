@@ -46,7 +46,7 @@ def labels(tmp_path: Path) -> Path:
 def test_a_jury_is_fitted_compared_and_used_by_name(
     small: str, labels: Path, tmp_path: Path
 ) -> None:
-    options = {"threads": 1, "min_legal_mass": 0, "progress": False}
+    options = {"threads": 1, "min_valid_mass": 0, "progress": False}
     calibrations = localjudge.calibrate(labels, judge=["lexical", small], **options)  # type: ignore[arg-type]
     juries = [calibration for calibration in calibrations if calibration.weights]
     assert [sorted(jury.weights) for jury in juries] == [["lexical", "small"]]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, read
+from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, read_verdict
 from localjudge.judge import profile as grammars
 from tests.engine.conftest import OpenVocabulary
 
@@ -31,7 +31,7 @@ def test_the_mean_of_two_labels_is_the_probability_of_yes(
     no: float, yes: float, other: float
 ) -> None:
     """1 / (1 + exp(no - yes)), bit for bit, so that earlier runs verify. Label 1 from one half on."""
-    reading = read(choice(0, 1), logits(no, yes, other))
+    reading = read_verdict(choice(0, 1), logits(no, yes, other))
     p_yes = float(1 / (1 + np.exp(np.clip(np.float64(no) - np.float64(yes), -700, 700))))
     assert (reading.p_yes, reading.label) == (p_yes, 1 if p_yes >= 0.5 else 0)
 
@@ -39,11 +39,11 @@ def test_the_mean_of_two_labels_is_the_probability_of_yes(
 def test_the_value_of_levels_is_their_mean() -> None:
     """Shares .1, .2, .4, .2, .1 of the valid half: .05 + .2 + .15 + .1 = .5, level 3."""
     shares = [0.1, 0.2, 0.4, 0.2, 0.1]
-    reading = read(choice(*LEVELS), logits(*map(math.log, shares), 0.0))
+    reading = read_verdict(choice(*LEVELS), logits(*map(math.log, shares), 0.0))
     assert (reading.p_yes, reading.valid_mass, reading.label) == pytest.approx(
         (0.5, 0.5, 0.5), abs=1e-6
     )
-    torn = read(choice(*LEVELS), logits(-99, -99, 0.0, math.log(3), -99, -99))
+    torn = read_verdict(choice(*LEVELS), logits(-99, -99, 0.0, math.log(3), -99, -99))
     assert torn.p_yes == pytest.approx(0.25 * 0.5 + 0.75 * 0.75, abs=1e-6)
     assert torn.label == 0.75
 
@@ -52,7 +52,7 @@ def test_the_value_of_levels_is_their_mean() -> None:
 def test_the_mean_of_levels_is_in_0_to_1_and_the_nearest_level_is_written(
     scores: tuple[float, ...],
 ) -> None:
-    reading = read(choice(*LEVELS), logits(*scores))
+    reading = read_verdict(choice(*LEVELS), logits(*scores))
     assert 0 <= reading.p_yes <= 1
     assert abs(reading.label - reading.p_yes) == min(abs(level - reading.p_yes) for level in LEVELS)
 

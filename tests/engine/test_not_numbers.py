@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from localjudge import model_registry
-from localjudge.engine.decoding import Choice, greedy, read
+from localjudge.engine.decoding import Choice, greedy, read_verdict
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.loading import SelfCheckResult
 from localjudge.engine.protocol import EngineSettings
@@ -151,7 +151,7 @@ LABELS = Choice(
 def test_a_verdict_is_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
     """For logits of any 32 bits. The written label matches the probability, also near 0.5."""
     try:
-        reading = read(LABELS, logits)
+        reading = read_verdict(LABELS, logits)
     except SampleError:
         assert not np.isfinite(logits).all()
         return

@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pytest
 
-from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, greedy, read
+from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, greedy, read_verdict
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.judge import profile as grammars
 from localjudge.judge.wording import Reasons
@@ -92,6 +92,6 @@ def test_the_lowest_id_wins_a_tie() -> None:
 def test_a_verdict_is_a_softmax_over_its_labels() -> None:
     """exp(1) + exp(1) for label 1, exp(0) for label 0, exp(2) invalid: p = 2e / (2e + 1), mass = (2e + 1) / all."""
     choice = Choice(np.array([True, True, True, False]), {0: np.array([0]), 1: np.array([1, 2])})
-    reading, e = read(choice, np.array([0, 1, 1, 2], dtype=np.float32)), np.e
+    reading, e = read_verdict(choice, np.array([0, 1, 1, 2], dtype=np.float32)), np.e
     expected = 2 * e / (2 * e + 1), (2 * e + 1) / (2 * e + 1 + e**2), 1
     assert (reading.p_yes, reading.valid_mass, reading.label) == pytest.approx(expected, abs=1e-12)

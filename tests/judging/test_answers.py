@@ -3,7 +3,7 @@ import pytest
 from localjudge.judging.loop import verdict_of
 from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
 
-RULE = VerdictRule(threshold=0.5, min_legal_mass=0.01)
+RULE = VerdictRule(threshold=0.5, min_valid_mass=0.01)
 
 
 def answer(p_yes: float, valid_mass: float = 1.0) -> Answer:

@@ -66,9 +66,9 @@ def test_an_untrained_model_gives_no_score(tmp_path: Path) -> None:
     assert [(score.status, score.score) for score in run.scores] == [("failed", None)]
     assert "the model did not answer" in (run.scores[0].detail or "")
     assert all(
-        verdict.label is None and (verdict.legal_mass or 1) < 0.01 for verdict in run.verdicts
+        verdict.label is None and (verdict.valid_mass or 1) < 0.01 for verdict in run.verdicts
     )
-    taken = localjudge.evaluate(ROWS, judge=path, out=tmp_path / "any", min_legal_mass=0, **OPTIONS)
+    taken = localjudge.evaluate(ROWS, judge=path, out=tmp_path / "any", min_valid_mass=0, **OPTIONS)
     assert [score.status for score in taken.scores] == ["scored"]
 
 

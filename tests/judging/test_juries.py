@@ -69,7 +69,7 @@ def renamed(file: ModelFile, path: Path) -> str:
 
 
 def evaluate(judge: object, out: Path, **options: Any) -> localjudge.Run:
-    settings = {"metrics": METRICS, "threads": 1, "min_legal_mass": 0, "progress": False, **options}
+    settings = {"metrics": METRICS, "threads": 1, "min_valid_mass": 0, "progress": False, **options}
     rows = settings.pop("rows", ROWS)
     return localjudge.evaluate(rows, judge=judge, out=out, **settings)  # type: ignore[arg-type]
 
@@ -391,7 +391,7 @@ def test_an_open_jury_answers_like_a_run(small: str, tmp_path: Path) -> None:
     jury(small, tmp_path / "run", metrics="faithfulness")
     expected = [row["p_yes"] for row in verdicts(tmp_path / "run")]
     with localjudge.Judge.open(
-        ["lexical", small], threads=1, weights=WEIGHTS, min_legal_mass=0
+        ["lexical", small], threads=1, weights=WEIGHTS, min_valid_mass=0
     ) as judge:
         evaluations = judge.evaluations(ROWS, "faithfulness")
         run = judge.evaluate(ROWS, "faithfulness")
@@ -416,12 +416,12 @@ def test_judges_are_named_by_repeating_the_option_or_as_a_list(
     )
     options = ("--judge", "lexical", "--judge", small, *how)
     config = tmp_path / "config.toml"
-    config.write_text("threads = 1\nmin_legal_mass = 0\n", encoding="utf-8")
+    config.write_text("threads = 1\nmin_valid_mass = 0\n", encoding="utf-8")
     code, _, errors = call("run", data, *options, "--config", config, "--out", tmp_path / "typed")
     assert code == 0, errors
     config.write_text(
         f'data = ["data.jsonl"]\njudge = ["{small}", "lexical"]\nmetrics = ["faithfulness"]\nthreads = 1\n'
-        "min_legal_mass = 0\nweights = { lexical = 0.5, small = 0.25 }\n",
+        "min_valid_mass = 0\nweights = { lexical = 0.5, small = 0.25 }\n",
         encoding="utf-8",
     )
     code, _, errors = call("run", "--config", config, "--out", tmp_path / "listed", "--quiet")

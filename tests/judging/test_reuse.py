@@ -57,7 +57,7 @@ def original(tmp_path: Path) -> Run:
     ("options", "asked"),
     [
         ({"threshold": 0.3}, 0),
-        ({"min_legal_mass": 0.5}, 0),
+        ({"min_valid_mass": 0.5}, 0),
         ({"metrics": ["context_recall", "faithfulness"]}, 3),
         ({"data": rows(4)}, 2),
         ({"data": rows(4)[::-1]}, 2),
@@ -149,7 +149,7 @@ def test_answers_of_another_judge_are_refused(
             "CREATE TRIGGER t AFTER INSERT ON answer BEGIN SELECT 1; END; UPDATE answer SET p_yes = 2",
             "less than or",
         ),
-        ("UPDATE answer SET legal_mass = 9e999", "finite number"),
+        ("UPDATE answer SET valid_mass = 9e999", "finite number"),
     ],
 )
 def test_an_untrusted_store_is_checked_before_reuse(
@@ -165,7 +165,7 @@ def test_a_run_without_data_keeps_settings_groups_and_skipped_rows(tmp_path: Pat
     data = [{**row, "topic": "x" if row["id"] == "0" else "y"} for row in rows()] + [
         {"id": 5, "topic": "y", "reference": [[7]]}
     ]
-    options = {"cluster_by": "topic", "skip_bad_rows": True, "max_failed": 2, "min_legal_mass": 0.2}
+    options = {"cluster_by": "topic", "skip_bad_rows": True, "max_failed": 2, "min_valid_mass": 0.2}
     original = judged(tmp_path / "first", engine({}), data, **options)
     again = evaluate(reuse=original, out=tmp_path / "again", engine=engine({}))
     assert results(again) == results(original)

@@ -36,7 +36,7 @@ ROWS: list[dict[str, Any]] = [
     },
 ]
 ENGINE = localjudge.ScriptedEngine({}, default=1.0)
-RULE = VerdictRule(threshold=0.5, min_legal_mass=0.01)
+RULE = VerdictRule(threshold=0.5, min_valid_mass=0.01)
 
 
 def manifest(out: Path, **options: Any) -> Manifest:
@@ -99,7 +99,7 @@ INGREDIENTS = {
     ),
     *("judge.grammars_sha256.attribution", "judge.reasons"),
     *("segmenter.name", "segmenter.version", "segmenter.rules", "segmenter.language"),
-    *("metrics.context_recall.version", "threshold", "min_legal_mass"),
+    *("metrics.context_recall.version", "threshold", "min_valid_mass"),
     *("versions.localjudge", "versions.llama-cpp-python", "versions.llguidance"),
     *("versions.outlines_core", "versions.spacy", "versions.numpy"),
 }
@@ -118,7 +118,7 @@ def test_a_real_run_names_every_ingredient(made: Manifest) -> None:
         ({"threshold": 0.4}, ["threshold"]),
         ({"threads": 2}, []),
         ({"max_failed": 3}, []),
-        ({"min_legal_mass": 0.0}, ["min_legal_mass"]),
+        ({"min_valid_mass": 0.0}, ["min_valid_mass"]),
     ],
 )
 def test_signed_options_are_named(

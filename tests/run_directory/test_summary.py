@@ -116,11 +116,11 @@ def test_near_threshold_verdicts_and_median_valid_mass_by_hand() -> None:
         Verdict(label=0),
     )
     assert decidedness(*verdicts) == VerdictSummary(
-        count=4, near_threshold=0.75, median_legal_mass=0.8
+        count=4, near_threshold=0.75, median_valid_mass=0.8
     )
     pair = (Verdict(label=1, p_yes=1, valid_mass=mass) for mass in (0.25, 0.5))
-    assert decidedness(*pair).median_legal_mass == 0.25
-    none = VerdictSummary(count=0, near_threshold=None, median_legal_mass=None)
+    assert decidedness(*pair).median_valid_mass == 0.25
+    none = VerdictSummary(count=0, near_threshold=None, median_valid_mass=None)
     assert decidedness(Verdict(label=0)) == none
 
 
@@ -131,7 +131,7 @@ def test_rubric_levels_are_not_near_the_threshold() -> None:
         judged = JudgedUnit(unit_of("x", 0), Verdict(label=1, p_yes=p_yes, valid_mass=mass))
         totals.add([Evaluation("a", name, NO, (judged,))])
     assert totals.summary("", CARD).verdicts == VerdictSummary(
-        count=1, near_threshold=0.0, median_legal_mass=0.25
+        count=1, near_threshold=0.0, median_valid_mass=0.25
     )
 
 
@@ -191,11 +191,11 @@ def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
         '{"sample_id": "a", "metric": "context_relevancy", "unit": "sentence", "index": 0,'
         ' "source": "retrieved_contexts", "source_index": 3, "start": 0, "end": 6, "text": "Größe.",'
         ' "p_yes": 0.75, "label": 1, "reason": "so", "window": 2, "error": null, "against": null,'
-        ' "legal_mass": 0.5, "position": 0}\n'
+        ' "valid_mass": 0.5, "position": 0}\n'
         '{"sample_id": "a", "metric": "context_relevancy", "unit": "sentence", "index": 1,'
         ' "source": "retrieved_contexts", "source_index": 3, "start": 7, "end": 11, "text": "Two.",'
         ' "p_yes": null, "label": null, "reason": null, "window": null, "error": "too long", "against": null,'
-        ' "legal_mass": null, "position": 1}\n'
+        ' "valid_mass": null, "position": 1}\n'
     )
 
 

@@ -104,7 +104,7 @@ class LlamaCppEngine(DecodingEngine):
         return self._cache.evaluated_tokens, self._cache.seconds_inside
 
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
-        run = TokenRun(self._cache.hold(request.path[:-1]), request.path[-1])
+        run = TokenRun(self._cache.load_prefix(request.path[:-1]), request.path[-1])
         try:
             while not answer.finished:
                 answer.take(self._cache.logits_after(run))

@@ -69,7 +69,7 @@ class KVCache:
         self.evaluated_tokens = 0
         self.seconds_inside = 0.0
 
-    def hold(self, path: TokenPath) -> int:
+    def load_prefix(self, path: TokenPath) -> int:
         """Make the cells contain this path, evaluating only new tokens, and return its length."""
         shared = shared_nodes(self._path, path)
         self._path = ()
