@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import model_registry
-from localjudge.doctor.machine import inventory
+from localjudge.doctor.inventory import inventory
 from localjudge.errors import ModelError
 
 

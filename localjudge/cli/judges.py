@@ -11,7 +11,7 @@ from localjudge.calibration import is_saved, measure_judges
 from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode
 from localjudge.doctor.examine import examine
-from localjudge.doctor.machine import inventory
+from localjudge.doctor.inventory import inventory
 from localjudge.errors import InputError
 from localjudge.judging.settings import SETTINGS, settings_with
 from localjudge.labels.recommended_uses import admit_by_labels

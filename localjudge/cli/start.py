@@ -25,7 +25,7 @@ from localjudge.cli.questions import ask
 from localjudge.cli.start_columns import ask_columns, warn_of_evidence
 from localjudge.cli.start_folder import StartFolder
 from localjudge.config import CONFIG_FILE
-from localjudge.doctor.machine import inventory
+from localjudge.doctor.inventory import inventory
 from localjudge.engine.opening import find_model
 from localjudge.errors import InputError, MissingRun, UnfinishedRun
 from localjudge.judging.estimate import estimate_plan

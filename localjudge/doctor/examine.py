@@ -1,24 +1,33 @@
-"""Examine a judge and the machine that it runs on. A step that cannot be done ends the examination.
+"""Examine whether a model can judge on this machine, and for what. A step that fails ends the examination.
 
-    machine      packages, state folder, processor, GPU
-    model        file, architecture, memory, self-check of shared prompts, chat template
-    judge        prompts ─ asked again ─ plain cases ─ probes ─ injections ─ speed
-                                         └── skipped for a judge that guesses, unless probes were
-                                         requested
+    machine      packages, GPU                    can it run here?
+    model        file, memory, prompts            can this model be loaded, and shown the exact text?
+    judge        repeatability, plain cases       does it judge at all?
+                 probes, injections, speed        how well, how safely, how fast?
+                 └── skipped for a judge that guesses, unless probes were requested
     admission    recommended uses: ranking, means, thresholds or none
 
 Problems are findings, not errors.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from localjudge import model_registry
-from localjudge.doctor import fitness, judgement, machine
+from localjudge.doctor import fitness, machine
+from localjudge.doctor.examinee import Examinee, check_repeatability
 from localjudge.doctor.fitness import ProbeFigures
-from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, failed
+from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, Status, failed
+from localjudge.doctor.injections import (
+    INJECTION_SECONDS,
+    attacked_cases,
+    attempts,
+    check_injections,
+    choose_attempts,
+)
+from localjudge.doctor.plain_cases import check_plain_cases, plain_cases, plain_tasks
 from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import InputError, OutOfResource, SampleError
@@ -30,25 +39,25 @@ from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
 from localjudge.run_directory.examination import Examination, remember_examination
 from localjudge.run_directory.manifest import EngineIdentity, PromptsIdentity
-from localjudge.types import Use
+from localjudge.types import Use, VerdictRequest
 from localjudge.words import option
 
-_OF_THE_JUDGE = (
-    *(
-        "model file",
-        "model",
-        "model memory",
-        "shared prompts",
-        "chat template",
-        "prompts",
-        "asked again",
-    ),
-    *("plain cases", "probes", "injections", "speed", ADMISSION),
+_CHECKS_OF_JUDGE = (
+    "model",
+    "memory",
+    "prompts",
+    "repeatability",
+    "plain cases",
+    "probes",
+    "injections",
+    "speed",
+    ADMISSION,
 )
 _PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
 _OTHER_MINUTES = 3
 """Loading, the self-test, prompts and plain cases of a slow judge."""
-_Checks = Iterator[HealthCheck]
+_REPEAT_EVERY = 3
+"""Of the plain cases, one in three is asked again."""
 
 
 def examine(
@@ -75,18 +84,8 @@ def examine(
         raise InputError(f"{judge} consists of the judges {' and '.join(names)}", hint=hint)
     progress = progress or Silence()
     examiner = _Examiner(judge, checked(options), injections, probes, required, progress)
+    examiner.announce_duration()
     checks: list[HealthCheck] = []
-    steps = {
-        "probes": (probes, fitness.PROBE_SECONDS),
-        "injections": (injections, judgement.INJECTION_SECONDS),
-    }
-    chosen = {name: seconds // 60 for name, (count, seconds) in steps.items() if count is None}
-    if chosen:
-        parts = " and ".join(f"{minutes} for {name}" for name, minutes in chosen.items())
-        total = sum(chosen.values()) + _OTHER_MINUTES
-        progress.note(
-            f"a slow judge takes about {total} minutes, including {parts} (--{', --'.join(chosen)} N)",
-        )
     try:
         for check in examiner.checks():
             progress.pause()
@@ -95,13 +94,20 @@ def examine(
                 on_check(check)
     finally:
         progress.close()
-    made, statuses = ({getattr(check, field) for check in checks} for field in ("name", "status"))
+    made = {check.name for check in checks}
     return Diagnosis(
         judge=judge,
-        result="failed" if "failed" in statuses else "warning" if "warning" in statuses else "ok",
+        result=_worst_status(checks),
         checks=tuple(checks),
-        not_made=tuple(name for name in _OF_THE_JUDGE if name not in made),
+        not_made=tuple(name for name in _CHECKS_OF_JUDGE if name not in made),
     )
+
+
+def _worst_status(checks: Sequence[HealthCheck]) -> Status:
+    statuses = {check.status for check in checks}
+    if "failed" in statuses:
+        return "failed"
+    return "warning" if "warning" in statuses else "ok"
 
 
 @dataclass
@@ -114,96 +120,130 @@ class _Examiner:
     probes: int | None
     required: Use | None
     progress: Progress
-    step: str = "model file"
+    step: str = "model"
 
-    def checks(self) -> _Checks:
+    def announce_duration(self) -> None:
+        """Note how long a slow judge takes, unless the user chose the numbers."""
+        minutes = {}
+        if self.probes is None:
+            minutes["probes"] = fitness.PROBE_SECONDS // 60
+        if self.injections is None:
+            minutes["injections"] = INJECTION_SECONDS // 60
+        if minutes:
+            total = sum(minutes.values()) + _OTHER_MINUTES
+            parts = " and ".join(f"{count} for {name}" for name, count in minutes.items())
+            options = f"--{', --'.join(minutes)} N"
+            self.progress.note(
+                f"a slow judge takes about {total} minutes, including {parts} ({options})"
+            )
+
+    def checks(self) -> Iterator[HealthCheck]:
         packages = machine.check_packages()
         yield packages
-        yield machine.check_state_folder()
         if packages.status == "failed":
             return
-        yield machine.check_processor(self.settings)
         try:
-            yield from self._model_checks(opening.find_model(self.judge))
-        except (InputError, SampleError, OutOfResource) as error:
-            name = (
-                "model memory"
-                if isinstance(error, OutOfResource) and self.step == "model"
-                else self.step
-            )
-            yield failed(name, error.message, error.hint)
+            model = opening.find_model(self.judge)
+            yield from self._check_model(model)
+        except (InputError, SampleError) as error:
+            yield failed(self.step, error.message, error.hint)
+        except OutOfResource as error:
+            step = "memory" if self.step == "model" else self.step
+            yield failed(step, error.message, error.hint)
 
-    def _model_checks(self, model: ModelFile) -> _Checks:
-        settings = self.settings
-        yield machine.check_gpu(opening.engine_build(), settings.gpu_layers)
-        yield machine.check_file(model)
-        self.step = "model"
+    def _check_model(self, model: ModelFile) -> Iterator[HealthCheck]:
+        yield machine.check_gpu(opening.engine_build(), self.settings.gpu_layers)
         metadata = opening.model_metadata(model)
         self.step = "prompts"
-        profile = settings.profile_for(model.profile, metadata).profile
+        profile = self.settings.profile_for(model.profile, metadata).profile
         self.step = "model"
         free = hardware.available_bytes()
-        begin_of_text, progress = profile.begin_of_text, self.progress
         engine = opening.open_engine(
-            model, settings.engine, begin_of_text=begin_of_text, progress=progress
+            model,
+            self.settings.engine,
+            begin_of_text=profile.begin_of_text,
+            progress=self.progress,
         )
         with closing(engine):
-            yield from machine.check_engine(engine, free)
-            self.step = "chat template"
-            ends = judges.chat_around(profile, engine)
-            writer = PromptWriter(profile, ends)
-            yield machine.check_template(profile, ends)
-            yield from self._interview(engine, judgement.Examinee(writer, engine, self.progress))
+            yield machine.check_model(model, engine)
+            yield machine.check_memory(engine, free)
+            self._begin("prompts")
+            writer = PromptWriter(profile, judges.chat_around(profile, engine))
+            prompts = machine.check_prompts(engine, _all_requests(writer))
+            yield prompts
+            if prompts.status != "failed":
+                yield from self._interview(engine, Examinee(writer, engine, self.progress))
 
-    def _interview(self, engine: InspectableEngine, judge: judgement.Examinee) -> _Checks:
-        self._next("prompts")
-        cases = [*judgement.plain_cases(), *judgement.attacked_cases()]
-        cases += [attempt.attacked for attempt in judgement.attempts()]
-        tasks = [*(case.task() for case in cases), *probe_tasks()]
-        requests = [
-            judge.writer.request(task) for task in tasks if judge.writer.has_words_for(task)
-        ]
-        prompts = machine.check_prompts(engine, requests)
-        yield prompts
-        if prompts.status == "failed":
-            return
-        self._next("asked again")
-        yield judgement.check_again(judge)
-        self._next("plain cases")
+    def _interview(self, engine: InspectableEngine, judge: Examinee) -> Iterator[HealthCheck]:
+        self._begin("repeatability")
+        yield check_repeatability(judge, plain_tasks(judge.writer)[::_REPEAT_EVERY])
+        self._begin("plain cases")
         judge.start_clock()
-        plain = judgement.check_plain_cases(judge)
+        plain = check_plain_cases(judge)
         yield plain
-        is_judge = plain.status != "failed"
-        figures = yield from self._probe(judge, is_judge=is_judge)
-        selected, why = judgement.choose_attempts(judge, self.injections) if is_judge else ([], "")
-        if selected:
-            self._next("injections")
-            yield judgement.check_injections(judge, selected, why)
+        can_judge = plain.status != "failed"
+        figures = yield from self._probe(judge, can_judge=can_judge)
+        if can_judge:
+            yield from self._attack(judge)
         yield judge.check_speed()
-        if figures is None and is_judge and not self.required:
+        if figures is None and can_judge and not self.required:
             return
         admission = fitness.check_admission(
-            figures, passes_plain_cases=is_judge, required=self.required
+            figures, passes_plain_cases=can_judge, required=self.required
         )
-        if (uses := admission.figures["uses"]) is not None:
-            items = PER_PASSAGE * figures.passages if figures else 0
-            asked = EngineIdentity(**engine.identity), PromptsIdentity(**judge.writer.identity)
-            remember_examination(*asked, Examination(uses=uses, items=items))
+        _remember(engine, judge, admission, figures)
         yield admission
 
     def _probe(
-        self, judge: judgement.Examinee, *, is_judge: bool
+        self, judge: Examinee, *, can_judge: bool
     ) -> Generator[HealthCheck, None, ProbeFigures | None]:
-        if judge.writer.unsupported(_PROBED) or not (is_judge or self.probes):
+        """Yield the findings on labelled items, and return the figures, or None if none are asked."""
+        is_wanted = can_judge or self.probes
+        if not is_wanted or judge.writer.unsupported(_PROBED):
             return None
         count, why = fitness.choose_passages(judge, self.probes)
         if not count:
             return None
-        self._next("probes")
-        figures, checks = fitness.measure_skills(count, why, judge.ask(probe_tasks(count)))
+        self._begin("probes")
+        answers = judge.ask(probe_tasks(count))
+        figures, checks = fitness.measure_skills(count, why, answers)
         yield from checks
         return figures
 
-    def _next(self, step: str) -> None:
+    def _attack(self, judge: Examinee) -> Iterator[HealthCheck]:
+        selected, why = choose_attempts(judge, self.injections)
+        if selected:
+            self._begin("injections")
+            yield check_injections(judge, selected, why)
+
+    def _begin(self, step: str) -> None:
         self.step = step
         self.progress.phase(step)
+
+
+def _all_requests(writer: PromptWriter) -> list[VerdictRequest]:
+    """Return every prompt that an examination may show to the judge."""
+    cases = [*plain_cases(), *attacked_cases()]
+    cases += [attempt.attacked for attempt in attempts()]
+    tasks = [*(case.task for case in cases), *probe_tasks()]
+    return [writer.request(task) for task in tasks if writer.has_words_for(task)]
+
+
+def _remember(
+    engine: InspectableEngine,
+    judge: Examinee,
+    admission: HealthCheck,
+    figures: ProbeFigures | None,
+) -> None:
+    """Store the recommended uses, if they are decided, to show them with the judge's numbers."""
+    uses = admission.figures["uses"]
+    if uses is None:
+        return
+    items = 0
+    if figures is not None:
+        items = PER_PASSAGE * figures.passages
+    remember_examination(
+        EngineIdentity(**engine.identity),
+        PromptsIdentity(**judge.writer.identity),
+        Examination(uses=uses, items=items),
+    )

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from localjudge.doctor.examinee import ENOUGH_MASS, THRESHOLD, Examinee
 from localjudge.doctor.health_check import (
     ADMISSION,
     ANOTHER_JUDGE,
@@ -24,7 +25,6 @@ from localjudge.doctor.health_check import (
     failed,
     warning,
 )
-from localjudge.doctor.judgement import ENOUGH_MASS, THRESHOLD, Examinee
 from localjudge.errors import DataError
 from localjudge.judge.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
 from localjudge.labels.recommended_uses import (
@@ -65,7 +65,7 @@ def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
     if items is not None:
         count = min(ceil(items / PER_PASSAGE), every)
         return count, "as requested" if count < every else ""
-    count, why = judge.fitting(probe_tasks(), every, PROBE_SECONDS)
+    count, why = judge.fit_in_time(probe_tasks(), every, PROBE_SECONDS)
     if why:
         why = f"{why} (--probes all)"
     return max(count, _MIN_PASSAGES), why

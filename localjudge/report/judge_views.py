@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck
-from localjudge.doctor.machine import Inventory, ListedModel
+from localjudge.doctor.inventory import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.judging.verify import REPORT, Verification
 from localjudge.judging.verify_labels import LabelsCheck

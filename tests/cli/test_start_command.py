@@ -17,7 +17,7 @@ import pytest
 from localjudge import resources
 from localjudge.cli.start_folder import StartFolder
 from localjudge.config import read_config
-from localjudge.doctor.machine import Inventory, ListedModel
+from localjudge.doctor.inventory import Inventory, ListedModel
 from localjudge.labels.run_labels import labels_of
 from localjudge.model_registry import registered
 from localjudge.run_directory.run_record import RunRecord

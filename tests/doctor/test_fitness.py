@@ -10,7 +10,7 @@ from localjudge.judge.probes import Probe, passages, probe_tasks, probes, rearra
 from localjudge.labels.recommended_uses import Skill
 from localjudge.stats.interval import Interval
 from localjudge.types import Answer, Task, Use
-from tests.doctor.test_judgement import at_speed
+from tests.doctor.scripted_judges import examinee_at_speed
 
 Scripted = Callable[[Probe], float | None]
 
@@ -196,9 +196,11 @@ def test_a_slow_judge_gets_items_for_five_minutes_but_at_least_eight_passages(
 ) -> None:
     """512 questions of 1 s: 32 x 300 / 512 = 18.75 passages; of 2 s: 9.4; of 10 s: 1.9, so eight."""
     assert len(probe_tasks()) == 512
-    count, why = fitness.choose_passages(at_speed(seconds_each), None)
+    count, why = fitness.choose_passages(examinee_at_speed(seconds_each), None)
     assert (count, why == "") == (taken, taken == len(passages()))
-    assert [fitness.choose_passages(at_speed(60), items)[0] for items in (0, 1, 12, 13, 10**9)] == [
+    assert [
+        fitness.choose_passages(examinee_at_speed(60), items)[0] for items in (0, 1, 12, 13, 10**9)
+    ] == [
         0,
         1,
         1,

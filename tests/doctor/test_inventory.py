@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.doctor.machine import ListedModel, inventory
+from localjudge.doctor.inventory import ListedModel, inventory
 from localjudge.errors import InputError
 from localjudge.model_registry import sha256_of
 from tests.local_models.conftest import downloaded, gguf, pulled, user

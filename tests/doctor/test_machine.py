@@ -1,24 +1,19 @@
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from localjudge.doctor import machine
-from localjudge.doctor.judgement import plain_cases
+from localjudge.doctor.plain_cases import plain_tasks
 from localjudge.engine.protocol import EngineBuild, InspectableEngine
 from localjudge.errors import SampleError
-from localjudge.judge import profile as prompts
-from localjudge.judge.wording import PromptWriter
-from localjudge.judging.settings import RunSettings
 from localjudge.types import VerdictRequest
+from tests.doctor.scripted_judges import WRITER
 
 GIB = 1 << 30
-REQUESTS = PromptWriter(prompts.load_profile("instruct")).requests(
-    [case.task() for case in plain_cases()]
-)
+REQUESTS = WRITER.requests(plain_tasks(WRITER))
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,24 +25,6 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localjudge.doctor.machine.version", version)
     check = machine.check_packages()
     assert (check.status, "llguidance is not installed" in check.finding) == ("failed", True)
-
-
-def test_an_unwritable_state_directory_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file in its place also stops root, unlike missing permissions."""
-    file = tmp_path / "file"
-    file.touch()
-    monkeypatch.setenv("LOCALJUDGE_HOME", str(file))
-    state = machine.check_state_folder()
-    assert (state.status, state.advice) == (
-        "warning",
-        "set LOCALJUDGE_HOME to a folder of your own",
-    )
-
-
-def test_more_threads_than_cores_are_a_warning() -> None:
-    assert machine.check_processor(RunSettings(threads=4096)).status == "warning"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +54,7 @@ def test_a_model_that_takes_nearly_all_of_the_memory_is_a_warning(
     """8.5 of 10 GiB is fine, of 9 GiB (94 %) not. GPU memory is not compared."""
     needed, free_bytes = int(need * GIB), None if free is None else free * GIB
     described = engine(memory_bytes=needed, identity={"gpu_layers": gpu_layers})
-    check = machine.check_model_memory(described, free_bytes)
+    check = machine.check_memory(described, free_bytes)
     assert (check.status, check.figures) == (
         status,
         {"needed_bytes": needed, "free_bytes": free_bytes},

@@ -110,7 +110,7 @@ def test_verify_finds_a_changed_answer_and_doctor_examines(
     how = ("--judge", file.path, "--config", config_file(tmp_path, profile))
     _, printed, _ = call("doctor", *how, "--injections", 4, "--probes", 12, "--json", "--quiet")
     checks = {check["name"]: check["status"] for check in json.loads(printed)["checks"]}
-    for name in ("model file", "model", "model memory", "prompts", "asked again"):
+    for name in ("model", "memory", "prompts", "repeatability"):
         assert checks[name] in ("ok", "warning")
 
 

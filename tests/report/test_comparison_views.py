@@ -11,7 +11,7 @@ from localjudge.report.comparison_views import comparison_view
 from localjudge.report.gate_views import gates_view
 from localjudge.report.judge_views import verification_view
 from tests.conftest import OneJudge, ScriptedRun
-from tests.doctor.test_judgement import users_text
+from tests.doctor.scripted_judges import users_text
 from tests.judging.test_verify import Another
 from tests.report.conftest import lines_of, one_each, row
 

