@@ -3,10 +3,12 @@
     checkout    grammars/ and models/ are next to the package; in a wheel they are inside it
     user        LOCALJUDGE_HOME, or `localjudge` in the XDG data directory
 
-Result files of an interrupted run are parts in its locked directory (`record/directory.py`).
+Result files of an interrupted run are parts in its locked directory
+(`run_directory/directory.py`).
 """
 
 import os
+import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable
@@ -41,31 +43,51 @@ _ABANDONED_SECONDS = 60
 
 
 def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> int:
-    """Replace the file with all parts, mode 0600, or leave it unchanged. Return its size in bytes.
-
-    Replaces links, and writes through devices and pipes. Unless `durable`, a power failure may lose
-    the file. Raises OSError.
-    """
+    """Write a file as `replace_whole` does, but through devices and pipes. Raises OSError."""
     if _is_special(file):
         with file.open("wb") as stream:
             return sum(map(stream.write, parts))
-    beginning = f".{file.name[:64]}."
-    for part in file.parent.glob(f"{escape(beginning)}????????{_PART}"):
+    return replace_whole(file, parts, durable=durable)
+
+
+def replace_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> int:
+    """Replace the file with all parts, mode 0600, or leave it unchanged. Return its size in bytes.
+
+    Replaces links. Unless `durable`, a power failure may lose or truncate the file. Raises OSError.
+    """
+    for part in file.parent.glob(part_names(file.name)):
         _remove_abandoned(part)
+    beginning = f".{file.name[:64]}."
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=beginning, suffix=_PART)
     fresh = Path(name)
     try:
         with open(descriptor, "wb") as writer:
             try_lock(descriptor)  # until it is closed
             size = sum(map(writer.write, parts))
+            writer.flush()
             if durable:
-                writer.flush()
                 os.fsync(descriptor)
-        fresh.replace(file)
+        replace_file(fresh, file, durable=durable)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
     return size
+
+
+def replace_file(fresh: Path, file: Path, *, durable: bool = True) -> None:
+    """Give a written and closed file, synced if `durable`, the name of another one."""
+    fresh.replace(file)
+    if durable and sys.platform != "win32":  # Windows cannot sync a directory, and needs no sync
+        descriptor = os.open(file.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def part_names(name: str) -> str:
+    """Return the pattern of the names under which `write_whole` writes a file."""
+    return f".{escape(name[:64])}.????????{_PART}"
 
 
 def _is_special(file: Path) -> bool:

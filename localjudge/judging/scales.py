@@ -85,7 +85,7 @@ def _file(engine: Mapping[str, Any], prompts: PromptsIdentity) -> Path | None:
     checksum = engine.get("model_sha256")
     if not checksum:
         return None
-    key = canonical_sha256({"model_sha256": checksum, "judge": prompts.of_answers})
+    key = canonical_sha256({"model_sha256": checksum, "judge": prompts.answering})
     return resources.state_directory() / "scales" / f"{key}.json"
 
 

@@ -45,16 +45,19 @@ def stored_rows(path: Path) -> Iterator[SampleRow]:
 
 
 def stored_samples(path: Path) -> Iterator[Sample]:
-    return (checked_json(Sample, row.content, path) for row in stored_rows(path))
+    for row in stored_rows(path):
+        yield checked_json(Sample, row.content, path)
 
 
 def stored_ids(path: Path) -> Iterator[str]:
-    return (name for (name,) in _rows(path, tuple[str], "SELECT id FROM sample ORDER BY position"))
+    for (sample_id,) in _rows(path, tuple[str], "SELECT id FROM sample ORDER BY position"):
+        yield sample_id
 
 
 def stored_extras(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    rows = _rows(path, tuple[str, str], "SELECT id, extras FROM sample ORDER BY position")
-    return ((sample_id, decoded_object(columns, path)) for sample_id, columns in rows)
+    query = "SELECT id, extras FROM sample ORDER BY position"
+    for sample_id, columns in _rows(path, tuple[str, str], query):
+        yield sample_id, decoded_object(columns, path)
 
 
 def stored_keys(path: Path) -> list[str]:
@@ -64,12 +67,12 @@ def stored_keys(path: Path) -> list[str]:
 
 
 def stored_sample(path: Path, sample_id: str) -> Sample | None:
-    with reading(path) as reader:
-        rows = reader.rows(
-            tuple[str], "SELECT content FROM sample WHERE id = ?", (storable(sample_id),)
-        )
-        samples = (checked_json(Sample, content, path) for (content,) in rows)
-        return next((sample for sample in samples if sample.id == sample_id), None)
+    query = "SELECT content FROM sample WHERE id = ?"
+    for (content,) in _rows(path, tuple[str], query, (storable(sample_id),)):
+        sample = checked_json(Sample, content, path)
+        if sample.id == sample_id:
+            return sample
+    return None
 
 
 def stored_sample_at(path: Path, position: int) -> Sample:
@@ -93,16 +96,12 @@ def stored_clusters(path: Path) -> dict[str, str] | None:
 
 def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     query = (
-        f"SELECT {PROMPT} FROM unit JOIN request ON id = request WHERE sample_id = ? AND metric = ?"
+        f"SELECT {PROMPT} FROM unit JOIN request ON id = request"
+        " WHERE sample_id = ? AND metric = ? ORDER BY judge, position, window"
     )
-    rows = _rows(
-        path,
-        tuple[str],
-        f"{query} ORDER BY judge, position, window",
-        (storable(sample_id), metric),
-    )
-    prompts, size = [], 0
-    for (prompt,) in rows:
+    prompts = []
+    size = 0
+    for (prompt,) in _rows(path, tuple[str], query, (storable(sample_id), metric)):
         size += len(prompt)
         if size > MOST_BYTES_OF_VALUE:
             raise too_much(path, f"{MOST_BYTES_OF_VALUE >> 20} MiB of prompts of one sample")
@@ -123,23 +122,30 @@ def answers_of_units(path: Path, samples: Iterable[str]) -> dict[AskedUnit, list
 
 def altered_requests(path: Path, engines: Sequence[Mapping[str, Any]], shapes: Set[str]) -> int:
     """Count the requests to these engines with a wrong key or an unknown answer shape."""
-    keys_of_engines, altered = [RequestKeys(engine) for engine in engines], set()
-    with reading(path) as reader:
-        for key, text, lengths in reader.rows(
-            tuple[str, str, str], "SELECT sha256, text, pieces FROM node"
-        ):
-            pieces, start = [], 0
-            for length, trusted in checked_json(list[tuple[int, int]], lengths, path):
-                pieces.append((text[start : start + length], bool(trusted)))
-                start += length
-            if canonical_sha256(pieces) != key:
-                altered.add(key)
-        return sum(
-            shape not in shapes
-            or not altered.isdisjoint(nodes := checked_json(list[str], path_keys, path))
-            or key not in [keys.key_of(nodes, shape) for keys in keys_of_engines]
-            for key, shape, path_keys in reader.rows(tuple[str, str, str], ALL_REQUESTS)
-        )
+    keys_of_engines = [RequestKeys(engine) for engine in engines]
+    altered_nodes = _altered_nodes(path)
+    altered = 0
+    for key, shape, path_keys in _rows(path, tuple[str, str, str], ALL_REQUESTS):
+        nodes = checked_json(list[str], path_keys, path)
+        possible_keys = [keys.key_of(nodes, shape) for keys in keys_of_engines]
+        is_intact = shape in shapes and altered_nodes.isdisjoint(nodes) and key in possible_keys
+        altered += not is_intact
+    return altered
+
+
+def _altered_nodes(path: Path) -> set[str]:
+    """Return the keys of nodes with another content."""
+    altered = set()
+    query = "SELECT sha256, text, pieces FROM node"
+    for key, text, lengths in _rows(path, tuple[str, str, str], query):
+        pieces = []
+        start = 0
+        for length, trusted in checked_json(list[tuple[int, int]], lengths, path):
+            pieces.append((text[start : start + length], bool(trusted)))
+            start += length
+        if canonical_sha256(pieces) != key:
+            altered.add(key)
+    return altered
 
 
 def _rows(

@@ -1,5 +1,6 @@
-"""Calibrations: judges measured on human labels of one question, saved in LOCALJUDGE_HOME/calibrations/NAME.json.
+"""Calibrations: judges measured on human labels of one question.
 
+They are saved in LOCALJUDGE_HOME/calibrations/NAME.json.
 A calibration is refused for a judge with another model, prompt, grammar or way of asking.
 Differences in packages or processors only affect rounding and are reported.
 """
@@ -105,7 +106,9 @@ class Calibration(Record):
     @property
     def combination(self) -> Combination | None:
         """Weights of a jury's judges, or None for a single judge."""
-        return Combination(self.weights, self.bias) if self.weights else None
+        if not self.weights:
+            return None
+        return Combination(self.weights, self.bias)
 
     @property
     def guesses(self) -> bool:
@@ -117,10 +120,14 @@ class Calibration(Record):
         self, measured: Mapping[str, Any]
     ) -> tuple[list[Difference], list[Difference]]:
         """Return the differences that can change verdicts, and the rounding ones."""
-        changes = differences(self.judge, measured)
-        return [change for change in changes if not only_rounds(change)], list(
-            filter(only_rounds, changes)
-        )
+        of_verdicts = []
+        of_rounding = []
+        for change in differences(self.judge, measured):
+            if only_rounds(change):
+                of_rounding.append(change)
+            else:
+                of_verdicts.append(change)
+        return of_verdicts, of_rounding
 
 
 CalibrationLike = str | Path | Calibration
@@ -128,22 +135,39 @@ CalibrationLike = str | Path | Calibration
 
 
 def calibrations_of(values: object) -> tuple[Calibration, ...]:
-    """Return calibrations from names, files or calibrations. Raises InputError for an invalid one, or two on one
-    question.
+    """Return calibrations from names, files or calibrations.
+
+    Raises InputError for an invalid one, or two on one question.
     """
-    listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
     by_question: dict[str, Calibration] = {}
-    for value in () if values is None else listed:
-        if not isinstance(value, CalibrationLike):
-            raise InputError(
-                f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}",
-            )
-        calibration = value if isinstance(value, Calibration) else read_calibration(value)
-        other = by_question.setdefault(calibration.question, calibration)
+    for value in _as_list(values):
+        calibration = _as_calibration(value)
+        question = calibration.question
+        other = by_question.setdefault(question, calibration)
         if other != calibration:
-            problem = f"{other.name} and {calibration.name} are both calibrations for {calibration.question}"
-            raise InputError(problem, hint="name one for each question")
+            names = f"{other.name} and {calibration.name}"
+            raise InputError(
+                f"{names} are both calibrations for {question}",
+                hint="name one for each question",
+            )
     return tuple(by_question.values())
+
+
+def _as_list(values: object) -> Sequence[object]:
+    if values is None:
+        return ()
+    if isinstance(values, Sequence) and not isinstance(values, str):
+        return values
+    return [values]
+
+
+def _as_calibration(value: object) -> Calibration:
+    if isinstance(value, Calibration):
+        return value
+    if isinstance(value, str | Path):
+        return read_calibration(value)
+    name = option_name("calibration")
+    raise InputError(f"{name} must be names or files of calibrations, got {value!r:.80}")
 
 
 def calibration_file(name: str) -> Path:
@@ -159,16 +183,20 @@ def saved_calibrations() -> list[str]:
 
 
 def read_calibration(name_or_file: str | Path) -> Calibration:
-    """Read a saved calibration by name, or from any file. Raises InputError if missing or invalid."""
-    name, path = str(name_or_file), Path(name_or_file)
+    """Read a saved calibration by name, or from any file.
+
+    Raises InputError if missing or invalid.
+    """
+    name = str(name_or_file)
+    path = Path(name_or_file)
     if _NAME.fullmatch(name) and calibration_file(name).is_file():
         path = calibration_file(name)
     if not path.is_file():
-        saved, how = saved_calibrations(), "make one: localjudge calibrate LABELS --judge NAME|PATH"
-        raise InputError(
-            f"there is no calibration or file called {name!r:.80}",
-            hint=suggestion(name, saved, "saved") if saved else how,
-        )
+        hint = "make one: localjudge calibrate LABELS --judge NAME|PATH"
+        saved = saved_calibrations()
+        if saved:
+            hint = suggestion(name, saved, "saved")
+        raise InputError(f"there is no calibration or file called {name!r:.80}", hint=hint)
     return validated(Calibration, read_object(path.resolve()), str(path))
 
 

@@ -1,5 +1,8 @@
 """Values of a column of a run's data, for slices of its samples."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from localjudge.dataset.missing import is_blank
 from localjudge.dataset.problems import MISSING, UNKNOWN, group_name, lookup
 from localjudge.errors import InputError
@@ -8,47 +11,64 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.text.folding import common_spellings, fold
 from localjudge.words import suggestion
 
-MOST_SLICES = 1_000
+MAX_SLICES = 1_000
 NO_VALUE = "(none)"
 
 
 def column_values(run: RunRecord, column: str) -> dict[str, str | None]:
-    """Return the value of each sample, in one spelling for values that look the same; None if it is empty."""
+    """Return the value of each sample, or None if it is empty.
+
+    Values that look the same get one spelling.
+    """
     values: dict[str, str | None] = {}
-    distinct: set[str | None] = set()
+    distinct: set[str] = set()
     columns: dict[str, None] = {}
-    exists, name = False, excerpt(column)
+    exists = False
     for sample_id, extras in run.iter_extras():
-        value = lookup(extras, column, MISSING)
-        exists = exists or value is not MISSING
         columns.update(dict.fromkeys(extras))
-        if value is MISSING or is_blank(value):
-            value = None
-        elif isinstance(value, int | float):
-            value = group_name(value)
-        if not isinstance(value, str | None) or str(value).startswith(UNKNOWN):
-            raise InputError(
-                f"the column {name} of the sample {excerpt(sample_id)} is neither text nor a number",
-                hint=f"name a value inside an object with a dot: {name}.NAME",
-            )
+        cell = lookup(extras, column, MISSING)
+        exists = exists or cell is not MISSING
+        value = _read_value(cell, column, sample_id)
         values[sample_id] = value
-        distinct.add(value)
-        if len(distinct) > MOST_SLICES:
-            problem = f"the column {name} has more than {MOST_SLICES:,} different values"
-            raise InputError(problem, hint="name a column with fewer values, such as a topic")
+        if value is not None:
+            distinct.add(value)
+        if len(distinct) > MAX_SLICES:
+            name = excerpt(column)
+            raise InputError(
+                f"the column {name} has more than {MAX_SLICES:,} different values",
+                hint="name a column with fewer values, such as a topic",
+            )
     if not exists:
-        hint = (
-            suggestion(column, columns, "its columns", show=excerpt)
-            if columns
-            else "its data has no extra columns"
-        )
-        raise InputError(f"the run has no column {name}", hint=hint)
-    spellings = common_spellings(value for value in values.values() if value is not None)
-    respelled = {value: spellings[fold(value)] for value in distinct if value is not None}
-    return {
-        sample_id: None if value is None else respelled[value] or None
-        for sample_id, value in values.items()
-    }
+        raise _no_column(column, columns)
+    spellings = common_spellings(filter(None, values.values()))
+    respelled = {value: spellings[fold(value)] or None for value in distinct}
+    for sample_id, value in values.items():
+        if value is not None:
+            values[sample_id] = respelled[value]
+    return values
+
+
+def _read_value(cell: Any, column: str, sample_id: str) -> str | None:
+    """Return a cell as text, or None without a value."""
+    if cell is MISSING or is_blank(cell):
+        return None
+    if isinstance(cell, int | float):
+        cell = group_name(cell)
+    if isinstance(cell, str) and not cell.startswith(UNKNOWN):
+        return cell
+    name = excerpt(column)
+    raise InputError(
+        f"the column {name} of the sample {excerpt(sample_id)} is neither text nor a number",
+        hint=f"name a value inside an object with a dot: {name}.NAME",
+    )
+
+
+def _no_column(column: str, columns: Iterable[str]) -> InputError:
+    names = list(columns)
+    hint = "its data has no extra columns"
+    if names:
+        hint = suggestion(column, names, "its columns", show=excerpt)
+    return InputError(f"the run has no column {excerpt(column)}", hint=hint)
 
 
 def slice_order(samples: int, value: str | None) -> tuple[int, bool, str]:

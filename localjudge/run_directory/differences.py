@@ -12,10 +12,12 @@ from localjudge.types import Record
 _SHOWN = 5
 _METRIC = re.compile(r"metrics\.(.+)\.version")
 _DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
-_ROUNDING = re.compile(
-    r"(versions\..*|segmenter\.version|(?:jury\..+\.)?engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))",
+_ENGINE_ROUNDING = (
+    "llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention"
 )
-
+_ROUNDING = re.compile(
+    rf"versions\..*|segmenter\.version|(?:jury\..+\.)?engine\.(?:{_ENGINE_ROUNDING})"
+)
 _UPDATE = re.compile(r"segmenter\.(version|rules)|metrics\..+\.version")
 
 
@@ -31,12 +33,14 @@ def differences(
     before: Mapping[str, Any] | BaseModel, after: Mapping[str, Any] | BaseModel
 ) -> list[Difference]:
     """Return the values that differ, named by path: `engine.n_ctx`."""
-    old, new = _leaves(before), _leaves(after)
-    return [
-        Difference(ingredient=name, before=old.get(name), after=new.get(name))
-        for name in sorted(old.keys() | new.keys())
-        if old.get(name) != new.get(name)
-    ]
+    old = _flatten(before)
+    new = _flatten(after)
+    changes = []
+    for name in sorted(old.keys() | new.keys()):
+        change = Difference(ingredient=name, before=old.get(name), after=new.get(name))
+        if change.before != change.after:
+            changes.append(change)
+    return changes
 
 
 def only_rounds(change: Difference) -> bool:
@@ -76,31 +80,37 @@ def format_updates(changes: Sequence[Difference]) -> str:
 
 def format_differences(changes: Sequence[Difference]) -> str:
     """Format the first differences, one per line, and the number of others."""
-    lines = list(dict.fromkeys(map(_in_words, changes)))
+    lines = list(dict.fromkeys(map(_format_difference, changes)))
     more = len(lines) - _SHOWN
-    return "".join(f"\n  {line}" for line in lines[:_SHOWN]) + (
-        f"\n  and {more} more" if more > 0 else ""
-    )
+    shown = lines[:_SHOWN]
+    if more > 0:
+        shown.append(f"and {more} more")
+    return "".join(f"\n  {line}" for line in shown)
 
 
-def _in_words(change: Difference) -> str:
+def _format_difference(change: Difference) -> str:
     metric = _METRIC.fullmatch(change.ingredient)
-    if metric and None in (change.before, change.after):
-        has, lacks = ("that run", "this one") if change.after is None else ("this run", "that one")
-        return f"{has} has {excerpt(metric[1])}, {lacks} does not"
-    if words := _DATA.get(change.ingredient.removeprefix("data.")):
-        return words
-    return f"{excerpt(change.ingredient)}: {excerpt(change.before)} there, {excerpt(change.after)} here"
+    if metric and change.after is None:
+        return f"that run has {excerpt(metric[1])}, this one does not"
+    if metric and change.before is None:
+        return f"this run has {excerpt(metric[1])}, that one does not"
+    data_change = _DATA.get(change.ingredient.removeprefix("data."))
+    if data_change is not None:
+        return data_change
+    before = excerpt(change.before)
+    after = excerpt(change.after)
+    return f"{excerpt(change.ingredient)}: {before} there, {after} here"
 
 
-def _leaves(part: Mapping[str, Any] | BaseModel, prefix: str = "") -> dict[str, Any]:
-    leaves: dict[str, Any] = {}
-    for name, value in (
-        part if isinstance(part, Mapping) else part.model_dump(mode="json")
-    ).items():
-        leaves |= (
-            _leaves(value, f"{prefix}{name}.")
-            if isinstance(value, Mapping)
-            else {f"{prefix}{name}": value}
-        )
-    return leaves
+def _flatten(part: Mapping[str, Any] | BaseModel, prefix: str = "") -> dict[str, Any]:
+    """Return the values of nested objects by path."""
+    if isinstance(part, BaseModel):
+        part = part.model_dump(mode="json")
+    flat: dict[str, Any] = {}
+    for name, value in part.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{path}.")
+        else:
+            flat[path] = value
+    return flat

@@ -1,7 +1,8 @@
-"""Run directories: private, locked by one writing process, with atomic writes, and read as untrusted input.
+"""Run directories: private, locked by one writing process, and read as untrusted input.
 
     run.lock        advisory lock of the writing process
-    NAME.part       a file being written; renamed to NAME once it is complete and synced
+    NAME.part       rows written so far, which others may read; renamed to NAME at the end
+    .NAME.*.part    another file being written
 
 Links, oversized content, invalid JSON, unexpected shapes and non-finite numbers raise
 RunDirectoryError.
@@ -13,9 +14,9 @@ import logging
 import math
 import os
 import stat
-import sys
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from functools import cache
 from io import BufferedReader
 from pathlib import Path
@@ -26,7 +27,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from localjudge.dataset.problems import reason, unique_keys
 from localjudge.errors import RETRY_HINTS, InputError, OutOfResource, RunDirectoryError
-from localjudge.resources import OPEN_SAFELY, try_lock
+from localjudge.resources import OPEN_SAFELY, part_names, replace_file, replace_whole, try_lock
 from localjudge.words import option, printable
 
 MANIFEST = "manifest.json"
@@ -83,11 +84,12 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
     try:
-        value = _DECODER.decode(content.decode() if isinstance(content, bytes) else content)
+        if isinstance(content, bytes):
+            content = content.decode()
+        value = _DECODER.decode(content)
     except (ValueError, RecursionError) as error:
-        raise RunDirectoryError(
-            f"{where} cannot be read: {excerpt(reason(error))}", hint=BY_HAND
-        ) from error
+        problem = f"{where} cannot be read: {excerpt(reason(error))}"
+        raise RunDirectoryError(problem, hint=BY_HAND) from error
     if not isinstance(value, dict):
         raise RunDirectoryError(f"{where} cannot be read: it is not a JSON object", hint=BY_HAND)
     return value
@@ -99,7 +101,8 @@ def placed_rows(
     """Yield the rows of a JSONL file between two byte offsets, each with its offset."""
     with open_regular(path) as file:
         file.seek(start)
-        place, number = start, 0
+        place = start
+        number = 0
         while line := file.readline(min(MOST_BYTES_OF_VALUE + 1, end - place)):
             number += 1
             yield place, parse_row(line, f"{path}:{number}", kind)
@@ -119,11 +122,12 @@ def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
 def validated(kind: type[_Model], value: Any, where: str) -> _Model:
     try:
         return kind.model_validate(value)
-    except (ValidationError, InputError) as error:
-        problem = (
-            first_problem(error) if isinstance(error, ValidationError) else excerpt(error.message)
-        )
-        raise RunDirectoryError(f"{where} cannot be read: {problem}", hint=BY_HAND) from error
+    except ValidationError as error:
+        problem = f"{where} cannot be read: {first_problem(error)}"
+        raise RunDirectoryError(problem, hint=BY_HAND) from error
+    except InputError as error:
+        problem = f"{where} cannot be read: {excerpt(error.message)}"
+        raise RunDirectoryError(problem, hint=BY_HAND) from error
 
 
 def too_much(where: Path | str, bound: str) -> RunDirectoryError:
@@ -135,18 +139,24 @@ def too_much(where: Path | str, bound: str) -> RunDirectoryError:
 def first_problem(error: ValidationError) -> str:
     """Return the first validation error as `metrics.faithfulness.mean: Input should be ...`."""
     problem = error.errors(include_url=False, include_input=False)[0]
+    message = problem["msg"]
     place = ".".join(map(str, problem["loc"]))
-    return excerpt(f"{place}: {problem['msg']}" if place else problem["msg"])
+    if place:
+        message = f"{place}: {message}"
+    return excerpt(message)
 
 
 def excerpt(value: object) -> str:
     """Shorten a value from a file and make it safe to print."""
     text = str(value)
-    return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    if len(text) > _SHOWN:
+        text = f"{text[:_SHOWN]}..."
+    return printable(text)
 
 
 def _finite(digits: str) -> float:
-    if not math.isfinite(number := float(digits)):
+    number = float(digits)
+    if not math.isfinite(number):
         raise ValueError(f"{excerpt(digits)} is not a finite number")
     return number
 
@@ -170,10 +180,9 @@ class RunDirectory:
             self._lock = _locked(path / LOCK)
 
     def write(self, name: str, text: str, *, durable: bool = True) -> None:
-        """Replace the file atomically. Unless `durable`, a power failure may lose or truncate it."""
-        with closing(PartFile(self.path / name)) as part:
-            part.write([text])
-            part.finish(durable=durable)
+        """Replace the file, see `replace_whole`."""
+        with _translated_errors(self.path):
+            replace_whole(self.path / name, [text.encode()], durable=durable)
 
     def remove(self, name: str) -> None:
         with _translated_errors(self.path):
@@ -188,7 +197,7 @@ def part_path(file: Path) -> Path:
 
 
 class PartFile:
-    """A file written in pieces. It replaces the old file only when finished."""
+    """A file written in pieces, which others may read. It replaces the old file when finished."""
 
     def __init__(self, file: Path) -> None:
         self._name = file
@@ -211,20 +220,11 @@ class PartFile:
                 self.sha256.update(content)
             self._file.flush()
 
-    def finish(self, *, durable: bool = True) -> None:
+    def finish(self) -> None:
         with _translated_errors(self._name.parent):
-            if durable:
-                os.fsync(self._file.fileno())
+            os.fsync(self._file.fileno())
             self._file.close()  # Windows cannot rename an open file
-            self._path.replace(self._name)
-            if (
-                durable and sys.platform != "win32"
-            ):  # Windows cannot sync a directory, and needs no sync
-                descriptor = os.open(self._name.parent, os.O_RDONLY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+            replace_file(self._path, self._name)
 
     def close(self) -> None:
         """Stop writing. An unfinished part remains."""
@@ -233,7 +233,10 @@ class PartFile:
 
 
 def refuse_unusable(path: Path) -> None:
-    """Raise RunDirectoryError if the directory has other content or another process is writing. Creates no file."""
+    """Raise RunDirectoryError if the directory has other content or another process is writing.
+
+    Creates no file.
+    """
     with _translated_errors(path):
         if path.is_dir():
             _refuse_other_content(path)
@@ -243,7 +246,11 @@ def refuse_unusable(path: Path) -> None:
 
 def _refuse_other_content(path: Path) -> None:
     names = {entry.name for entry in path.iterdir()}
-    if MANIFEST not in names and names - {LOCK, f"{MANIFEST}{_PART}"}:
+    if MANIFEST in names:
+        return
+    first_writes = part_names(MANIFEST)
+    others = {name for name in names if not fnmatchcase(name, first_writes)}
+    if others - {LOCK}:
         hint = f"name another directory with {option('out')}"
         raise RunDirectoryError(f"{path} is not empty and contains no run", hint=hint)
 
@@ -263,7 +270,8 @@ def _locked(path: Path, *, waiting: bool = False) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_SAFELY, 0o600)
     problem = f"{path.parent} is being written by another process"
     warn_at = monotonic() + _PATIENCE_SECONDS
-    while (state := try_lock(descriptor)) == "busy":
+    state = try_lock(descriptor)
+    while state == "busy":
         if not waiting:
             os.close(descriptor)
             hint = f"wait until it is done, or name another directory with {option('out')}"
@@ -272,6 +280,7 @@ def _locked(path: Path, *, waiting: bool = False) -> int:
             _log.warning("%s: waiting until it is done", problem)
             warn_at = math.inf
         sleep(_POLL_SECONDS)
+        state = try_lock(descriptor)
     if state == "unsupported":
         _warn_without_locks(path.parent)
     return descriptor

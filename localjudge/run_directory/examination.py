@@ -1,4 +1,7 @@
-"""Uses of a judge that `doctor` recommends, stored in LOCALJUDGE_HOME/examined and shown with the judge's numbers."""
+"""Uses of a judge that `doctor` recommends, shown with the judge's numbers.
+
+They are stored in LOCALJUDGE_HOME/examined.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,17 +24,25 @@ class Examination(Record):
 
     def __str__(self) -> str:
         """`not recommended for: ranking, means, thresholds (doctor, 384 items)`."""
-        tasks = {task: " and ".join(uses) for task, uses in self.uses.items()}
-        if not any(tasks.values()):
-            words = f"not recommended for: {', '.join(USES)}"
-        elif len(set(tasks.values())) == 1:
-            words = f"recommended for: {next(iter(tasks.values()))}"
-        else:
-            by_task = (
-                f"{uses} ({task})" if uses else f"not {task}" for task, uses in tasks.items()
-            )
-            words = f"recommended for: {', '.join(by_task)}"
-        return f"{words} (doctor, {f'{self.items:,} items' if self.items else 'plain cases'})"
+        basis = "plain cases"
+        if self.items:
+            basis = f"{self.items:,} items"
+        return f"{self._recommendation()} (doctor, {basis})"
+
+    def _recommendation(self) -> str:
+        uses_by_task = {task: " and ".join(uses) for task, uses in self.uses.items()}
+        distinct_uses = set(uses_by_task.values())
+        if not any(distinct_uses):
+            return f"not recommended for: {', '.join(USES)}"
+        if len(distinct_uses) == 1:
+            return f"recommended for: {distinct_uses.pop()}"
+        parts = []
+        for task, uses in uses_by_task.items():
+            if uses:
+                parts.append(f"{uses} ({task})")
+            else:
+                parts.append(f"not {task}")
+        return f"recommended for: {', '.join(parts)}"
 
 
 def remember_examination(
@@ -43,11 +54,16 @@ def remember_examination(
 
 
 def with_examination(card: JudgeCard, judge: JudgeIdentity) -> JudgeCard:
+    """Return the card with the recommended uses, or a note that they are unknown."""
     file = _examination_file(judge.engine, judge.judge)
-    examination = None if file is None else _read(file)
+    if file is None:
+        return card.model_copy(update={"examined": None})
+    examination = _read(file)
     if examination is not None:
         return card.model_copy(update={"examined": str(examination)})
-    return card.model_copy(update={"examined": NOT_EXAMINED if file and not card.caution else None})
+    if card.caution:
+        return card.model_copy(update={"examined": None})
+    return card.model_copy(update={"examined": NOT_EXAMINED})
 
 
 def _read(file: Path) -> Examination | None:
@@ -59,5 +75,7 @@ def _read(file: Path) -> Examination | None:
 
 
 def _examination_file(engine: EngineIdentity, prompts: PromptsIdentity) -> Path | None:
-    key = canonical_sha256({"model_sha256": engine.model_sha256, "judge": prompts.of_answers})
-    return resources.state_directory() / "examined" / f"{key}.json" if engine.model_sha256 else None
+    if not engine.model_sha256:
+        return None
+    key = canonical_sha256({"model_sha256": engine.model_sha256, "judge": prompts.answering})
+    return resources.state_directory() / "examined" / f"{key}.json"

@@ -34,7 +34,10 @@ def log_odds(probability: float) -> float:
 
 
 def combine(probabilities: Mapping[str, float], combination: Combination) -> float:
-    """Return the probability of the jury. `probabilities` are by judge. Sums in the order of the judges' names."""
+    """Return the probability of the jury from the probabilities of its judges, by name.
+
+    Adds in the order of the names.
+    """
     total = combination.bias
     for name in sorted(probabilities):
         total += combination.weights[name] * log_odds(probabilities[name])
@@ -49,7 +52,9 @@ def combine_by_shares(
 
     `scales` are by judge; so are `shares`, in any unit, and equal if None.
     """
-    parts = {name: 1.0 if shares is None else shares[name] for name in sorted(scales)}
+    parts = dict.fromkeys(sorted(scales), 1.0)
+    if shares is not None:
+        parts = {name: shares[name] for name in sorted(scales)}
     total = math.fsum(parts.values())
     weights = {name: part / (total * scales[name]) for name, part in parts.items()}
     return Combination(weights)
@@ -75,15 +80,20 @@ def jury_card(cards: Sequence[JudgeCard], name: str | None, caution: str | None)
     strictest caution.
     """
     sizes = [card.size for card in cards if card.size is not None]
-    return JudgeCard(
-        name=name or " + ".join(card.name for card in cards),
-        size=sum(sizes) if len(sizes) == len(cards) else None,
-        caution=caution or strictest_caution([card.caution for card in cards]),
-    )
+    size = None
+    if len(sizes) == len(cards):
+        size = sum(sizes)
+    if not name:
+        name = " + ".join(card.name for card in cards)
+    if not caution:
+        caution = strictest_caution([card.caution for card in cards])
+    return JudgeCard(name=name, size=size, caution=caution)
 
 
 def strictest_caution(cautions: Sequence[str | None]) -> str | None:
     """Return the first caution against decisions, otherwise all cautions."""
-    distinct = list(dict.fromkeys(caution for caution in cautions if caution))
-    against = [caution for caution in distinct if NO_DECISIONS in caution]
-    return next(iter(against), "; ".join(distinct) or None)
+    distinct = list(dict.fromkeys(filter(None, cautions)))
+    for caution in distinct:
+        if NO_DECISIONS in caution:
+            return caution
+    return "; ".join(distinct) or None

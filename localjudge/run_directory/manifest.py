@@ -1,9 +1,9 @@
 """Manifest of a run: everything that affects its numbers, and a short signature.
 
     judge:3f9a1c2e|data:77b0d4aa
-          │              └── first digits of sha256 over `data`: the samples, independent of order and format
+          │             └── first digits of sha256 over `data`: the samples, in any order and format
           └── first digits of sha256 over `judge`: model, processor features, prompts, grammars,
-          cuts, metrics, versions
+              cuts, metrics, versions
 
 Equal signatures mean equal numbers.
 """
@@ -20,9 +20,7 @@ from pydantic import (
     ConfigDict,
     Field,
     FiniteFloat,
-    ModelWrapValidatorHandler,
     NonNegativeInt,
-    PrivateAttr,
     SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
@@ -49,35 +47,25 @@ _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_
 UNPROVED = "bytes not proved"
 
 
-class AsWritten(Record, extra="allow", strict=True):
-    """Part of a manifest, written back with all keys in their order, including unknown ones."""
+class ManifestPart(Record, extra="allow", strict=True):
+    """Part of a manifest. Fields without a value are not written, so they are not signed either.
 
-    _names: tuple[str, ...] = PrivateAttr(default=())
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _remember_names(cls, values: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        part = validate(values)
-        if isinstance(values, Mapping):
-            part._names = tuple(values)
-        return part
+    Engines and metrics add fields, which follow the declared ones.
+    """
 
     @model_serializer(mode="wrap")
-    def _in_order_of_names(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        values = serialize(self)
-        return {name: values[name] for name in self._names}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AsWritten) and dict(self) == dict(other)
-
-    __hash__ = None  # type: ignore[assignment]
+    def _only_set_fields(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = serialize(self)
+        return {name: value for name, value in values.items() if name in self.model_fields_set}
 
     @property
     def as_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
 
     def changed(self, **values: Any) -> Self:
-        return type(self)(**{name: getattr(self, name) for name in self._names} | values)
+        """Return a copy with other values, which are validated."""
+        present = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**{**present, **values})
 
 
 def package_versions() -> dict[str, str]:
@@ -98,7 +86,7 @@ def host() -> dict[str, Any]:
     }
 
 
-class EngineIdentity(AsWritten):
+class EngineIdentity(ManifestPart):
     """Everything about an engine that can change an answer. Engines add other fields."""
 
     engine: str
@@ -113,18 +101,25 @@ class EngineIdentity(AsWritten):
         return self.model is not None and self.model_sha256 is None
 
     def card(self, name: str) -> JudgeCard:
-        sha256 = str(self.model_sha256)
-        model = model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
         return JudgeCard(
             name=name,
             sha256=self.model_sha256,
             size=self.model_size,
             quantisation=self.quantisation,
-            caution=(model.caution or None) if model else UNPROVED if self.is_unproved else None,
+            caution=self._caution(),
         )
 
+    def _caution(self) -> str | None:
+        sha256 = str(self.model_sha256)
+        model = model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
+        if model:
+            return model.caution or None
+        if self.is_unproved:
+            return UNPROVED
+        return None
 
-class PromptsIdentity(AsWritten):
+
+class PromptsIdentity(ManifestPart):
     """How the judge is asked. `special_tasks` are the questions of only some metrics."""
 
     profile: str | None = None
@@ -133,11 +128,12 @@ class PromptsIdentity(AsWritten):
     special_tasks: dict[str, dict[str, str]] = Field(default_factory=dict)
 
     @property
-    def of_answers(self) -> dict[str, Any]:
-        return {name: value for name, value in self.as_json.items() if name != "special_tasks"}
+    def answering(self) -> dict[str, Any]:
+        """The part that can change an answer to a question of every metric."""
+        return self.model_dump(mode="json", exclude={"special_tasks"})
 
 
-class JuryMember(AsWritten):
+class JuryMember(ManifestPart):
     """A judge of a jury, with its scales by kind of question if they give its weights."""
 
     engine: EngineIdentity
@@ -147,10 +143,10 @@ class JuryMember(AsWritten):
     @property
     def answering(self) -> dict[str, Any]:
         """The part that can change an answer."""
-        return {"engine": self.engine.as_json, "judge": self.judge.of_answers}
+        return {"engine": self.engine.as_json, "judge": self.judge.answering}
 
 
-class CombinationIdentity(AsWritten):
+class CombinationIdentity(ManifestPart):
     """Weight of each judge of a jury by name, and the bias."""
 
     weights: dict[str, float]
@@ -161,14 +157,14 @@ class CombinationIdentity(AsWritten):
         return Combination(self.weights, self.bias)
 
 
-class MetricIdentity(AsWritten):
+class MetricIdentity(ManifestPart):
     """Version and options of a metric, or the checksum of a criterion."""
 
     version: int | str
     criterion_sha256: str | None = None
 
 
-class JudgeIdentity(AsWritten):
+class JudgeIdentity(ManifestPart):
     """Everything that can change a number, except the data.
 
     `jury` has the judges of a jury by name, in the order of their names, and `combinations` their
@@ -198,28 +194,25 @@ class JudgeIdentity(AsWritten):
         calibrations: Mapping[str, str] = MappingProxyType({}),
         jury: Mapping[str, JuryMember] = MappingProxyType({}),
     ) -> Self:
-        combinations = {name: part._asdict() for name, part in rule.combinations.items()}
         values: dict[str, Any] = {
             "engine": engine,
-            **({"jury": dict(jury), "combinations": combinations} if jury else {}),
             "judge": prompts,
             "segmenter": dict(segmenter),
-            "metrics": {
-                metric.name: {
-                    "version": metric.version,
-                    **get_options(metric),
-                    **(
-                        {"criterion_sha256": metric.sha256} if isinstance(metric, Criterion) else {}
-                    ),
-                }
-                for metric in metrics
-            },
+            "metrics": {metric.name: _identify_metric(metric) for metric in metrics},
             "threshold": rule.threshold,
-            **({"thresholds": dict(rule.thresholds)} if rule.thresholds else {}),
-            **({"min_valid_mass": rule.min_valid_mass} if rule.min_valid_mass else {}),
             "versions": package_versions(),
-            **({"calibrations": dict(calibrations)} if calibrations else {}),
         }
+        if jury:
+            values["jury"] = dict(jury)
+            values["combinations"] = {
+                name: combination._asdict() for name, combination in rule.combinations.items()
+            }
+        if rule.thresholds:
+            values["thresholds"] = dict(rule.thresholds)
+        if rule.min_valid_mass:
+            values["min_valid_mass"] = rule.min_valid_mass
+        if calibrations:
+            values["calibrations"] = dict(calibrations)
         return cls.model_validate(values)
 
     @property
@@ -227,7 +220,7 @@ class JudgeIdentity(AsWritten):
         """The part that can change an answer."""
         if self.jury:
             return {"jury": {name: member.answering for name, member in self.jury.items()}}
-        return {"engine": self.engine.as_json, "judge": self.judge.of_answers}
+        return {"engine": self.engine.as_json, "judge": self.judge.answering}
 
     @property
     def answering_judges(self) -> list[dict[str, Any]]:
@@ -255,21 +248,27 @@ class JudgeIdentity(AsWritten):
         return parts
 
     def measured(self, metric: Metric) -> dict[str, Any]:
-        special = self.judge.special_tasks
-        words = {
-            task: special[task]
-            for task in sorted(catalog.list_special_tasks([metric]))
-            if task in special
-        }
-        # A criterion of the same name may differ.
-        definition = (
-            {} if catalog.is_ours(metric.name) else {metric.name: self.metrics[metric.name].as_json}
-        )
-        parts = {**self.answering, "special_tasks": words, "metrics": definition}
-        return {name: part for name, part in parts.items() if part}
+        """Return the part that a calibration of this metric's question measures."""
+        measured = {name: part for name, part in self.answering.items() if part}
+        words = {}
+        for task in sorted(catalog.list_special_tasks([metric])):
+            if task in self.judge.special_tasks:
+                words[task] = self.judge.special_tasks[task]
+        if words:
+            measured["special_tasks"] = words
+        if not catalog.is_ours(metric.name):  # a criterion of the same name may differ
+            measured["metrics"] = {metric.name: self.metrics[metric.name].as_json}
+        return measured
 
 
-class DataIdentity(AsWritten):
+def _identify_metric(metric: Metric) -> dict[str, Any]:
+    identity = {"version": metric.version, **get_options(metric)}
+    if isinstance(metric, Criterion):
+        identity["criterion_sha256"] = metric.sha256
+    return identity
+
+
+class DataIdentity(ManifestPart):
     """The samples and their groups. `max_cluster_size` as in `Sampling`."""
 
     sha256: str
@@ -285,12 +284,15 @@ class DataIdentity(AsWritten):
         groups: Mapping[str, str] | None,
         max_cluster_size: int | None = None,
     ) -> Self:
-        clusters = None if groups is None else canonical_sha256(groups)
-        drawn = {} if max_cluster_size is None else {"max_cluster_size": max_cluster_size}
-        return cls(sha256=sha256, rows=rows, clusters_sha256=clusters, **drawn)
+        values: dict[str, Any] = {"sha256": sha256, "rows": rows, "clusters_sha256": None}
+        if groups is not None:
+            values["clusters_sha256"] = canonical_sha256(groups)
+        if max_cluster_size is not None:
+            values["max_cluster_size"] = max_cluster_size
+        return cls(**values)
 
 
-class KeptSettings(AsWritten):
+class KeptSettings(ManifestPart):
     """Settings of a run that are used without a judge."""
 
     max_failed: NonNegativeInt | None = None
@@ -305,13 +307,13 @@ class KeptSettings(AsWritten):
     calibration: tuple[Calibration, ...] = Field(default=(), strict=False)
 
 
-class Effort(AsWritten):
+class Effort(ManifestPart):
     """Resources used by a process."""
 
     seconds_total: FiniteFloat | None = Field(default=None, ge=0)
 
 
-class Session(AsWritten):
+class Session(ManifestPart):
     """A process that worked on a run, with the answers and labels (by annotator) at its start.
 
     `reused_versions` are the versions of each run with reused answers.
@@ -327,7 +329,7 @@ class Session(AsWritten):
     effort: Effort | None = None
 
 
-class IndexLevel(AsWritten):
+class IndexLevel(ManifestPart):
     """Level of a pandas index."""
 
     column: str
@@ -335,15 +337,15 @@ class IndexLevel(AsWritten):
     dtype: str
 
 
-class AnswersUsed(AsWritten):
+class AnswersUsed(ManifestPart):
     """Number of requested answers, and of reused answers by source."""
 
     asked: int
     reused: dict[str, int]
 
 
-class Environment(AsWritten):
-    """Everything that cannot change a number: origin of judge and data, settings, machine, processes.
+class Environment(ManifestPart):
+    """Everything that cannot change a number: origin of judge and data, settings, processes.
 
     `shard_of` is the data of all shards, `drawn_from` the data of a stopped run.
     """
@@ -409,16 +411,20 @@ class Manifest(Record):
 
     @property
     def sampling(self) -> Sampling:
-        data, environment = self.data, self.environment
         return Sampling.of(
-            environment.settings, data.rows, environment.samples_read, data.max_cluster_size
+            self.environment.settings,
+            self.data.rows,
+            self.environment.samples_read,
+            self.data.max_cluster_size,
         )
 
     @property
     def shard(self) -> Shard | None:
         """The shard. Raises InputError if invalid."""
         name = self.environment.settings.shard
-        return None if name is None else Shard.read(name)
+        if name is None:
+            return None
+        return Shard.read(name)
 
     @property
     def criteria(self) -> dict[str, Criterion]:
@@ -435,7 +441,9 @@ class Manifest(Record):
     def versions(self) -> dict[str, str]:
         """Versions of Python and packages in the last process that worked on the run."""
         sessions = self.environment.sessions
-        return sessions[-1].versions if sessions else {}
+        if not sessions:
+            return {}
+        return sessions[-1].versions
 
     def with_environment(self, **more: Any) -> Self:
         return self.model_copy(update={"environment": self.environment.changed(**more)})
@@ -445,20 +453,24 @@ class Manifest(Record):
 
         Updated packages do not prevent it, except those of the engine.
         """
-        data_changes = differences(existing.whole_data, self.whole_data)
-        if changes := data_changes + other_differences(existing.judge, self.judge):
+        changes = differences(existing.whole_data, self.whole_data)
+        changes += other_differences(existing.judge, self.judge)
+        if changes:
+            signatures = f"{excerpt(existing.signature)}, not {self.signature}"
             raise RunDirectoryError(
-                f"{directory} belongs to another run ({excerpt(existing.signature)}, not {self.signature}):"
-                f"{format_differences(changes)}",
+                f"{directory} belongs to another run ({signatures}):{format_differences(changes)}",
                 hint=f"name another directory with {option('out')}, or omit it",
             )
 
 
 def finished_part(manifest: Manifest | None) -> dict[str, Any]:
     """Return the parts of a finished run's environment to keep when it is run again."""
-    environment = manifest.environment.as_json if manifest else {}
-    return {name: environment[name] for name in ("answers", "files") if name in environment}
+    if manifest is None:
+        return {}
+    return manifest.environment.model_dump(mode="json", include={"answers", "files"})
 
 
 def signature(judge: JudgeIdentity, data: DataIdentity) -> str:
-    return f"judge:{canonical_sha256(judge.as_json)[:_DIGITS]}|data:{canonical_sha256(data.as_json)[:_DIGITS]}"
+    judge_digits = canonical_sha256(judge.as_json)[:_DIGITS]
+    data_digits = canonical_sha256(data.as_json)[:_DIGITS]
+    return f"judge:{judge_digits}|data:{data_digits}"

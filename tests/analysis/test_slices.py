@@ -122,7 +122,7 @@ def test_a_nested_or_missing_column_is_refused(tmp_path: Path, column: str, prob
 
 
 def test_too_many_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_values, "MOST_SLICES", 4)
+    monkeypatch.setattr(column_values, "MAX_SLICES", 4)
     run = judged(tmp_path / "run", ROWS)
     assert len(slices(run, "topic").slices) == 2
     with pytest.raises(InputError, match="the column doc has more than 4 different values"):

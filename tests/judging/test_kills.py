@@ -1,6 +1,7 @@
 """A run killed at any moment resumes without loss or repeated questions and leaves the same files."""
 
 import json
+import os
 import random
 import signal
 import sqlite3
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import ScriptedEngine, evaluate
+from localjudge.run_directory.files import ROW_FILES
 
 pytestmark = pytest.mark.engine
 
@@ -161,7 +163,11 @@ def test_resume_after_a_kill_while_writing_results(data: Path, tmp_path: Path, n
     before, asked = results(tmp_path), len(engine.asked)
     for later in FILES[FILES.index(name) :]:
         (tmp_path / later).unlink()
-    (tmp_path / f"{name}.part").write_bytes(before[name][: len(before[name]) // 2])
+    part = tmp_path / f".{name}.abandons.part"
+    if name in ROW_FILES:
+        part = tmp_path / f"{name}.part"
+    part.write_bytes(before[name][: len(before[name]) // 2])
+    os.utime(part, (0, 0))  # a part is removed when it is old
     evaluate(data, out=tmp_path, engine=engine)
     assert (results(tmp_path), len(engine.asked)) == (before, asked)
     assert not list(tmp_path.glob("*.part"))

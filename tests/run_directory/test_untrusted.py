@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.judging.verify import verify_run as verify
 from localjudge.labels.labelling import Labelling
 from localjudge.report.sample_views import prompts_view, sample_view
-from localjudge.run_directory.directory import placed_rows
+from localjudge.run_directory.directory import RunDirectory, placed_rows
 from localjudge.run_directory.label_rows import START
 from localjudge.run_directory.result_rows import SCORE_ROWS
 from tests.run_directory.conftest import edited, in_store
@@ -321,7 +322,7 @@ def test_an_endless_row_is_not_read(tmp_path: Path) -> None:
 def test_files_are_not_written_through_links(directory: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("important")
-    for name in ("scores.jsonl.part", "verdicts.jsonl", "manifest.json.part"):
+    for name in ("scores.jsonl.part", "verdicts.jsonl", "so-far.json"):
         (directory / name).unlink(missing_ok=True)
         (directory / name).symlink_to(victim)
     assert made(directory).scores == Run.open(directory).scores
@@ -341,3 +342,15 @@ def test_a_sample_too_large_to_store_is_refused(tmp_path: Path) -> None:
     rows = [{"id": "a", "retrieved_contexts": ["x" * (65 << 20)], "reference_contexts": ["x"]}]
     with pytest.raises(RunDirectoryError, match=r"too big\n.*remove samples larger than 64 MiB"):
         localjudge.evaluate(rows, out=tmp_path, engine=engine(), metrics=["document_mrr"])
+
+
+def test_a_directory_with_a_half_written_first_manifest_is_still_a_run_directory(
+    tmp_path: Path,
+) -> None:
+    """A process was killed while it wrote `manifest.json`: the next one may use the directory."""
+    (tmp_path / ".manifest.json.abcd1234.part").write_text("{")
+    with closing(RunDirectory(tmp_path)):
+        pass
+    (tmp_path / ".other.json.abcd1234.part").write_text("{")
+    with pytest.raises(RunDirectoryError):
+        RunDirectory(tmp_path)
