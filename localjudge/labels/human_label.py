@@ -1,7 +1,7 @@
 """Parse human labels: 1 or 0, yes or no in several languages, or a spreadsheet's version of them.
 
-1     1   1.0   1,00   TRUE   y   yes   ja   oui   si   sí   sì   tak   sim   да      and WAHR, VRAI, VERO ...
-0     0   0.0   0,00   FALSE  n   no    nein   non   nee   nie   não   нет            and FALSCH, FAUX, FALSO ...
+1     1   1.0   1,00   TRUE   WAHR    VRAI  VERO    y  yes  ja    oui  si   sí  sì  tak  sim  да
+0     0   0.0   0,00   FALSE  FALSCH  FAUX  FALSO   n  no   nein  non  nee  nie  não  нет
 None  empty   ?   -
 """
 
@@ -29,15 +29,18 @@ _LABELS: dict[str, Label | None] = {
 
 
 def parse_label(value: Any) -> Label | None:
-    """Parse the label in a cell or JSON value, None if unlabelled. Raises ValueError for anything else."""
+    """Parse the label in a cell or JSON value, None if unlabelled. Raises ValueError otherwise."""
     if isinstance(value, str):
         word = unicodedata.normalize("NFKC", value).strip().casefold()
-        if number := _NUMBER.fullmatch(word):
-            value = int(number[1])
-        elif word in _LABELS:
+        if word in _LABELS:
             return _LABELS[word]
+        number = _NUMBER.fullmatch(word)
+        if number:
+            value = int(number[1])
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    if isinstance(value, int | float) and value in {0, 1}:
-        return 1 if value else 0
+    if isinstance(value, int | float) and value == 1:
+        return 1
+    if isinstance(value, int | float) and value == 0:
+        return 0
     raise ValueError(f"not a label: {value!r:.40}")

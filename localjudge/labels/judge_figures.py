@@ -1,7 +1,7 @@
-"""Quality of a judge's probabilities on human labels, each figure with its interval, and the best threshold.
+"""Quality of a judge's probabilities on human labels, with intervals, and the best threshold.
 
     probabilities   AUC, calibration slope and error
-    decisions       balanced accuracy, bias: at .5, and held out, at thresholds chosen on other clusters
+    decisions       balanced accuracy, bias: at .5 and at thresholds chosen on other clusters
     worth           n r^2 / (1 - r^2) labels for n = 50
 
 Intervals are from a bootstrap over clusters with fixed fold thresholds.
@@ -23,7 +23,14 @@ from localjudge.errors import DataError
 from localjudge.run_directory.calibration import Figure, LabelSavings
 from localjudge.stats import agreement
 from localjudge.stats.corrected import STRATA, strata_by_score
-from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_intervals
+from localjudge.stats.interval import (
+    Floats,
+    Indices,
+    Interval,
+    LabelledScores,
+    Statistic,
+    statistic_intervals,
+)
 
 _ONE_HALF = 0.5
 _SAVED_OF = 50
@@ -44,9 +51,10 @@ _OF_DECISIONS: dict[str, Statistic] = {
 
 
 def judge_figures(rows: LabelledScores) -> dict[str, Any]:
-    """Return the measured fields of a `Calibration` for labels, probabilities, weights and clusters, each (n,).
+    """Return the measured fields of a `Calibration` from labels, probabilities, weights, clusters.
 
-    Raises DataError if all labels are equal, or a threshold cannot be tried on other clusters.
+    Each is of shape (n,). Raises DataError if all labels are equal, or a threshold cannot be tried
+    on other clusters.
     """
     labels, scores, _ = rows.arrays()
     try:
@@ -54,60 +62,73 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
         decisions, thresholds = agreement.held_out_decisions(rows)
     except DataError as error:
         agreement.held_out_decisions(rows._replace(scores=labels))  # raises for unusable labels
-        unmeasured = {
-            "figures": {},
-            "at_one_half": {},
-            "held_out": {},
-            "undefined": {"threshold": error.message},
-        }
-        return {
-            **unmeasured,
-            "threshold": _ONE_HALF,
-            "fold_thresholds": (),
-            "worth": None,
-            "remarks": (_GUESSES,),
-        }
+        return _without_threshold(error.message)
     at_one_half = (scores >= _ONE_HALF).astype(np.float64)
     undefined: dict[str, str] = {}
-
-    def measure(
-        statistics: Mapping[str, Statistic], values: Floats, prefix: str = ""
-    ) -> dict[str, Figure]:
-        sound: dict[str, Statistic] = {}
-        for name, statistic in statistics.items():
-            try:
-                statistic(labels, values, np.ones((1, len(labels))))
-                sound[name] = statistic
-            except DataError as error:
-                undefined[prefix + name] = error.message
-        intervals = statistic_intervals(sound, rows._replace(scores=values))
-        return {
-            name: Figure(value=each.mean, ci95=(each.low, each.high))
-            for name, each in intervals.items()
-        }
-
-    measured = {
-        "at_one_half": measure(_OF_DECISIONS, at_one_half, "at_one_half."),
-        "held_out": measure(_OF_DECISIONS, decisions, "held_out.")
-        | {"gain": _gain(at_one_half, decisions, rows)},
-        "figures": measure(_OF_PROBABILITIES, scores),
+    held_out = _measure(_OF_DECISIONS, rows, decisions, undefined, "held_out.")
+    held_out["gain"] = _gain(at_one_half, decisions, rows)
+    figures = _measure(_OF_PROBABILITIES, rows, scores, undefined, "")
+    return {
+        "threshold": threshold,
+        "fold_thresholds": thresholds,
+        "figures": figures,
+        "at_one_half": _measure(_OF_DECISIONS, rows, at_one_half, undefined, "at_one_half."),
+        "held_out": held_out,
+        "worth": label_savings(rows),
+        "undefined": undefined,
+        "remarks": tuple(_remarks(rows, figures["auc"], held_out)),
     }
-    remarks = tuple(_remarks(rows, measured["figures"]["auc"], measured["held_out"]))
-    chosen = {"threshold": threshold, "fold_thresholds": thresholds, "worth": label_savings(rows)}
-    return {**measured, **chosen, "undefined": undefined, "remarks": remarks}
+
+
+def _without_threshold(reason: str) -> dict[str, Any]:
+    """Return the fields for a judge whose probabilities give no threshold, such as equal ones."""
+    return {
+        "threshold": _ONE_HALF,
+        "fold_thresholds": (),
+        "figures": {},
+        "at_one_half": {},
+        "held_out": {},
+        "worth": None,
+        "undefined": {"threshold": reason},
+        "remarks": (_GUESSES,),
+    }
+
+
+def _measure(
+    statistics: Mapping[str, Statistic],
+    rows: LabelledScores,
+    values: Floats,
+    undefined: dict[str, str],
+    prefix: str,
+) -> dict[str, Figure]:
+    """Return each statistic of `values` (n,) with its interval; put reasons into `undefined`."""
+    labels = rows.arrays()[0]
+    defined: dict[str, Statistic] = {}
+    for name, statistic in statistics.items():
+        try:
+            statistic(labels, values, np.ones((1, len(labels))))
+        except DataError as error:
+            undefined[prefix + name] = error.message
+        else:
+            defined[name] = statistic
+    intervals = statistic_intervals(defined, rows._replace(scores=values))
+    return {name: _as_figure(interval) for name, interval in intervals.items()}
+
+
+def _as_figure(interval: Interval) -> Figure:
+    return Figure(value=interval.mean, ci95=(interval.low, interval.high))
 
 
 def _gain(before: Floats, after: Floats, rows: LabelledScores) -> Figure:
-    def gain(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-        old, new = (
-            agreement.balanced_accuracy(labels, decisions, weights) for decisions in scores.T
-        )
+    """Return how much the balanced accuracy of decisions (n,) grows, with a paired interval."""
+
+    def gain(labels: Floats, decisions: Floats, weights: Floats) -> Floats:
+        old = agreement.balanced_accuracy(labels, decisions[:, 0], weights)
+        new = agreement.balanced_accuracy(labels, decisions[:, 1], weights)
         return new - old
 
-    interval = statistic_intervals(
-        {"": gain}, rows._replace(scores=np.column_stack([before, after]))
-    )[""]
-    return Figure(value=interval.mean, ci95=(interval.low, interval.high))
+    both = rows._replace(scores=np.column_stack([before, after]))
+    return _as_figure(statistic_intervals({"gain": gain}, both)["gain"])
 
 
 def label_savings(rows: LabelledScores) -> LabelSavings:
@@ -117,33 +138,51 @@ def label_savings(rows: LabelledScores) -> LabelSavings:
     3/2 = 1/2: 50.
     """
     labels, scores, weights = rows.arrays()
-    strata, judged = strata_by_score(scores, STRATA), (scores >= _ONE_HALF).astype(np.float64)
-    total, unseen = np.bincount(strata, weights), weights.mean() / 2
-    human, judge = (
-        side - (np.bincount(strata, weights * side) / total)[strata] for side in (labels, judged)
-    )
-    moves = float((weights * judge**2).sum())
-    power = min(1.0, max(0.0, float((weights * human * judge).sum()) / moves)) if moves else 0.0
-    errors = (weights * (human - power * judge) ** 2).sum() + unseen
-    spread = (weights * (labels - np.average(labels, weights=weights)) ** 2).sum() + unseen
-    left = errors / spread * (len(labels) - 1) / max(1, len(labels) - len(total) - (moves > 0))
-    return LabelSavings(labels=max(0, round(_SAVED_OF * (1 / left - 1))), of=_SAVED_OF)
+    strata = strata_by_score(scores, STRATA)
+    judged = (scores >= _ONE_HALF).astype(np.float64)
+    human = _within_strata(labels, strata, weights)
+    judge = _within_strata(judged, strata, weights)
+    variance = float((weights * judge**2).sum())
+    ppi_lambda = 0.0
+    if variance:
+        slope = float((weights * human * judge).sum()) / variance
+        ppi_lambda = min(1.0, max(0.0, slope))
+    extra_row = weights.mean() / 2
+    errors = (weights * (human - ppi_lambda * judge) ** 2).sum() + extra_row
+    mean = np.average(labels, weights=weights)
+    spread = (weights * (labels - mean) ** 2).sum() + extra_row
+    fitted = len(np.unique(strata)) + (variance > 0)
+    degrees = max(1, len(labels) - fitted)
+    remaining = errors / spread * (len(labels) - 1) / degrees
+    saved = round(_SAVED_OF * (1 / remaining - 1))
+    return LabelSavings(labels=max(0, saved), of=_SAVED_OF)
+
+
+def _within_strata(values: Floats, strata: Indices, weights: Floats) -> Floats:
+    """Return the values (n,) minus the weighted mean of their stratum."""
+    means = np.bincount(strata, weights * values) / np.bincount(strata, weights)
+    return values - means[strata]
 
 
 def _remarks(rows: LabelledScores, auc: Figure, held_out: Mapping[str, Figure]) -> Iterator[str]:
     labels = rows.arrays()[0]
     for kind in (1, 0):
-        if (count := int((labels == kind).sum())) < FEW:
-            yield f"warning: only {count} labels of {kind}: get {FEW} or more before you rely on any figure"
-    if (
-        clusters := len(labels if rows.clusters is None else np.unique(np.asarray(rows.clusters)))
-    ) < FEW:
-        yield f"warning: only {clusters} independent groups: with fewer than {FEW}, intervals are too narrow"
+        count = int((labels == kind).sum())
+        if count < FEW:
+            labels_of_kind = f"warning: only {count} labels of {kind}"
+            yield f"{labels_of_kind}: get {FEW} or more before you rely on any figure"
+    clusters = len(labels)
+    if rows.clusters is not None:
+        clusters = len(np.unique(np.asarray(rows.clusters)))
+    if clusters < FEW:
+        groups = f"warning: only {clusters} independent groups"
+        yield f"{groups}: with fewer than {FEW}, intervals are too narrow"
     if auc.ci95[0] <= _ONE_HALF:
         yield _GUESSES
     if held_out["gain"].ci95[0] <= 0:
         yield "the threshold is not shown to be better than 0.5 on held-out labels"
-    low, high = (bias := held_out["bias"]).ci95
+    bias = held_out["bias"]
+    low, high = bias.ci95
     if low > 0 or high < 0:
         direction = "high" if low > 0 else "low"
         shift = f"with this threshold the share of 1 is too {direction} by {abs(bias.value):.3f}"

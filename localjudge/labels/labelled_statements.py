@@ -30,22 +30,32 @@ class LabelledStatement(Record):
     @property
     def answers_line(self) -> str:
         """All answers, such as `ann 1, bob 0`."""
-        return ", ".join(
-            f"{name} {'?' if label is None else label}" for name, label in self.answers.items()
-        )
+        answers = []
+        for name, label in self.answers.items():
+            answer = "?" if label is None else label
+            answers.append(f"{name} {answer}")
+        return ", ".join(answers)
 
     @property
     def label_line(self) -> str:
         """The label that counts, such as `1 by ann, bob`, or `no` while annotators differ."""
-        return (
-            "no" if self.human is None else f"{self.human} by {self.adjudicator or self.annotators}"
-        )
+        if self.human is None:
+            return "no"
+        return f"{self.human} by {self.adjudicator or self.annotators}"
 
     @property
     def annotators(self) -> str:
         """Names of the annotators with a label, and the adjudicator."""
         names = [name for name, label in self.answers.items() if label is not None]
-        return ", ".join(dict.fromkeys([*names, *filter(None, [self.adjudicator])]))
+        if self.adjudicator and self.adjudicator not in names:
+            names.append(self.adjudicator)
+        return ", ".join(names)
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether two annotators gave different labels, settled by now or not."""
+        labels = {label for label in self.answers.values() if label is not None}
+        return len(labels) > 1
 
 
 class LabelledVerdict(NamedTuple):
@@ -66,15 +76,19 @@ class LabelledVerdict(NamedTuple):
             return None
         if self.statement.human is None:
             return f"annotators differ: {self.statement.answers_line}"
-        return f"{'' if self.certainty is None else 'differs from '}human label {self.statement.label_line}"
+        label = f"human label {self.statement.label_line}"
+        if self.certainty is None:
+            return label
+        return f"differs from {label}"
 
     @property
     def values(self) -> dict[str, Any]:
         """The verdict with the columns `human` and `annotators`, None without a label."""
-        human, annotators = (
-            (self.statement.human, self.statement.annotators) if self.statement else (None, None)
-        )
-        return {**vars(self.row), "human": human, "annotators": annotators}
+        values = {**vars(self.row), "human": None, "annotators": None}
+        if self.statement:
+            values["human"] = self.statement.human
+            values["annotators"] = self.statement.annotators
+        return values
 
 
 def with_labels(
@@ -83,61 +97,77 @@ def with_labels(
     labelled: Mapping[UnitPlace, LabelledStatement] | None = None,
 ) -> Iterator[LabelledVerdict]:
     """Yield these verdicts of a run with their labels, by default from its directory."""
-    labelled = labelled_statements(run) if labelled is None else labelled
+    if labelled is None:
+        labelled = labelled_statements(run)
     for row in rows:
-        statement, certainty = (
-            labelled.get(UnitPlace(row.sample_id, row.metric, row.position or 0)),
-            None,
-        )
+        statement = labelled.get(UnitPlace(row.sample_id, row.metric, row.position or 0))
+        certainty = None
         human = statement.human if statement else None
-        if row.p_yes is not None and human is not None and row.label not in (None, human):
+        is_wrong = human is not None and row.label is not None and row.label != human
+        if is_wrong and row.p_yes is not None:
             certainty = abs(row.p_yes - run.summary.threshold_of(row.metric))
         yield LabelledVerdict(row, statement, certainty)
 
 
 def disagreements(run: RunRecord, metrics: Collection[str]) -> list[LabelledVerdict]:
-    """Return the verdicts of these metrics that differ from their human label, the most certain first."""
+    """Return the verdicts of these metrics that differ from their human label, the surest first."""
     rows = (row for row in run.iter_verdicts() if row.metric in metrics)
     differing = (verdict for verdict in with_labels(run, rows) if verdict.certainty is not None)
     return sorted(differing, key=lambda verdict: -(verdict.certainty or 0))
 
 
 def labelled_statements(run: RunRecord) -> Mapping[UnitPlace, LabelledStatement]:
-    """Return the labelled statements by the place of their verdicts. Raises RunDirectoryError for an invalid label."""
-    rows = stored_labels(run.directory) if run.so_far is None else []
-    return _statements(run, tuple(rows)) if rows else {}
+    """Return the labelled statements by the place of their verdicts. An unfinished run has none.
+
+    Raises RunDirectoryError for an invalid label.
+    """
+    if run.so_far is not None:
+        return {}
+    rows = stored_labels(run.directory)
+    if not rows:
+        return {}
+    return _statements(run, tuple(rows))
 
 
 @cached_by_run
 def _statements(
     run: RunRecord, rows: tuple[LabelRow, ...]
 ) -> Mapping[UnitPlace, LabelledStatement]:
-    decisions, texts = Decisions(rows), {row.key: row.text for row in rows}
-    by_key, by_place = dict[str, LabelledStatement](), dict[UnitPlace, LabelledStatement]()
+    decisions = Decisions(rows)
+    texts = {row.key: row.text for row in rows}
+    by_key: dict[str, LabelledStatement] = {}
+    by_place: dict[UnitPlace, LabelledStatement] = {}
     for frame in unit_frames(run).values():
         for key, indices in frame.by_key.items():
-            if key in decisions.human:
-                adjudicator, label = decisions.settled.get(key, (None, decisions.human[key]))
-                statement = LabelledStatement(
-                    **frame.places[indices[0]]._asdict(),
-                    text=texts[key],
-                    answers=decisions.of[key],
-                    human=None if 0 < label < 1 else 1 if label else 0,
-                    adjudicator=adjudicator,
-                )
-                statement = by_key.setdefault(key, statement)
-                by_place |= {frame.places[index]: statement for index in indices}
+            if key not in decisions.human:
+                continue
+            if key not in by_key:
+                by_key[key] = _statement(key, texts[key], frame.places[indices[0]], decisions)
+            for index in indices:
+                by_place[frame.places[index]] = by_key[key]
     return by_place
 
 
+def _statement(key: str, text: str, place: UnitPlace, decisions: Decisions) -> LabelledStatement:
+    adjudicator, label = decisions.settled.get(key, (None, decisions.human[key]))
+    human: Label | None = None  # while annotators differ, the label is between 0 and 1
+    if label == 0:
+        human = 0
+    elif label == 1:
+        human = 1
+    return LabelledStatement(
+        **place._asdict(),
+        text=text,
+        answers=decisions.of[key],
+        human=human,
+        adjudicator=adjudicator,
+    )
+
+
 def disputed_statements(run: RunRecord, metrics: Collection[str]) -> list[LabelledStatement]:
-    """Return the statements of these metrics with different labels, in the order of the run, settled or not."""
-    labelled = labelled_statements(run).items()
-    of_metrics = {
-        id(statement): statement for place, statement in labelled if place.metric in metrics
-    }
-    return [
-        statement
-        for statement in of_metrics.values()
-        if len({*statement.answers.values()} - {None}) > 1
-    ]
+    """Return the statements of these metrics with different labels, in the order of the run."""
+    disputed: dict[int, LabelledStatement] = {}
+    for place, statement in labelled_statements(run).items():
+        if place.metric in metrics and statement.is_disputed:
+            disputed[id(statement)] = statement  # the same statement has several places
+    return list(disputed.values())

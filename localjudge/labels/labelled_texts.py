@@ -6,7 +6,7 @@ relevance    question, sentences, relevant                 which sentences answe
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -22,11 +22,15 @@ from localjudge.types import Label
 
 LabelShape = Literal["attribution", "relevance"]
 _LISTS = ("contexts", "sentences", "relevant")
-_STATEMENT, _SENTENCES = ("contexts", "statement", "label"), ("sentences", "question", "relevant")
+_LABELS_OF_SENTENCES = "1, 0 or null for each sentence"
+_ROWS_FOR_SHAPE = 100
+"""Rows whose columns decide the shape of a file."""
+Report = Callable[[str, str, str], None]
+"""Notes a problem: column, value, and what is expected."""
 
 
 class LabelledText(NamedTuple):
-    """A statement with its contexts and one label, or the sentences of a passage with a label each."""
+    """A statement with its contexts and one label, or sentences of a passage with a label each."""
 
     place: str
     columns: Mapping[str, Any]
@@ -37,7 +41,10 @@ class LabelledText(NamedTuple):
 
 
 class LabelledTexts(NamedTuple):
-    """Labelled texts of one file. `sha256` is of the decompressed file, `unlabelled` the number of missing labels."""
+    """Labelled texts of one file.
+
+    `sha256` is of the decompressed file, `unlabelled` the number of missing labels.
+    """
 
     name: str
     sha256: str
@@ -56,14 +63,17 @@ def read_labelled_texts(file: str | Path) -> LabelledTexts:
         with source.open() as opened:
             for chunk in iter(lambda: opened.stream.read(2**20), b""):
                 sha256.update(chunk)
-        rows = [*read(source, {})]
-    shape = _shape_of(rows, source.name)
-    texts, problems = list[LabelledText](), Problems()
+        rows = list(read(source, {}))
+    shape = _find_shape(rows, source.name)
+    texts: list[LabelledText] = []
+    problems = Problems()
     for row in rows:
-        wrong: list[Problem] = [row] if isinstance(row, Problem) else []
-        text = None if isinstance(row, Problem) else _labelled_text(row, shape, wrong)
-        if text is None:
-            problems.add_row(wrong)
+        if isinstance(row, Problem):
+            problems.add_row([row])
+            continue
+        text, problems_of_row = _read_row(row, shape)
+        if problems_of_row:
+            problems.add_row(problems_of_row)
         else:
             texts.append(text)
     if problems.count:
@@ -72,73 +82,119 @@ def read_labelled_texts(file: str | Path) -> LabelledTexts:
             "correct the rows",
         )
     unlabelled = sum(text.labels.count(None) for text in texts)
-    usable = tuple(text for text in texts if shape == "relevance" or None not in text.labels)
-    return LabelledTexts(source.name, sha256.hexdigest(), shape, usable, unlabelled)
+    if shape == "attribution":
+        texts = [text for text in texts if None not in text.labels]
+    return LabelledTexts(source.name, sha256.hexdigest(), shape, tuple(texts), unlabelled)
 
 
-def _shape_of(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
+def _find_shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
     if not rows:
         raise DataError(f"{name} has no rows")
-    columns = {
-        column: None for row in rows[:100] if isinstance(row, RawRow) for column in row.values
-    }
-    if not columns or (
-        "statement" in columns and "label" in columns and columns.keys() & {"context", "contexts"}
-    ):
+    columns: dict[str, None] = {}
+    for row in rows[:_ROWS_FOR_SHAPE]:
+        if isinstance(row, RawRow):
+            columns |= dict.fromkeys(row.values)
+    has_context = "context" in columns or "contexts" in columns
+    if not columns or (has_context and columns.keys() >= {"statement", "label"}):
         return "attribution"
     if columns.keys() >= {"question", "sentences", "relevant"}:
         return "relevance"
     raise DataError(
         f"{name} has no labelled texts (columns: {', '.join(map(shown, columns))})",
-        hint="use the columns context, statement and label, or question, sentences and relevant; to read labels of a "
-        "run's verdicts: localjudge label RUN --read FILE",
+        hint="use the columns context, statement and label, or question, sentences and relevant; "
+        "to read labels of a run's verdicts: localjudge label RUN --read FILE",
     )
 
 
-def _labelled_text(row: RawRow, shape: LabelShape, problems: list[Problem]) -> LabelledText | None:
+def _read_row(row: RawRow, shape: LabelShape) -> tuple[LabelledText, list[Problem]]:
+    """Return the texts and labels of a row, and its problems."""
+    problems: list[Problem] = []
+
     def report(column: str, value: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, value, expected))
 
-    filled = {
-        name: value for name, value in row.values.items() if value not in (None, "")
-    }  # NaN in a pandas table
-    cells = {
-        name: value
-        for name, value in filled.items()
-        if not (isinstance(value, float) and math.isnan(value))
-    }
+    cells = _read_cells(row, report)
+    if shape == "relevance":
+        text = _read_passage(row, cells, report)
+    else:
+        text = _read_statement(row, cells, report)
+    return text, problems
+
+
+def _read_cells(row: RawRow, report: Report) -> dict[str, Any]:
+    """Return the filled cells, with the lists in them. A single context becomes `contexts`."""
+    cells: dict[str, Any] = {}
+    for name, value in row.values.items():
+        is_nan = isinstance(value, float) and math.isnan(value)  # an empty cell of a pandas table
+        if value is not None and value != "" and not is_nan:
+            cells[name] = value
     if "context" in cells:
         cells["contexts"] = cells.pop("context")
     if not row.typed:
-        cells |= {name: read_cell(cells[name], name, report) for name in _LISTS if name in cells}
-    of_passage = shape == "relevance"
-    list_column, text_column, label_column = _SENTENCES if of_passage else _STATEMENT
-    form = "1, 0 or null for each sentence" if of_passage else LABEL_FORM
-    texts, label = _as_list(cells.get(list_column)), cells.get(label_column)
-    marks = _as_list(label) if of_passage else [label]
-    single = [text_column] if of_passage or "question" not in cells else [text_column, "question"]
-    for column, value in [
-        *((list_column, text) for text in texts),
-        *((name, cells.get(name)) for name in single),
-    ]:
-        if check_text(value, column, report, "text") is None and value is None:
-            report(column, describe(None), "text")
-    if not texts:
-        report(list_column, describe(texts), "texts")
-    if of_passage and len(marks) != len(texts):
-        report(label_column, describe(label), form)
-    labels: list[Label | None] = []
-    for mark in marks:
-        try:
-            labels.append(parse_label(mark))
-        except ValueError:
-            report(label_column, describe(mark), form)
-    statement, question = None if of_passage else cells.get("statement"), cells.get("question")
-    labelled_text = LabelledText(
-        str(row.place), row.values, tuple(texts), tuple(labels), statement, question
+        for name in _LISTS:
+            if name in cells:
+                cells[name] = read_cell(cells[name], name, report)
+    return cells
+
+
+def _read_statement(row: RawRow, cells: Mapping[str, Any], report: Report) -> LabelledText:
+    """Read a row with a statement, its contexts and one label, perhaps with a question."""
+    contexts = _as_list(cells.get("contexts"))
+    _check_texts(contexts, "contexts", report)
+    _require_text(cells.get("statement"), "statement", report)
+    if "question" in cells:
+        _require_text(cells["question"], "question", report)
+    label = _read_label(cells.get("label"), "label", LABEL_FORM, report)
+    return LabelledText(
+        str(row.place),
+        row.values,
+        tuple(contexts),
+        (label,),
+        cells.get("statement"),
+        cells.get("question"),
     )
-    return None if problems else labelled_text
+
+
+def _read_passage(row: RawRow, cells: Mapping[str, Any], report: Report) -> LabelledText:
+    """Read a row with a question and the sentences of a passage, with a label each."""
+    sentences = _as_list(cells.get("sentences"))
+    _check_texts(sentences, "sentences", report)
+    _require_text(cells.get("question"), "question", report)
+    marks = _as_list(cells.get("relevant"))
+    if len(marks) != len(sentences):
+        report("relevant", describe(cells.get("relevant")), _LABELS_OF_SENTENCES)
+    labels = [_read_label(mark, "relevant", _LABELS_OF_SENTENCES, report) for mark in marks]
+    return LabelledText(
+        str(row.place),
+        row.values,
+        tuple(sentences),
+        tuple(labels),
+        None,
+        cells.get("question"),
+    )
+
+
+def _check_texts(texts: Sequence[Any], column: str, report: Report) -> None:
+    for text in texts:
+        _require_text(text, column, report)
+    if not texts:
+        report(column, describe(texts), "texts")
+
+
+def _require_text(value: Any, column: str, report: Report) -> None:
+    if check_text(value, column, report, "text") is None and value is None:
+        report(column, describe(None), "text")
+
+
+def _read_label(value: Any, column: str, form: str, report: Report) -> Label | None:
+    try:
+        return parse_label(value)
+    except ValueError:
+        report(column, describe(value), form)
+        return None
 
 
 def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
+    if isinstance(value, list | tuple):
+        return list(value)
+    return [value]
