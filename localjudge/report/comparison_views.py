@@ -13,93 +13,114 @@ from localjudge.report.remarks import ALWAYS_VALID
 from localjudge.report.slice_views import EACH_ALONE, slice_name, uncorrected_slices
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run_directory.directory import excerpt
-from localjudge.stats.paired import decide, smallest_detectable_difference
+from localjudge.stats.interval import Interval
+from localjudge.stats.paired import Comparison, decide, smallest_detectable_difference
 from localjudge.stats.sequence import METHOD
+from localjudge.types import Label
 from localjudge.words import numbered
 
 ONE_LOOK = (
-    "both runs use the labels of one look and the samples that they share, so a slice's means may differ "
-    "from those of `localjudge show RUN --by`, which uses all labels that count for one run"
+    "both runs use the labels of one look and the samples that they share, so a slice's means may "
+    "differ from those of `localjudge show RUN --by`, which uses all labels that count for one run"
 )
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
+_COUNT_HEADINGS = ("metric", "better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
 _LETTERS = ("A", "B")
 _DIGITS = 3
 _UNITS_SHOWN = 10
 
 
 def comparison_view(comparison: compare.RunComparison) -> View:
-    scores = []
+    """Return the means, counts, slices and remarks, and the samples with the largest changes."""
+    scores: list[tuple[str, ...]] = []
+    counts: list[tuple[str, ...]] = []
+    moved: list[Table] = []
     for name, change in comparison.metrics.items():
         scores.append((name, *score_cells(change.headline or change.scores)))
-        scores += [("  judge only", *score_cells(change.scores))] if change.headline else []
-    counts = [(name, *count_cells(name, change)) for name, change in comparison.metrics.items()]
-    count_headings = ("metric", "better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
-    return View(
-        [
-            Table(("metric", *SCORE_HEADINGS), scores),
-            Table(count_headings, counts),
-            *(_by_column(comparison.by) if comparison.by else ()),
-            Table(notes=list(comparison_lines(comparison))),
-            *(
-                _moved_sample(name, sample)
-                for name, change in comparison.metrics.items()
-                for sample in change.moved
-            ),
-        ]
-    )
+        if change.headline:
+            scores.append(("  judge only", *score_cells(change.scores)))
+        counts.append((name, *count_cells(name, change)))
+        moved += [_moved_sample(name, sample) for sample in change.moved]
+    tables = [Table(("metric", *SCORE_HEADINGS), scores), Table(_COUNT_HEADINGS, counts)]
+    if comparison.by:
+        tables += _slice_tables(comparison.by)
+    tables.append(Table(notes=list(comparison_lines(comparison))))
+    return View([*tables, *moved])
 
 
-def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
-    column = excerpt(changes.column)
-    for metric in changes.slices[0].metrics if changes.slices else ():
-        parts = [(part, part.metrics[metric]) for part in changes.slices]
-        is_labelled = any(change.corrected for _, change in parts)
-        rows = [
-            (
-                slice_name(part.value),
-                f"{change.compared:,}/{part.samples:,}",
-                *score_cells(change.headline or change.scores),
-                *(
-                    [change.headline.in_words if change.headline else "judge only"]
-                    if is_labelled
-                    else []
-                ),
-            )
-            for part, change in parts
-        ]
-        notes = list(uncorrected_slices((part.value, change.corrected) for part, change in parts))
-        headings = (column, "compared", *SCORE_HEADINGS, *(["corrected by"] if is_labelled else []))
-        yield Table(headings, rows, notes, titles=[f"{metric} by {column}"])
+def _slice_tables(changes: compare.SlicedChanges) -> Iterator[Table]:
+    """Yield a table for each metric, then what its intervals cover."""
+    if changes.slices:
+        for metric in changes.slices[0].metrics:
+            yield _slice_table(changes, metric)
     notes = [f"slices are from the data of B; {EACH_ALONE}"]
-    corrected = [change.corrected for part in changes.slices for change in part.metrics.values()]
-    if any(corrected):
+    if any(_is_labelled(part) for part in changes.slices):
         notes.append(ONE_LOOK)
     yield Table(notes=notes)
 
 
+def _is_labelled(part: compare.ComparedSlice) -> bool:
+    return any(change.corrected for change in part.metrics.values())
+
+
+def _slice_table(changes: compare.SlicedChanges, metric: str) -> Table:
+    column = excerpt(changes.column)
+    is_labelled = any(part.metrics[metric].corrected for part in changes.slices)
+    headings = [column, "compared", *SCORE_HEADINGS]
+    if is_labelled:
+        headings.append("corrected by")
+    rows: list[list[str]] = []
+    for part in changes.slices:
+        change = part.metrics[metric]
+        cells = [slice_name(part.value), f"{change.compared:,}/{part.samples:,}"]
+        cells += score_cells(change.headline or change.scores)
+        if is_labelled:
+            cells.append(_change_basis(change))
+        rows.append(cells)
+    corrected = [(part.value, part.metrics[metric].corrected) for part in changes.slices]
+    notes = list(uncorrected_slices(corrected))
+    return Table(headings, rows, notes, titles=[f"{metric} by {column}"])
+
+
+def _change_basis(change: compare.SliceChange) -> str:
+    if change.headline:
+        return change.headline.in_words
+    return "judge only"
+
+
 def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:
+    """Return both means, their difference and its interval."""
     if scores is None or scores.difference is None:
         return ("-",) * len(SCORE_HEADINGS)
-    interval = " to ".join(map(signed, scores.ci95)) if scores.ci95 else "-"
+    interval = "-"
+    if scores.ci95:
+        interval = " to ".join(map(signed, scores.ci95))
     return number(scores.before), number(scores.after), signed(scores.difference), interval
 
 
 def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
-    scores, verdicts = change.scores, change.verdicts
-    better, worse, tied = (scores.improved, scores.worsened, scores.tied) if scores else (0, 0, 0)
+    """Return the numbers of better, worse, equal and missing samples, and of changed verdicts."""
+    better = 0
+    worse = 0
+    tied = 0
+    if change.scores:
+        better = change.scores.improved
+        worse = change.scores.worsened
+        tied = change.scores.tied
     if catalog.lower_is_better(name):
         better, worse = worse, better
-    flipped = (f"{verdicts.up:,}", f"{verdicts.down:,}") if verdicts else ("-", "-")
-    return (
-        *(f"{count:,}" for count in (better, worse, tied, change.unpaired + change.unscored)),
-        *flipped,
-    )
+    missing = change.unpaired + change.unscored
+    cells = (f"{better:,}", f"{worse:,}", f"{tied:,}", f"{missing:,}")
+    if change.verdicts is None:
+        return (*cells, "-", "-")
+    return (*cells, f"{change.verdicts.up:,}", f"{change.verdicts.down:,}")
 
 
 def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
+    """Yield the remarks on each metric and on the runs, and the judges."""
     for name, change in comparison.metrics.items():
-        remarks = change_remarks(name, change, obstacles=comparison.obstacles(name))
-        yield from (f"{name}: {remark}" for remark in remarks)
+        for remark in change_remarks(name, change, obstacles=comparison.obstacles(name)):
+            yield f"{name}: {remark}"
     yield from comparison_notes(comparison)
     if comparison.baseline_judge.in_brief == comparison.judge.in_brief:
         yield f"judge {comparison.judge.in_brief}"
@@ -111,21 +132,25 @@ def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
 def comparison_notes(
     comparison: compare.RunComparison, runs: tuple[str, str] = _LETTERS
 ) -> Iterator[str]:
-    samples = comparison.samples
-    grounds = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
-    by = ", ".join(f"{count:,} by {ground}" for ground, count in grounds.items() if count)
-    unpaired = (
-        f"; {samples.only_baseline:,} only in {runs[0]}, {samples.only_new:,} only in {runs[1]}"
-    )
-    yield (
-        f"samples: {samples.paired:,} paired ({by}), {samples.same_content:,} with the same content"
-        f"{unpaired if samples.only_baseline or samples.only_new else ''}"
-    )
-    if any(
-        change.scores and change.scores.method == METHOD for change in comparison.metrics.values()
-    ):
-        yield ALWAYS_VALID
-    yield from (f"warning: {warning}" for warning in comparison.warnings)
+    """Yield the paired samples, and warnings. `runs` name the baseline and the new run."""
+    yield _describe_pairs(comparison.samples, runs)
+    for change in comparison.metrics.values():
+        if change.scores and change.scores.method == METHOD:
+            yield ALWAYS_VALID
+            break
+    for warning in comparison.warnings:
+        yield f"warning: {warning}"
+
+
+def _describe_pairs(samples: compare.SharedSamples, runs: tuple[str, str]) -> str:
+    counts = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
+    paired_by = [f"{count:,} by {ground}" for ground, count in counts.items() if count]
+    line = f"samples: {samples.paired:,} paired ({', '.join(paired_by)})"
+    line += f", {samples.same_content:,} with the same content"
+    if samples.only_baseline or samples.only_new:
+        line += f"; {samples.only_baseline:,} only in {runs[0]}"
+        line += f", {samples.only_new:,} only in {runs[1]}"
+    return line
 
 
 def change_remarks(
@@ -135,63 +160,89 @@ def change_remarks(
     *,
     obstacles: Mapping[compare.Obstacle, str] = MappingProxyType({}),
 ) -> Iterator[str]:
+    """Yield how labels correct the difference of a metric, and whether it is significant.
+
+    `obstacles` are differences of the runs that may cause it. `runs` name the baseline and the new
+    run.
+    """
     interval = change.interval
     if interval is None:
         yield change.withheld or "no sample has a score in both runs"
         return
-    compared = numbered(change.compared, "sample")
-    if corrected := change.headline:
-        compared += f" and {numbered(corrected.labels, 'label')}"
-        before, after = (
-            numbered(corrected.labels_before, "label"),
-            numbered(corrected.labels_after, "label"),
-        )
-        yield f"corrected by {before} for {runs[0]} and {after} for {runs[1]}"
-    elif change.corrected:
-        yield f"not corrected by labels: {change.corrected.remark}"
-    if change.corrected and change.corrected.contradiction:
-        yield f"warning: {change.corrected.contradiction}"
-    smallest = smallest_detectable_difference(interval)
+    yield from _correction_remarks(change, runs)
     is_significant = interval.low > 0 or interval.high < 0
     if interval.limits is None:
         yield "significance unknown: all samples are in one group"
-    elif is_significant and obstacles:
-        which = (
-            "the judges differ" if "judges" in obstacles else "the questions or references differ"
-        )
-        yield f"significant, but {which} and may cause the difference, so neither run is called better"
-    elif is_significant:
-        better = (interval.low > 0) != catalog.lower_is_better(name)
-        yield f"{runs[1]} is {'better' if better else 'worse'} than {runs[0]} on samples like these"
-    elif round(smallest, _DIGITS) == 0:
-        yield f"no difference, with {compared}"
+    elif not is_significant:
+        yield _describe_no_difference(change, interval)
+    elif obstacles:
+        cause = "the questions or references differ"
+        if "judges" in obstacles:
+            cause = "the judges differ"
+        claim = "may cause the difference, so neither run is called better"
+        yield f"significant, but {cause} and {claim}"
     else:
-        detectable = (
-            "no difference" if smallest > 1 else f"differences of {number(smallest)} or more"
-        )
-        needed = decide(interval, ">" if interval.mean > 0 else "<", 0).samples_needed
-        labels = " with proportionally more labels" if corrected else ""
-        more = f"; about {needed or 0:,} samples{labels} would show a difference of this size"
-        more = more if needed and round(interval.mean, 3) else ""
-        yield f"not significant; with {compared}, {detectable} can be detected{more}"
+        is_better = (interval.low > 0) != catalog.lower_is_better(name)
+        word = "better" if is_better else "worse"
+        yield f"{runs[1]} is {word} than {runs[0]} on samples like these"
     if change.unscored:
         yield f"{numbered(change.unscored, 'shared sample')} without a score in both runs"
 
 
+def _correction_remarks(change: compare.MetricChange, runs: tuple[str, str]) -> Iterator[str]:
+    """Yield by how many labels the difference is corrected, or why not."""
+    corrected = change.corrected
+    if change.headline:
+        before = numbered(change.headline.labels_before, "label")
+        after = numbered(change.headline.labels_after, "label")
+        yield f"corrected by {before} for {runs[0]} and {after} for {runs[1]}"
+    elif corrected:
+        yield f"not corrected by labels: {corrected.remark}"
+    if corrected and corrected.contradiction:
+        yield f"warning: {corrected.contradiction}"
+
+
+def _describe_no_difference(change: compare.MetricChange, interval: Interval) -> str:
+    """Return which differences could be detected, and the number of samples that would show one."""
+    compared = numbered(change.compared, "sample")
+    if change.headline:
+        compared += f" and {numbered(change.headline.labels, 'label')}"
+    smallest = smallest_detectable_difference(interval)
+    if round(smallest, _DIGITS) == 0:
+        return f"no difference, with {compared}"
+    detectable = f"differences of {number(smallest)} or more"
+    if smallest > 1:
+        detectable = "no difference"
+    line = f"not significant; with {compared}, {detectable} can be detected"
+    direction: Comparison = ">" if interval.mean > 0 else "<"
+    needed = decide(interval, direction, 0).samples_needed
+    if not needed or not round(interval.mean, _DIGITS):
+        return line
+    samples = f"about {needed:,} samples"
+    if change.headline:
+        samples += " with proportionally more labels"
+    return f"{line}; {samples} would show a difference of this size"
+
+
 def _moved_sample(metric: str, sample: compare.SampleChange) -> Table:
-    baseline_id = "" if sample.sample_id == sample.baseline_id else f" (in A: {sample.baseline_id})"
-    heading = f"{sample.sample_id}{baseline_id}: {metric} {number(sample.before)} -> {number(sample.after)}"
-    style = "green" if (sample.after > sample.before) != catalog.lower_is_better(metric) else "red"
-    rows = [
-        (
-            " -> ".join(
-                "-" if label is None else str(label) for label in (unit.before, unit.after)
-            ),
-            Text(f"{number(unit.p_before)} -> {number(unit.p_after)}", style="dim"),
-            unit.text,
-        )
-        for unit in sample.units[:_UNITS_SHOWN]
-    ]
+    """Return the changed units of a sample below its scores."""
+    name = sample.sample_id
+    if sample.sample_id != sample.baseline_id:
+        name += f" (in A: {sample.baseline_id})"
+    heading = f"{name}: {metric} {number(sample.before)} -> {number(sample.after)}"
+    is_better = (sample.after > sample.before) != catalog.lower_is_better(metric)
+    style = "bold green" if is_better else "bold red"
+    rows: list[tuple[str | Text, ...]] = []
+    for unit in sample.units[:_UNITS_SHOWN]:
+        labels = f"{_label_cell(unit.before)} -> {_label_cell(unit.after)}"
+        probabilities = f"{number(unit.p_before)} -> {number(unit.p_after)}"
+        rows.append((labels, Text(probabilities, style="dim"), unit.text))
     if len(sample.units) > _UNITS_SHOWN:
         rows.append(("", Text(), f"and {len(sample.units) - _UNITS_SHOWN:,} more"))
-    return Table(rows=rows, titles=[safe_text(heading, style=f"bold {style}")], indent=2)
+    return Table(rows=rows, titles=[safe_text(heading, style=style)], indent=2)
+
+
+def _label_cell(label: Label | None) -> str:
+    if label is None:
+        return "-"
+    return str(label)

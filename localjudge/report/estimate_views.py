@@ -1,6 +1,6 @@
 """The estimate of a run: verdicts, tokens, time and memory."""
 
-from localjudge.judging.estimate import Estimate
+from localjudge.judging.estimate import Estimate, Needed
 from localjudge.report.terminal import Table
 from localjudge.run_directory.directory import excerpt
 from localjudge.words import numbered, roughly
@@ -9,36 +9,53 @@ _GIB = 1 << 30
 
 
 def estimate_view(estimate: Estimate) -> Table:
+    """Return the estimate, with what is stored already and the samples that gates need."""
     rows = [
         ("samples", f"{estimate.samples:,}"),
         ("metrics", ", ".join(estimate.metrics)),
         ("verdicts", f"{estimate.verdicts:,}, with {estimate.requests:,} distinct questions"),
     ]
     if estimate.reused:
-        places = ", ".join(
-            f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items()
-        )
-        stored = f"{estimate.requests - estimate.remaining:,} of these questions ({places})"
-        rows.append(("answered", f"{stored}; {estimate.remaining:,} remain"))
+        rows.append(("answered", _describe_reuse(estimate)))
+    if estimate.measured:
+        answers = numbered(estimate.measured, "answer")
+        place = excerpt(estimate.directory)
+        rows.append(("stored", f"{answers} in {place}, which the run uses"))
+    rows.append(("tokens", f"{estimate.tokens:,} distinct, each evaluated once"))
+    rows.append(("time", _describe_time(estimate)))
+    rows.append(("memory", f"about {estimate.memory_bytes / _GIB:.1f} GiB"))
+    for aim in estimate.until:
+        rows.append(("to judge", f"{_describe_aim(aim, estimate)} ({aim.aim})"))
+    return Table(rows=rows)
+
+
+def _describe_reuse(estimate: Estimate) -> str:
+    """Return the number of questions answered in other runs, and of remaining ones."""
+    places = [f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items()]
+    stored = f"{estimate.requests - estimate.remaining:,} of these questions"
+    return f"{stored} ({', '.join(places)}); {estimate.remaining:,} remain"
+
+
+def _describe_time(estimate: Estimate) -> str:
+    """Return the time, and what it was measured on."""
     time = "none: no question remains"
     if estimate.seconds is not None:
         time = roughly(estimate.seconds, estimate.seconds_ci95)
-    if estimate.measured:
-        few = "" if estimate.seconds_ci95 else ", too few for an interval"
-        time += f": measured on {estimate.measured:,} of {estimate.remaining:,} questions{few}"
-    if estimate.measured:
-        measured = f"{numbered(estimate.measured, 'answer')} in {excerpt(estimate.directory)}, which the run uses"
-        rows.append(("stored", measured))
-    rows += [
-        ("tokens", f"{estimate.tokens:,} distinct, each evaluated once"),
-        ("time", time),
-        ("memory", f"about {estimate.memory_bytes / _GIB:.1f} GiB"),
-    ]
-    for aim in estimate.until:
-        needs = "unknown" if aim.samples is None else f"about {numbered(aim.samples, 'sample')}"
-        if (aim.samples or 0) > estimate.samples:
-            needs += f", more than the {estimate.samples:,} of the run"
-        elif aim.seconds:
-            needs += f", {roughly(aim.seconds)}"
-        rows.append(("to judge", f"{needs} ({aim.aim})"))
-    return Table(rows=rows)
+    if not estimate.measured:
+        return time
+    time += f": measured on {estimate.measured:,} of {estimate.remaining:,} questions"
+    if not estimate.seconds_ci95:
+        time += ", too few for an interval"
+    return time
+
+
+def _describe_aim(aim: Needed, estimate: Estimate) -> str:
+    """Return the samples and the time until a gate is decided."""
+    needs = "unknown"
+    if aim.samples is not None:
+        needs = f"about {numbered(aim.samples, 'sample')}"
+    if aim.samples is not None and aim.samples > estimate.samples:
+        return f"{needs}, more than the {estimate.samples:,} of the run"
+    if aim.seconds:
+        return f"{needs}, {roughly(aim.seconds)}"
+    return needs

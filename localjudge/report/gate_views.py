@@ -11,18 +11,18 @@ _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
 def gates_view(decisions: Sequence[GateDecision]) -> Table:
-    rows = [
-        (Text(gate.outcome, style=_STYLE[gate.outcome]), gate.gate, explain_decision(gate))
-        for gate in decisions
-    ]
+    """Return a row for each gate: outcome, gate, and reason."""
+    rows: list[tuple[Text, str, str]] = []
+    for decision in decisions:
+        outcome = Text(decision.outcome, style=_STYLE[decision.outcome])
+        rows.append((outcome, decision.gate, explain_decision(decision)))
     return Table(("outcome", "gate", "why"), rows, names=3)
 
 
 def explain_decision(decision: GateDecision) -> str:
     """Return the reason, and for an undecided gate whether it counts as passed."""
-    counts_as = (
-        f" (counts as {'passed' if decision.passed else 'failed'})"
-        if decision.outcome == "undecided"
-        else ""
-    )
-    return f"{decision.reason}{counts_as}"
+    if decision.outcome != "undecided":
+        return decision.reason
+    if decision.passed:
+        return f"{decision.reason} (counts as passed)"
+    return f"{decision.reason} (counts as failed)"

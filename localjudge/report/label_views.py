@@ -1,4 +1,4 @@
-"""Views of the labelled statements of a run."""
+"""Views of the labels of a run: lines below its summary, disputes, and disagreeing verdicts."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,54 +10,8 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import call, numbered
 
 
-def disagreements_view(verdicts: Sequence[LabelledVerdict]) -> Table:
-    rows = [
-        (
-            excerpt(row.sample_id),
-            row.metric,
-            f"{row.label} {number(row.p_yes)}",
-            statement.label_line,
-            row.text,
-        )
-        for row, statement, _ in verdicts
-        if statement
-    ]
-    if not rows:
-        return Table(notes=["no verdict differs from a human label"])
-    headings = ("sample", "metric", "judge", "human label", "statement")
-    return Table(
-        headings, rows, ["the judge's most certain verdicts come first"], names=len(headings)
-    )
-
-
-def disputes_view(run: RunRecord, disputes: Sequence[LabelledStatement]) -> Table:
-    """Return the disputed statements with each annotator's answer, and the agreement."""
-    if (labels := labels_of(run)) is None:
-        return Table(notes=["no statement has a label"])
-    rows = [
-        (
-            excerpt(dispute.sample_id),
-            dispute.metric,
-            dispute.answers_line,
-            dispute.label_line,
-            dispute.text,
-        )
-        for dispute in disputes
-    ]
-    headings = ("sample", "metric", "answers", "settled", "disputed statement") if rows else ()
-    notes = (
-        labels.agreement.lines
-        if labels.agreement
-        else ["no statement has labels from several annotators"]
-    )
-    if unsettled := sum(dispute.adjudicator is None for dispute in disputes):
-        settle = call("label", str(run.directory), "disputed", True)
-        notes = [*notes, f"to settle {numbered(unsettled, 'disputed statement')}: {settle}"]
-    return Table(headings, rows, notes, names=len(headings))
-
-
 def label_remarks(labels: RunLabels, metric: str | None = None) -> list[str]:
-    """Return why means are not corrected by their labels, the agreement of annotators, and warnings."""
+    """Return why means are not corrected by their labels, the agreement, and warnings."""
     lines: list[str] = []
     for name, mean in labels.corrected.items():
         if metric in (None, name) and mean.ci95 is None and mean.counts:
@@ -67,7 +21,8 @@ def label_remarks(labels: RunLabels, metric: str | None = None) -> list[str]:
     if labels.agreement:
         pairs = [pair.line for pair in labels.agreement.pairs]
         lines += [line for line in labels.agreement.lines if line not in pairs]
-    return [*lines, *(f"warning: {warning}" for warning in labels.warnings)]
+    lines += [f"warning: {warning}" for warning in labels.warnings]
+    return lines
 
 
 def _missing_labels(mean: CorrectedMean) -> str:
@@ -82,10 +37,12 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
     for name, mean in labels.corrected.items():
         if metric in (None, name):
             yield f"{name}: {'; '.join(_mean_parts(mean))}"
+    statements = numbered(labels.statements, "statement")
     annotators = numbered(len(labels.annotators), "annotator")
-    yield f"{numbered(labels.statements, 'statement')} labelled by {annotators}, {labels.last[:10]}"
+    yield f"{statements} labelled by {annotators}, {labels.last[:10]}"
     if labels.agreement:
-        yield from (pair.line for pair in labels.agreement.pairs)
+        for pair in labels.agreement.pairs:
+            yield pair.line
 
 
 def _mean_parts(mean: CorrectedMean) -> Iterator[str]:
@@ -103,3 +60,41 @@ def _mean_parts(mean: CorrectedMean) -> Iterator[str]:
         yield f"the interval is computed again at {mean.next_look:,} labels"
     if mean.rates_in_words:
         yield mean.rates_in_words
+
+
+def disagreements_view(verdicts: Sequence[LabelledVerdict]) -> Table:
+    """Return the labelled verdicts with their labels."""
+    rows: list[tuple[str, ...]] = []
+    for row, statement, _ in verdicts:
+        if statement:
+            judged = f"{row.label} {number(row.p_yes)}"
+            sample = excerpt(row.sample_id)
+            rows.append((sample, row.metric, judged, statement.label_line, row.text))
+    if not rows:
+        return Table(notes=["no verdict differs from a human label"])
+    headings = ("sample", "metric", "judge", "human label", "statement")
+    notes = ["the judge's most certain verdicts come first"]
+    return Table(headings, rows, notes, names=len(headings))
+
+
+def disputes_view(run: RunRecord, disputes: Sequence[LabelledStatement]) -> Table:
+    """Return the disputed statements with each annotator's answer, and the agreement."""
+    labels = labels_of(run)
+    if labels is None:
+        return Table(notes=["no statement has a label"])
+    headings: tuple[str, ...] = ()
+    if disputes:
+        headings = ("sample", "metric", "answers", "settled", "disputed statement")
+    rows: list[tuple[str, ...]] = []
+    for dispute in disputes:
+        sample = excerpt(dispute.sample_id)
+        answers = dispute.answers_line
+        rows.append((sample, dispute.metric, answers, dispute.label_line, dispute.text))
+    notes = ["no statement has labels from several annotators"]
+    if labels.agreement:
+        notes = list(labels.agreement.lines)
+    unsettled = [dispute for dispute in disputes if dispute.adjudicator is None]
+    if unsettled:
+        settle = call("label", str(run.directory), "disputed", True)
+        notes.append(f"to settle {numbered(len(unsettled), 'disputed statement')}: {settle}")
+    return Table(headings, rows, notes, names=len(headings))

@@ -2,67 +2,83 @@
 
 from collections.abc import Iterator
 
-from localjudge.analysis.missing_scores import missing_scores
+from localjudge.analysis.missing_scores import MissingScores, missing_scores
 from localjudge.labels.run_labels import RunLabels, how_to_label
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
 from localjudge.report.label_views import label_lines
 from localjudge.report.terminal import number
+from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.files import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import numbered, option, option_name
 
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
-_MOST_NEAR = 0.5
+_MAX_NEAR = 0.5
 """Share of verdicts near the threshold that causes a warning."""
 _ONE_HALF = 0.5
-_MOST_REASONS = 5
+_MAX_REASONS = 5
 
 
 def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
-    """Yield what limits the means: unscored samples, answers from elsewhere, and doubts about the judge."""
+    """Yield what limits the means of a run or of one metric.
+
+    Unscored samples come first, then answers from elsewhere, and doubts about the judge.
+    """
     withheld = run.summary.failed_beyond(run.max_failed)
     for name, summary in select_metrics(run, metric).items():
-        yield from (
-            f"{name}: {remark}" for remark in metric_remarks(summary, withheld=name in withheld)
-        )
-    if run.summary.skipped_rows:
-        yield f"{numbered(run.summary.skipped_rows, 'row')} of the data could not be used and were skipped"
+        for remark in metric_remarks(summary, withheld=name in withheld):
+            yield f"{name}: {remark}"
+    yield from _data_remarks(run)
+    for origin in run.origins:
+        if origin.is_notable:
+            yield str(origin)
+    yield from _verdict_warnings(select_verdicts(run, metric))
+
+
+def _data_remarks(run: RunRecord) -> Iterator[str]:
+    """Yield which rows of the data have no scores."""
+    summary = run.summary
+    if summary.skipped_rows:
+        rows = numbered(summary.skipped_rows, "row")
+        yield f"{rows} of the data could not be used and were skipped"
     if run.so_far:
-        yield f"not finished: the first {run.summary.samples:,} of {run.manifest.data.rows:,} samples, in data order"
-    if run.summary.how_it_ended:
-        yield run.summary.how_it_ended
+        judged = f"the first {summary.samples:,} of {run.manifest.data.rows:,} samples"
+        yield f"not finished: {judged}, in data order"
+    if summary.how_it_ended:
+        yield summary.how_it_ended
     elif run.part:
         yield f"part of the data: {run.part}"
-    yield from (str(origin) for origin in run.origins if origin.is_notable)
-    verdicts = select_verdicts(run, metric)
+
+
+def _verdict_warnings(verdicts: VerdictSummary) -> Iterator[str]:
     is_jury = verdicts.divided is not None  # its probabilities are near one half by construction
-    if (
-        verdicts.near_threshold is not None
-        and verdicts.near_threshold >= _MOST_NEAR
-        and not is_jury
-    ):
-        advice = "test it with `localjudge doctor`"
-        yield f"warning: most verdicts are close to the threshold; the judge may be guessing: {advice}"
+    near = verdicts.near_threshold
+    if near is not None and near >= _MAX_NEAR and not is_jury:
+        doubt = "most verdicts are close to the threshold; the judge may be guessing"
+        yield f"warning: {doubt}: test it with `localjudge doctor`"
     if verdicts.windowed:
         yield (
-            f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context together with their "
-            "texts, and were judged in windows: the highest window decides, so many windows mean more false verdicts "
-            f"of 1; a larger {option_name('n_ctx')} avoids windows"
+            f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context "
+            "together with their texts, and were judged in windows: the highest window decides, "
+            "so many windows mean more false verdicts of 1; "
+            f"a larger {option_name('n_ctx')} avoids windows"
         )
 
 
 def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
+    """Yield why a metric has no interval, and what its failed samples could change."""
     if metric.interval is not None and metric.interval.one_cluster:
         yield (
-            "warning: all samples are in one group, so there is no interval: name a column with several groups "
-            f"with {option('cluster_by')}, or omit it"
+            "warning: all samples are in one group, so there is no interval: name a column with "
+            f"several groups with {option('cluster_by')}, or omit it"
         )
     if metric.failed and metric.bounds:
+        failed = f"{metric.failed:,} failed"
+        if withheld:
+            failed += f", more than allowed ({option_name('max_failed')}): no mean"
         low, high = map(number, metric.bounds)
-        no_mean = f", more than allowed ({option_name('max_failed')}): no mean" if withheld else ""
-        bounds = f"if they had scores, the mean would be between {low} and {high}"
-        yield f"{metric.failed:,} failed{no_mean}; {bounds}"
+        yield f"{failed}; if they had scores, the mean would be between {low} and {high}"
 
 
 def reason_lines(run: RunRecord, metric: str | None = None, *, texts: bool = True) -> list[str]:
@@ -72,48 +88,59 @@ def reason_lines(run: RunRecord, metric: str | None = None, *, texts: bool = Tru
     """
     groups = missing_scores(run, select_metrics(run, metric))
     if not texts:
-        groups = [
-            group
-            for group in groups
-            if group.status == "undefined" and catalog.is_ours(group.metric)
-        ]
-    more = numbered(len(groups) - _MOST_REASONS, "more reason")
-    more_lines = [f"and {more}: localjudge show RUN --json"] if len(groups) > _MOST_REASONS else []
-    return [*map(str, groups[:_MOST_REASONS]), *more_lines]
+        groups = [group for group in groups if _has_built_in_reason(group)]
+    lines = [str(group) for group in groups[:_MAX_REASONS]]
+    if len(groups) > _MAX_REASONS:
+        more = numbered(len(groups) - _MAX_REASONS, "more reason")
+        lines.append(f"and {more}: localjudge show RUN --json")
+    return lines
+
+
+def _has_built_in_reason(group: MissingScores) -> bool:
+    return group.status == "undefined" and catalog.is_ours(group.metric)
 
 
 def judge_lines(run: RunRecord) -> list[str]:
-    """Return the judge with its caution and any threshold other than one half, or nothing if no metric needs one."""
-    if not any(map(catalog.is_judged, run.summary.metrics)):
+    """Return the judge with its caution and any threshold other than one half.
+
+    Returns nothing if no metric needs a judge.
+    """
+    summary = run.summary
+    if not any(map(catalog.is_judged, summary.metrics)):
         return []
     parts = [f"judge {run.judge.in_brief}"]
-    if run.summary.threshold != _ONE_HALF:
-        parts.append(f"threshold {run.summary.threshold:g}")
-    parts += [
-        f"threshold {number(threshold)} for {name}"
-        for name, threshold in run.summary.thresholds.items()
-    ]
+    if summary.threshold != _ONE_HALF:
+        parts.append(f"threshold {summary.threshold:g}")
+    for name, threshold in summary.thresholds.items():
+        parts.append(f"threshold {number(threshold)} for {name}")
     for calibration in run.manifest.environment.settings.calibration:
         if calibration.guesses:
-            parts.append(
-                f"by the calibration {calibration.name} not shown to be better than guessing"
-            )
+            doubt = "not shown to be better than guessing"
+            parts.append(f"by the calibration {calibration.name} {doubt}")
     return [", ".join(parts)]
 
 
 def detail_lines(
     run: RunRecord, labels: RunLabels | None, metric: str | None = None
 ) -> Iterator[str]:
-    """Yield the labels of each mean, calibrations, origins of answers, clearness of verdicts, and the signature."""
+    """Yield the details of a run.
+
+    These are the labels of each mean, origins of answers, calibrations, the judge, how clear its
+    verdicts are, the signature and the directory.
+    """
+    stopped_by_scores = run.sampling.optional_stopping
     if labels is not None:
         yield from label_lines(labels, metric)
-    elif run.sampling.optional_stopping and run.so_far is None:
-        why = "labels cannot correct this run, because its size depends on its scores"
-        yield f"{why}: {how_to_label(run)}"
-    if run.sampling.optional_stopping:
+    elif stopped_by_scores and run.so_far is None:
+        reason = "labels cannot correct this run, because its size depends on its scores"
+        yield f"{reason}: {how_to_label(run)}"
+    if stopped_by_scores:
         yield ALWAYS_VALID
-    yield from (str(origin) for origin in run.origins if not origin.is_notable)
-    yield from (f"calibration {line}" for line in calibration_lines(run, metric))
+    for origin in run.origins:
+        if not origin.is_notable:
+            yield str(origin)
+    for line in calibration_lines(run, metric):
+        yield f"calibration {line}"
     if str(run.judge) != run.judge.in_brief:
         yield f"judge {run.judge}"
     yield decidedness_line(select_verdicts(run, metric))
@@ -122,42 +149,53 @@ def detail_lines(
 
 
 def calibration_lines(run: RunRecord, metric: str | None = None) -> Iterator[str]:
-    names = run.summary.thresholds if metric is None else {metric} & run.summary.thresholds.keys()
+    """Yield each calibration that sets a threshold of the run, or of one metric."""
+    names = [name for name in run.summary.thresholds if metric in (None, name)]
     for calibration in run.manifest.environment.settings.calibration:
-        if decided := [name for name in names if get_question(name) == calibration.question]:
-            line = f"{calibration.name}: threshold {number(calibration.threshold)} for {', '.join(decided)}"
-            if accuracy := calibration.held_out.get("balanced_accuracy"):
-                low, high = map(number, accuracy.ci95)
-                line += f"; balanced accuracy {number(accuracy.value)} [{low}, {high}], held out"
-            guesses = "; not shown to be better than guessing" if calibration.guesses else ""
-            yield f"{line}, on {calibration.labels.verdicts:,} labelled verdicts{guesses}"
+        decided = [name for name in names if get_question(name) == calibration.question]
+        if decided:
+            yield _describe_calibration(calibration, decided)
+
+
+def _describe_calibration(calibration: Calibration, metrics: list[str]) -> str:
+    """Return the threshold of a calibration for these metrics, and how good it is."""
+    threshold = f"threshold {number(calibration.threshold)} for {', '.join(metrics)}"
+    line = f"{calibration.name}: {threshold}"
+    accuracy = calibration.held_out.get("balanced_accuracy")
+    if accuracy:
+        low, high = map(number, accuracy.ci95)
+        line += f"; balanced accuracy {number(accuracy.value)} [{low}, {high}], held out"
+    line += f", on {calibration.labels.verdicts:,} labelled verdicts"
+    if calibration.guesses:
+        line += "; not shown to be better than guessing"
+    return line
 
 
 def decidedness_line(verdicts: VerdictSummary) -> str:
-    near = "no verdict has a probability"
+    """Return how many verdicts are near the threshold, judges that disagree, and valid mass."""
+    line = "no verdict has a probability"
     if verdicts.near_threshold is not None:
         share = f"{100 * verdicts.near_threshold:.0f} %"
-        near = f"{numbered(verdicts.count, 'verdict')}: {share} within {NEAR:g} of the threshold"
-    mass = (
-        ""
-        if verdicts.median_valid_mass is None
-        else f"; median valid mass {number(verdicts.median_valid_mass)}"
-    )
-    divided = (
-        ""
-        if verdicts.divided is None
-        else f"; the judges disagree on {100 * verdicts.divided:.0f} %"
-    )
-    return near + divided + mass
+        line = f"{numbered(verdicts.count, 'verdict')}: {share} within {NEAR:g} of the threshold"
+    if verdicts.divided is not None:
+        line += f"; the judges disagree on {100 * verdicts.divided:.0f} %"
+    if verdicts.median_valid_mass is not None:
+        line += f"; median valid mass {number(verdicts.median_valid_mass)}"
+    return line
 
 
 def select_verdicts(run: RunRecord, metric: str | None) -> VerdictSummary:
+    """Return how clear the verdicts of a run are, or of one metric."""
     if metric is None:
         return run.summary.verdicts
     rows = (row for row in run.iter_verdicts() if row.metric == metric)
-    threshold = None if metric in run.manifest.rubrics else run.summary.threshold_of(metric)
-    return verdict_summary(rows, threshold)
+    if metric in run.manifest.rubrics:
+        return verdict_summary(rows, None)
+    return verdict_summary(rows, run.summary.threshold_of(metric))
 
 
 def select_metrics(run: RunRecord, metric: str | None) -> dict[str, MetricSummary]:
-    return run.summary.metrics if metric is None else {metric: run.summary.metrics[metric]}
+    """Return all metrics of a run, or one."""
+    if metric is None:
+        return run.summary.metrics
+    return {metric: run.summary.metrics[metric]}

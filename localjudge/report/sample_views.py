@@ -8,7 +8,7 @@ Units judged against each of a few contexts are shown as a matrix for each text.
 counted from 1.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rich.text import Text
@@ -26,59 +26,65 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import CONTEXT_FIELDS, Sample
 from localjudge.words import numbered, printable, suggestion
 
-_QUOTED = 120
-
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
-_MOST_COLUMNS = 6
+_MAX_COLUMNS = 6
 """Maximum columns of a matrix: 9 characters each, leaving 24 of 80 for the sentence."""
+_MAX_QUOTED = 120
 _TEXTS = {"reference": "the reference", "response": "the response", "cited": "the cited contexts"}
+_Against = int | str | None
+"""What a unit is judged against: a context by its index, a text by its field, or all contexts."""
+_Cells = Sequence[str | Text]
+
+
+def sample_view(run: RunRecord, name: str, *, metric: str | None = None) -> View:
+    """Return texts, scores and units of a sample. Raises InputError for an unknown sample."""
+    sample = find_sample(run, name)
+    rows = [(Text(field, style="dim"), text) for field, text in _texts(sample)]
+    verdicts: list[VerdictRow] = []
+    for verdict in with_labels(run, run.verdicts_of(sample.id)):
+        verdicts.append(_with_remark(verdict))
+    texts = Table(rows=rows, titles=[sample.id], indent=2)
+    judged = verdicts_view(run.scores_of(sample.id), verdicts, metric)
+    return View([texts, *judged, Table(notes=[f"judge {run.judge}"])])
+
+
+def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of a sample's fields."""
+    for field in ("user_input", "reference", "response"):
+        text = getattr(sample, field)
+        if text is not None:
+            yield field, text
+    for field in CONTEXT_FIELDS:
+        for place, context in enumerate(getattr(sample, field) or (), start=1):
+            text = context.text
+            if text is None:
+                text = f"(id {context.id}, no text)"
+            yield f"{field}[{place}]", text
+
+
+def _with_remark(verdict: LabelledVerdict) -> VerdictRow:
+    """Return the verdict with its human label as part of the reason."""
+    parts = filter(None, (verdict.row.reason, verdict.remark))
+    return replace(verdict.row, reason="; ".join(parts) or None)
 
 
 def verdicts_view(
     scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], metric: str | None = None
 ) -> View:
+    """Return the scores, or the ones of a metric, each above its units."""
     units: dict[tuple[str, str], list[VerdictRow]] = {}
     for verdict in verdicts:
         units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
-    tables = []
+    tables: list[Table] = []
     for score in scores:
-        if metric in (None, score.metric):
-            titles = [f"{score.sample_id}: {score.metric} {describe_outcome(score)}"]
-            for cells in _cells(units.get((score.sample_id, score.metric), [])):
-                tables.append(Table(rows=cells, titles=titles, indent=2))
-                titles = []
+        if metric not in (None, score.metric):
+            continue
+        titles = [f"{score.sample_id}: {score.metric} {describe_outcome(score)}"]
+        rows = [_in_brief(row) for row in units.get((score.sample_id, score.metric), [])]
+        for cells in _tabulate(rows):
+            tables.append(Table(rows=cells, titles=titles, indent=2))
+            titles = []
     return View(tables)
-
-
-def _cells(rows: Sequence[VerdictRow]) -> Iterator[Sequence[Sequence[str | Text]]]:
-    verdicts = [_in_brief(row) for row in rows]
-    columns = {verdict.against for verdict in verdicts}
-    if (
-        None in columns
-        or len(columns) > _MOST_COLUMNS
-        or not any(isinstance(column, int) for column in columns)
-    ):
-        yield [(_cell(verdict), _text(verdict, remark_on(verdict))) for verdict in verdicts]
-        return
-    sources: dict[str, dict[int, dict[int | str | None, VerdictRow]]] = {}
-    for verdict in verdicts:
-        sources.setdefault(verdict.source, {}).setdefault(verdict.index, {})[verdict.against] = (
-            verdict
-        )
-    for sentences in sources.values():
-        headings = dict.fromkeys(column for row in sentences.values() for column in row)
-        matrix = [[Text(_heading(column), style="dim") for column in headings]]
-        for row in sentences.values():
-            remarks = [
-                f"{_heading(column)} {remark}" for column in row if (remark := _remark(row[column]))
-            ]
-            matrix.append(
-                [
-                    *(_cell(row.get(column)) for column in headings),
-                    _text(next(iter(row.values())), *remarks),
-                ]
-            )
-        yield matrix
 
 
 def _in_brief(verdict: VerdictRow) -> VerdictRow:
@@ -88,19 +94,66 @@ def _in_brief(verdict: VerdictRow) -> VerdictRow:
     return verdict
 
 
-def _heading(column: int | str | None) -> str:
-    return f"[{column + 1}]" if isinstance(column, int) else "ref."
+def _tabulate(verdicts: Sequence[VerdictRow]) -> Iterator[Sequence[_Cells]]:
+    """Yield the cells of one table with a row for each verdict, or of a matrix for each text."""
+    if not _fit_a_matrix(verdicts):
+        yield [(_verdict_cell(row), _unit_cell(row, [remark_on(row)])) for row in verdicts]
+        return
+    sources: dict[str, dict[int, dict[_Against, VerdictRow]]] = {}
+    for verdict in verdicts:
+        units = sources.setdefault(verdict.source, {})
+        units.setdefault(verdict.index, {})[verdict.against] = verdict
+    for units in sources.values():
+        yield _matrix(list(units.values()))
 
 
-def _cell(verdict: VerdictRow | None) -> Text:
+def _fit_a_matrix(verdicts: Sequence[VerdictRow]) -> bool:
+    """Return whether all units are judged against a few contexts or texts, some against contexts."""
+    columns = {verdict.against for verdict in verdicts}
+    if None in columns or len(columns) > _MAX_COLUMNS:
+        return False
+    return any(isinstance(column, int) for column in columns)
+
+
+def _matrix(units: Sequence[Mapping[_Against, VerdictRow]]) -> list[_Cells]:
+    """Return the headings, then a row for each unit with its verdicts and its text."""
+    columns: dict[_Against, None] = {}
+    for verdicts in units:
+        columns |= dict.fromkeys(verdicts)
+    matrix: list[_Cells] = [[Text(_heading(column), style="dim") for column in columns]]
+    for verdicts in units:
+        cells = [_verdict_cell(verdicts.get(column)) for column in columns]
+        remarks: list[str | None] = []
+        for column, verdict in verdicts.items():
+            remark = _remark(verdict)
+            if remark:
+                remarks.append(f"{_heading(column)} {remark}")
+        first = next(iter(verdicts.values()))
+        matrix.append([*cells, _unit_cell(first, remarks)])
+    return matrix
+
+
+def _heading(column: _Against) -> str:
+    if isinstance(column, int):
+        return f"[{column + 1}]"
+    return "ref."
+
+
+def _verdict_cell(verdict: VerdictRow | None) -> Text:
     if verdict is None:
         return Text()
     label = "?" if verdict.label is None else str(verdict.label)
-    probability = "" if verdict.p_yes is None else f" {number(verdict.p_yes)}"
-    return Text(f"{label}{probability}", style=_LABEL_STYLE[verdict.label])
+    return Text(f"{label}{_probability(verdict)}", style=_LABEL_STYLE[verdict.label])
 
 
-def _text(verdict: VerdictRow, *remarks: str | None) -> Text:
+def _probability(verdict: VerdictRow) -> str:
+    """Return the probability after a space, or nothing."""
+    if verdict.p_yes is None:
+        return ""
+    return f" {number(verdict.p_yes)}"
+
+
+def _unit_cell(verdict: VerdictRow, remarks: Iterable[str | None]) -> Text:
     text = safe_text(verdict.text)
     for remark in filter(None, remarks):
         text.append(f"  ({printable(remark)})", style="dim")
@@ -111,128 +164,140 @@ def describe_outcome(score: ScoreRow) -> str:
     """Return `2/3 = 0.667`, or `undefined: ...` with the reason."""
     if score.score is None:
         return f"{score.status}: {score.detail}"
-    fraction = ""
+    value = number(score.score)
     if score.numerator is not None and score.denominator is not None:
-        fraction = f"{score.numerator:g}/{score.denominator:g} = "
-    return f"{fraction}{number(score.score)}{f' ({score.detail})' if score.detail else ''}"
-
-
-def remark_on(verdict: VerdictRow) -> str | None:
-    """Return details of a verdict: its context or field, window and reason, or why it is missing."""
-    if verdict.against is None or verdict.error is not None:
-        return _remark(verdict)
-    column = verdict.against
-    context = f"context {column + 1}" if isinstance(column, int) else _TEXTS[column]
-    return ", ".join(filter(None, (f"against {context}", _remark(verdict))))
-
-
-def _remark(verdict: VerdictRow) -> str | None:
-    window = "" if verdict.window is None else f"window {verdict.window}"
-    return (
-        verdict.error or ", ".join(filter(None, (window, _judges(verdict), verdict.reason))) or None
-    )
-
-
-def _judges(verdict: VerdictRow) -> str:
-    """Return `lexical 0.810, reader 0.780`, and whether they disagree."""
-    if not verdict.judges:
-        return ""
-    parts = ", ".join(f"{name} {number(p_yes)}" for name, p_yes in verdict.judges.items())
-    return f"the judges disagree: {parts}" if is_divided(verdict.judges) else parts
-
-
-def format_verdict(verdict: VerdictRow) -> str:
-    label = verdict.error if verdict.label is None else verdict.label
-    p_yes = "" if verdict.p_yes is None else f" {number(verdict.p_yes)}"
-    return printable(f"  {label}{p_yes} {verdict.text}")
-
-
-def sample_view(run: RunRecord, named: str, *, metric: str | None = None) -> View:
-    """Return texts, scores and units of a sample. Raises InputError for an unknown sample."""
-    sample = find_sample(run, named)
-    fields = ("user_input", "reference", "response")
-    texts = {field: text for field in fields if (text := getattr(sample, field)) is not None}
-    for field in CONTEXT_FIELDS:
-        for place, context in enumerate(getattr(sample, field) or (), 1):
-            texts[f"{field}[{place}]"] = (
-                f"(id {context.id}, no text)" if context.text is None else context.text
-            )
-    rows = [(Text(name, style="dim"), text) for name, text in texts.items()]
-    labelled = map(_with_remark, with_labels(run, run.verdicts_of(sample.id)))
-    verdicts = verdicts_view(run.scores_of(sample.id), labelled, metric)
-    return View(
-        [
-            Table(rows=rows, titles=[sample.id], indent=2),
-            *verdicts,
-            Table(notes=[f"judge {run.judge}"]),
-        ]
-    )
-
-
-def _with_remark(verdict: LabelledVerdict) -> VerdictRow:
-    return replace(
-        verdict.row,
-        reason="; ".join(filter(None, (verdict.row.reason, verdict.remark))) or None,
-    )
-
-
-def prompts_view(run: RunRecord, sample_id: str, metric: str) -> View:
-    prompts = stored_prompts(run.directory / STORE, sample_id, metric)
-    titles = [
-        f"{metric}: prompt {position} of {len(prompts)}" for position in range(1, len(prompts) + 1)
-    ]
-    return View(
-        Table(rows=[[line] for line in prompt.split("\n")], titles=[title], indent=2)
-        for title, prompt in zip(titles, prompts, strict=True)
-    )
-
-
-def find_sample(run: RunRecord, named: str) -> Sample:
-    """Find a sample by id, else by row number (from 1), else by the start of its id.
-
-    Raises InputError unless exactly one matches.
-    """
-    store = run.directory / STORE
-    if (sample := stored_sample(store, named)) is not None:
-        return sample
-    ids = list(stored_ids(store))
-    if named.isdecimal() and 0 < int(named) <= len(ids):
-        matches = [ids[int(named) - 1]]
-    else:
-        matches = [name for name in ids if name.startswith(named)] if named else []
-    if len(matches) == 1 and (sample := stored_sample(store, matches[0])) is not None:
-        return sample
-    if named.isdecimal() and not matches:
-        problem = f"the run has no sample {named!r} and only {numbered(len(ids), 'row')}"
-        raise InputError(problem, hint=f"name an id, or a row from 1 to {len(ids):,}")
-    problem = f"{numbered(len(matches), 'sample')} of the run have ids that begin with {named!r}"
-    hint = suggestion(named, matches or ids, "the ids", show=lambda name: excerpt(repr(name)))
-    raise InputError(problem if matches else f"the run has no sample {named!r}", hint=hint)
+        value = f"{score.numerator:g}/{score.denominator:g} = {value}"
+    if score.detail:
+        value = f"{value} ({score.detail})"
+    return value
 
 
 def explain_score(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
-    """Return the counts in the metric's words, with the first unit that lowers a share, or the useful ranks."""
+    """Return the counts in the metric's words.
+
+    They are followed by the first unit that lowers a share, or the useful ranks.
+    """
     detail = score.detail or ""
     if score.status != "scored":
         return detail
     counted = get_about(catalog.ours(score.metric)).counted
     if score.numerator is None or score.denominator is None:
-        return _at_ranks(verdicts, counted) if counted and verdicts else detail
+        if counted and verdicts:
+            return _describe_ranks(verdicts, counted)
+        return detail
     line = f"{score.numerator:g} of {score.denominator:g} {counted}".rstrip()
+    are_pairs = any(isinstance(verdict.against, int) for verdict in verdicts)
     negative = [verdict.text for verdict in verdicts if verdict.label == 0]
-    of_pairs = any(isinstance(verdict.against, int) for verdict in verdicts)
-    if negative and counted and not of_pairs:
-        quoted = (
-            negative[0] if len(negative[0]) <= _QUOTED else f"{negative[0][:_QUOTED].rstrip()} ..."
-        )
-        line += f'; not {counted}: "{quoted}"' + (
-            f" and {len(negative) - 1:,} more" if len(negative) > 1 else ""
-        )
-    return f"{line} ({detail})" if detail else line
+    if negative and counted and not are_pairs:
+        line += f'; not {counted}: "{_quote(negative[0])}"'
+        if len(negative) > 1:
+            line += f" and {len(negative) - 1:,} more"
+    if detail:
+        line += f" ({detail})"
+    return line
 
 
-def _at_ranks(verdicts: Sequence[VerdictRow], counted: str) -> str:
+def _quote(text: str) -> str:
+    if len(text) <= _MAX_QUOTED:
+        return text
+    return f"{text[:_MAX_QUOTED].rstrip()} ..."
+
+
+def _describe_ranks(verdicts: Sequence[VerdictRow], counted: str) -> str:
+    """Return `2 of 3 useful, at ranks 1 and 3`."""
     ranks = [str(rank) for rank, verdict in enumerate(verdicts, 1) if verdict.label == 1]
-    listed = " and ".join(", ".join(ranks).rsplit(", ", 1))
-    place = f", at rank{'s' if len(ranks) > 1 else ''} {listed}" if ranks else ""
-    return f"{len(ranks)} of {len(verdicts)} {counted}{place}"
+    line = f"{len(ranks)} of {len(verdicts)} {counted}"
+    if not ranks:
+        return line
+    if len(ranks) == 1:
+        return f"{line}, at rank {ranks[0]}"
+    return f"{line}, at ranks {', '.join(ranks[:-1])} and {ranks[-1]}"
+
+
+def remark_on(verdict: VerdictRow) -> str | None:
+    """Return what a verdict is about, its window and reason, or why it is missing."""
+    remark = _remark(verdict)
+    if verdict.against is None or verdict.error is not None:
+        return remark
+    about = f"against {_name_text(verdict.against)}"
+    return ", ".join(filter(None, (about, remark)))
+
+
+def _name_text(against: int | str) -> str:
+    """Return `context 2`, or `the reference`."""
+    if isinstance(against, int):
+        return f"context {against + 1}"
+    return _TEXTS[against]
+
+
+def _remark(verdict: VerdictRow) -> str | None:
+    if verdict.error:
+        return verdict.error
+    window = ""
+    if verdict.window is not None:
+        window = f"window {verdict.window}"
+    parts = filter(None, (window, _describe_judges(verdict), verdict.reason))
+    return ", ".join(parts) or None
+
+
+def _describe_judges(verdict: VerdictRow) -> str:
+    """Return `lexical 0.810, reader 0.780`, and whether they disagree."""
+    if not verdict.judges:
+        return ""
+    parts = ", ".join(f"{name} {number(p_yes)}" for name, p_yes in verdict.judges.items())
+    if is_divided(verdict.judges):
+        return f"the judges disagree: {parts}"
+    return parts
+
+
+def format_verdict(verdict: VerdictRow) -> str:
+    """Return a verdict as an indented line: label, or why it is missing, probability and text."""
+    label = verdict.error if verdict.label is None else verdict.label
+    return printable(f"  {label}{_probability(verdict)} {verdict.text}")
+
+
+def prompts_view(run: RunRecord, sample_id: str, metric: str) -> View:
+    """Return the prompts about a sample as the judge got them."""
+    prompts = stored_prompts(run.directory / STORE, sample_id, metric)
+    tables: list[Table] = []
+    for place, prompt in enumerate(prompts, start=1):
+        rows = [[line] for line in prompt.split("\n")]
+        title = f"{metric}: prompt {place} of {len(prompts)}"
+        tables.append(Table(rows=rows, titles=[title], indent=2))
+    return View(tables)
+
+
+def find_sample(run: RunRecord, name: str) -> Sample:
+    """Find a sample by id, else by row number (from 1), else by the start of its id.
+
+    Raises InputError unless exactly one matches.
+    """
+    store = run.directory / STORE
+    sample = stored_sample(store, name)
+    if sample is not None:
+        return sample
+    ids = list(stored_ids(store))
+    matches = _match_ids(name, ids)
+    if len(matches) == 1:
+        sample = stored_sample(store, matches[0])
+        if sample is not None:
+            return sample
+    if matches:
+        count = numbered(len(matches), "sample")
+        problem = f"{count} of the run have ids that begin with {name!r}"
+    elif name.isdecimal():
+        problem = f"the run has no sample {name!r} and only {numbered(len(ids), 'row')}"
+        raise InputError(problem, hint=f"name an id, or a row from 1 to {len(ids):,}")
+    else:
+        problem = f"the run has no sample {name!r}"
+    hint = suggestion(name, matches or ids, "the ids", show=lambda each: excerpt(repr(each)))
+    raise InputError(problem, hint=hint)
+
+
+def _match_ids(name: str, ids: Sequence[str]) -> list[str]:
+    """Return the id in this row of the data, or all ids that begin with the name."""
+    if name.isdecimal() and 0 < int(name) <= len(ids):
+        return [ids[int(name) - 1]]
+    if not name:
+        return []
+    return [each for each in ids if each.startswith(name)]

@@ -6,19 +6,20 @@ from dataclasses import replace
 
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.headline import Basis, headline_of
-from localjudge.analysis.slices import Slices
+from localjudge.analysis.slices import Slice, Slices
 from localjudge.labels.run_labels import CorrectedMean
 from localjudge.report.remarks import ALWAYS_VALID, judge_lines, select_metrics
 from localjudge.report.terminal import Table, interval_cells
 from localjudge.run_directory.column_values import NO_VALUE
 from localjudge.run_directory.directory import excerpt
+from localjudge.run_directory.files import MetricSummary
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.text.folding import look_alikes
 
 EACH_ALONE = (
     "each interval covers one slice; of 20 intervals, one is expected to miss the true mean"
 )
-_MOST_REASONS = 5
+_MAX_LISTED = 5
 
 
 def slices_view(run: RunRecord, slices: Slices, *, metric: str | None = None) -> Table:
@@ -28,56 +29,81 @@ def slices_view(run: RunRecord, slices: Slices, *, metric: str | None = None) ->
 
 
 def slices_table(run: RunRecord, slices: Slices, metric: str | None = None) -> Table:
-    """Return the metrics, or one, by the values of a column. Omits columns of counts that are all 0."""
-    parts = [summary for part in slices.slices for summary in part.metrics.values()]
-    counted = [
-        name for name in ("undefined", "failed") if any(getattr(summary, name) for summary in parts)
-    ]
-    rows, is_labelled = list[tuple[str, ...]](), any(part.corrected for part in slices.slices)
-    notes = [EACH_ALONE, *([ALWAYS_VALID] if run.sampling.optional_stopping else ())]
-    for values in look_alikes(part.value for part in slices.slices if part.value)[:_MOST_REASONS]:
-        shown = " and ".join(f"{slice_name(value)} ({excerpt(ascii(value))})" for value in values)
-        notes.append(f"values look alike and are different slices: {shown}")
-    for name in select_metrics(run, metric):
-        means = [(part.value, part.corrected.get(name)) for part in slices.slices]
-        notes += [f"{name}: {line}" for line in uncorrected_slices(means)]
+    """Return the metrics, or one, by the values of a column.
+
+    Omits columns of counts that are all 0.
+    """
+    names = list(select_metrics(run, metric))
+    is_labelled = any(part.corrected for part in slices.slices)
+    counted = [count for count in ("undefined", "failed") if _is_any(slices, count)]
+    rows: list[tuple[str, ...]] = []
+    for name in names:
+        first_cell = name
         for part in slices.slices:
-            corrected = part.corrected.get(name)
-            headline = headline_of(part.metrics[name], corrected)
-            by = [_slice_basis(headline.basis, corrected)] if is_labelled else []
-            rows.append(
-                (
-                    "" if rows and part is not slices.slices[0] else name,
-                    slice_name(part.value),
-                    f"{part.samples:,}",
-                    *interval_cells(headline.mean, headline.ci95),
-                    *by,
-                    *(f"{getattr(part.metrics[name], count):,}" for count in counted),
-                )
-            )
-    based_on = ["corrected by"] if is_labelled else []
-    headings = (
-        "metric",
-        excerpt(slices.column),
-        "samples",
-        "mean",
-        "95 % interval",
-        *based_on,
-        *counted,
-    )
-    titles = [
-        f"{name}, {slice_name(part.value)}: {corrected.contradiction}"
-        for part in slices.slices
-        for name, corrected in part.corrected.items()
-        if corrected.contradiction and metric in (None, name)
-    ]
+            cells = _slice_cells(part, name, counted, with_basis=is_labelled)
+            rows.append((first_cell, *cells))
+            first_cell = ""
+    headings = ["metric", excerpt(slices.column), "samples", "mean", "95 % interval"]
+    if is_labelled:
+        headings.append("corrected by")
+    headings += counted
+    notes = list(_slice_notes(run, slices, names))
+    titles = list(_contradictions(slices, metric))
     return Table(headings, rows, notes, names=2, titles=titles)
+
+
+def _is_any(slices: Slices, count: str) -> bool:
+    """Return whether any slice has a sample of this kind: undefined or failed."""
+    summaries: list[MetricSummary] = []
+    for part in slices.slices:
+        summaries += part.metrics.values()
+    return any(getattr(summary, count) for summary in summaries)
+
+
+def _slice_cells(
+    part: Slice, metric: str, counted: Iterable[str], *, with_basis: bool
+) -> Iterator[str]:
+    """Yield the cells of a metric in a slice, except for the name of the metric."""
+    summary = part.metrics[metric]
+    corrected = part.corrected.get(metric)
+    headline = headline_of(summary, corrected)
+    yield slice_name(part.value)
+    yield f"{part.samples:,}"
+    yield from interval_cells(headline.mean, headline.ci95)
+    if with_basis:
+        yield _slice_basis(headline.basis, corrected)
+    for count in counted:
+        yield f"{getattr(summary, count):,}"
 
 
 def _slice_basis(basis: Basis, corrected: CorrectedMean | None) -> str:
     if basis == "judge" or corrected is None:
         return "judge only"
-    return corrected.in_words if basis == "labels" else corrected.shortage or "no labels"
+    if basis == "labels":
+        return corrected.in_words
+    return corrected.shortage or "no labels"
+
+
+def _slice_notes(run: RunRecord, slices: Slices, metrics: Iterable[str]) -> Iterator[str]:
+    yield EACH_ALONE
+    if run.sampling.optional_stopping:
+        yield ALWAYS_VALID
+    values = [part.value for part in slices.slices if part.value]
+    for group in look_alikes(values)[:_MAX_LISTED]:
+        shown = [f"{slice_name(value)} ({excerpt(ascii(value))})" for value in group]
+        yield f"values look alike and are different slices: {' and '.join(shown)}"
+    for name in metrics:
+        means = [(part.value, part.corrected.get(name)) for part in slices.slices]
+        for line in uncorrected_slices(means):
+            yield f"{name}: {line}"
+
+
+def _contradictions(slices: Slices, metric: str | None) -> Iterator[str]:
+    """Yield a line for each slice with labels that contradict the judge."""
+    for part in slices.slices:
+        for name, corrected in part.corrected.items():
+            if corrected.contradiction and metric in (None, name):
+                yield f"{name}, {slice_name(part.value)}: {corrected.contradiction}"
 
 
 def uncorrected_slices(
@@ -91,9 +117,14 @@ def uncorrected_slices(
         elif mean and not mean.ci95:
             reasons[mean.remark or "no labels"].append(slice_name(value))
     for reason, values in reasons.items():
-        more = f" and {len(values) - _MOST_REASONS:,} more" if len(values) > _MOST_REASONS else ""
-        yield f"not corrected, {reason}: {', '.join(values[:_MOST_REASONS])}{more}"
+        listed = ", ".join(values[:_MAX_LISTED])
+        if len(values) > _MAX_LISTED:
+            listed += f" and {len(values) - _MAX_LISTED:,} more"
+        yield f"not corrected, {reason}: {listed}"
 
 
 def slice_name(value: str | None) -> str:
-    return NO_VALUE if value is None else excerpt(value)
+    """Return the value of a column as a slice is named by it."""
+    if value is None:
+        return NO_VALUE
+    return excerpt(value)

@@ -23,6 +23,9 @@ from localjudge.report.terminal import Table, interval_cells
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
 
+_LABELS_COLUMN = 3
+"""Position of the number of labels, after the interval."""
+
 
 def summary_view(
     run: RunRecord,
@@ -40,10 +43,16 @@ def summary_view(
     no text or sample id.
     """
     labels = labels or labels_of(run)
-    rows = [row for name in select_metrics(run, metric) for row in _mean_rows(run, name, labels)]
-    label_heading = ("labels",) if labels else ()
-    headings = ("metric", "mean", "95 % interval", *label_heading, "scored", "undefined", "failed")
-    notes = label_remarks(labels, metric) if labels else []
+    headings = ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
+    notes: list[str] = []
+    titles: list[str] = []
+    if labels:
+        headings.insert(_LABELS_COLUMN, "labels")
+        notes += label_remarks(labels, metric)
+        titles = contradictions(labels, metric)
+    rows: list[tuple[str, ...]] = []
+    for name in select_metrics(run, metric):
+        rows += _mean_rows(run, name, labels)
     notes += reason_lines(run, metric, texts=texts)
     notes += remarks(run, metric=metric)
     notes += judge_lines(run)
@@ -51,29 +60,38 @@ def summary_view(
         notes.append(f"next: {next_step(run, labels)}")
     if details:
         notes += detail_lines(run, labels, metric)
-    titles = contradictions(labels, metric) if labels else []
     return Table(headings, rows, notes, titles=titles)
 
 
 def _mean_rows(run: RunRecord, name: str, labels: RunLabels | None) -> Iterator[tuple[str, ...]]:
+    """Yield the headline of a metric, then other means if labels correct it."""
     summary = run.summary.metrics[name]
-    judge = interval_cells(summary.mean, summary.ci95)
-    counts = tuple(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed))
-    corrected, blanks = labels.corrected.get(name) if labels else None, ("",) * len(counts)
-    used = (_labels_cell(corrected),) if labels else ()
+    counts = (f"{summary.scored:,}", f"{summary.undefined:,}", f"{summary.failed:,}")
+    if labels is None:
+        yield name, *interval_cells(summary.mean, summary.ci95), *counts
+        return
+    corrected = labels.corrected.get(name)
     headline = headline_of(summary, corrected)
-    yield name, *interval_cells(headline.mean, headline.ci95), *used, *counts
+    label_cell = _labels_cell(corrected)
+    yield name, *interval_cells(headline.mean, headline.ci95), label_cell, *counts
     if corrected is None or headline.basis == "judge":
         return
+    blanks = ("",) * len(counts)
     for annotator, mean in (corrected.by_annotator or {}).items():
-        yield f"  by {excerpt(annotator)}", *interval_cells(mean.mean, mean.ci95), *used, *blanks
-    yield "  judge only", *judge, "", *blanks
-    if labels_only := corrected.labels_alone:
-        yield "  labels only", *interval_cells(labels_only.mean, labels_only.ci95), *used, *blanks
+        cells = interval_cells(mean.mean, mean.ci95)
+        yield f"  by {excerpt(annotator)}", *cells, label_cell, *blanks
+    yield "  judge only", *interval_cells(summary.mean, summary.ci95), "", *blanks
+    labels_only = corrected.labels_alone
+    if labels_only:
+        cells = interval_cells(labels_only.mean, labels_only.ci95)
+        yield "  labels only", *cells, label_cell, *blanks
 
 
 def _labels_cell(corrected: CorrectedMean | None) -> str:
-    """Return `50`, or `50 of 63` between two looks. Labels that cannot correct a mean are not counted."""
+    """Return `50`, or `50 of 63` between two looks.
+
+    Labels that cannot correct a mean are not counted.
+    """
     if corrected is None:
         return ""
     return corrected.in_words.removesuffix(" labels").removesuffix(" label")
@@ -81,21 +99,23 @@ def _labels_cell(corrected: CorrectedMean | None) -> str:
 
 def contradictions(labels: RunLabels, metric: str | None = None) -> list[str]:
     """Return a line for each metric with labels that contradict the judge."""
-    return [
-        f"{name}: {mean.contradiction}"
-        for name, mean in labels.corrected.items()
-        if mean.contradiction and metric in (None, name)
-    ]
+    lines: list[str] = []
+    for name, mean in labels.corrected.items():
+        if mean.contradiction and metric in (None, name):
+            lines.append(f"{name}: {mean.contradiction}")
+    return lines
 
 
 def summary_values(run: RunRecord) -> dict[str, Any]:
-    values, labels = run.summary.model_dump(mode="json"), labels_of(run)
+    """Return the summary with its judge, shares, missing scores and labels, for JSON."""
+    values = run.summary.model_dump(mode="json")
     values["judge"] = run.judge.model_dump(mode="json")
     for name, pooled in pooled_shares(run).items():
         values["metrics"][name]["pooled"] = pooled.model_dump(mode="json")
     values["missing_scores"] = [group.model_dump() for group in missing_scores(run)]
     if run.origins:
         values["origins"] = [str(origin) for origin in run.origins]
+    labels = labels_of(run)
     if labels:
         label_values = labels.model_dump(mode="json")
         for name, corrected in label_values.pop("corrected").items():

@@ -1,7 +1,7 @@
 """The samples of a run that failed or scored worst."""
 
 import heapq
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from shlex import quote
 from statistics import fmean
@@ -15,44 +15,72 @@ from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.result_rows import ScoreRow
 from localjudge.run_directory.run_record import RunRecord
 
-_MOST_OF_ID = 24
-_FAILED = 1.0
+_ID_WIDTH = 24
+_DISTANCE_OF_FAILURE = 1.0
 
 
 def worst_view(run: RunRecord, *, metric: str | None = None, count: int) -> Table:
-    samples = worst_samples(run, [metric] if metric else list(run.summary.metrics), count)
+    """Return the worst samples of a run, or by one metric: row, id, score and question."""
+    metrics = list(run.summary.metrics)
+    if metric:
+        metrics = [metric]
+    samples = worst_samples(run, metrics, count)
     if not samples:
         return Table(notes=["no sample failed, and all have the best possible score"])
     rows: list[list[str | Text]] = []
     for row, question, score in samples:
-        id_cell = safe_text(score.sample_id)
-        id_cell.truncate(_MOST_OF_ID, overflow="ellipsis")
-        question_cell = safe_text(question or "(no question)", style="" if question else "dim")
-        for text in (id_cell, question_cell):
-            text.no_wrap, text.overflow = True, "ellipsis"
-        value = Text(score.status, style="red") if score.status == "failed" else number(score.score)
-        rows.append([str(row), id_cell, value, *([] if metric else [score.metric]), question_cell])
-    return Table(
-        rows=rows,
-        titles=[f"worst samples (to see one: localjudge show {quote(str(run.directory))} ROW)"],
-    )
+        cells: list[str | Text] = [str(row), _id_cell(score.sample_id), _score_cell(score)]
+        if not metric:
+            cells.append(score.metric)
+        cells.append(_question_cell(question))
+        rows.append(cells)
+    command = f"localjudge show {quote(str(run.directory))} ROW"
+    return Table(rows=rows, titles=[f"worst samples (to see one: {command})"])
+
+
+def _id_cell(sample_id: str) -> Text:
+    cell = _on_one_line(safe_text(sample_id))
+    cell.truncate(_ID_WIDTH, overflow="ellipsis")
+    return cell
+
+
+def _score_cell(score: ScoreRow) -> str | Text:
+    if score.status == "failed":
+        return Text(score.status, style="red")
+    return number(score.score)
+
+
+def _question_cell(question: str | None) -> Text:
+    if question:
+        return _on_one_line(safe_text(question))
+    return _on_one_line(safe_text("(no question)", style="dim"))
+
+
+def _on_one_line(cell: Text) -> Text:
+    cell.no_wrap = True
+    cell.overflow = "ellipsis"
+    return cell
 
 
 def worst_samples(
     run: RunRecord, metrics: Collection[str], count: int
 ) -> list[tuple[int, str | None, ScoreRow]]:
-    """Return data row (from 1), question and worst score of the `count` worst samples, without perfect ones."""
+    """Return the `count` worst samples, without perfect ones.
+
+    Each has its row in the data (from 1), its question, and its worst score.
+    """
     scores = worst_scores(run.iter_scores(), metrics, count)
-    store, names = run.directory / STORE, {score.sample_id for score in scores}
-    rows = (
-        {name: row for row, name in enumerate(stored_ids(store), 1) if name in names}
-        if names
-        else {}
-    )
-    samples = ((score, stored_sample(store, score.sample_id)) for score in scores)
-    return [
-        (rows[score.sample_id], sample.user_input, score) for score, sample in samples if sample
-    ]
+    if not scores:
+        return []
+    store = run.directory / STORE
+    ids = {score.sample_id for score in scores}
+    rows = {name: row for row, name in enumerate(stored_ids(store), start=1) if name in ids}
+    worst: list[tuple[int, str | None, ScoreRow]] = []
+    for score in scores:
+        sample = stored_sample(store, score.sample_id)
+        if sample:
+            worst.append((rows[score.sample_id], sample.user_input, score))
+    return worst
 
 
 def worst_scores(
@@ -63,18 +91,34 @@ def worst_scores(
     Samples with failures come first, then those with the largest mean distance from the best
     possible score.
     """
-    best = {metric: 0.0 if catalog.lower_is_better(metric) else 1.0 for metric in metrics}
+    best = {metric: float(not catalog.lower_is_better(metric)) for metric in metrics}
 
-    def distance(score: ScoreRow) -> float:
-        return _FAILED if score.score is None else abs(best[score.metric] - score.score)
+    def badness(rows: Sequence[ScoreRow]) -> tuple[bool, float]:
+        has_failed = any(row.status == "failed" for row in rows)
+        return has_failed, fmean(_distance(row, best) for row in rows)
 
-    of_samples = (
-        [row for row in rows if row.metric in best and row.status != "undefined"]
-        for _, rows in groupby(scores, key=lambda row: row.sample_id)
-    )
-    worst = heapq.nlargest(
-        count,
-        (rows for rows in of_samples if any(map(distance, rows))),
-        key=lambda rows: (any(row.status == "failed" for row in rows), fmean(map(distance, rows))),
-    )
-    return [max(rows, key=lambda row: (row.status == "failed", distance(row))) for rows in worst]
+    def score_badness(row: ScoreRow) -> tuple[bool, float]:
+        return row.status == "failed", _distance(row, best)
+
+    worst = heapq.nlargest(count, _imperfect_samples(scores, best), key=badness)
+    return [max(rows, key=score_badness) for rows in worst]
+
+
+def _imperfect_samples(
+    scores: Iterable[ScoreRow], best: Mapping[str, float]
+) -> Iterator[list[ScoreRow]]:
+    """Yield the scored and failed rows of each sample that is not perfect."""
+    for _, sample_rows in groupby(scores, key=lambda row: row.sample_id):
+        rows: list[ScoreRow] = []
+        for row in sample_rows:
+            if row.metric in best and row.status != "undefined":
+                rows.append(row)
+        if any(_distance(row, best) for row in rows):
+            yield rows
+
+
+def _distance(score: ScoreRow, best: Mapping[str, float]) -> float:
+    """Return the distance of a score from the best possible one of its metric."""
+    if score.score is None:
+        return _DISTANCE_OF_FAILURE
+    return abs(best[score.metric] - score.score)
