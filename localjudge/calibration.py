@@ -17,9 +17,10 @@ from localjudge import model_registry
 from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
 from localjudge.errors import DataError, InputError, LocaljudgeError
-from localjudge.judging.job import run_plan
+from localjudge.judging.job import open_job
 from localjudge.judging.judges import JudgeName, default_judge
-from localjudge.judging.plan import Plan, wanted_metrics
+from localjudge.judging.metric_choice import wanted_metrics
+from localjudge.judging.plan import Plan
 from localjudge.judging.settings import checked
 from localjudge.labels.judge_comparison import calibrate_judges
 from localjudge.labels.labelled_question import (
@@ -154,7 +155,8 @@ def _judge_texts(
     keys = {place: str(place) for place in labels}
     answers = []
     for judge in judges or model_registry.expand_jury(default_judge()):
-        run = run_plan(plan, judge=judge, out=out, engine=engine, progress=progress)
+        with open_job(plan, judge=judge, out=out, engine=engine, progress=progress) as job:
+            run = job.run()
         answers.append(JudgeAnswers(run, verdicts_at(run, keys)))
     labels_used = {
         "file": texts.name,

@@ -23,7 +23,7 @@ from pydantic import ConfigDict
 from localjudge import model_registry
 from localjudge.analysis.compare import Obstacle
 from localjudge.errors import InputError
-from localjudge.judging.settings import SETTINGS, checked, declared
+from localjudge.judging.settings import SETTINGS, checked, declared_settings
 from localjudge.resources import parse_toml
 from localjudge.run_directory.directory import excerpt
 from localjudge.types import Record
@@ -71,7 +71,7 @@ class ConfigKeys(Record):
     """true or false: the page report.html"""
 
 
-KEYS: Mapping[str, Setting] = {**declared(ConfigKeys), **SETTINGS}
+KEYS: Mapping[str, Setting] = {**declared_settings(ConfigKeys), **SETTINGS}
 
 
 class Config(NamedTuple):

@@ -13,6 +13,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from threading import Lock, get_ident
 from typing import Any, NoReturn, Self
@@ -22,17 +23,16 @@ from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
 from localjudge.judge.profile import ProfileFolder
 from localjudge.judge.wording import Reasons
-from localjudge.judging import judges
-from localjudge.judging.bench import (
-    Bench,
+from localjudge.judging.job import open_job
+from localjudge.judging.judge_or_jury import (
     JudgeNames,
-    announce_bench,
+    JudgeOrJury,
+    announce,
     evaluations_in_memory,
-    use_bench,
-    with_memory,
+    use_judge_or_jury,
 )
-from localjudge.judging.job import run_plan
-from localjudge.judging.plan import Data, plan
+from localjudge.judging.judges import earlier_answers
+from localjudge.judging.plan import Data, Plan, plan
 from localjudge.judging.settings import SETTINGS, RunSettings, checked, settings_among
 from localjudge.judging.stored_data import plan_run
 from localjudge.metrics import Metric
@@ -50,9 +50,9 @@ ANSWERS_KEPT = 65_536
 class Judge:
     """An open judge, made by `Judge.open`. Close it, or use it as a context manager."""
 
-    def __init__(self, opened: Bench, settings: RunSettings, undo: ExitStack) -> None:
-        self._memory = _Memory()
-        self._opened = with_memory(opened, self._memory)
+    def __init__(self, opened: JudgeOrJury, settings: RunSettings, undo: ExitStack) -> None:
+        self._opened = opened
+        self._opened.memory = _Memory()
         self.settings = settings
         self._undo = undo
         self._lock = Lock()
@@ -101,11 +101,11 @@ class Judge:
     ) -> Self:
         """Open a judge with checked settings."""
         with ExitStack() as undo:
-            opened = undo.enter_context(use_bench(judge, engine, settings, keep_open=True))
+            opened = undo.enter_context(use_judge_or_jury(judge, engine, settings, keep_open=True))
             return cls(opened, settings, undo.pop_all())
 
     @contextmanager
-    def in_use(self) -> Iterator[Bench]:
+    def in_use(self) -> Iterator[JudgeOrJury]:
         """Yield the judge for one use while other threads wait.
 
         Raises InputError if closed, opened by another process, or in use by this thread.
@@ -146,14 +146,21 @@ class Judge:
             stored.pop("threshold", None)
             stored.pop("calibration", None)
         settings = checked({**stored, **options})
-        for name in (
-            *EngineSettings.model_fields,
-            "profile",
-        ):  # the profile decides about the begin token
+        # The profile decides about the begin token.
+        for name in (*EngineSettings.model_fields, "profile"):
             if getattr(settings, name) != getattr(self.settings, name):
                 hint = f"open it with {option(name)}"
                 raise InputError(f"{name} cannot be changed while the judge is open", hint=hint)
         return settings
+
+    def plan(
+        self, data: Data | None, metrics: object, options: Mapping[str, Any], progress: Progress
+    ) -> Plan:
+        """Plan a run with its settings and these changes. Only calibrations in use apply."""
+        planned = plan_run(data, metrics, options, self.settings_with(options), progress)
+        if "calibration" in options:
+            return planned
+        return planned._replace(settings=planned.settings.for_metrics(planned.metrics))
 
     @check_arguments
     def evaluate(
@@ -176,10 +183,10 @@ class Judge:
         planned = plan(rows, metrics, self.settings)
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
-            part = announce_bench(opened, planned.metrics, settings, Silence())
-            earlier = judges.earlier_answers(opened.memory, part, settings, Silence())
+            identity = announce(opened, planned.metrics, settings, Silence())
+            earlier = earlier_answers(opened.memory, identity, settings, Silence())
             evaluate = evaluations_in_memory(opened, planned.metrics, settings, earlier)
-            return [result for block in evaluate(planned.dataset.samples) for result in block]
+            return list(chain.from_iterable(evaluate(planned.dataset.samples)))
 
     def close(self) -> None:
         """Free the model after its current use. Does nothing in a forked process."""
@@ -199,7 +206,9 @@ class Judge:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Judge {self.card.name}{'' if self._open else ', closed'}>"
+        if self._open:
+            return f"<Judge {self.card.name}>"
+        return f"<Judge {self.card.name}, closed>"
 
 
 def make_run(
@@ -216,14 +225,17 @@ def make_run(
 
     Raises the errors of `localjudge.evaluate`.
     """
-    settings = judge.settings_with(options) if isinstance(judge, Judge) else checked(options)
     directory, folder = directory_for(out)
+    asked: JudgeNames | JudgeOrJury | None
     with closing(progress_for(progress)) as shown, ExitStack() as stack:
-        planned = plan_run(data, metrics, options, settings, shown)
-        if isinstance(judge, Judge) and "calibration" not in options:
-            planned = planned._replace(settings=planned.settings.for_metrics(planned.metrics))
-        asked = stack.enter_context(judge.in_use()) if isinstance(judge, Judge) else judge
-        run = run_plan(planned, judge=asked, out=directory, progress=shown, **how)
+        if isinstance(judge, Judge):
+            planned = judge.plan(data, metrics, options, shown)
+            asked = stack.enter_context(judge.in_use())
+        else:
+            planned = plan_run(data, metrics, options, checked(options), shown)
+            asked = judge
+        with open_job(planned, judge=asked, out=directory, progress=shown, **how) as job:
+            run = job.run()
         types = planned.column_types
         if planned.stored_in is not None:
             types = _column_types_of(options.get("reuse"))

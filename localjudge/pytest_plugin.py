@@ -80,7 +80,7 @@ def _directory(config: pytest.Config) -> Path | None:
         return None
     worker: dict[str, str] | None = getattr(config, "workerinput", None)
     started = worker["testrunuid"][:8] if worker else f"{datetime.now():%Y%m%d-%H%M%S}"
-    from localjudge.judging.plan import below_runs
+    from localjudge.judging.run_names import below_runs
 
     whole = Path(out) if out else below_runs(f"pytest-{started}")
     if out and not worker and whole.exists() and any(whole.iterdir()):
@@ -187,7 +187,7 @@ def assert_score(
             )
             head = printable(f"{score.sample_id}: {metric} {describe_outcome(score)}")
             decided = (
-                f"  a verdict is 1 at {localjudge_judge.settings.threshold_of(metric):g} or above"
+                f"  a verdict is 1 at {localjudge_judge.settings.threshold_for(metric):g} or above"
             )
             where = f"; the run will be in {session.directory}" if session.directory else ""
             lines = [

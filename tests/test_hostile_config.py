@@ -14,7 +14,7 @@ import localjudge
 from localjudge.analysis.check import check, parse_gate
 from localjudge.config import KEYS, read_config
 from localjudge.errors import InputError
-from localjudge.judging.settings import RunSettings, settings_of
+from localjudge.judging.settings import RunSettings, read_run_settings
 from localjudge.report.ci import UNFINISHED_MARKDOWN, unfinished
 from localjudge.run_directory.directory import MANIFEST
 
@@ -31,7 +31,7 @@ CASES = [
     (key, place)
     for place in PLACES
     for key in KEYS
-    if KEYS[key].names in ("read", "written") or place is PLACES[0]
+    if KEYS[key].path_role in ("read", "written") or place is PLACES[0]
 ]
 _watched: list[Path] = []
 _opened: list[str] = []
@@ -102,7 +102,7 @@ def test_no_key_reads_or_writes_outside(
             assert "Geheimrat" not in refused
             assert (
                 refused
-                or KEYS[key].names in ("value", "judge")
+                or KEYS[key].path_role in (None, "judge")
                 or (key, value) == ("abbreviations", [path])
             )
             assert not _opened
@@ -115,7 +115,7 @@ def test_control_opened_files_are_recorded(outside: Path) -> None:
 
 
 @pytest.mark.usefixtures("outside")
-@pytest.mark.parametrize("key", [key for key in KEYS if KEYS[key].names == "written"])
+@pytest.mark.parametrize("key", [key for key in KEYS if KEYS[key].path_role == "written"])
 @pytest.mark.parametrize(
     "value", [".git/hooks/new", ".hidden", "a/../b", "..", "/", "~", "a\0b", "a" * 5000]
 )
@@ -163,7 +163,7 @@ def test_settings_of_a_manifest_are_never_read_as_paths(outside: Path, name: str
         (run.directory / MANIFEST).write_text(json.dumps(manifest))
         with suppress(InputError):
             changed = localjudge.Run.open(run.directory)
-            settings_of(changed.manifest)
+            read_run_settings(changed.manifest)
             changed.verify(engine=engine)
             localjudge.evaluate(reuse=changed, engine=engine, out="again")
     assert not _opened

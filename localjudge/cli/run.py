@@ -14,7 +14,7 @@ from localjudge.cli.gates import Checks, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.judging.estimate import estimate_plan
-from localjudge.judging.job import run_plan
+from localjudge.judging.job import open_job
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import RunSettings, checked, neutral_settings
 from localjudge.judging.stored_data import plan_run
@@ -123,7 +123,8 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         }
         if options["dry_run"]:
             return _estimate(planned, as_json, progress, **how)
-        run = run_plan(planned, **how, progress=progress)
+        with open_job(planned, **how, progress=progress) as job:
+            run = job.run()
     result = checks.check(run)
     report: Path | None = None
     if arguments.get("report"):

@@ -28,9 +28,10 @@ from localjudge.config import CONFIG_FILE
 from localjudge.doctor.inventory import inventory
 from localjudge.engine.opening import find_model
 from localjudge.errors import InputError, MissingRun, UnfinishedRun
+from localjudge.judging.data_report import language_sample
 from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.judges import default_judge
-from localjudge.judging.plan import Plan, language_sample, plan
+from localjudge.judging.plan import Plan, plan
 from localjudge.judging.settings import checked
 from localjudge.judging.verify import REPORT
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling

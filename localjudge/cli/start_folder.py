@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from localjudge.config import CONFIG_FILE, Config, read_config
 from localjudge.dataset.preview import is_label_file
 from localjudge.errors import InputError, LocaljudgeError
-from localjudge.judging.plan import below_runs, data_stem
+from localjudge.judging.run_names import below_runs, data_stem
 from localjudge.labels.label_sheet import read_sheet
 from localjudge.labels.labelling import DEFAULT_COUNT
 from localjudge.resources import write_output

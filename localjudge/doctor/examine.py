@@ -168,7 +168,7 @@ class _Examiner:
             yield machine.check_model(model, engine)
             yield machine.check_memory(engine, free)
             self._begin("prompts")
-            writer = PromptWriter(profile, judges.chat_around(profile, engine))
+            writer = PromptWriter(profile, judges.find_chat_ends(profile, engine))
             prompts = machine.check_prompts(engine, _all_requests(writer))
             yield prompts
             if prompts.status != "failed":

@@ -26,7 +26,7 @@ from pydantic import TypeAdapter
 
 from localjudge.errors import ArgumentValueError
 from localjudge.integrations.conversion import JudgeLike, check_options
-from localjudge.judging.plan import wanted_metrics
+from localjudge.judging.metric_choice import wanted_metrics
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.open_judge import Judge

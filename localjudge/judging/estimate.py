@@ -21,10 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from localjudge.engine.protocol import Engine
-from localjudge.judging import judges
-from localjudge.judging.bench import JudgeNames, announce_bench, judging_by, use_bench
-from localjudge.judging.job import Job, default_judge
-from localjudge.judging.judges import LoadedJudge
+from localjudge.judging.job import Job, open_job
+from localjudge.judging.judge_or_jury import JudgeNames, make_loop
+from localjudge.judging.judges import LoadedJudge, earlier_answers
 from localjudge.judging.jury import LoadedJury
 from localjudge.judging.loop import (
     Blocks,
@@ -35,9 +34,9 @@ from localjudge.judging.loop import (
     distinct,
     evaluate_samples,
 )
-from localjudge.judging.plan import NotedProgress, Plan, report_data
-from localjudge.judging.settings import seconds_of
-from localjudge.judging.stopping import AimStatus, Stopping, check_aims
+from localjudge.judging.plan import Plan
+from localjudge.judging.settings import parse_time
+from localjudge.judging.stopping import AimStatus, Stopping
 from localjudge.metrics.metric import Metric, Sentences
 from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.directory import STORE, refuse_unusable
@@ -47,9 +46,11 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.interval import ratio_interval
 from localjudge.types import JudgeCard, NoAnswer, Record, Sample, Verdict, VerdictRequest
 
-_MOST_SECONDS = 30.0
-_MOST_ANSWERS = 64
+_MAX_SECONDS = 30.0
+_MAX_ANSWERS = 64
 _PARTS = 10
+
+Limits = tuple[float, float]
 
 
 class Needed(Record):
@@ -61,8 +62,11 @@ class Needed(Record):
 
 
 class Estimate(Record):
-    """Estimated work of a run: all distinct `requests`, the `reused` ones by source, and the rest in tokens and
-    seconds, `measured` answers included, which the dry run keeps in the run's `directory`.
+    """Estimated work of a run.
+
+    `requests` are all distinct ones, `reused` those with stored answers by source. `tokens` and
+    `seconds` are of the others. They include the `measured` answers, which the dry run keeps in the
+    run's `directory`.
     """
 
     schema_version: int = 1
@@ -74,7 +78,7 @@ class Estimate(Record):
     reused: dict[str, int]
     tokens: int
     seconds: float | None
-    seconds_ci95: tuple[float, float] | None = None
+    seconds_ci95: Limits | None = None
     memory_bytes: int
     directory: str
     measured: int = 0
@@ -85,44 +89,7 @@ class Estimate(Record):
         return self.requests - sum(self.reused.values())
 
 
-class _EnoughAnswers(Exception):
-    """Ends the loop over the engine; no error."""
-
-
-class _Stopwatch:
-    """Note when each answer came. Raises _EnoughAnswers after 30 seconds or `most` answers."""
-
-    def __init__(self, clock: Callable[[], float], most: float) -> None:
-        self._clock, self._most, self._times = clock, most, [clock()]
-        self.requests: list[VerdictRequest] = []
-
-    def __call__(self, request: VerdictRequest) -> None:
-        self.requests.append(request)
-        self._times.append(self._clock())
-        if len(self.requests) >= self._most or self.seconds >= _MOST_SECONDS:
-            raise _EnoughAnswers
-
-    @property
-    def seconds(self) -> float:
-        return self._times[-1] - self._times[0]
-
-    def total_seconds(
-        self, engine: Engine, tokens: int
-    ) -> tuple[float, tuple[float, float] | None]:
-        """Return the seconds of questions with this many tokens, and the 95 % interval unless only one was measured."""
-        count, parts = len(self.requests), min(len(self.requests), _PARTS)
-        ends = [count * part // parts for part in range(parts + 1)]
-        measured = [engine.distinct_tokens(self.requests[:end]) for end in ends]
-        rest = max(0, tokens - measured[-1])
-        rate, arm = ratio_interval(np.diff([self._times[end] for end in ends]), np.diff(measured))
-        seconds = self.seconds + rate * rest
-        return seconds, None if arm is None else (
-            max(self.seconds, seconds - arm * rest),
-            seconds + arm * rest,
-        )
-
-
-def estimate_plan(  # options of a dry run
+def estimate_plan(
     planned: Plan,
     *,
     judge: JudgeNames | None = None,
@@ -136,175 +103,145 @@ def estimate_plan(  # options of a dry run
 
     Raises RunDirectoryError where the run would.
     """
-    check_aims(planned, baseline)
-    settings, samples, notes = planned.settings, planned.dataset.samples, NotedProgress(progress)
-    if judge is None or judge == ():  # no option --judge
-        judge = default_judge(planned, engine)
-    with use_bench(judge, engine, settings, notes) as opened:
-        report_data(planned, notes)
-        part = announce_bench(opened, planned.metrics, settings, notes)
-        job = Job(planned, opened, part, notes, baseline)
-        path = job.path(out)
-        refuse_unusable(path)
-        job.existing(path)
-        earlier = judges.earlier_answers(opened.memory, part, settings, notes)
-        aims = (
-            _pilot(job, path, earlier)
-            if settings.optional_stopping and isinstance(opened, LoadedJury)
-            else []
-        )
-        works: list[_Work] = []
-        for place in range(len(opened.members)) if isinstance(opened, LoadedJury) else [0]:
-            asked = opened.open(place) if isinstance(opened, LoadedJury) else opened
-            stored = [OtherRun(path, part)] if (path / STORE).exists() else []
-            works.append(_work_of(job, path, place, asked, [*stored, *earlier], clock))
-        aims = aims or works[0].aims
-        total = _sum_of(works)
-        each = (total.seconds or 0) / len(samples) if len(samples) else 0
-        if settings.budget and len(samples):
-            fit = (
-                min(len(samples), int(seconds_of(settings.budget) / each)) if each else len(samples)
-            )
-            aims.append(AimStatus(f"what fits in {settings.budget}", decided=False, needed=fit))
-        return Estimate(
-            judge=with_examination(opened.card, part),
-            samples=len(samples),
-            metrics=tuple(metric.name for metric in planned.metrics),
-            seconds=total.seconds,
-            seconds_ci95=total.limits,
-            memory_bytes=opened.memory_bytes,
-            directory=str(path),
-            measured=total.measured,
-            until=tuple(
-                Needed(aim=aim.words, samples=aim.needed, seconds=aim.needed and aim.needed * each)
-                for aim in aims
-            ),
-            verdicts=total.counts.verdicts,
-            requests=total.counts.requests,
-            reused=total.counts.reused,
-            tokens=total.counts.tokens,
-        )
+    with open_job(
+        planned, judge=judge, out=out, engine=engine, baseline=baseline, progress=progress
+    ) as job:
+        refuse_unusable(job.path)
+        job.read_existing()
+        return _estimate(job, clock)
 
 
-class _Counts(NamedTuple):
+def _estimate(job: Job, clock: Callable[[], float]) -> Estimate:
+    settings = job.plan.settings
+    count = len(job.plan.dataset.samples)
+    earlier = earlier_answers(job.judge.memory, job.identity, settings, job.progress)
+    aims: list[AimStatus] = []
+    if isinstance(job.judge, LoadedJury) and settings.optional_stopping:
+        aims = _pilot_jury(job, earlier)
+    works: list[_Work] = []
+    for place in range(len(job.judge.members)):
+        works.append(_estimate_judge(job, place, earlier, clock))
+    total = _add_up(works)
+    aims = aims or list(total.aims)
+    seconds_each = 0.0
+    if count:
+        seconds_each = (total.seconds or 0) / count
+    if settings.budget and count:
+        aims.append(_fit_in_budget(settings.budget, count, seconds_each))
+    return Estimate(
+        judge=with_examination(job.judge.card, job.identity),
+        samples=count,
+        metrics=tuple(metric.name for metric in job.plan.metrics),
+        verdicts=total.verdicts,
+        requests=total.requests,
+        reused=total.reused,
+        tokens=total.tokens,
+        seconds=total.seconds,
+        seconds_ci95=total.limits,
+        memory_bytes=job.judge.memory_bytes,
+        directory=str(job.path),
+        measured=total.measured,
+        until=tuple(_need(aim, seconds_each) for aim in aims),
+    )
+
+
+def _fit_in_budget(budget: str, count: int, seconds_each: float) -> AimStatus:
+    samples = count
+    if seconds_each:
+        samples = min(count, int(parse_time(budget) / seconds_each))
+    return AimStatus(f"what fits in {budget}", decided=False, needed=samples)
+
+
+def _need(aim: AimStatus, seconds_each: float) -> Needed:
+    seconds = aim.needed and aim.needed * seconds_each
+    return Needed(aim=aim.words, samples=aim.needed, seconds=seconds)
+
+
+class _Work(NamedTuple):
+    """Work of one judge, or of all judges of a jury.
+
+    `seconds` have the 95 % interval `limits`. Both are None if nothing was measured.
+    """
+
     verdicts: int
     requests: int
     reused: dict[str, int]
     tokens: int
+    seconds: float | None = None
+    limits: Limits | None = None
+    measured: int = 0
+    aims: Sequence[AimStatus] = ()
 
 
-class _Work(NamedTuple):
-    """Work of one judge, or of all judges of a jury."""
-
-    counts: _Counts
-    seconds: float | None
-    limits: tuple[float, float] | None
-    measured: int
-    aims: list[AimStatus]
-
-
-def _work_of(
-    job: Job,
-    path: Path,
-    place: int,
-    judge: LoadedJudge,
-    earlier: Sequence[EarlierAnswers],
-    clock: Callable[[], float],
+def _estimate_judge(
+    job: Job, place: int, earlier: Sequence[EarlierAnswers], clock: Callable[[], float]
 ) -> _Work:
-    settings = job.plan.settings
-    counts = _count(job.plan, judge, earlier, job.progress)
-    optional_stopping = settings.optional_stopping and isinstance(job.judge, LoadedJudge)
-    if not (optional_stopping or counts.tokens):
-        return _Work(counts, None, None, 0, [])
-    watch = _Stopwatch(clock, math.inf if optional_stopping else _MOST_ANSWERS)
-    aims = _measure(job, path, place, judge, watch, earlier)
-    seconds, limits = None, None
-    if watch.requests:
-        seconds, limits = watch.total_seconds(judge.engine, counts.tokens)
-    return _Work(counts, seconds, limits, len(watch.requests), aims)
+    """Count the questions of one judge, and measure it on the first ones."""
+    judge = job.judge.open(place)
+    stored: list[EarlierAnswers] = []
+    if (job.path / STORE).exists():
+        stored.append(OtherRun(job.path, job.identity))
+    earlier = [*stored, *earlier]
+    work = _count_questions(job.plan, judge, earlier, job.progress)
+    is_single = isinstance(job.judge, LoadedJudge)
+    must_decide = is_single and job.plan.settings.optional_stopping
+    if not must_decide and not work.tokens:
+        return work
+    stopwatch = _Stopwatch(clock, math.inf if must_decide else _MAX_ANSWERS)
+    aims = _measure(job, place, judge, stopwatch, earlier)
+    work = work._replace(aims=aims, measured=len(stopwatch.requests))
+    if stopwatch.requests:
+        seconds, limits = stopwatch.extrapolate(judge.engine, work.tokens)
+        work = work._replace(seconds=seconds, limits=limits)
+    return work
 
 
-def _sum_of(works: Sequence[_Work]) -> _Work:
+def _add_up(works: Sequence[_Work]) -> _Work:
     """Return the work of all judges, without an interval of the time for several."""
     if len(works) == 1:
         return works[0]
     reused: Counter[str] = Counter()
     for work in works:
-        reused.update(work.counts.reused)
-    counts = _Counts(
-        verdicts=works[0].counts.verdicts,
-        requests=sum(work.counts.requests for work in works),
+        reused.update(work.reused)
+    seconds = [work.seconds for work in works if work.seconds is not None]
+    return _Work(
+        verdicts=works[0].verdicts,
+        requests=sum(work.requests for work in works),
         reused=dict(reused),
-        tokens=sum(work.counts.tokens for work in works),
+        tokens=sum(work.tokens for work in works),
+        seconds=sum(seconds) if seconds else None,
+        measured=sum(work.measured for work in works),
+        aims=works[0].aims,
     )
-    known = [work.seconds for work in works if work.seconds is not None]
-    measured = sum(work.measured for work in works)
-    return _Work(counts, sum(known) if known else None, None, measured, [])
 
 
-def _pilot(job: Job, path: Path, earlier: Sequence[EarlierAnswers]) -> list[AimStatus]:
-    """Let a jury judge the first samples."""
-    planned, notes = job.plan, job.progress
-    notes.phase("measuring")
-    stopping = Stopping(planned, job.baseline)
-    with job.begun(path) as begun:
-        stopping.pilot(
-            judging_by(job.judge, begun.store, planned.metrics, planned.settings, notes, earlier),
-        )
-    return stopping.pilot_statuses()
-
-
-def _measure(
-    job: Job,
-    path: Path,
-    place: int,
-    judge: LoadedJudge,
-    watch: _Stopwatch,
-    earlier: Sequence[EarlierAnswers],
-) -> list[AimStatus]:
-    planned, notes = job.plan, job.progress
-    notes.note(f"measuring the judge for at most {_MOST_SECONDS:.0f} seconds")
-    notes.phase("measuring")
-    is_single = isinstance(job.judge, LoadedJudge)
-    stopping = Stopping(planned, job.baseline) if planned.settings.stops_by and is_single else None
-    with job.begun(path) as begun, suppress(_EnoughAnswers):
-        judging = Blocks(
-            judge,
-            begun.store,
-            planned.metrics,
-            planned.settings,
-            notes,
-            earlier,
-            watch=watch,
-            place=place,
-        )
-        if stopping:
-            stopping.pilot(judging)
-        else:
-            deque(judging.evaluations(planned.dataset.samples), maxlen=0)
-    return stopping.pilot_statuses() if stopping else []
-
-
-def _count(
+def _count_questions(
     planned: Plan, judge: LoadedJudge, earlier: Sequence[EarlierAnswers], progress: Progress
-) -> _Counts:
-    settings, samples = planned.settings, planned.dataset.samples
-    wording, seen, verdicts, tokens = Wording(judge, settings.sentences), set[bytes](), 0, 0
+) -> _Work:
+    """Count the first round's verdicts and distinct requests, and the tokens of new requests."""
+    settings = planned.settings
+    samples = planned.dataset.samples
+    wording = Wording(judge, settings.sentences)
+    seen: set[bytes] = set()
+    verdicts = 0
+    tokens = 0
     reused = {source.name: 0 for source in earlier}
     for block in blocks(count_with_progress(samples, progress, "counting", len(samples))):
         tasks = _first_round_tasks(block, planned.metrics, settings.sentences)
         verdicts += len(tasks)
-        questions = distinct(wording.worded(tasks))
-        requests = {
-            key: keyed.request for key, keyed in questions.items() if digest(key) not in seen
-        }
+        requests: dict[str, VerdictRequest] = {}
+        for key, keyed in distinct(wording.word(tasks)).items():
+            if digest(key) not in seen:
+                requests[key] = keyed.request
         seen.update(map(digest, requests))
         for source in earlier:  # counted where a run would take the answers
             answers = source.answers_to(list(requests))
             reused[source.name] += len(answers)
-            requests = {key: request for key, request in requests.items() if key not in answers}
-        tokens += judge.engine.distinct_tokens(list(requests.values())) if requests else 0
-    return _Counts(verdicts, len(seen), reused, tokens)
+            for key in answers:
+                del requests[key]
+        if requests:
+            tokens += judge.engine.distinct_tokens(list(requests.values()))
+    return _Work(verdicts, len(seen), reused, tokens)
 
 
 def _first_round_tasks(
@@ -318,3 +255,92 @@ def _first_round_tasks(
 
     evaluate_samples(samples, metrics, sentences, note)
     return tasks
+
+
+class _EnoughAnswers(Exception):
+    """Ends the loop over the engine; no error."""
+
+
+class _Stopwatch:
+    """Note when each answer came. Raises _EnoughAnswers after 30 seconds or `max_answers`."""
+
+    def __init__(self, clock: Callable[[], float], max_answers: float) -> None:
+        self._clock = clock
+        self._max_answers = max_answers
+        self._times = [clock()]
+        self.requests: list[VerdictRequest] = []
+
+    def __call__(self, request: VerdictRequest) -> None:
+        self.requests.append(request)
+        self._times.append(self._clock())
+        if len(self.requests) >= self._max_answers or self.seconds >= _MAX_SECONDS:
+            raise _EnoughAnswers
+
+    @property
+    def seconds(self) -> float:
+        return self._times[-1] - self._times[0]
+
+    def extrapolate(self, engine: Engine, tokens: int) -> tuple[float, Limits | None]:
+        """Return the seconds of questions with this many tokens, and their 95 % interval.
+
+        The interval is None if only one answer was measured.
+        """
+        count = len(self.requests)
+        parts = min(count, _PARTS)
+        ends = [count * part // parts for part in range(parts + 1)]
+        measured = [engine.distinct_tokens(self.requests[:end]) for end in ends]
+        seconds = np.diff([self._times[end] for end in ends])
+        rate, half_width = ratio_interval(seconds, np.diff(measured))
+        rest = max(0, tokens - measured[-1])
+        total = self.seconds + rate * rest
+        if half_width is None:
+            return total, None
+        low = max(self.seconds, total - half_width * rest)
+        return total, (low, total + half_width * rest)
+
+
+def _pilot_jury(job: Job, earlier: Sequence[EarlierAnswers]) -> list[AimStatus]:
+    """Let a jury judge the first samples, and return how far the aims are."""
+    planned = job.plan
+    job.progress.phase("measuring")
+    stopping = Stopping(planned, job.baseline)
+    with job.begun() as begun:
+        judging = make_loop(
+            job.judge, begun.store, planned.metrics, planned.settings, job.progress, earlier
+        )
+        stopping.pilot(judging)
+    return stopping.pilot_statuses()
+
+
+def _measure(
+    job: Job,
+    place: int,
+    judge: LoadedJudge,
+    stopwatch: _Stopwatch,
+    earlier: Sequence[EarlierAnswers],
+) -> list[AimStatus]:
+    """Let one judge answer until the stopwatch has enough, and return how far the aims are."""
+    planned = job.plan
+    job.progress.note(f"measuring the judge for at most {_MAX_SECONDS:.0f} seconds")
+    job.progress.phase("measuring")
+    stopping = None
+    if planned.settings.stops_by and isinstance(job.judge, LoadedJudge):
+        stopping = Stopping(planned, job.baseline)
+    with job.begun() as begun, suppress(_EnoughAnswers):
+        judging = Blocks(
+            judge,
+            begun.store,
+            planned.metrics,
+            planned.settings,
+            job.progress,
+            earlier,
+            watch=stopwatch,
+            place=place,
+        )
+        if stopping is None:
+            deque(judging.evaluations(planned.dataset.samples), maxlen=0)
+        else:
+            stopping.pilot(judging)
+    if stopping is None:
+        return []
+    return stopping.pilot_statuses()

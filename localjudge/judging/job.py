@@ -1,37 +1,37 @@
 """Carry out a plan and leave a finished run directory (`localjudge.evaluate`, `localjudge run`).
 
-    plan ──> open judge ──> manifest ──> directory (locked) ──> evaluate ──> results
+    data, settings ──plan_run──> Plan          samples and metrics
+    Plan, judge ──open_job──> Job              with the open judge, its identity and a directory
+    Job ──run──> finished directory            manifest, answers, scores, summary
 
 The same call resumes an interrupted job; the results have the same bytes.
 """
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from localjudge.engine.protocol import Engine
+from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import RunDirectoryError
-from localjudge.judging.bench import (
-    Bench,
+from localjudge.judging.data_report import NotedProgress, report_data
+from localjudge.judging.judge_or_jury import (
     JudgeNames,
+    JudgeOrJury,
     Judging,
-    announce_bench,
-    judging_by,
-    sources_of,
-    stats_of,
-    use_bench,
+    announce,
+    make_loop,
+    use_judge_or_jury,
 )
 from localjudge.judging.judges import earlier_answers
-from localjudge.judging.plan import NotedProgress, Plan, default_directory, report_data
-from localjudge.judging.settings import judges_of
+from localjudge.judging.plan import Plan
+from localjudge.judging.run_names import default_directory
+from localjudge.judging.settings import find_judges
 from localjudge.judging.stopping import Stopping, check_aims
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
-from localjudge.run_directory import manifest as manifests
 from localjudge.run_directory.differences import format_updates, updates
 from localjudge.run_directory.directory import STORE, RunDirectory, refuse_unusable
 from localjudge.run_directory.files import (
@@ -44,7 +44,15 @@ from localjudge.run_directory.files import (
     write_manifest,
 )
 from localjudge.run_directory.label_rows import LabelRow, label_file, now
-from localjudge.run_directory.manifest import Session
+from localjudge.run_directory.manifest import (
+    JudgeIdentity,
+    Manifest,
+    Session,
+    all_versions,
+    finished_part,
+    host,
+    signature,
+)
 from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
 from localjudge.run_directory.run_record import RunRecord, read_manifest
 from localjudge.run_directory.store import Store
@@ -52,274 +60,333 @@ from localjudge.text.folding import fold
 from localjudge.words import numbered, option, option_name
 
 
-def run_plan(
+@contextmanager
+def open_job(
     planned: Plan,
     *,
-    judge: JudgeNames | Bench | None = None,
+    judge: JudgeNames | JudgeOrJury | None = None,
     out: str | Path | None = None,
     engine: Engine | None = None,
     baseline: RunRecord | None = None,
     progress: Progress | None = None,
-) -> RunRecord:
-    """Score a plan and write a run directory. Arguments and errors as in `localjudge.evaluate`."""
+) -> Iterator["Job"]:
+    """Open the judge of a plan, and report both. Arguments and errors as in `localjudge.evaluate`."""
     notes = NotedProgress(progress)
     check_aims(planned, baseline)
     if out:
         refuse_unusable(Path(os.path.expanduser(out)))
     if judge is None or judge == ():  # no option --judge
-        judge = default_judge(planned, engine)
-    with use_bench(judge, engine, planned.settings, notes) as opened:
+        judge = _default_judge(planned, engine)
+    with use_judge_or_jury(judge, engine, planned.settings, notes) as opened:
         report_data(planned, notes)
-        part = announce_bench(opened, planned.metrics, planned.settings, notes)
-        return Job(planned, opened, part, notes, baseline).run(out)
+        identity = announce(opened, planned.metrics, planned.settings, notes)
+        path = Path(os.path.expanduser(out or default_directory(planned, identity)))
+        yield Job(planned, opened, identity, path, notes, baseline)
 
 
-def default_judge(planned: Plan, engine: Engine | None) -> str | list[str] | None:
-    """Return the judge or judges of the run with the samples, if any. Raises ModelError if its model is gone."""
+def _default_judge(planned: Plan, engine: Engine | None) -> str | list[str] | None:
+    """Return the judge or judges of the run with the samples, if any.
+
+    Raises ModelError if its model is gone.
+    """
     if engine is not None or planned.stored_in is None:
         return None
-    return judges_of(planned.stored_in)
+    return find_judges(planned.stored_in)
+
+
+@dataclass
+class BegunRun:
+    """A run in its locked directory, with the manifest of an earlier process, if any.
+
+    `finished` has the environment of an earlier process that finished the run.
+    """
+
+    directory: RunDirectory
+    existing: Manifest | None
+    stopping: Stopping | None
+    sessions: list[Session]
+    store: Store
+    finished: dict[str, Any] = field(default_factory=dict)
+
+    def update_session(self, **values: Any) -> None:
+        """Change the session of this process."""
+        self.sessions[-1] = self.sessions[-1].changed(**values)
+
+
+@dataclass
+class Job:
+    """A plan with its open judge, to be carried out in the directory `path`."""
+
+    plan: Plan
+    judge: JudgeOrJury
+    identity: JudgeIdentity
+    path: Path
+    progress: NotedProgress
+    baseline: RunRecord | None = None
+
+    @property
+    def signature(self) -> str:
+        return signature(self.identity, self.plan.identity)
+
+    def run(self) -> RunRecord:
+        """Judge the samples and write the results."""
+        settings = self.plan.settings
+        earlier = earlier_answers(self.judge.memory, self.identity, settings, self.progress)
+        with self.begun() as begun, closing(self.progress):
+            begun.update_session(reused_versions=_list_updated_versions(earlier))
+            work_before = self.judge.stats
+            judging = make_loop(
+                self.judge, begun.store, self.plan.metrics, settings, self.progress, earlier
+            )
+            if begun.stopping:
+                self._stop_early(begun.stopping, judging)
+            self._drop_outdated_summary(begun)
+            write_manifest(begun.directory, self._manifest(begun))
+            is_new_data = self._store_data(begun)
+            summary = None
+            if not is_new_data:
+                summary = self._read_finished_summary()
+            if summary is None:
+                with closing(ResultFiles(begun.directory)) as results:
+                    summary = self._judge(judging, results)
+                    work = self._finish_session(begun, judging, work_before)
+                    manifest = results.finish(summary, self._manifest(begun))
+            else:
+                work = self._finish_session(begun, judging, work_before)
+                manifest = self._manifest(begun)
+                write_manifest(begun.directory, manifest)
+        run = RunRecord(self.path, summary, manifest)
+        self._report(run, judging.asked, work.seconds_total)
+        return replace(run, notes=tuple(self.progress.notes))
+
+    @contextmanager
+    def begun(self) -> Iterator[BegunRun]:
+        """Begin or resume the run in its directory."""
+        with closing(RunDirectory(self.path)) as directory:
+            existing = self.read_existing()
+            if existing:
+                self._report_updates(existing)
+            stopping = self._make_stopping(existing)
+            sessions = self._begin_session(directory, existing)
+            with closing(Store(self.path / STORE)) as store:
+                begun = BegunRun(directory, existing, stopping, sessions, store)
+                begun.update_session(**self._count_earlier_work(store))
+                yield begun
+
+    def read_existing(self) -> Manifest | None:
+        """Return the manifest in the directory.
+
+        Raises RunDirectoryError if it belongs to another run.
+        """
+        existing = read_manifest(self.path)
+        if existing is not None:
+            self._make_manifest([]).refuse_other_run(self.path, existing)
+        return existing
+
+    def _report_updates(self, existing: Manifest) -> None:
+        before = {**existing.judge.as_json, "versions": existing.versions}
+        after = {**self.identity.as_json, "versions": all_versions()}
+        changes = updates(before, after)
+        if changes:
+            versions = format_updates(changes)
+            effect = "stored answers stay valid, and sentences and scores are computed again"
+            self.progress.note(f"this run was begun with other versions ({versions}): {effect}")
+
+    def _make_stopping(self, existing: Manifest | None) -> Stopping | None:
+        """Return what ends the run early, or None for all samples.
+
+        Raises RunDirectoryError if the judged samples were drawn with another seed.
+        """
+        settings = self.plan.settings
+        if not settings.stops_by:
+            return None
+        if existing is None:
+            return Stopping(self.plan, self.baseline)
+        at_least = 0
+        if os.path.lexists(self.path / SUMMARY) or existing.environment.drawn_from:
+            if existing.data == self.plan.identity:
+                self.progress.note("all samples are already judged, so the run cannot stop early")
+                return None
+            seed = existing.environment.settings.seed
+            if seed != settings.seed:
+                hint = f"use {option('seed', seed)}, or name another directory with {option('out')}"
+                problem = f"{self.path} has samples drawn with seed {seed}"
+                raise RunDirectoryError(problem, hint=hint)
+            at_least = existing.data.rows
+        return Stopping(self.plan, self.baseline, at_least, existing.sampling.optional_stopping)
+
+    def _begin_session(self, directory: RunDirectory, existing: Manifest | None) -> list[Session]:
+        session = Session(
+            started=now(), versions=all_versions(), finished=None, asked=None, effort=None
+        )
+        if existing is None:
+            sessions = [session]
+            manifest = self._make_manifest(sessions)
+        else:
+            sessions = [*existing.environment.sessions, session]
+            manifest = existing.with_environment(sessions=sessions)
+        write_manifest(directory, manifest)
+        return sessions
+
+    def _count_earlier_work(self, store: Store) -> dict[str, Any]:
+        """Return the answers and labels of earlier processes."""
+        counts: dict[str, Any] = {}
+        answers = store.answer_count
+        if answers:
+            self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
+            counts["answers_before"] = answers
+        with suppress(RunDirectoryError):  # readers of damaged labels refuse them
+            labels = _count_by_annotator(label_file(self.path).rows)
+            if labels:
+                counts["labels_before"] = labels
+        return counts
+
+    def _stop_early(self, stopping: Stopping, judging: Judging) -> None:
+        """Judge until the samples are enough, and shorten the plan to these samples."""
+        reason = stopping.judge(judging)
+        is_part = len(stopping.positions) < len(self.plan.dataset.samples)
+        if self.plan.settings.optional_stopping or is_part:
+            largest = stopping.sampling.max_cluster_size
+            self.plan = self.plan.stopped_after(stopping.positions, reason, largest)
+        judging.progress = Silence()  # all questions are answered
+
+    def _drop_outdated_summary(self, begun: BegunRun) -> None:
+        """Keep the finished part of the same run; remove the summary of fewer samples, or of
+        other versions.
+        """
+        if begun.existing is None:
+            return
+        if begun.existing.signature == self.signature:
+            begun.finished = finished_part(begun.existing)
+        else:
+            begun.directory.remove(SUMMARY)
+
+    def _store_data(self, begun: BegunRun) -> bool:
+        """Store the samples of the plan, and no others. Returns whether that changed the store."""
+        table = self.plan.dataset.table
+        rows = count_with_progress(table.rows(), self.progress, "storing", len(table))
+        is_changed = begun.store.add_samples(rows, self.plan.cluster_of)
+        was_stopped = begun.existing is not None and begun.existing.environment.drawn_from
+        if self.plan.stopped.reason is not None or was_stopped:
+            begun.store.keep_samples(row.id for row in table.rows())
+        return is_changed
+
+    def _read_finished_summary(self) -> Summary | None:
+        """Return the summary in the directory, unless judging again would change it."""
+        try:
+            run = RunRecord.open(self.path)
+            unfinished_rows = rows_so_far(self.path)
+        except RunDirectoryError:
+            return None
+        summary = run.summary
+        stored = (summary.skipped_rows, summary.judge, summary.stopped)
+        planned = (self.plan.dataset.skipped, self.judge.card, self.plan.stopped.reason)
+        if unfinished_rows is not None or stored != planned:
+            return None
+        # Another `max_failed` may withhold a mean, or give it.
+        max_failed = allowed_failures(self.plan.settings.max_failed, summary.samples)
+        for metric in summary.metrics.values():
+            has_mean = metric.scored > 0 and metric.failed <= max_failed
+            if has_mean != (metric.mean is not None):
+                return None
+        if not run.in_one_order():
+            return None
+        return summary
+
+    def _judge(self, judging: Judging, results: ResultFiles) -> Summary:
+        """Judge all samples of the plan, and write a row for each score and verdict."""
+        plan = self.plan
+        totals = Totals(
+            [metric.name for metric in plan.metrics],
+            plan.settings.rule_for(plan.metrics),
+            plan.cluster_of,
+            rubrics(plan.metrics),
+            plan.sampling,
+            plan.settings.max_failed,
+        )
+        for evaluations in judging.evaluations(plan.dataset.samples):
+            totals.add(evaluations)
+            results.add(evaluations)
+        summary = totals.summary(self.signature, self.judge.card, plan.dataset.skipped)
+        return summary.model_copy(update={"stopped": plan.stopped.reason})
+
+    def _finish_session(
+        self, begun: BegunRun, judging: Judging, work_before: EngineStats
+    ) -> EngineStats:
+        """Record the work of this process, and return it."""
+        work = self.judge.stats.since(work_before)
+        begun.update_session(finished=now(), asked=judging.asked, effort=work.model_dump())
+        reused = begun.store.reused_from()
+        asked = begun.store.answer_count - sum(reused.values())
+        begun.finished["answers"] = {"asked": asked, "reused": reused}
+        return work
+
+    def _manifest(self, begun: BegunRun) -> Manifest:
+        return self._make_manifest(begun.sessions, **begun.finished)
+
+    def _make_manifest(self, sessions: Sequence[Session], **finished: Any) -> Manifest:
+        plan = self.plan
+        environment: dict[str, Any] = {
+            **self.judge.origin,
+            "sources": list(plan.dataset.sources),
+            "samples_read": plan.whole,
+            "skipped_rows": plan.dataset.skipped,
+            "mapping": plan.dataset.mapping,
+            "settings": plan.settings.model_dump(mode="json"),
+        }
+        optional = {
+            "shard_of": plan.parent,
+            "index": list(plan.frame_index),
+            "stopped": plan.stopped.reason,
+            "drawn_from": plan.stopped.data,
+        }
+        environment |= {name: value for name, value in optional.items() if value}
+        environment |= {"host": host(), "sessions": list(sessions), **finished}
+        return Manifest.of(self.identity, plan.identity, environment)
+
+    def _report(self, run: RunRecord, asked: int, seconds: float) -> None:
+        """Report metrics without scores, the work, and how to judge the other samples."""
+        for name, metric in run.summary.metrics.items():
+            if metric.failed == run.summary.samples > 0:
+                reason = next(row.detail for row in run.iter_scores() if row.metric == name)
+                self.progress.note(f"{name} failed on every sample: {reason}")
+        self.progress.note(f"asked {numbered(asked, 'verdict')} in {seconds:.1f} s")
+        answers = run.manifest.environment.answers
+        if answers is not None:
+            for source, count in answers.reused.items():
+                self.progress.note(f"reused {numbered(count, 'answer')} from {source}")
+        next_step = self._next_step(run)
+        if next_step is not None:
+            self.progress.note(next_step)
+
+    def _next_step(self, run: RunRecord) -> str | None:
+        shard = self.plan.settings.shard
+        if shard:
+            return f"shard {shard}; for the whole run: {option('reuse', 'SHARD')} with each shard"
+        if not run.part:
+            return None
+        stops_by = self.plan.settings.stops_by
+        if stops_by:
+            omit = option_name(stops_by)
+            return f"{run.summary.how_it_ended}; to judge the others, omit {omit}"
+        reuse = option("reuse", str(run.directory))
+        return f"to judge all samples without repeating questions: {reuse}"
 
 
 def _count_by_annotator(rows: Iterable[LabelRow]) -> dict[str, int]:
     """Return the number of rows of each annotator, with names as the first row spells them."""
     spellings: dict[str, str] = {}
-    names = [spellings.setdefault(fold(row.annotator), row.annotator) for row in rows]
-    return dict(Counter(names))
+    counts: dict[str, int] = {}
+    for row in rows:
+        name = spellings.setdefault(fold(row.annotator), row.annotator)
+        counts[name] = counts.get(name, 0) + 1
+    return counts
 
 
-def _versions_of_reused(earlier: Sequence[EarlierAnswers]) -> dict[str, dict[str, str]]:
-    runs = [source for source in earlier if isinstance(source, OtherRun)]
-    return {run.name: run.versions for run in runs if run.updates}
-
-
-class Begun(NamedTuple):
-    """A run in its locked directory, with the manifest of an earlier process, if any."""
-
-    directory: RunDirectory
-    existing: manifests.Manifest | None
-    stopping: Stopping | None
-    sessions: list[Session]
-    store: Store
-
-
-@dataclass
-class Job:
-    """A plan with its open judge, to be carried out in a directory."""
-
-    plan: Plan
-    judge: Bench
-    judge_part: manifests.JudgeIdentity
-    progress: NotedProgress
-    baseline: RunRecord | None = None
-
-    def run(self, out: str | Path | None) -> RunRecord:
-        plan, progress, path = self.plan, self.progress, self.path(out)
-        with ExitStack() as stack:
-            earlier = earlier_answers(self.judge.memory, self.judge_part, plan.settings, progress)
-            directory, existing, stopping, sessions, store = stack.enter_context(self.begun(path))
-            stack.callback(progress.close)
-            sessions[-1] = sessions[-1].changed(reused_versions=_versions_of_reused(earlier))
-            stats = stats_of(self.judge)
-            judging = judging_by(self.judge, store, plan.metrics, plan.settings, progress, earlier)
-            if stopping:
-                self._stop_early(stopping, judging)
-            finished = manifests.finished_part(existing)
-            if (
-                existing and existing.signature != self.signature
-            ):  # more samples, or updated packages
-                directory.remove(SUMMARY)
-                finished = {}
-            write_manifest(directory, self._manifest(sessions, **finished))
-            changed = self._store_data(store)
-            if self.plan.stopped.reason is not None or (
-                existing and existing.environment.drawn_from
-            ):
-                store.keep_samples(row.id for row in self.plan.dataset.table.rows())
-            summary, results = None if changed else self._finished(path), None
-            if summary is None:
-                results = stack.enter_context(closing(ResultFiles(directory)))
-                summary = self._judge(judging, results)
-            work, when = stats_of(self.judge).since(stats), now()
-            sessions[-1] = sessions[-1].changed(
-                finished=when, asked=judging.asked, effort=work.model_dump()
-            )
-            reused = store.reused_from()
-            finished["answers"] = {
-                "asked": store.answer_count - sum(reused.values()),
-                "reused": reused,
-            }
-            manifest = self._manifest(sessions, **finished)
-            if results is None:
-                write_manifest(directory, manifest)
-            else:
-                manifest = results.finish(summary, manifest)
-        self._log_summary(
-            run := RunRecord(path, summary, manifest), judging.asked, work.seconds_total
-        )
-        return replace(run, notes=tuple(progress.notes))
-
-    def path(self, out: str | Path | None) -> Path:
-        return Path(os.path.expanduser(out or default_directory(self.plan, self.judge_part)))
-
-    def existing(self, path: Path) -> manifests.Manifest | None:
-        """Return the manifest in the directory. Raises RunDirectoryError if it belongs to another run."""
-        existing = read_manifest(path)
-        if existing is not None:
-            self._manifest([]).refuse_other_run(path, existing)
-        return existing
-
-    @property
-    def signature(self) -> str:
-        return manifests.signature(self.judge_part, self.plan.identity)
-
-    @contextmanager
-    def begun(self, path: Path) -> Iterator[Begun]:
-        """Begin or resume the run in the directory."""
-        with closing(RunDirectory(path)) as directory:
-            existing = self.existing(path)
-            if existing:
-                self._report_updates(existing)
-            stopping = self._stopping(path, existing)
-            sessions = self._begin(directory, existing)
-            with closing(Store(path / STORE)) as store:
-                sessions[-1] = sessions[-1].changed(**self._resumed(store, path))
-                yield Begun(directory, existing, stopping, sessions, store)
-
-    def _begin(self, directory: RunDirectory, existing: manifests.Manifest | None) -> list[Session]:
-        versions = manifests.all_versions()
-        session = Session(started=now(), versions=versions, finished=None, asked=None, effort=None)
-        sessions = [*(existing.environment.sessions if existing else ()), session]
-        manifest = (
-            existing.with_environment(sessions=sessions) if existing else self._manifest(sessions)
-        )
-        write_manifest(directory, manifest)
-        return sessions
-
-    def _report_updates(self, existing: manifests.Manifest) -> None:
-        before = {**existing.judge.as_json, "versions": existing.versions}
-        now_used = {**self.judge_part.as_json, "versions": manifests.all_versions()}
-        if changes := updates(before, now_used):
-            effect = "stored answers stay valid, and sentences and scores are computed again"
-            self.progress.note(
-                f"this run was begun with other versions ({format_updates(changes)}): {effect}"
-            )
-
-    def _resumed(self, store: Store, path: Path) -> dict[str, Any]:
-        counts: dict[str, Any] = {}
-        if answers := store.answer_count:
-            self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
-            counts["answers_before"] = answers
-        with suppress(RunDirectoryError):  # readers of damaged labels refuse them
-            labels = _count_by_annotator(label_file(path).rows)
-            if labels:
-                counts["labels_before"] = labels
-        return counts
-
-    def _stopping(self, path: Path, existing: manifests.Manifest | None) -> Stopping | None:
-        settings, at_least = self.plan.settings, 0
-        if not settings.stops_by:
-            return None
-        if existing and (os.path.lexists(path / SUMMARY) or existing.environment.drawn_from):
-            if existing.data == self.plan.identity:
-                self.progress.note("all samples are already judged, so the run cannot stop early")
-                return None
-            if (seed := existing.environment.settings.seed) != settings.seed:
-                hint = f"use {option('seed', seed)}, or name another directory with {option('out')}"
-                raise RunDirectoryError(f"{path} has samples drawn with seed {seed}", hint=hint)
-            at_least = existing.data.rows
-        optional_stopping = existing is not None and existing.sampling.optional_stopping
-        return Stopping(self.plan, self.baseline, at_least, optional_stopping)
-
-    def _stop_early(self, stopping: Stopping, judging: Judging) -> None:
-        stopped = stopping.judge(judging)
-        if self.plan.settings.optional_stopping or len(stopping.positions) < len(
-            self.plan.dataset.samples
-        ):
-            self.plan = self.plan.stopped_after(
-                stopping.positions, stopped, stopping.sampling.max_cluster_size
-            )
-        judging.progress = Silence()  # all questions are answered
-
-    def _store_data(self, store: Store) -> bool:
-        table = self.plan.dataset.table
-        rows = count_with_progress(table.rows(), self.progress, "storing", len(table))
-        return store.add_samples(rows, self.plan.cluster_of)
-
-    def _finished(self, path: Path) -> Summary | None:
-        try:
-            run, begun_again = RunRecord.open(path), rows_so_far(path)
-        except RunDirectoryError:
-            return None
-        summary = run.summary
-        max_failed = allowed_failures(self.plan.settings.max_failed, summary.samples)
-        inputs = (summary.skipped_rows, summary.judge, summary.stopped)
-        same = begun_again is None and inputs == (
-            self.plan.dataset.skipped,
-            self.judge.card,
-            self.plan.stopped.reason,
-        )
-        # Another `max_failed` may withhold a mean, or give it.
-        for metric in summary.metrics.values():
-            same &= (metric.mean is not None) == (metric.scored > 0 and metric.failed <= max_failed)
-        return summary if same and run.in_one_order() else None
-
-    def _judge(self, judging: Judging, results: ResultFiles) -> Summary:
-        metrics, settings = self.plan.metrics, self.plan.settings
-        names, rule, groups = (
-            [metric.name for metric in metrics],
-            settings.rule_for(metrics),
-            self.plan.cluster_of,
-        )
-        totals = Totals(
-            names, rule, groups, rubrics(metrics), self.plan.sampling, settings.max_failed
-        )
-        for evaluations in judging.evaluations(self.plan.dataset.samples):
-            totals.add(evaluations)
-            results.add(evaluations)
-        summary = totals.summary(self.signature, self.judge.card, self.plan.dataset.skipped)
-        return summary.model_copy(update={"stopped": self.plan.stopped.reason})
-
-    def _manifest(self, sessions: Sequence[Session], **finished: Any) -> manifests.Manifest:
-        planned, dataset = self.plan, self.plan.dataset
-        optional: dict[str, Any] = {
-            "shard_of": planned.parent,
-            "index": list(planned.frame_index),
-            "stopped": planned.stopped.reason,
-            "drawn_from": planned.stopped.data,
-        }
-        return manifests.Manifest.of(
-            self.judge_part,
-            planned.identity,
-            {
-                **sources_of(self.judge),
-                "sources": list(dataset.sources),
-                "samples_read": planned.whole,
-                "skipped_rows": dataset.skipped,
-                "mapping": dataset.mapping,
-                "settings": planned.settings.model_dump(mode="json"),
-                **{name: value for name, value in optional.items() if value},
-                "host": manifests.host(),
-                "sessions": list(sessions),
-                **finished,
-            },
-        )
-
-    def _log_summary(self, run: RunRecord, asked: int, seconds: float) -> None:
-        say = self.progress.note
-        for name, metric in run.summary.metrics.items():
-            if metric.failed == run.summary.samples > 0:
-                reason = next(row.detail for row in run.iter_scores() if row.metric == name)
-                say(f"{name} failed on every sample: {reason}")
-        say(f"asked {numbered(asked, 'verdict')} in {seconds:.1f} s")
-        answers = run.manifest.environment.answers
-        for source, count in (answers.reused if answers else {}).items():
-            say(f"reused {numbered(count, 'answer')} from {source}")
-        if shard := self.plan.settings.shard:
-            say(f"shard {shard}; for the whole run: {option('reuse', 'SHARD')} with each shard")
-        elif run.part and (early := self.plan.settings.stops_by):
-            say(f"{run.summary.how_it_ended}; to judge the others, omit {option_name(early)}")
-        elif run.part:
-            say(
-                f"to judge all samples without repeating questions: {option('reuse', str(run.directory))}",
-            )
+def _list_updated_versions(earlier: Sequence[EarlierAnswers]) -> dict[str, dict[str, str]]:
+    """Return the versions of each reused run that was made with other ones."""
+    versions: dict[str, dict[str, str]] = {}
+    for source in earlier:
+        if isinstance(source, OtherRun) and source.updates:
+            versions[source.name] = source.versions
+    return versions

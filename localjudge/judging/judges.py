@@ -1,14 +1,14 @@
 """Open a judge: a model with its prompt profile and engine."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.opening import can_judge, find_model, model_metadata, open_engine
-from localjudge.engine.protocol import DescribedEngine, Engine
+from localjudge.engine.protocol import DescribedEngine, Engine, EngineStats
 from localjudge.errors import InputError, LocaljudgeError
 from localjudge.judge.profile import ChosenProfile, PromptProfile
 from localjudge.judge.wording import PromptWriter
@@ -17,6 +17,7 @@ from localjudge.local_models import FoundModel, list_models
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question, list_special_tasks
 from localjudge.progress import Progress
+from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.differences import format_differences, format_updates
 from localjudge.run_directory.manifest import UNPROVED, EngineIdentity, JudgeIdentity
 from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
@@ -31,8 +32,12 @@ JudgeName = str | Path
 """A registered name, the path of a GGUF file, or a name from `localjudge models`."""
 
 
-class LoadedJudge(NamedTuple):
-    """A judge with its engine. `source` is the name or absolute path of its model."""
+@dataclass(eq=False)
+class LoadedJudge:
+    """A judge whose model is in memory.
+
+    `source` is the name or absolute path of its model. `memory` has answers of earlier runs.
+    """
 
     prompts: PromptWriter
     engine: Engine
@@ -42,9 +47,41 @@ class LoadedJudge(NamedTuple):
     memory: EarlierAnswers | None = None
 
     @property
+    def members(self) -> Sequence["LoadedJudge"]:
+        """The judge itself, as a jury has several."""
+        return (self,)
+
+    @property
     def memory_bytes(self) -> int:
         """Estimated memory of the model and its context."""
         return self.engine.memory_bytes
+
+    @property
+    def stats(self) -> EngineStats:
+        """Work so far."""
+        return self.engine.stats
+
+    @property
+    def origin(self) -> dict[str, object]:
+        """Where the model came from, for the environment of a run."""
+        return {"judge": self.source}
+
+    def open(self, _place: int) -> "LoadedJudge":
+        """Return the judge, as a jury opens one of several."""
+        return self
+
+    def identify(
+        self, metrics: Sequence[Metric], settings: RunSettings, _progress: Progress
+    ) -> JudgeIdentity:
+        """Return its part of the signature."""
+        return JudgeIdentity.of(
+            self.engine.identity,
+            self.prompts.identity_for(list_special_tasks(metrics)),
+            settings.sentences.identity,
+            metrics,
+            settings.rule_for(metrics),
+            settings.calibration_checksums,
+        )
 
 
 def default_judge() -> str:
@@ -64,47 +101,65 @@ def use_judge(
     settings: RunSettings,
     progress: Progress | None = None,
 ) -> Iterator[LoadedJudge]:
-    """Open a judge, by default `default_judge`, and close it at the end. A given engine replaces the model.
+    """Open a judge, by default `default_judge`, and close it at the end.
 
-    Raises ModelError if the model cannot be found or used, InputError for an invalid judge.
+    A loaded judge gets the prompts of these settings and stays open, as does an `engine`, which
+    replaces the model. Raises ModelError if the model cannot be found or used, InputError for an
+    invalid judge.
     """
-    chosen, source, memory = None, None, None
-    with ExitStack() as stack:
-        if isinstance(judge, LoadedJudge):
-            engine, source, memory = judge.engine, judge.source, judge.memory
-        elif engine is None:
-            if not isinstance(judge, str | Path | None):
-                hint = f"use {option('judge', 'model.gguf')}; only localjudge.evaluate accepts an open judge"
-                raise InputError(f"a judge must be a name or a path, got {judge!r:.80}", hint=hint)
-            file = find_model(str(judge or default_single_judge()))
-            source = file.source
-            # An unusable profile is refused before gigabytes are loaded.
-            chosen = settings.profile_for(file.profile, model_metadata(file))
-            begin_of_text = chosen.profile.begin_of_text
-            engine = open_engine(
-                file, settings.engine, begin_of_text=begin_of_text, progress=progress
-            )
-            stack.callback(engine.close)
-        opened = wrap_engine(engine, settings, chosen)._replace(source=source, memory=memory)
-        if judge is None and source and (others := other_judges()):
-            opened = opened._replace(announcement=f"{opened.announcement}\n{others}")
-        yield opened
+    if isinstance(judge, LoadedJudge):
+        loaded = wrap_engine(judge.engine, settings)
+        loaded.source = judge.source
+        loaded.memory = judge.memory
+        yield loaded
+        return
+    if engine is not None:
+        yield wrap_engine(engine, settings)
+        return
+    if not isinstance(judge, str | Path | None):
+        raise no_judge(judge, "a judge must be a name or a path")
+    file = find_model(str(judge or default_single_judge()))
+    # An unusable profile is refused before gigabytes are loaded.
+    chosen = settings.profile_for(file.profile, model_metadata(file))
+    opened = open_engine(
+        file,
+        settings.engine,
+        begin_of_text=chosen.profile.begin_of_text,
+        progress=progress,
+    )
+    with closing(opened):
+        loaded = wrap_engine(opened, settings, chosen)
+        loaded.source = file.source
+        if judge is None:
+            loaded.announcement = _join_lines(loaded.announcement, other_judges())
+        yield loaded
+
+
+def no_judge(value: object, problem: str) -> InputError:
+    example = option("judge", "model.gguf")
+    hint = f"use {example}; only localjudge.evaluate accepts an open judge"
+    return InputError(f"{problem}, got {value!r:.80}", hint=hint)
+
+
+def _join_lines(*lines: str) -> str:
+    return "\n".join(filter(None, lines))
 
 
 def other_judges() -> str:
-    """Name the models on this machine that can judge, from file names and the beginnings of headers."""
+    """Name the models on this machine that can judge.
+
+    Reads file names and the beginnings of headers.
+    """
     models: dict[Path, str] = {}
     with suppress(LocaljudgeError, OSError, ValueError):  # advice never ends a run
         for program in ("ollama", "hf", "lmstudio"):
             for model in list_models(program):
                 if isinstance(model, FoundModel) and can_judge(model.path):
                     models.setdefault(model.path.resolve(), model.source)
-    example = option("judge", next(iter(models.values()), ""))
-    return (
-        f"{numbered(len(models), 'model')} on this machine can judge, for example {example}"
-        if models
-        else ""
-    )
+    if not models:
+        return ""
+    example = option("judge", next(iter(models.values())))
+    return f"{numbered(len(models), 'model')} on this machine can judge, for example {example}"
 
 
 def wrap_engine(
@@ -116,92 +171,119 @@ def wrap_engine(
     """
     identity = EngineIdentity(**engine.identity)
     registered = model_registry.registered_as(str(identity.model_sha256))
-    metadata = engine.metadata if isinstance(engine, DescribedEngine) else {}
-    profile, why = chosen or settings.profile_for(
-        registered.profile if registered else None, metadata
-    )
-    judge = PromptWriter(profile, chat_around(profile, engine), reasons=settings.reasons)
+    if chosen is None:
+        chosen = _choose_profile(engine, settings, registered)
+    chat = find_chat_ends(chosen.profile, engine)
+    prompts = PromptWriter(chosen.profile, chat, reasons=settings.reasons)
     card = identity.card(engine.name or identity.engine)
-    note = f": {registered.note}" if registered and registered.note else ""
-    advice = (
-        f"; name a larger model with {option('judge')}"
-        if card.caution and not identity.is_unproved
-        else ""
-    )
-    sha256 = (
-        f"sha256 {card.sha256[:12]}, "
-        if card.sha256
-        else f"{UNPROVED}, "
-        if identity.is_unproved
-        else ""
-    )
-    asked_by = f"profile {profile.name}, {why}: " if why and not note else ""
-    reads = profile.description if profile.instructions else "follows no instructions"
-    costly = "; it cannot share prompts on this machine, so every verdict evaluates a whole prompt"
-    slow = "" if engine.shares_prefixes else costly
-    announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"
-    return LoadedJudge(judge, engine, card, announcement)
+    note = ""
+    if registered is not None:
+        note = registered.note
+    announcement = _announce(card, note, chosen, engine, is_unproved=identity.is_unproved)
+    return LoadedJudge(prompts, engine, card, announcement)
 
 
-def identity_of(
-    judge: LoadedJudge, metrics: Sequence[Metric], settings: RunSettings
-) -> JudgeIdentity:
-    rule, words = (
-        settings.rule_for(metrics),
-        judge.prompts.identity_for(list_special_tasks(metrics)),
-    )
-    engine, sentences = judge.engine.identity, settings.sentences.identity
-    calibrations = {
-        calibration.question: calibration.sha256 for calibration in settings.calibration
-    }
-    return JudgeIdentity.of(engine, words, sentences, metrics, rule, calibrations)
+def _choose_profile(
+    engine: Engine, settings: RunSettings, registered: model_registry.RegisteredModel | None
+) -> ChosenProfile:
+    name = None
+    if registered is not None:
+        name = registered.profile
+    metadata: Mapping[str, str] = {}
+    if isinstance(engine, DescribedEngine):
+        metadata = engine.metadata
+    return settings.profile_for(name, metadata)
+
+
+def find_chat_ends(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
+    """Return the text of the chat template around a prompt, or None without a chat."""
+    if profile.converses and isinstance(engine, DescribedEngine):
+        return engine.chat_without_ends
+    if profile.chat:
+        return engine.chat_ends
+    return None
+
+
+def _announce(
+    card: JudgeCard, note: str, chosen: ChosenProfile, engine: Engine, *, is_unproved: bool
+) -> str:
+    """Return the line about a judge: its name, checksum, profile and limits."""
+    profile, why = chosen
+    name = card.name
+    if note:
+        name = f"{name}: {note}"
+    if card.caution and not is_unproved:
+        name = f"{name}; name a larger model with {option('judge')}"
+    facts = ""
+    if card.sha256:
+        facts = f"sha256 {card.sha256[:12]}, "
+    elif is_unproved:
+        facts = f"{UNPROVED}, "
+    if why and not note:
+        facts += f"profile {profile.name}, {why}: "
+    facts += profile.description if profile.instructions else "follows no instructions"
+    if not engine.shares_prefixes:
+        facts += (
+            "; it cannot share prompts on this machine, so every verdict evaluates a whole prompt"
+        )
+    return f"judge {name} ({facts})"
 
 
 def announce_calibrations(
-    part: JudgeIdentity, metrics: Sequence[Metric], settings: RunSettings, progress: Progress
+    judge: JudgeIdentity, metrics: Sequence[Metric], settings: RunSettings, progress: Progress
 ) -> None:
-    """Report the calibrations. Raises InputError for a calibration of another judge or question."""
+    """Report the calibrations.
+
+    Raises InputError for a calibration of another judge or question.
+    """
     for calibration in settings.calibration:
         decided = [
             metric for metric in metrics if get_question(metric.name) == calibration.question
         ]
         if not decided:
-            of_question = f"the calibration {calibration.name} is for {calibration.question}"
-            hint = f"omit {option('calibration', calibration.name)}, or calibrate for a question of this run"
-            raise InputError(f"{of_question}, which no metric of this run asks", hint=hint)
-        different, rounding = calibration.differences_of_judge(part.measured(decided[0]))
+            raise _unused_calibration(calibration)
+        measured = judge.measured(decided[0])
+        different, rounding = calibration.differences_of_judge(measured)
         if different:
-            message = f"the calibration {calibration.name} was made with another judge:{format_differences(different)}"
-            raise InputError(
-                message,
-                hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH",
+            message = (
+                f"the calibration {calibration.name} was made with another judge:"
+                f"{format_differences(different)}"
             )
+            hint = "calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH"
+            raise InputError(message, hint=hint)
         names = ", ".join(metric.name for metric in decided)
-        elsewhere = (
-            f"; made with different rounding:{format_differences(rounding)}" if rounding else ""
-        )
-        progress.note(
-            f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}",
-        )
+        line = f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}"
+        if rounding:
+            line += f"; made with different rounding:{format_differences(rounding)}"
+        progress.note(line)
+
+
+def _unused_calibration(calibration: Calibration) -> InputError:
+    omit = option("calibration", calibration.name)
+    return InputError(
+        f"the calibration {calibration.name} is for {calibration.question}, "
+        "which no metric of this run asks",
+        hint=f"omit {omit}, or calibrate for a question of this run",
+    )
 
 
 def earlier_answers(
     memory: EarlierAnswers | None,
-    part: JudgeIdentity,
+    judge: JudgeIdentity,
     settings: RunSettings,
     progress: Progress,
 ) -> list[EarlierAnswers]:
-    """Return the sources of earlier answers: runs to reuse, and the open judge's memory. Reports other versions."""
-    runs = [OtherRun(Path(name), part) for name in settings.reuse]
-    for run in runs:
+    """Return the sources of earlier answers: runs to reuse, and the memory of an open judge.
+
+    Reports runs that were made with other versions.
+    """
+    sources: list[EarlierAnswers] = []
+    for name in settings.reuse:
+        run = OtherRun(Path(name), judge)
         if run.updates:
-            progress.note(
-                f"{run.name} was made with other versions ({format_updates(run.updates)})"
-            )
-    return [*runs, memory] if memory else [*runs]
-
-
-def chat_around(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
-    if profile.converses and isinstance(engine, DescribedEngine):
-        return engine.chat_without_ends
-    return engine.chat_ends if profile.chat else None
+            versions = format_updates(run.updates)
+            progress.note(f"{run.name} was made with other versions ({versions})")
+        sources.append(run)
+    if memory is not None:
+        sources.append(memory)
+    return sources

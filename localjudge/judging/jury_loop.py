@@ -3,17 +3,17 @@
     pass 1      judge 1 answers the questions of all samples                       ──> store
     pass 2      judge 2 answers its questions; complete verdicts ──metrics──> more questions?
     ...         passes are repeated until every judge has answered every question
-    at the end  stored answers ──windows──> verdict of each judge ──combination──> verdict of the jury
+    at the end  stored answers ──windows──> verdict of each judge ──combination──> of the jury
 
-Each pass is the loop over one engine (`run/loop.py`), so each judge has the same questions, keys
-and windows as alone.
+Each pass is the loop over one engine (`judging/loop.py`), so each judge has the same questions,
+keys and windows as alone.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from localjudge.judging.jury import LoadedJury
-from localjudge.judging.loop import Blocks, TaskRef, blocks, evaluate_samples, verdict_of
+from localjudge.judging.loop import Blocks, TaskRef, blocks, decide_verdict, evaluate_samples
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
@@ -27,44 +27,49 @@ StoredAnswers = Mapping[AskedUnit, Sequence[AskedWindow]]
 """Windows of each unit with their answers so far, by judge."""
 NOT_YET = NoAnswer(error="a judge has not answered yet")
 """Verdict of a unit with a missing answer."""
+TaskPlace = tuple[str, str, int]
+"""Sample, metric and position of a task."""
 
 
 def jury_verdict(
     parts: Mapping[str, Verdict | NoAnswer], rule: VerdictRule, metric: str
 ) -> Verdict | NoAnswer:
-    """Return the jury's verdict from its judges' verdicts by name: no answer if one of them has none."""
+    """Return the jury's verdict from its judges' verdicts by name.
+
+    There is no answer if one of them has none.
+    """
+    verdicts: dict[str, Verdict] = {}
     probabilities: dict[str, float] = {}
-    verdicts: list[Verdict] = []
     for name in sorted(parts):
         part = parts[name]
+        if part is NOT_YET:
+            return NOT_YET
         if isinstance(part, NoAnswer):
-            return (
-                NOT_YET
-                if part is NOT_YET
-                else NoAnswer(error=f"{name}: {part.error}", valid_mass=part.valid_mass)
-            )
+            return NoAnswer(error=f"{name}: {part.error}", valid_mass=part.valid_mass)
         if part.p_yes is None:
             return part
+        verdicts[name] = part
         probabilities[name] = part.p_yes
-        verdicts.append(part)
     p_yes = combine(probabilities, rule.combinations[metric])
     label: Label = 1 if p_yes >= rule.of(metric).threshold else 0
-    windows = {verdict.window for verdict in verdicts if verdict.window is not None}
-    reasons = [
-        f"{name}: {verdict.reason}"
-        for name, verdict in zip(probabilities, verdicts, strict=True)
-        if verdict.reason
-    ]
+    masses = [each.valid_mass for each in verdicts.values() if each.valid_mass is not None]
+    reasons = [f"{name}: {each.reason}" for name, each in verdicts.items() if each.reason]
     return Verdict(
         label=label,
         p_yes=p_yes,
-        valid_mass=min(
-            verdict.valid_mass for verdict in verdicts if verdict.valid_mass is not None
-        ),
+        valid_mass=min(masses),
         reason="; ".join(reasons) or None,
-        window=windows.pop() if len(windows) == 1 else None,
+        window=_common_window(verdicts.values()),
         judges=probabilities,
     )
+
+
+def _common_window(verdicts: Iterable[Verdict]) -> int | None:
+    """Return the window that decided for all judges with windows, or None if they differ."""
+    windows = {verdict.window for verdict in verdicts if verdict.window is not None}
+    if len(windows) != 1:
+        return None
+    return windows.pop()
 
 
 def stored_verdict(
@@ -74,9 +79,10 @@ def stored_verdict(
     unasked: Mapping[AskedUnit, Verdict | NoAnswer],
     rule: VerdictRule,
 ) -> Verdict | NoAnswer:
-    """Return the jury's verdict from stored answers; `unasked` has the verdicts of judges without a question.
+    """Return the jury's verdict from stored answers.
 
-    Judges without a weight for the metric take no part in it.
+    `unasked` has the verdicts of judges without a question. Judges without a weight for the metric
+    take no part in it.
     """
     parts: dict[str, Verdict | NoAnswer] = {}
     for place, name in enumerate(names):
@@ -86,24 +92,36 @@ def stored_verdict(
         if unit in unasked:
             parts[name] = unasked[unit]
         else:
-            parts[name] = _verdict_of_windows(answers.get(unit, ()), rule.of(task.metric))
-    waiting = any(part is NOT_YET for part in parts.values())
-    return NOT_YET if waiting else jury_verdict(parts, rule, task.metric)
+            parts[name] = _decide_by_windows(answers.get(unit, ()), rule.of(task.metric))
+    if any(part is NOT_YET for part in parts.values()):
+        return NOT_YET
+    return jury_verdict(parts, rule, task.metric)
 
 
-def _verdict_of_windows(windows: Sequence[AskedWindow], rule: VerdictRule) -> Verdict | NoAnswer:
+def _decide_by_windows(windows: Sequence[AskedWindow], rule: VerdictRule) -> Verdict | NoAnswer:
     is_cut = len(windows) > 1 or any(window.number > 0 for window in windows)
     answers: list[tuple[Answer | NoAnswer, int | None]] = []
     for window in windows:
         if window.answer is None:
             return NOT_YET
         answers.append((window.answer, window.number if is_cut else None))
-    return verdict_of(answers, rule) if answers else NOT_YET
+    if not answers:
+        return NOT_YET
+    return decide_verdict(answers, rule)
+
+
+def select_tasks(tasks: Sequence[TaskRef], name: str, rule: VerdictRule) -> list[TaskRef]:
+    """Return the tasks of the metrics for which a judge has a weight."""
+    return [task for task in tasks if name in rule.combinations[task.metric].weights]
 
 
 @dataclass
 class JuryBlocks:
-    """Judge samples by a jury. The judges take turns over all samples that `prepare` or `evaluations` receives."""
+    """Judge samples by a jury.
+
+    The judges take turns over all samples that `prepare` or `evaluations` receives. `watch` is
+    called after each answer is stored.
+    """
 
     jury: LoadedJury
     store: Store
@@ -113,38 +131,41 @@ class JuryBlocks:
     rule: VerdictRule
     earlier: Sequence[EarlierAnswers] = ()
     watch: Callable[[VerdictRequest], object] = lambda _request: None
-    """Called after each answer is stored."""
     asked: int = 0
     _unasked: dict[AskedUnit, Verdict | NoAnswer] = field(default_factory=dict)
-    _waiting: bool = False
+    _is_waiting: bool = False
 
     def evaluations(self, samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:
+        """Yield the evaluations of each block."""
         self.prepare(samples)
         for block in blocks(samples):
             yield self._evaluate(block)
 
     def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
-        """Evaluate a block. `share` is not used: the progress of each judge is over the prepared samples."""
+        """Evaluate a block.
+
+        `share` is not used: the progress of each judge is over the prepared samples.
+        """
         evaluations = self._evaluate(block)
-        if self._waiting:
+        if self._is_waiting:
             self.prepare(block)
             evaluations = self._evaluate(block)
         return evaluations
 
     def prepare(self, samples: Sequence[Sample]) -> None:
         """Let each judge answer all questions about these samples."""
-        waiting = bool(samples)
-        while waiting:
+        is_waiting = bool(samples)
+        while is_waiting:
             for place in self.jury.order:
-                waiting = self._pass(place, samples)
+                is_waiting = self._let_judge_answer(place, samples)
 
-    def _pass(self, place: int, samples: Sequence[Sample]) -> bool:
+    def _let_judge_answer(self, place: int, samples: Sequence[Sample]) -> bool:
         """Let one judge answer. Returns whether a verdict then waits for another judge."""
-        opened = self.jury.open(place)
+        judge = self.jury.open(place)
         name = self.jury.names[place]
         self.progress.phase(name)
         judging = Blocks(
-            opened,
+            judge,
             self.store,
             self.metrics,
             self.settings,
@@ -153,48 +174,48 @@ class JuryBlocks:
             watch=self.watch,
             place=place,
         )
-        waiting = False
+        self._is_waiting = False
 
         def verdicts(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-            nonlocal waiting
-            concerned = [
-                task for task in tasks if name in self.rule.combinations[task.metric].weights
-            ]
-            own = judging.verdicts(concerned)
+            selected = select_tasks(tasks, name, self.rule)
+            own_verdicts = judging.verdicts(selected)
             answers = self._answers_about(tasks)
-            for task, verdict in zip(concerned, own, strict=True):
+            for task, verdict in zip(selected, own_verdicts, strict=True):
                 unit = AskedUnit(task.sample_id, task.metric, task.position, place)
                 if unit not in answers:  # decided without a question
                     self._unasked[unit] = verdict
-            of_jury = self._stored_verdicts(tasks, answers)
-            waiting = waiting or any(verdict is NOT_YET for verdict in of_jury)
-            return of_jury
+            return self._jury_verdicts(tasks, answers)
 
         done = 0
         for block in blocks(samples):
             done += len(block)
-            judging.judge_with(verdicts, block, done / len(samples))
+            judging.evaluate_with(verdicts, block, done / len(samples))
         self.asked += judging.asked
-        return waiting
+        return self._is_waiting
 
     def _evaluate(self, block: Sequence[Sample]) -> list[Evaluation]:
-        self._waiting = False
+        """Evaluate a block by the answers so far."""
+        self._is_waiting = False
 
         def verdicts(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-            of_jury = self._stored_verdicts(tasks, self._answers_about(tasks))
-            self._waiting = self._waiting or any(verdict is NOT_YET for verdict in of_jury)
-            return of_jury
+            return self._jury_verdicts(tasks, self._answers_about(tasks))
 
         return evaluate_samples(block, self.metrics, self.settings.sentences, verdicts)
 
     def _answers_about(self, tasks: Sequence[TaskRef]) -> StoredAnswers:
         return self.store.answers_about(dict.fromkeys(task.sample_id for task in tasks))
 
-    def _stored_verdicts(
+    def _jury_verdicts(
         self, tasks: Sequence[TaskRef], answers: StoredAnswers
     ) -> list[Verdict | NoAnswer]:
+        """Return the verdicts by the answers so far, and note whether one waits for a judge."""
         names = self.jury.names
-        return [stored_verdict(task, names, answers, self._unasked, self.rule) for task in tasks]
+        verdicts: list[Verdict | NoAnswer] = []
+        for task in tasks:
+            verdict = stored_verdict(task, names, answers, self._unasked, self.rule)
+            self._is_waiting = self._is_waiting or verdict is NOT_YET
+            verdicts.append(verdict)
+        return verdicts
 
 
 def jury_evaluations_in_memory(
@@ -203,27 +224,22 @@ def jury_evaluations_in_memory(
     settings: RunSettings,
     earlier: Sequence[EarlierAnswers],
 ) -> Callable[[Sequence[Sample]], Iterator[list[Evaluation]]]:
-    """Return a function that evaluates samples without a store, by a jury whose models are all open."""
+    """Return a function that evaluates samples without a store.
+
+    All models of the jury must be open.
+    """
     rule = jury.rule_for(metrics, settings, Silence())
-    loops = {
-        name: Blocks(jury.open(place), None, metrics, settings, Silence(), earlier)
-        for place, name in enumerate(jury.names)
-    }
+    loops: dict[str, Blocks] = {}
+    for place, name in enumerate(jury.names):
+        loops[name] = Blocks(jury.open(place), None, metrics, settings, Silence(), earlier)
 
     def verdicts(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        parts: list[dict[str, Verdict | NoAnswer]] = [{} for _ in tasks]
+        parts: dict[TaskPlace, dict[str, Verdict | NoAnswer]] = {}  # by task, then by judge
         for name, judging in loops.items():
-            places = [
-                place
-                for place, task in enumerate(tasks)
-                if name in rule.combinations[task.metric].weights
-            ]
-            own = judging.verdicts([tasks[place] for place in places])
-            for place, verdict in zip(places, own, strict=True):
-                parts[place][name] = verdict
-        return [
-            jury_verdict(part, rule, task.metric) for part, task in zip(parts, tasks, strict=True)
-        ]
+            selected = select_tasks(tasks, name, rule)
+            for task, verdict in zip(selected, judging.verdicts(selected), strict=True):
+                parts.setdefault(task[:3], {})[name] = verdict
+        return [jury_verdict(parts[task[:3]], rule, task.metric) for task in tasks]
 
     def evaluate(samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:
         for block in blocks(samples):

@@ -1,7 +1,7 @@
 """Turn samples into verdicts, block by block. This is the only loop over an engine.
 
     block of samples ──metrics──> tasks ──wording──> questions ──stored? else the engine──> answers
-    ──rule──> verdicts
+          │                                                        answers ──rule──> verdicts
           └── in rounds: all metrics ask together, and again, until no metric has a question left
 
 The size and position of blocks change no byte. A SampleError makes its sample `Failed`; any other
@@ -11,7 +11,7 @@ error stops the run.
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from localjudge import types
@@ -32,8 +32,9 @@ from localjudge.types import Answer, NoAnswer, Sample, Task, Verdict, VerdictReq
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
 _DIGEST_BYTES = 16
-_NODES_KEPT = 4096
-_FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
+_CACHED_NODES = 4096
+_FIRST_BLOCK = 16
+_MAX_BLOCK = 256
 
 _Key = TypeVar("_Key")
 _Item = TypeVar("_Item")
@@ -55,7 +56,7 @@ class TaskRef(NamedTuple):
 
 Question = tuple[KeyedRequest, int | None]
 """A request with the number of its window, or None for the whole task."""
-Worded = tuple[Question, ...] | Verdict | NoAnswer
+WordedTask = tuple[Question, ...] | Verdict | NoAnswer
 """The questions of a task, or its result without asking."""
 
 
@@ -69,28 +70,39 @@ class Wording:
         *,
         identity: Mapping[str, Any] | None = None,
     ) -> None:
-        self._prompts, self._engine, self._sentences = judge.prompts, judge.engine, sentences
-        self.keys = RequestKeys(self._engine.identity if identity is None else identity)
+        self._prompts = judge.prompts
+        self._engine = judge.engine
+        self._sentences = sentences
+        if identity is None:
+            identity = judge.engine.identity
+        self.keys = RequestKeys(identity)
 
-    def worded(self, tasks: Sequence[TaskRef]) -> list[Worded]:
-        worded: list[Worded] = []
-        for _, group in groupby(tasks, key=lambda task: (task.sample_id, task.metric)):
-            together = [ref.task for ref in group]
-            try:
-                questions = iter(
-                    self._questions([task for task in together if not _has_no_context(task)])
-                )
-                worded += [
-                    NO_CONTEXT if _has_no_context(task) else next(questions) for task in together
-                ]
-            except SampleError as error:
-                worded += [NoAnswer(error=error.in_one_line)] * len(together)
+    def word(self, tasks: Sequence[TaskRef]) -> list[WordedTask]:
+        """Return the questions of each task. Tasks of a metric on a sample are worded together."""
+        worded: list[WordedTask] = []
+        for _, refs in groupby(tasks, key=lambda ref: (ref.sample_id, ref.metric)):
+            worded += self._word_together([ref.task for ref in refs])
         return worded
 
-    def _questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
-        whole = self._prompts.requests(tasks)
-        if all(map(self._surely_fits, whole)):
-            return [((self.keys.keyed(request), None),) for request in whole]
+    def _word_together(self, tasks: Sequence[Task]) -> list[WordedTask]:
+        asked = [task for task in tasks if not _lacks_context(task)]
+        try:
+            questions = iter(self._make_questions(asked))
+        except SampleError as error:
+            return [NoAnswer(error=error.in_one_line)] * len(tasks)
+        worded: list[WordedTask] = []
+        for task in tasks:
+            worded.append(NO_CONTEXT if _lacks_context(task) else next(questions))
+        return worded
+
+    def _make_questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
+        requests = self._prompts.requests(tasks)
+        if all(map(self._surely_fits, requests)):
+            return [((self.keys.keyed(request), None),) for request in requests]
+        return self._ask_by_windows(tasks)
+
+    def _ask_by_windows(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
+        """Cut the contexts of long tasks into windows, and ask about each window."""
         cut = Windows(
             cost=lambda task: self._engine.length(self._prompts.request(task)),
             capacity=self._prompts.window_capacity(self._engine.capacity),
@@ -98,41 +110,43 @@ class Wording:
             overlap=self._prompts.overlap,
         )
         windows = [cut.split(task) for task in tasks]
-        requests = iter(
-            self._prompts.requests([window.task for of_task in windows for window in of_task])
-        )
-        return [
-            tuple((self.keys.keyed(next(requests)), window.number) for window in of_task)
-            for of_task in windows
-        ]
+        shown = [window.task for window in chain.from_iterable(windows)]
+        requests = iter(self._prompts.requests(shown))
+        questions: list[tuple[Question, ...]] = []
+        for windows_of_task in windows:
+            keyed = [self.keys.keyed(request) for request in islice(requests, len(windows_of_task))]
+            numbers = [window.number for window in windows_of_task]
+            questions.append(tuple(zip(keyed, numbers, strict=True)))
+        return questions
 
     def _surely_fits(self, request: VerdictRequest) -> bool:
         """Compare bytes instead of tokens: a token has at least one byte."""
-        size = sum(map(_bytes, request.path))
+        size = sum(map(_count_bytes, request.path))
         size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
-        return size + _ROOM_FOR_SPECIAL_TOKENS <= self._prompts.window_capacity(
-            self._engine.capacity
-        )
+        capacity = self._prompts.window_capacity(self._engine.capacity)
+        return size + _ROOM_FOR_SPECIAL_TOKENS <= capacity
 
 
-def distinct(worded: Iterable[Worded]) -> dict[str, KeyedRequest]:
-    return {
-        keyed.key: keyed
-        for questions in worded
-        if isinstance(questions, tuple)
-        for keyed, _ in questions
-    }
+def distinct(worded: Iterable[WordedTask]) -> dict[str, KeyedRequest]:
+    """Return each request once, by its key."""
+    requests: dict[str, KeyedRequest] = {}
+    for questions in worded:
+        if isinstance(questions, tuple):
+            for keyed, _ in questions:
+                requests[keyed.key] = keyed
+    return requests
 
 
-@lru_cache(maxsize=_NODES_KEPT)
-def _bytes(node: types.Node) -> int:
+@lru_cache(maxsize=_CACHED_NODES)
+def _count_bytes(node: types.Node) -> int:
     return sum(len(piece.text.encode("utf-8", "surrogatepass")) for piece in node)
 
 
-def _has_no_context(task: Task) -> bool:
-    return isinstance(task, types.Attribution | types.Sufficiency) and not any(
-        map(str.strip, task.contexts)
-    )
+def _lacks_context(task: Task) -> bool:
+    """Return whether a task about contexts has no text in them."""
+    if not isinstance(task, types.Attribution | types.Sufficiency):
+        return False
+    return not any(map(str.strip, task.contexts))
 
 
 def ask(
@@ -154,21 +168,26 @@ def ask(
 def answers_in_order(
     engine: Engine, requests: Sequence[VerdictRequest], progress: Progress
 ) -> list[Answer | NoAnswer]:
+    """Return the engine's answers in the order of the requests."""
     answers = ask(engine, dict(enumerate(requests)), progress)
     return [answers[place] for place in range(len(requests))]
 
 
-def verdict_of(
+def decide_verdict(
     answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: VerdictRule
 ) -> Verdict | NoAnswer:
-    """Return the verdict from the answers about a unit's windows: supported if any window supports it."""
+    """Return the verdict from the answers about a unit's windows.
+
+    The unit is supported if any window supports it.
+    """
     valid: list[tuple[Answer, int | None]] = []
     for answer, window in answers:
         if isinstance(answer, NoAnswer):
             return answer
         if answer.valid_mass < rule.min_valid_mass:
-            mass = f"{answer.valid_mass:.2g} of its probability, less than {rule.min_valid_mass:g} (min_valid_mass)"
-            error = f"the model did not answer: it gave valid answers {mass}"
+            mass = f"{answer.valid_mass:.2g} of its probability"
+            limit = f"less than {rule.min_valid_mass:g} (min_valid_mass)"
+            error = f"the model did not answer: it gave valid answers {mass}, {limit}"
             return NoAnswer(error=error, valid_mass=answer.valid_mass)
         valid.append((answer, window))
     best, window = max(valid, key=lambda pair: pair[0].p_yes)
@@ -182,20 +201,25 @@ def verdict_of(
     )
 
 
-def verdicts_of(
+def decide_verdicts(
     tasks: Sequence[TaskRef],
-    worded: Sequence[Worded],
+    worded: Sequence[WordedTask],
     answers: Mapping[str, Answer | NoAnswer],
     rule: VerdictRule,
 ) -> list[Verdict | NoAnswer]:
-    return [
-        verdict_of(
-            [(answers[keyed.key], window) for keyed, window in questions], rule.of(task.metric)
-        )
-        if isinstance(questions, tuple)
-        else questions
-        for task, questions in zip(tasks, worded, strict=True)
-    ]
+    """Return the verdict of each task from the answers by key."""
+    verdicts: list[Verdict | NoAnswer] = []
+    for task, questions in zip(tasks, worded, strict=True):
+        if isinstance(questions, tuple):
+            parts = [(answers[keyed.key], window) for keyed, window in questions]
+            verdicts.append(decide_verdict(parts, rule.of(task.metric)))
+        else:
+            verdicts.append(questions)
+    return verdicts
+
+
+_Rounds = Generator[list[TaskRef], list[Verdict | NoAnswer] | None, Evaluation]
+"""Yields the tasks of each round, receives their verdicts, and returns the evaluation."""
 
 
 def evaluate_samples(
@@ -206,76 +230,86 @@ def evaluate_samples(
 ) -> list[Evaluation]:
     """Evaluate all metrics on all samples, ordered by sample, then by metric."""
     cut = JudgedSentences(sentences)
-    cases = [_rounds(sample, metric, cut) for sample in samples for metric in metrics]
+    cases: list[_Rounds] = []
+    for sample in samples:
+        cases += [_evaluate_in_rounds(sample, metric, cut) for metric in metrics]
     evaluations: dict[int, Evaluation] = {}
+    rounds: dict[int, list[TaskRef]] = {}
 
-    def advance(place: int, verdicts: list[Verdict | NoAnswer]) -> list[TaskRef]:
+    def advance(place: int, verdicts: list[Verdict | NoAnswer] | None) -> None:
         try:
-            return cases[place].send(verdicts or None)
+            rounds[place] = cases[place].send(verdicts)
         except StopIteration as finished:
             evaluations[place] = finished.value
-            return []
 
-    rounds = {place: advance(place, []) for place in range(len(cases))}
-    while rounds := {place: tasks for place, tasks in rounds.items() if tasks}:
-        verdicts = iter(ask([task for tasks in rounds.values() for task in tasks]))
-        rounds = {
-            place: advance(place, list(islice(verdicts, len(tasks))))
-            for place, tasks in rounds.items()
-        }
+    for place in range(len(cases)):
+        advance(place, None)
+    while rounds:
+        asked = rounds
+        rounds = {}
+        verdicts = iter(ask(list(chain.from_iterable(asked.values()))))
+        for place, tasks in asked.items():
+            advance(place, list(islice(verdicts, len(tasks))))
     return [evaluations[place] for place in range(len(cases))]
 
 
-def _rounds(
-    sample: Sample, metric: Metric, sentences: Sentences
-) -> Generator[list[TaskRef], list[Verdict | NoAnswer] | None, Evaluation]:
+def _evaluate_in_rounds(sample: Sample, metric: Metric, sentences: Sentences) -> _Rounds:
     units: list[JudgedUnit] = []
-    steps = _steps(sample, metric, sentences)
+
+    def conclude(outcome: types.Outcome) -> Evaluation:
+        return Evaluation(sample.id, metric.name, outcome, tuple(units))
+
+    steps = _start(metric, sample, sentences)
     try:
         tasks = next(steps)
         while True:
-            refs = [
-                TaskRef(sample.id, metric.name, place, task)
-                for place, task in enumerate(tasks, len(units))
-            ]
-            verdicts = ((yield refs) or []) if refs else []
-            units += [
-                JudgedUnit(task.unit, verdict)
-                for task, verdict in zip(tasks, verdicts, strict=True)
-            ]
-            if errors := [verdict.error for verdict in verdicts if isinstance(verdict, NoAnswer)]:
-                outcome = types.Failed(
-                    reason=f"no verdict for {len(errors)} of {len(verdicts)} units: {errors[0]}",
-                )
-                return Evaluation(sample.id, metric.name, outcome, tuple(units))
+            refs: list[TaskRef] = []
+            for position, task in enumerate(tasks, len(units)):
+                refs.append(TaskRef(sample.id, metric.name, position, task))
+            verdicts: list[Verdict | NoAnswer] = []
+            if refs:
+                verdicts = (yield refs) or []
+            for task, verdict in zip(tasks, verdicts, strict=True):
+                units.append(JudgedUnit(task.unit, verdict))
+            errors = [verdict.error for verdict in verdicts if isinstance(verdict, NoAnswer)]
+            if errors:
+                missing = f"no verdict for {len(errors)} of {len(verdicts)} units"
+                return conclude(types.Failed(reason=f"{missing}: {errors[0]}"))
             tasks = steps.send([verdict for verdict in verdicts if isinstance(verdict, Verdict)])
     except StopIteration as finished:
-        return Evaluation(sample.id, metric.name, finished.value, tuple(units))
+        return conclude(finished.value)
     except SampleError as error:
-        return Evaluation(
-            sample.id, metric.name, types.Failed(reason=error.in_one_line), tuple(units)
-        )
+        return conclude(types.Failed(reason=error.in_one_line))
 
 
-def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
+def _start(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
+    """Run the steps of a metric, unless the sample lacks what it reads."""
     required = [field for field in get_args(types.FieldName) if field in metric.required_fields]
-    if nulls := [f"{field} is null" for field in required if getattr(sample, field) is None]:
+    nulls = [f"{field} is null" for field in required if getattr(sample, field) is None]
+    if nulls:
         return types.Undefined(reason=" and ".join(nulls))
-    read = [field for field in types.CONTEXT_FIELDS if field in catalog.fields_read_as_text(metric)]
-    if bare := [
-        field for field in read if any(context.text is None for context in getattr(sample, field))
-    ]:
-        return types.Undefined(
-            reason=" and ".join(f"{field} has ids and no texts" for field in bare)
-        )
+    without_texts: list[str] = []
+    for field in types.CONTEXT_FIELDS:
+        if field in catalog.fields_read_as_text(metric) and _has_bare_ids(sample, field):
+            without_texts.append(f"{field} has ids and no texts")
+    if without_texts:
+        return types.Undefined(reason=" and ".join(without_texts))
     if catalog.is_ours(metric.name) or isinstance(metric, Criterion):
         return (yield from metric.steps(sample, sentences))
     return (yield from catalog.guarded_steps(metric, sample, sentences))
 
 
+def _has_bare_ids(sample: Sample, field: types.FieldName) -> bool:
+    return any(context.text is None for context in getattr(sample, field))
+
+
 @dataclass
 class Blocks:
-    """Judge samples in blocks. Takes known answers from the store and the `earlier` sources."""
+    """Judge samples in blocks.
+
+    Takes known answers from the store and the `earlier` sources. `watch` is called after each
+    answer is stored. `place` is the number of the judge in a jury.
+    """
 
     judge: LoadedJudge
     store: Store | None
@@ -284,17 +318,19 @@ class Blocks:
     progress: Progress
     earlier: Sequence[EarlierAnswers] = ()
     watch: Callable[[VerdictRequest], object] = lambda _request: None
-    """Called after each answer is stored."""
     place: int = 0
-    """Number of the judge in a jury."""
     asked: int = 0
 
     def __post_init__(self) -> None:
-        self._sentences, self._rule = self.settings.sentences, self.settings.rule_for(self.metrics)
+        self._sentences = self.settings.sentences
+        self._rule = self.settings.rule_for(self.metrics)
         self._wording = Wording(self.judge, self._sentences)
-        self._share, self._certain, self._expected = 1.0, 0, 0
+        self._share = 1.0
+        self._questions = 0
+        self._expected = 0
 
     def evaluations(self, samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:
+        """Yield the evaluations of each block."""
         done = 0
         for block in blocks(samples):
             done += len(block)
@@ -304,9 +340,10 @@ class Blocks:
         """Do nothing: a single judge has no turns to take."""
 
     def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
-        return self.judge_with(self.verdicts, block, share)
+        """Evaluate a block, which completes this `share` of all samples."""
+        return self.evaluate_with(self.verdicts, block, share)
 
-    def judge_with(
+    def evaluate_with(
         self,
         verdicts: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
         block: Sequence[Sample],
@@ -317,24 +354,15 @@ class Blocks:
         return evaluate_samples(block, self.metrics, self._sentences, verdicts)
 
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        worded = self._wording.worded(tasks)
+        """Return the verdicts of tasks by stored answers, and by the engine for new questions."""
+        worded = self._wording.word(tasks)
         questions = distinct(worded)
-        answers: dict[str, Answer | NoAnswer] = {}
-        if self.store:
-            answers |= self.store.answers_to(questions)
-            self.store.add_requests(questions, _links(tasks, worded, self.place))
-        for earlier in self.earlier:
-            reused = earlier.answers_to([key for key in questions if key not in answers])
-            if self.store:
-                self.store.add_answers(reused, earlier.name)
-            answers |= reused
-        self._certain += len(questions)
-        expected = round(self._certain / self._share)
-        self.progress.expect(expected - self._expected, counted=self._share == 1)
-        self._expected = expected
-        if answers:
-            self.progress.recall(len(answers))
-        requests = {key: keyed.request for key, keyed in questions.items() if key not in answers}
+        answers = self._find_answers(questions, _link(tasks, worded, self.place))
+        self._report(len(questions), len(answers))
+        requests: dict[str, VerdictRequest] = {}
+        for key, keyed in questions.items():
+            if key not in answers:
+                requests[key] = keyed.request
         self.asked += len(requests)
 
         def keep(key: str, answer: Answer | NoAnswer) -> None:
@@ -342,18 +370,45 @@ class Blocks:
             self.watch(requests[key])
 
         answers |= ask(self.judge.engine, requests, self.progress, on_answer=keep)
-        return verdicts_of(tasks, worded, answers, self._rule)
+        return decide_verdicts(tasks, worded, answers, self._rule)
+
+    def _find_answers(
+        self, questions: Mapping[str, KeyedRequest], links: Iterable[TaskLink]
+    ) -> dict[str, Answer | NoAnswer]:
+        """Return the known answers, and store the questions and what earlier sources know."""
+        answers: dict[str, Answer | NoAnswer] = {}
+        if self.store:
+            answers |= self.store.answers_to(questions)
+            self.store.add_requests(questions, links)
+        for source in self.earlier:
+            reused = source.answers_to([key for key in questions if key not in answers])
+            if self.store:
+                self.store.add_answers(reused, source.name)
+            answers |= reused
+        return answers
+
+    def _report(self, questions: int, answers: int) -> None:
+        """Report the expected questions, extrapolated to all samples, and the known answers."""
+        self._questions += questions
+        expected = round(self._questions / self._share)
+        self.progress.expect(expected - self._expected, counted=self._share == 1)
+        self._expected = expected
+        if answers:
+            self.progress.recall(answers)
 
     def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
         if self.store:
             self.store.add_answers({key: answer})
-        for earlier in self.earlier:
-            earlier.keep(key, answer)
+        for source in self.earlier:
+            source.keep(key, answer)
 
 
-def _links(tasks: Sequence[TaskRef], worded: Sequence[Worded], judge: int) -> Iterator[TaskLink]:
+def _link(tasks: Sequence[TaskRef], worded: Sequence[WordedTask], judge: int) -> Iterator[TaskLink]:
+    """Yield which requests a judge is asked about each task."""
     for task, questions in zip(tasks, worded, strict=True):
-        for keyed, window in questions if isinstance(questions, tuple) else ():
+        if not isinstance(questions, tuple):
+            continue
+        for keyed, window in questions:
             yield TaskLink(
                 task.sample_id, task.metric, task.position, judge, window or 0, keyed.key
             )
@@ -365,4 +420,4 @@ def blocks(samples: Iterable[_Item]) -> Iterator[list[_Item]]:
     size = _FIRST_BLOCK
     while block := list(islice(rest, size)):
         yield block
-        size = min(2 * size, _LARGEST_BLOCK)
+        size = min(2 * size, _MAX_BLOCK)

@@ -19,69 +19,76 @@ from localjudge.progress import Progress
 from localjudge.run_directory.jury import KINDS, ScaleKind, scale_of
 from localjudge.run_directory.manifest import PromptsIdentity
 from localjudge.run_directory.store import canonical_sha256
-from localjudge.types import Answer, Attribution
+from localjudge.types import Answer, Attribution, Task
 from localjudge.words import numbered, option_name
 
 PASSAGES = 8
 """Passages of twelve items: 64 statements and 32 items of relevance."""
-_FEWEST_ANSWERS = 8
+_MIN_ANSWERS = 8
 
 
-def scales_of(
+def find_scales(
     engine: Mapping[str, Any],
-    judge: PromptWriter,
+    prompts: PromptWriter,
     kind: ScaleKind,
-    opened: Callable[[], LoadedJudge],
+    open_judge: Callable[[], LoadedJudge],
     progress: Progress,
 ) -> Mapping[ScaleKind, float]:
     """Return a judge's known scales, including this kind: registered, remembered, or measured now.
 
-    `opened` opens the judge. Raises InputError if it gives too few answers.
+    `engine` is the identity of its engine. Raises InputError if it gives too few answers.
     """
-    prompts = PromptsIdentity(**judge.identity)
+    identity = PromptsIdentity(**prompts.identity)
     registered = model_registry.registered_as(str(engine.get("model_sha256")))
-    if registered and kind in registered.scales and _asked_as_registered(registered, prompts):
-        return {name: registered.scales[name] for name in KINDS if name in registered.scales}
-    file = _file(engine, prompts)
+    if registered and kind in registered.scales and _has_registered_prompts(registered, identity):
+        return _select_kinds(registered.scales)
+    file = _scales_file(engine, identity)
     scales = _read(file)
     if kind not in scales:
-        scales = {**scales, kind: measure_scale(opened(), kind, progress)}
-        if file:
+        scales[kind] = measure_scale(open_judge(), kind, progress)
+        if file is not None:
             resources.remember(file, json.dumps(scales, sort_keys=True))
     return scales
 
 
 def measure_scale(judge: LoadedJudge, kind: ScaleKind, progress: Progress) -> float:
     """Ask a judge about the bundled items. Raises InputError if it gives too few answers."""
-    tasks = []
-    for probe in probes(PASSAGES):
-        is_statement = isinstance(probe.task, Attribution)
-        if is_statement == (kind == "attribution") and judge.prompts.has_words_for(probe.task):
-            tasks.append(probe.task)
-    question = numbered(len(tasks), "bundled item")
+    tasks = _select_tasks(judge.prompts, kind)
+    items = numbered(len(tasks), "bundled item")
     progress.note(
-        f"measuring the scale of {judge.card.name} on {question} of {kind}, once on this machine",
+        f"measuring the scale of {judge.card.name} on {items} of {kind}, once on this machine",
     )
     progress.expect(len(tasks))
     answers = answers_in_order(judge.engine, judge.prompts.requests(tasks), progress)
     probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
-    if len(probabilities) < _FEWEST_ANSWERS:
-        problem = (
-            f"the judge {judge.card.name} answered {len(probabilities)} of {question} of {kind}"
-        )
-        raise InputError(
-            f"{problem}, so it has no scale", hint=f"give its weight: {option_name('weights')}"
-        )
+    if len(probabilities) < _MIN_ANSWERS:
+        problem = f"the judge {judge.card.name} answered {len(probabilities)} of {items} of {kind}"
+        hint = f"give its weight: {option_name('weights')}"
+        raise InputError(f"{problem}, so it has no scale", hint=hint)
     return scale_of(probabilities)
 
 
-def _asked_as_registered(
+def _select_tasks(prompts: PromptWriter, kind: ScaleKind) -> list[Task]:
+    """Return the bundled items of a kind for which the judge has words."""
+    tasks: list[Task] = []
+    for probe in probes(PASSAGES):
+        is_statement = isinstance(probe.task, Attribution)
+        if is_statement == (kind == "attribution") and prompts.has_words_for(probe.task):
+            tasks.append(probe.task)
+    return tasks
+
+
+def _has_registered_prompts(
     registered: model_registry.RegisteredModel, prompts: PromptsIdentity
 ) -> bool:
     return prompts.profile == registered.profile and prompts.reasons == "none"
 
 
-def _file(engine: Mapping[str, Any], prompts: PromptsIdentity) -> Path | None:
+def _select_kinds(scales: Mapping[str, float]) -> dict[ScaleKind, float]:
+    return {kind: scales[kind] for kind in KINDS if kind in scales}
+
+
+def _scales_file(engine: Mapping[str, Any], prompts: PromptsIdentity) -> Path | None:
     checksum = engine.get("model_sha256")
     if not checksum:
         return None
@@ -90,14 +97,17 @@ def _file(engine: Mapping[str, Any], prompts: PromptsIdentity) -> Path | None:
 
 
 def _read(file: Path | None) -> dict[ScaleKind, float]:
+    """Return the remembered scales, without invalid ones."""
+    if file is None:
+        return {}
     try:
-        scales = json.loads(file.read_bytes()) if file else {}
+        values = json.loads(file.read_bytes())
     except (OSError, ValueError):
         return {}
-    if not isinstance(scales, dict):
-        return {}
-    return {
-        kind: scales[kind]
-        for kind in KINDS
-        if isinstance(scales.get(kind), float) and scales[kind] > 0
-    }
+    scales: dict[ScaleKind, float] = {}
+    if isinstance(values, dict):
+        for kind in KINDS:
+            scale = values.get(kind)
+            if isinstance(scale, float) and scale > 0:
+                scales[kind] = scale
+    return scales

@@ -41,7 +41,8 @@ class RunSettings(EngineSettings):
         tuple[Criterion, ...],
         Setting("Scoring", "FILE", "read", criterion_files, read_criteria),
     ] = ()
-    """Your own question as a metric: a file, or formal_register, names_its_source, refuses (may be repeated)."""
+    """Your own question as a metric: a file, or formal_register, names_its_source, refuses (may be
+    repeated)."""
     threshold: Annotated[float, Setting("Scoring", metavar="P")] = Field(
         default=ONE_HALF, ge=0, le=1
     )
@@ -50,13 +51,16 @@ class RunSettings(EngineSettings):
         tuple[Calibration, ...],
         Setting("Scoring", "NAME|FILE", "read", saved_calibrations, calibrations_of),
     ] = ()
-    """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
+    """Use the threshold of a calibration for the metrics that ask its question (may be repeated).
+    """
     min_valid_mass: Annotated[float, Setting(calibration=True)] = Field(default=0.01, ge=0, le=1)
-    """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any answer."""
+    """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any
+    answer."""
     weights: Annotated[
         Mapping[str, FiniteFloat], Setting("Judge", metavar="JUDGE=W", calibration=True)
     ] = Field(default_factory=dict)
-    """Weight of each of several judges (may be repeated). Default: equal influence, by their scales."""
+    """Weight of each of several judges (may be repeated). Default: equal influence, by their
+    scales."""
     language: Annotated[str, Setting("Data", everyday=True)] = "en"
     """Language of the sentence rules (a spaCy language code)."""
     segmenter: Annotated[str | None, Setting()] = None
@@ -66,7 +70,8 @@ class RunSettings(EngineSettings):
     ] = ()
     """Abbreviations that do not end a sentence, or a file with one per line."""
     keep_thinking: Annotated[bool, Setting()] = False
-    """Judge also the thinking in responses, such as <think> ... </think>. By default it is left out."""
+    """Judge also the thinking in responses, such as <think> ... </think>. By default it is left
+    out."""
     profile: Annotated[
         str | ProfileFolder | None,
         Setting(
@@ -77,15 +82,17 @@ class RunSettings(EngineSettings):
             doctor=True,
         ),
     ] = None
-    """How the judge is asked: a bundled prompt profile (instruct, minicheck ...), or the folder of your own. Default:
-    the one made for the model."""
+    """How the judge is asked: a bundled prompt profile (instruct, minicheck ...), or the folder of
+    your own. Default: the one made for the model."""
     reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
-    """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
+    """Let the model write a reason before the verdict (which may move it) or after it (which
+    cannot)."""
     mapping: Annotated[
         Mapping[str, str], Setting("Data", "FIELD=COLUMN", data=True, everyday=True)
     ] = Field(default_factory=dict)
-    """Column to use for user_input, retrieved_contexts, reference, response, reference_contexts or id (may be
-    repeated). a.b reaches into objects, a[].b into lists of them; a,b joins columns of contexts."""
+    """Column to use for user_input, retrieved_contexts, reference, response, reference_contexts or
+    id (may be repeated). a.b reaches into objects, a[].b into lists of them; a,b joins columns of
+    contexts."""
     context_separator: Annotated[str | None, Setting(data=True)] = None
     """Separator between contexts in a text column: '|' for files that DeepEval wrote."""
     rows: Annotated[str | None, Setting(data=True)] = None
@@ -97,12 +104,14 @@ class RunSettings(EngineSettings):
     )
     """Column that groups samples, such as a document: intervals are then over the groups."""
     max_failed: Annotated[int | None, Setting()] = Field(default=None, ge=0)
-    """Failed samples tolerated per metric before its mean is withheld. Default: 1 % of the samples."""
+    """Failed samples tolerated per metric before its mean is withheld. Default: 1 % of the samples.
+    """
     reuse: Annotated[
         tuple[str, ...],
         Setting("Judge", metavar="RUN", path_role="read", data=True, calibration=True),
     ] = ()
-    """Reuse the answers of runs of the same judge, such as all shards. Without DATA also their samples."""
+    """Reuse the answers of runs of the same judge, such as all shards. Without DATA also their
+    samples."""
     limit: Annotated[int | None, Setting(data=True, part=True)] = Field(default=None, ge=1)
     """Use only the first N samples."""
     sample: Annotated[int | None, Setting("Data", data=True, part=True, everyday=True)] = Field(
@@ -114,7 +123,8 @@ class RunSettings(EngineSettings):
     until: Annotated[
         tuple[str, ...], Setting("Evidence", metavar="GATE", data=True, stops=True)
     ] = ()
-    """A gate: judge samples in random order, and stop when every such gate is decided (may be repeated)."""
+    """A gate: judge samples in random order, and stop when every such gate is decided (may be
+    repeated)."""
     width: Annotated[float | None, Setting("Evidence", metavar="W", data=True, stops=True)] = Field(
         default=None, ge=0.001, le=1
     )
@@ -122,59 +132,62 @@ class RunSettings(EngineSettings):
     budget: Annotated[str | None, Setting("Evidence", metavar="TIME", data=True, stops=True)] = None
     """Judge as many samples in random order as fit in this time: 90s, 30m, 2h."""
     shard: Annotated[str | None, Setting("Data", metavar="I/N", data=True, part=True)] = None
-    """Use part I of N, by the ids of the samples: several processes judge one part each, and --reuse with all parts
-    gives the whole run."""
+    """Use part I of N, by the ids of the samples: several processes judge one part each, and
+    --reuse with all parts gives the whole run."""
 
     @field_validator("profile")
     @classmethod
-    def _is_bundled(cls, profile: str | ProfileFolder | None) -> str | ProfileFolder | None:
+    def _require_bundled(cls, profile: str | ProfileFolder | None) -> str | ProfileFolder | None:
         if isinstance(profile, str) and profile not in bundled_profiles():
             raise no_profile(profile)
         return profile
 
     @field_validator("reuse", mode="before")
     @classmethod
-    def _expanded(cls, runs: object) -> object:
-        paths = (runs,) if isinstance(runs, RunLike) else runs
-        if not isinstance(paths, Sequence) or not all(isinstance(path, RunLike) for path in paths):
-            hint = "such as 'runs/before'"
-            raise InputError(
-                f"{option_name('reuse')} takes runs or their directories, got {runs!r:.80}",
-                hint=hint,
-            )
-        return tuple(
-            str(path.directory) if isinstance(path, RunRecord) else os.path.expanduser(path)
-            for path in paths
+    def _name_directories(cls, runs: object) -> object:
+        if isinstance(runs, RunLike):
+            return (_directory_name(runs),)
+        if isinstance(runs, Sequence) and all(isinstance(run, RunLike) for run in runs):
+            return tuple(_directory_name(run) for run in runs)
+        raise InputError(
+            f"{option_name('reuse')} takes runs or their directories, got {runs!r:.80}",
+            hint="such as 'runs/before'",
         )
 
     @field_validator("shard", mode="before")
     @classmethod
-    def _i_of_n(cls, shard: object) -> object:
-        return str(Shard.read(shard)) if isinstance(shard, str) else shard
+    def _normalise_shard(cls, shard: object) -> object:
+        if not isinstance(shard, str):
+            return shard
+        return str(Shard.read(shard))
 
     @field_validator("until", mode="before")
     @classmethod
-    def _are_gates(cls, gates: object) -> object:
+    def _normalise_gates(cls, gates: object) -> object:
         from localjudge.analysis.check import parse_gate
 
-        texts = (gates,) if isinstance(gates, str) else gates
+        texts = gates
+        if isinstance(gates, str):
+            texts = (gates,)
         if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
             return gates
         parsed = [parse_gate(text) for text in texts]
-        if of_slice := next((gate for gate in parsed if gate.column is not None), None):
-            problem = f"{of_slice} is about a slice, and {option_name('until')} decides gates on all samples"
-            raise InputError(problem, hint=f"give it as {option('gate', str(of_slice))}")
+        for gate in parsed:
+            if gate.column is not None:
+                problem = f"{gate} is about a slice, and {option_name('until')} decides gates"
+                hint = f"give it as {option('gate', str(gate))}"
+                raise InputError(f"{problem} on all samples", hint=hint)
         return tuple(dict.fromkeys(map(str, parsed)))
 
     @field_validator("budget")
     @classmethod
-    def _is_a_time(cls, budget: str | None) -> str | None:
+    def _require_time(cls, budget: str | None) -> str | None:
         if budget is not None:
-            seconds_of(budget)
+            parse_time(budget)
         return budget
 
     @model_validator(mode="after")
-    def _go_together(self) -> Self:
+    def _require_compatible(self) -> Self:
         draws = option_name(self.stops_by or "sample")
         if self.limit is not None and (self.stops_by or self.sample is not None):
             message = f"{option_name('limit')} and {draws} cannot both be given"
@@ -188,10 +201,12 @@ class RunSettings(EngineSettings):
 
     @property
     def optional_stopping(self) -> bool:
+        """Whether scores decide when the run stops."""
         return bool(self.until) or self.width is not None
 
     @property
     def stops_by(self) -> str | None:
+        """The first setting that ends the run early."""
         return next((name for name in settings_with("stops") if getattr(self, name)), None)
 
     def profile_for(self, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
@@ -206,40 +221,53 @@ class RunSettings(EngineSettings):
         return Segmenter(self.language, self.segmenter, self.abbreviations, self.keep_thinking)
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
+        """Return the rule with the thresholds of the calibrated metrics."""
         questions = {calibration.question for calibration in self.calibration}
-        names = [metric.name for metric in metrics if get_question(metric.name) in questions]
-        return VerdictRule(
-            self.threshold,
-            self.min_valid_mass,
-            {name: self.threshold_of(name) for name in names},
-        )
+        thresholds: dict[str, float] = {}
+        for metric in metrics:
+            if get_question(metric.name) in questions:
+                thresholds[metric.name] = self.threshold_for(metric.name)
+        return VerdictRule(self.threshold, self.min_valid_mass, thresholds)
 
-    def threshold_of(self, metric: str) -> float:
-        thresholds = {
-            calibration.question: calibration.threshold for calibration in self.calibration
-        }
-        return thresholds.get(get_question(metric) or "", self.threshold)
+    def threshold_for(self, metric: str) -> float:
+        question = get_question(metric) or ""
+        for calibration in reversed(self.calibration):
+            if calibration.question == question:
+                return calibration.threshold
+        return self.threshold
+
+    @property
+    def calibration_checksums(self) -> dict[str, str]:
+        """The sha256 of each calibration, by its question."""
+        return {calibration.question: calibration.sha256 for calibration in self.calibration}
 
     def for_metrics(self, metrics: Iterable[Metric]) -> Self:
+        """Return the settings with the calibrations that these metrics use."""
         questions = {get_question(metric.name) for metric in metrics}
-        used = tuple(
-            calibration for calibration in self.calibration if calibration.question in questions
-        )
-        return self.model_copy(update={"calibration": used})
+        used = [each for each in self.calibration if each.question in questions]
+        return self.model_copy(update={"calibration": tuple(used)})
 
     @property
     def engine(self) -> EngineSettings:
         return EngineSettings(**{name: getattr(self, name) for name in EngineSettings.model_fields})
 
 
+def _directory_name(run: RunLike) -> str:
+    if isinstance(run, RunRecord):
+        return str(run.directory)
+    return os.path.expanduser(run)
+
+
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h)")
 _UNITS = {"s": 1, "m": 60, "h": 3_600}
 
 
-def seconds_of(time: str) -> float:
+def parse_time(time: str) -> float:
     """Return the seconds of a time such as `30m`. Raises InputError for an invalid one or zero."""
     match = _TIME.fullmatch(time)
-    seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    seconds = 0.0
+    if match:
+        seconds = float(match[1]) * _UNITS[match[2]]
     if not seconds:
         raise InputError(
             f"{option_name('budget')} must be a time, got {time!r:.80}",
@@ -248,27 +276,28 @@ def seconds_of(time: str) -> float:
     return seconds
 
 
-def declared(fields: type[Record]) -> dict[str, Setting]:
-    entries = fields.model_fields.items()
-    return {
-        name: about
-        for name, field in entries
-        for about in field.metadata
-        if isinstance(about, Setting)
-    }
+def declared_settings(fields: type[Record]) -> dict[str, Setting]:
+    """Return the `Setting` of each field that has one."""
+    settings: dict[str, Setting] = {}
+    for name, field in fields.model_fields.items():
+        for annotation in field.metadata:
+            if isinstance(annotation, Setting):
+                settings[name] = annotation
+    return settings
 
 
-SETTINGS: Mapping[str, Setting] = declared(RunSettings)
+SETTINGS: Mapping[str, Setting] = declared_settings(RunSettings)
 """All settings of a run by name."""
 Trait = Literal["part", "data", "calibration", "doctor", "stops"]
 
 
 def settings_with(trait: Trait) -> tuple[str, ...]:
+    """Return the names of the settings with a property of `Setting`."""
     return tuple(name for name, setting in SETTINGS.items() if getattr(setting, trait))
 
 
 def neutral_settings() -> tuple[str, ...]:
-    """Return the settings that change no number."""
+    """Return the names of the settings that change no number."""
     return tuple(name for name, setting in SETTINGS.items() if not setting.affects_results)
 
 
@@ -282,69 +311,88 @@ def settings_among(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:
-    """Build settings from keywords and read their files. Raises InputError for the first invalid one."""
+    """Build settings from keywords and read their files.
+
+    Raises InputError for the first invalid one.
+    """
     for name in options:
         if name not in SETTINGS:
-            raise InputError(
-                f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options")
-            )
+            hint = suggestion(name, SETTINGS, "the options")
+            raise InputError(f"there is no option {name!r}", hint=hint)
     if "threshold" in options and options.get("calibration"):
-        threshold, calibration = option_name("threshold"), option_name("calibration")
-        hint = f"{calibration} sets the threshold"
-        raise InputError(f"{threshold} and {calibration} cannot both be given", hint=hint)
+        threshold = option_name("threshold")
+        calibration = option_name("calibration")
+        message = f"{threshold} and {calibration} cannot both be given"
+        raise InputError(message, hint=f"{calibration} sets the threshold")
     try:
-        values = {
-            name: read(value) if (read := SETTINGS[name].read) else value
-            for name, value in options.items()
-        }
-        return RunSettings(**values)
+        return RunSettings(**_read_values(options))
     except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join([option_name(str(problem["loc"][0])), *map(str, problem["loc"][1:])])
-        words = problem["msg"].replace("Input should be", f"{place} must be", 1)
-        words = f"{place}: {words}" if words.startswith("String") else words
-        words = words.replace("less than or equal to", "at most").replace(
-            "greater than or equal to", "at least"
-        )
-        raise InputError(f"{words}, got {problem['input']!r:.80}") from error
+        raise _explain(error) from error
 
 
-def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
-    """Return the settings of a run with changes. Reads no file that the run names, because it may be foreign.
+def _read_values(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of options, with the contents of files."""
+    values: dict[str, Any] = {}
+    for name, value in options.items():
+        read = SETTINGS[name].read
+        values[name] = value if read is None else read(value)
+    return values
 
-    Raises RunDirectoryError for invalid or unsupported ones.
+
+def _explain(error: ValidationError) -> InputError:
+    """Return an error that names the option as the reader knows it."""
+    problem = error.errors()[0]
+    name, *keys = problem["loc"]
+    place = ".".join([option_name(str(name)), *map(str, keys)])
+    words = problem["msg"].replace("Input should be", f"{place} must be", 1)
+    if words.startswith("String"):
+        words = f"{place}: {words}"
+    words = words.replace("less than or equal to", "at most")
+    words = words.replace("greater than or equal to", "at least")
+    return InputError(f"{words}, got {problem['input']!r:.80}")
+
+
+def read_run_settings(manifest: Manifest, **changed: Any) -> RunSettings:
+    """Return the settings of a run with changes.
+
+    Reads no file that the run names, because it may be foreign. Raises RunDirectoryError for
+    invalid or unsupported ones.
     """
-    # With calibrations, the run's threshold is one half.
-    calibrated = changed.get("calibration")
-    changes = checked(
-        {name: value for name, value in changed.items() if name != "threshold" or not calibrated},
-    )
+    options = dict(changed)
+    if options.get("calibration"):
+        options.pop("threshold", None)  # with calibrations, the run's threshold is one half
+    changes = checked(options)
     stored = dict(manifest.environment.settings)
     values = {name: stored[name] for name in SETTINGS if name in stored}
     if not manifest.judge.jury:
         values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")
-    values |= {name: getattr(changes, name) for name in changed}
+    for name in changed:
+        values[name] = getattr(changes, name)
     return validated(RunSettings, values, f"{MANIFEST}: settings")
 
 
-def judges_of(run: RunRecord) -> str | list[str]:
-    """Return the judge or judges named in the manifest. Raises InputError without one, ModelError if it is gone."""
+def find_judges(run: RunRecord) -> str | list[str]:
+    """Return the judge or judges named in the manifest.
+
+    Raises InputError without one, ModelError if a model is gone.
+    """
     environment = run.manifest.environment
     if environment.judges:
         if environment.judge in model_registry.registered_juries():
             return str(environment.judge)
-        return [_present(run, judge) for judge in environment.judges]
-    return _present(run, environment.judge)
+        return [_require_present(run, judge) for judge in environment.judges]
+    return _require_present(run, environment.judge)
 
 
-def _present(run: RunRecord, judge: str | None) -> str:
+def _require_present(run: RunRecord, judge: str | None) -> str:
     if judge is None:
         message = f"{run.directory} does not name its judge"
         raise InputError(message, hint=f"name it with {option('judge')}")
-    if not ((file := model_registry.place_of(judge)) and file.is_file()):
-        model = (
-            f"{Path(judge).stem}, sha256 {excerpt((run.summary.judge.sha256 or 'unknown')[:12])}"
-        )
-        problem = f"the model of this run ({model}) is no longer {f'at {file}' if file else 'where it was'}"
-        raise ModelError(problem, hint=f"give its new path with {option('judge', 'PATH')}")
-    return judge
+    file = model_registry.place_of(judge)
+    if file is not None and file.is_file():
+        return judge
+    checksum = excerpt((run.summary.judge.sha256 or "unknown")[:12])
+    model = f"{Path(judge).stem}, sha256 {checksum}"
+    where = "where it was" if file is None else f"at {file}"
+    problem = f"the model of this run ({model}) is no longer {where}"
+    raise ModelError(problem, hint=f"give its new path with {option('judge', 'PATH')}")

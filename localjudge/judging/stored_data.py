@@ -1,4 +1,4 @@
-"""Plan a run on the samples of the runs that it reuses, for which no data file is needed.
+"""Plan a run on data, or on the samples of the runs that it reuses.
 
 one run                  its samples, settings, metrics and judge, unless others are given
 all shards of one run    the same, with the samples of all shards in the order of the data
@@ -7,25 +7,18 @@ all shards of one run    the same, with the samples of all shards in the order o
 import heapq
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from localjudge.dataset import Dataset, from_samples
 from localjudge.dataset.samples import Shard
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.judging.plan import (
-    Data,
-    Plan,
-    StoppedRun,
-    choose_metrics,
-    group_samples,
-    plan,
-    wanted_metrics,
-)
-from localjudge.judging.settings import ONE_HALF, RunSettings, settings_of, settings_with
+from localjudge.judging.metric_choice import choose_metrics, wanted_metrics
+from localjudge.judging.plan import Data, Plan, StoppedRun, group_samples, plan
+from localjudge.judging.settings import ONE_HALF, RunSettings, read_run_settings, settings_with
 from localjudge.metrics.catalog import get_question
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.run_directory.archive import stored_rows
 from localjudge.run_directory.differences import format_differences, other_differences
 from localjudge.run_directory.directory import STORE
@@ -34,9 +27,15 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Sample
 from localjudge.words import option, option_name
 
-_StoredSample = tuple[int, Sample, dict[str, Any]]
-"""Position in the data, sample, and the columns that are not its fields."""
-_MOST_NAMED = 10
+_MAX_NAMES = 10
+
+
+class _StoredSample(NamedTuple):
+    """A sample with its position in the data, and the columns that are not its fields."""
+
+    position: int
+    sample: Sample
+    columns: dict[str, Any]
 
 
 def plan_run(
@@ -46,44 +45,50 @@ def plan_run(
     settings: RunSettings,
     progress: Progress | None = None,
 ) -> Plan:
-    """Plan a run on data, or on the samples of the reused runs if there are no data or their files are gone.
+    """Plan a run on data, or on the samples of the reused runs without data or if its files are gone.
 
     `settings` are the checked `options`. Raises the errors of `localjudge.judging.plan.plan`.
     """
-    progress = progress or Silence()
-    if data is None and not settings.reuse:
-        hint = f"name a file, or runs whose samples are used: {option('reuse', 'RUN')}"
-        raise InputError("no data were named", hint=hint)
-    runs = (
-        [RunRecord.open(name) for name in settings.reuse]
-        if data is None
-        else _runs_of_lost_files(data, settings)
-    )
+    if data is None:
+        if not settings.reuse:
+            hint = f"name a file, or runs whose samples are used: {option('reuse', 'RUN')}"
+            raise InputError("no data were named", hint=hint)
+        return _plan_stored(_open_reused(settings), metrics, options, settings)
+    runs = _runs_of_lost_files(data, settings)
     if not runs:
-        assert data is not None
         return plan(data, metrics, settings, progress)
-    if data is not None:
+    if progress is not None:
         progress.note("the data files are gone, so the samples stored in the reused runs are used")
     return _plan_stored(runs, metrics, options, settings)
 
 
+def _open_reused(settings: RunSettings) -> list[RunRecord]:
+    return [RunRecord.open(name) for name in settings.reuse]
+
+
 def _runs_of_lost_files(data: Data, settings: RunSettings) -> list[RunRecord]:
-    """Return the reused runs if they were made from files of these names, and none of the files exists."""
-    files = [data] if isinstance(data, str | Path) else data
+    """Return the reused runs if they were made from files of these names, and no file exists."""
+    files: Any = data
+    if isinstance(data, str | Path):
+        files = [data]
     if not settings.reuse or not isinstance(files, Sequence):
         return []
-    names = []
-    for file in files:
-        if (
-            not isinstance(file, str | Path)
-            or str(file) == "-"
-            or Path(os.path.expanduser(file)).exists()
-        ):
-            return []
-        names.append(Path(file).name)
-    runs = [RunRecord.open(name) for name in settings.reuse]
-    sources = {Path(source).name for run in runs for source in run.manifest.environment.sources}
-    return runs if names and sources.issuperset(names) else []
+    if not files or not all(_is_lost(file) for file in files):
+        return []
+    runs = _open_reused(settings)
+    sources: set[str] = set()
+    for run in runs:
+        sources |= {Path(source).name for source in run.manifest.environment.sources}
+    if not sources.issuperset(Path(file).name for file in files):
+        return []
+    return runs
+
+
+def _is_lost(file: object) -> bool:
+    """Return whether this is the name of a file that does not exist."""
+    if not isinstance(file, str | Path) or str(file) == "-":
+        return False
+    return not Path(os.path.expanduser(file)).exists()
 
 
 def _plan_stored(
@@ -92,17 +97,18 @@ def _plan_stored(
     _refuse_data_options(options)
     if len(runs) > 1:
         _require_one_run(runs)
-        runs = _in_shard_order(runs)
+        runs = _sort_shards(runs)
     original = runs[0]
-    manifest, environment = original.manifest, original.manifest.environment
+    environment = original.manifest.environment
     _refuse_other_groups(original, chosen.cluster_by)
     names = list(original) if metrics is None else metrics
-    wanted = wanted_metrics(names, chosen.criteria, manifest.criteria)
-    changes = {**options, **_thresholds(original, options, chosen, wanted.names or ())}
-    settings = wanted.in_settings(settings_of(manifest, **changes))
-    settings = settings.model_copy(update=dict.fromkeys(settings_with("stops")) | {"until": ()})
-    dataset = _dataset(runs)
-    groups = _stored_groups(runs)
+    wanted = wanted_metrics(names, chosen.criteria, original.manifest.criteria)
+    changes = {**options, **_choose_thresholds(original, options, chosen, wanted.names or ())}
+    settings = wanted.in_settings(read_run_settings(original.manifest, **changes))
+    never_stops = {**dict.fromkeys(settings_with("stops")), "until": ()}
+    settings = settings.model_copy(update=never_stops)
+    dataset = _read_dataset(runs)
+    groups = _read_groups(runs)
     if settings.cluster_by and settings.cluster_by != environment.settings.cluster_by:
         groups = group_samples(dataset, settings.cluster_by)
     selected, left_out = choose_metrics(wanted, dataset)
@@ -119,33 +125,31 @@ def _plan_stored(
     )
     if len(runs) > 1:
         _require_data(dataset, _whole_data(original), "the shards")
-        return planned._replace(settings=settings.model_copy(update={"shard": None}), parent=None)
-    _require_data(dataset, manifest.data, str(original.directory))
-    return planned._replace(stopped=_early_stop(original))
+        settings = settings.model_copy(update={"shard": None})
+        return planned._replace(settings=settings, parent=None)
+    _require_data(dataset, original.manifest.data, str(original.directory))
+    return planned._replace(stopped=_read_early_stop(original))
 
 
 def _refuse_data_options(options: Mapping[str, Any]) -> None:
     allowed = {"cluster_by", "reuse"}
     for name in options:
         if name in settings_with("data") and name not in allowed:
-            message = f"{option_name(name)} applies to data, and the samples stored in the reused runs are used"
-            raise InputError(message, hint="name the data file")
+            message = f"{option_name(name)} applies to data"
+            why = "the samples stored in the reused runs are used"
+            raise InputError(f"{message}, and {why}", hint="name the data file")
 
 
 def _refuse_other_groups(original: RunRecord, cluster_by: str | None) -> None:
-    if original.sampling.optional_stopping and cluster_by not in (
-        None,
-        original.manifest.environment.settings.cluster_by,
-    ):
-        message = (
-            f"{original.directory} cannot have other groups, because its size depends on its scores"
-        )
-        raise InputError(
-            message, hint=f"judge the data again with {option('cluster_by', cluster_by)}"
-        )
+    is_same = cluster_by in (None, original.manifest.environment.settings.cluster_by)
+    if is_same or not original.sampling.optional_stopping:
+        return
+    problem = f"{original.directory} cannot have other groups"
+    hint = f"judge the data again with {option('cluster_by', cluster_by)}"
+    raise InputError(f"{problem}, because its size depends on its scores", hint=hint)
 
 
-def _thresholds(
+def _choose_thresholds(
     original: RunRecord, options: Mapping[str, Any], chosen: RunSettings, names: Sequence[str]
 ) -> dict[str, Any]:
     """Return the calibrations to use, and the threshold beside new ones."""
@@ -164,17 +168,18 @@ def _thresholds(
     return values
 
 
-def _early_stop(original: RunRecord) -> StoppedRun:
+def _read_early_stop(original: RunRecord) -> StoppedRun:
+    """Return why the samples of the run are as many as they are, if scores decided it."""
     sampling = original.sampling
     if not sampling.optional_stopping:
         return StoppedRun()
-    when = (original.summary.stopped or "").partition(": ")[0]
-    return StoppedRun(
-        sampling.max_cluster_size, when and f"{when}: by the scores of the run with the samples"
-    )
+    reason = (original.summary.stopped or "").partition(": ")[0]
+    if reason:
+        reason = f"{reason}: by the scores of the run with the samples"
+    return StoppedRun(sampling.max_cluster_size, reason)
 
 
-def _dataset(runs: Sequence[RunRecord]) -> Dataset:
+def _read_dataset(runs: Sequence[RunRecord]) -> Dataset:
     environment = runs[0].manifest.environment
     return from_samples(
         _samples_in_order(runs),
@@ -185,26 +190,31 @@ def _dataset(runs: Sequence[RunRecord]) -> Dataset:
 
 
 def _samples_in_order(runs: Sequence[RunRecord]) -> Iterator[_StoredSample]:
+    """Yield the samples in the order of the data.
+
+    Raises RunDirectoryError for shards with a repeated or missing position.
+    """
     if len(runs) == 1:
-        yield from _samples(runs[0])
+        yield from _read_samples(runs[0])
         return
-    for expected, sample in enumerate(heapq.merge(*map(_samples, runs), key=itemgetter(0))):
-        if sample[0] != expected:
-            raise RunDirectoryError(
-                f"the shards disagree on the sample at position {min(sample[0], expected)} of the data",
-                hint="the order of the rows changed: run the commands of all shards again, which repeats no question",
-            )
+    stored = heapq.merge(*map(_read_samples, runs), key=attrgetter("position"))
+    for expected, sample in enumerate(stored):
+        if sample.position != expected:
+            position = min(sample.position, expected)
+            problem = f"the shards disagree on the sample at position {position} of the data"
+            again = "run the commands of all shards again, which repeats no question"
+            raise RunDirectoryError(problem, hint=f"the order of the rows changed: {again}")
         yield sample
 
 
-def _samples(run: RunRecord) -> Iterator[_StoredSample]:
-    for row, sample, (_, columns) in zip(
-        stored_rows(run.directory / STORE), run.iter_samples(), run.iter_extras(), strict=True
-    ):
-        yield row.position, sample, columns
+def _read_samples(run: RunRecord) -> Iterator[_StoredSample]:
+    rows = stored_rows(run.directory / STORE)
+    stored = zip(rows, run.iter_samples(), run.iter_extras(), strict=True)
+    for row, sample, (_, columns) in stored:
+        yield _StoredSample(row.position, sample, columns)
 
 
-def _stored_groups(runs: Sequence[RunRecord]) -> dict[str, str] | None:
+def _read_groups(runs: Sequence[RunRecord]) -> dict[str, str] | None:
     if all(run.cluster_of is None for run in runs):
         return None
     groups: dict[str, str] = {}
@@ -215,20 +225,25 @@ def _stored_groups(runs: Sequence[RunRecord]) -> dict[str, str] | None:
 
 def _require_one_run(runs: Sequence[RunRecord]) -> None:
     """Raise InputError unless the runs are shards of one run."""
+    first = runs[0]
     for run in runs[1:]:
-        changes = other_differences(_shared_values(runs[0]), _shared_values(run))
-        if changes:
-            raise InputError(
-                f"{run.directory} and {runs[0].directory} are not shards of one run:{format_differences(changes)}",
-                hint="name the data file to reuse answers of different runs, or judge a shard again like the others",
-            )
+        changes = other_differences(_shared_values(first), _shared_values(run))
+        if not changes:
+            continue
+        problem = f"{run.directory} and {first.directory} are not shards of one run"
+        reuse = "name the data file to reuse answers of different runs"
+        raise InputError(
+            f"{problem}:{format_differences(changes)}",
+            hint=f"{reuse}, or judge a shard again like the others",
+        )
 
 
 def _shared_values(run: RunRecord) -> dict[str, Any]:
+    """Return what all shards of a run have in common."""
     environment = run.manifest.environment
     return {
         **run.manifest.judge.as_json,
-        "shards": _shard_of(run).of,
+        "shards": _read_shard(run).of,
         "data": _whole_data(run).as_json,
         "samples_read": environment.samples_read,
         "skipped_rows": run.summary.skipped_rows,
@@ -238,25 +253,28 @@ def _shared_values(run: RunRecord) -> dict[str, Any]:
     }
 
 
-def _in_shard_order(runs: Sequence[RunRecord]) -> list[RunRecord]:
+def _sort_shards(runs: Sequence[RunRecord]) -> list[RunRecord]:
     """Return the shards by number. Raises InputError for a missing or repeated one."""
     by_number: dict[int, RunRecord] = {}
     for run in runs:
-        shard = _shard_of(run)
+        shard = _read_shard(run)
         if shard.number in by_number:
-            problem = f"shard {shard} appears twice: {by_number[shard.number].directory} and {run.directory}"
+            first = by_number[shard.number].directory
+            problem = f"shard {shard} appears twice: {first} and {run.directory}"
             raise InputError(problem, hint="omit one of them")
         by_number[shard.number] = run
-    count = _shard_of(runs[0]).of
+    count = _read_shard(runs[0]).of
     missing = [f"{number}/{count}" for number in range(1, count + 1) if number not in by_number]
     if missing:
-        more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+        names = ", ".join(missing[:_MAX_NAMES])
+        if len(missing) > _MAX_NAMES:
+            names = f"{names} and {len(missing) - _MAX_NAMES} more"
         hint = f"judge it with {option('shard', missing[0])}, or name the data file"
-        raise InputError(f"missing shards: {', '.join(missing[:_MOST_NAMED])}{more}", hint=hint)
+        raise InputError(f"missing shards: {names}", hint=hint)
     return [by_number[number] for number in sorted(by_number)]
 
 
-def _shard_of(run: RunRecord) -> Shard:
+def _read_shard(run: RunRecord) -> Shard:
     shard = run.manifest.shard
     if shard is None:
         hint = "name the data file to reuse answers of different runs"

@@ -1,8 +1,7 @@
 """Verify a run: judge its stored samples again and recompute its files in one pass.
 
-    samples ──cut, word──> questions ──stored answers──> verdicts ──count──> the same files, byte
-    for byte?
-       │                       └───────────judge───────> verdicts            bit-identical, same verdicts or different
+    samples ──cut, word──> questions ──stored answers──> verdicts ──count──> the same files?
+       │                       └──────────judge────────> verdicts            the same verdicts?
        └──sha256──> the data named in the manifest?
 
 Questions are built from the samples; stored prompts are never sent to the judge, because the run
@@ -10,37 +9,37 @@ may be foreign.
 """
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from localjudge.dataset.samples import fingerprint
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, OutOfResource, RunDirectoryError
-from localjudge.judging.bench import Bench, JudgeNames, identity_of_bench, use_bench
+from localjudge.judging.judge_or_jury import JudgeNames, JudgeOrJury, use_judge_or_jury
 from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.jury import LoadedJury
-from localjudge.judging.jury_loop import stored_verdict
+from localjudge.judging.jury_loop import select_tasks, stored_verdict
 from localjudge.judging.loop import (
     TaskRef,
+    WordedTask,
     Wording,
     ask,
     blocks,
+    decide_verdicts,
     digest,
     distinct,
     evaluate_samples,
-    verdicts_of,
 )
-from localjudge.judging.settings import RunSettings, judges_of, settings_of
+from localjudge.judging.settings import RunSettings, find_judges, read_run_settings
 from localjudge.judging.verify_labels import LabelsCheck, check_labels
 from localjudge.metrics import Metric
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.run_directory import directory as run_directory
-from localjudge.run_directory import manifest as manifests
 from localjudge.run_directory.archive import (
     altered_requests,
     answers_of_units,
@@ -58,10 +57,10 @@ from localjudge.run_directory.files import (
     summary_text,
 )
 from localjudge.run_directory.label_rows import LABELS, now
-from localjudge.run_directory.manifest import DataIdentity
+from localjudge.run_directory.manifest import DataIdentity, signature
 from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.run_directory.store import AskedUnit
+from localjudge.run_directory.store import AskedUnit, AskedWindow
 from localjudge.run_directory.verification import (
     VERIFICATION,
     Result,
@@ -73,7 +72,7 @@ from localjudge.words import option_name
 
 REPORT = "report.html"
 _MACHINE = ("engine.system", "engine.gpu_layers", "engine.repack")
-_MOST_PLACES = 20
+_MAX_PLACES = 20
 _UNREADABLE = "it cannot be read"
 _NOT_ASKED = NoAnswer(error="the run did not ask this")
 
@@ -92,13 +91,16 @@ class RowChange(Record):
 
     @classmethod
     def of(cls, task: TaskRef, old: Verdict | NoAnswer, new: Verdict | NoAnswer) -> "RowChange":
-        row = {name: getattr(task, name) for name in ("sample_id", "metric", "position")}
-        for when, verdict in (("before", old), ("after", new)):
-            row |= {
-                when: getattr(verdict, "label", None),
-                f"p_{when}": getattr(verdict, "p_yes", None),
-            }
-        return cls(**row, text=task.task.unit.span.text)
+        return cls(
+            sample_id=task.sample_id,
+            metric=task.metric,
+            position=task.position,
+            text=task.task.unit.span.text,
+            before=getattr(old, "label", None),
+            after=getattr(new, "label", None),
+            p_before=getattr(old, "p_yes", None),
+            p_after=getattr(new, "p_yes", None),
+        )
 
     @property
     def moved(self) -> bool:
@@ -121,11 +123,12 @@ class ReportCheck(Record):
 
 
 class Verification(Record):
-    """Result of a verification. `judge_changes` and `data_changes` list differences from the manifest.
+    """Result of a verification.
 
-    `rows` are the changed answers, changed verdicts first, then by distance. `altered_requests`
-    counts stored requests that differ from the recomputed ones. `files` lists altered files with
-    the first differences.
+    `judge_changes` and `data_changes` list differences from the manifest. `rows` are the changed
+    answers, changed verdicts first, then by distance. `altered_requests` counts stored requests
+    that differ from the recomputed ones. `files` lists altered files with the first differences.
+    `not_stored` says why the result could not be stored in the run directory.
     """
 
     schema_version: int = 1
@@ -145,7 +148,6 @@ class Verification(Record):
     labels: LabelsCheck = LabelsCheck()
     report: ReportCheck = ReportCheck()
     not_stored: str | None = None
-    """Why the result could not be stored in the run directory."""
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
 
@@ -170,7 +172,7 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
     check_report: Callable[[RunRecord], ReportCheck] = lambda _: ReportCheck(),
     **where: Any,
 ) -> Verification:
-    """Ask the judge all questions of the run again, or `sample` drawn by `seed`, and check data and files.
+    """Ask the judge again, all questions of the run or `sample` drawn by `seed`, and check files.
 
     `check_report` checks the report of an otherwise unchanged run. Stores the result in the run
     directory if it is writable.
@@ -179,173 +181,218 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
     progress = progress or Silence()
     with closing(progress):
         keys = stored_keys(run.directory / STORE)
-        to_ask = _drawn(keys, sample, seed)
-        by_name = {metric.name: metric for metric in metrics}
-        computed = [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
-        settings = settings_of(run.manifest, **{"threads": None, **where})
+        to_ask = _draw_keys(keys, sample, seed)
+        computed = _find_metrics(run, metrics)
+        settings = read_run_settings(run.manifest, **{"threads": None, **where})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
-        judge_name = judge or (judges_of(run) if engine is None else "")
+        if not judge and engine is None:
+            judge = find_judges(run)
         labels = check_labels(run)
-        with use_bench(judge_name, engine, settings, progress) as opened:
+        with use_judge_or_jury(judge, engine, settings, progress) as opened:
             for line in opened.announcement.splitlines():
                 progress.note(line)
-            replay = _JuryReplay if isinstance(opened, LoadedJury) else _Replay
-            verification = replay(run, opened, computed, settings, progress, to_ask).verification(
-                len(keys), labels
-            )
-        report = (
-            check_report(run)
-            if verification
-            else ReportCheck(note="not checked, because the run differs")
-        )
-        if report.problem:
-            changed = {
-                "result": "different",
-                "files": verification.files | {REPORT: (report.problem,)},
-            }
-            verification = verification.model_copy(update=changed)
-        verification = verification.model_copy(update={"report": report})
-        verification = _keep(run, verification, progress)
-    return verification
+            replay = _start_replay(run, opened, computed, settings, progress, to_ask)
+            verification = replay.verify(len(keys), labels)
+        verification = _add_report(run, verification, check_report)
+        return _store_result(run, verification, progress)
 
 
-def _keep(run: RunRecord, verification: Verification, progress: Progress) -> Verification:
-    counts = {"asked_again": verification.asked_again, "stored": verification.stored_requests}
+def _draw_keys(keys: Sequence[str], sample: int | None, seed: int) -> set[bytes]:
+    """Return the digests of the questions to ask again. Raises InputError."""
+    if sample is not None and sample < 1:
+        hint = "omit it to repeat all answers"
+        raise InputError(f"{option_name('sample')} must be at least 1, got {sample}", hint=hint)
+    drawn = sorted(keys)
+    if sample is not None and sample < len(drawn):
+        drawn = random.Random(seed).sample(drawn, sample)
+    return set(map(digest, drawn))
+
+
+def _find_metrics(run: RunRecord, metrics: Sequence[Metric]) -> list[Metric]:
+    """Return the metrics of the run: these objects by name, else as named in the manifest."""
+    by_name = {metric.name: metric for metric in metrics}
+    return [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
+
+
+def _add_report(
+    run: RunRecord, verification: Verification, check_report: Callable[[RunRecord], ReportCheck]
+) -> Verification:
+    if not verification:
+        report = ReportCheck(note="not checked, because the run differs")
+        return verification.model_copy(update={"report": report})
+    report = check_report(run)
+    changes: dict[str, Any] = {"report": report}
+    if report.problem:
+        changes["result"] = "different"
+        changes["files"] = verification.files | {REPORT: (report.problem,)}
+    return verification.model_copy(update=changes)
+
+
+def _store_result(run: RunRecord, verification: Verification, progress: Progress) -> Verification:
     labels = verification.labels
-    verified = (
-        VerifiedLabels(rows=labels.rows, head=labels.head, when=now())
-        if verification
-        else labels.before
-    )
+    verified = labels.before
+    if verification:
+        verified = VerifiedLabels(rows=labels.rows, head=labels.head, when=now())
     try:
-        keep_verification(run.directory, verification.result, **counts, labels=verified)
+        keep_verification(
+            run.directory,
+            verification.result,
+            asked_again=verification.asked_again,
+            stored=verification.stored_requests,
+            labels=verified,
+        )
     except (InputError, OutOfResource) as error:
         progress.note(f"{VERIFICATION} cannot be stored: {error.message}")
         return verification.model_copy(update={"not_stored": error.message})
     return verification
 
 
-def _drawn(keys: Sequence[str], sample: int | None, seed: int) -> set[bytes]:
-    if sample is not None and sample < 1:
-        hint = "omit it to repeat all answers"
-        raise InputError(f"{option_name('sample')} must be at least 1, got {sample}", hint=hint)
-    keys = sorted(keys)
-    drawn = (
-        keys if sample is None or sample >= len(keys) else random.Random(seed).sample(keys, sample)
-    )
-    return set(map(digest, drawn))
+def _start_replay(
+    run: RunRecord,
+    judge: JudgeOrJury,
+    metrics: Sequence[Metric],
+    settings: RunSettings,
+    progress: Progress,
+    to_ask: set[bytes],
+) -> "_Replay":
+    if isinstance(judge, LoadedJury):
+        return _JuryReplay(run, judge, metrics, settings, progress, to_ask)
+    return _JudgeReplay(run, judge, metrics, settings, progress, to_ask)
 
 
-@dataclass
-class _Replay:
-    """Judge the samples of a run again. Metrics use the stored answers, so that they ask the same questions."""
+class _Replay(ABC):
+    """Judge the samples of a run again.
 
-    run: RunRecord
-    judge: Bench
-    metrics: Sequence[Metric]
-    settings: RunSettings
-    progress: Progress
-    to_ask: set[bytes]
-    asked: set[bytes] = field(default_factory=set)
-    changed: dict[str, Answer | NoAnswer] = field(default_factory=dict)
-    rows: list[RowChange] = field(default_factory=list)
-    verdicts: int = 0
+    Metrics use the stored answers, so that they ask the same questions. `to_ask` has the digests of
+    the questions that the judge is asked again.
+    """
 
-    def __post_init__(self) -> None:
-        self._store = self.run.directory / STORE
-        self._rule = self.run.rule(self.settings.min_valid_mass)
+    def __init__(
+        self,
+        run: RunRecord,
+        judge: JudgeOrJury,
+        metrics: Sequence[Metric],
+        settings: RunSettings,
+        progress: Progress,
+        to_ask: set[bytes],
+    ) -> None:
+        self.run = run
+        self.metrics = metrics
+        self.settings = settings
+        self.progress = progress
+        self._judge = judge
+        self._to_ask = to_ask
+        self._asked: set[bytes] = set()
+        self._changed: dict[str, Answer | NoAnswer] = {}
+        self._rows: list[RowChange] = []
+        self._verdict_count = 0
         self._shapes: set[str] = set()
-        self.progress.expect(len(self.to_ask))
-        self._begin()
+        self._store = run.directory / STORE
+        self._rule = run.rule(settings.min_valid_mass)
+        progress.expect(len(to_ask))
 
-    def _begin(self) -> None:
-        assert isinstance(self.judge, LoadedJudge)
-        [engine] = self.run.manifest.judge.engines
-        self._engine = self.judge.engine
-        self._wording = Wording(self.judge, self.settings.sentences, identity=engine)
+    @abstractmethod
+    def _replay_verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
+        """Return the verdicts by the stored answers, and note changes by the new ones."""
 
-    def _requests_altered(self) -> int:
-        self._shapes |= self._wording.keys.shapes
+    def _count_altered_requests(self) -> int:
+        """Count stored requests that the samples do not lead to. Call it after the replay."""
         return altered_requests(self._store, self.run.manifest.judge.engines, self._shapes)
 
-    def verification(self, stored: int, labels: LabelsCheck) -> Verification:
-        run, manifest, sampling = self.run, self.run.manifest, self.run.sampling
-        names = [metric.name for metric in self.metrics]
-        totals = Totals(
-            names,
-            self._rule,
-            run.cluster_of,
-            rubrics(self.metrics),
-            sampling,
-            run.manifest.environment.settings.max_failed,
-        )
-        samples = count_with_progress(
-            run.iter_samples(), self.progress, "recomputing", run.summary.samples
-        )
-        sentences = self.settings.sentences
-        evaluated = (
-            evaluate_samples(block, self.metrics, sentences, self._verdicts_of)
-            for block in blocks(samples)
-        )
-        files = changed_rows(run.directory, evaluated, totals)
-        files[SUMMARY] = changed_values(run.directory / SUMMARY, self._summary(totals))
+    def verify(self, stored: int, labels: LabelsCheck) -> Verification:
+        """Replay the run, which has this number of `stored` answers, and compare everything."""
+        run = self.run
+        manifest = run.manifest
+        files = self._compare_files()
         files[LABELS] = list(labels.problems)
         data = DataIdentity.of(
             fingerprint(run.iter_samples()),
-            totals.samples,
+            self._totals.samples,
             run.cluster_of,
-            sampling.max_cluster_size,
+            run.sampling.max_cluster_size,
         )
         data_changes = tuple(differences(manifest.data, data))
-        part = identity_of_bench(self.judge, self.metrics, self.settings)
-        moved = sum(row.moved for row in self.rows)
-        altered = self._requests_altered()
-        is_different = moved or altered or any(files.values()) or data_changes
-        same: Result = "same verdicts" if self.changed else "bit-identical"
+        identity = self._judge.identify(self.metrics, self.settings, Silence())
+        moved = sum(row.moved for row in self._rows)
+        altered = self._count_altered_requests()
+        result: Result = "bit-identical"
+        if moved or altered or any(files.values()) or data_changes:
+            result = "different"
+        elif self._changed:
+            result = "same verdicts"
         return Verification(
             run=str(run.directory),
             signature=manifest.signature,
-            judge=self.judge.card,
-            result="different" if is_different else same,
+            judge=self._judge.card,
+            result=result,
             stored_requests=stored,
-            asked_again=len(self.asked),
-            identical=len(self.asked) - len(self.changed),
-            verdicts=self.verdicts,
+            asked_again=len(self._asked),
+            identical=len(self._asked) - len(self._changed),
+            verdicts=self._verdict_count,
             verdicts_moved=moved,
-            largest_move=max((row.distance for row in self.rows), default=0.0),
-            rows=tuple(sorted(self.rows, key=lambda row: (not row.moved, -row.distance))),
+            largest_move=max((row.distance for row in self._rows), default=0.0),
+            rows=tuple(sorted(self._rows, key=lambda row: (not row.moved, -row.distance))),
             altered_requests=altered,
-            files={name: tuple(places[:_MOST_PLACES]) for name, places in files.items() if places},
+            files={name: tuple(places[:_MAX_PLACES]) for name, places in files.items() if places},
             labels=labels,
-            judge_changes=tuple(differences(manifest.judge, part)),
+            judge_changes=tuple(differences(manifest.judge, identity)),
             data_changes=data_changes,
         )
 
-    def _verdicts_of(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        worded = self._wording.worded(tasks)
-        questions = distinct(worded)
-        stored = stored_answers(self._store, questions)
-        self._ask_again({key: questions[key].request for key in stored}, stored)
-        before: dict[str, Answer | NoAnswer] = {
-            key: stored.get(key, _NOT_ASKED) for key in questions
-        }
-        after = {key: self.changed.get(key, answer) for key, answer in before.items()}
-        verdicts = verdicts_of(tasks, worded, before, self._rule)
-        now = verdicts_of(tasks, worded, after, self._rule)
-        for task, asked, old, new in zip(tasks, worded, verdicts, now, strict=True):
-            keys = [keyed.key for keyed, _ in asked] if isinstance(asked, tuple) else []
-            self._note_change(task, keys, old, new)
-        return verdicts
+    def _compare_files(self) -> dict[str, list[str]]:
+        """Replay the run, and return the changes of each result file."""
+        run = self.run
+        self._totals = Totals(
+            [metric.name for metric in self.metrics],
+            self._rule,
+            run.cluster_of,
+            rubrics(self.metrics),
+            run.sampling,
+            run.manifest.environment.settings.max_failed,
+        )
+        count = run.summary.samples
+        samples = count_with_progress(run.iter_samples(), self.progress, "recomputing", count)
+        evaluated = (
+            evaluate_samples(block, self.metrics, self.settings.sentences, self._replay_verdicts)
+            for block in blocks(samples)
+        )
+        files = changed_rows(run.directory, evaluated, self._totals)
+        files[SUMMARY] = changed_values(run.directory / SUMMARY, self._summarise())
+        return files
+
+    def _summarise(self) -> Summary:
+        manifest = self.run.manifest
+        card = manifest.card
+        source = self._judge.source
+        is_same_source = source and source == manifest.environment.judge
+        if is_same_source or self.run.summary.judge.name != card.name:
+            card = card.model_copy(update={"name": self._judge.card.name})
+        summary = self._totals.summary(
+            signature(manifest.judge, manifest.data), card, manifest.environment.skipped_rows
+        )
+        return summary.model_copy(
+            update={
+                "threshold": manifest.judge.threshold,
+                "thresholds": manifest.judge.thresholds,
+                "stopped": manifest.environment.stopped,
+            }
+        )
 
     def _ask_again(
-        self, requests: Mapping[str, VerdictRequest], stored: Mapping[str, Answer | NoAnswer]
+        self,
+        engine: Engine,
+        requests: Mapping[str, VerdictRequest],
+        stored: Mapping[str, Answer | NoAnswer],
     ) -> None:
-        """Ask the drawn ones of these requests."""
-        drawn = {key: request for key, request in requests.items() if digest(key) in self.to_ask}
-        answers = ask(self._engine, drawn, self.progress)
-        self.to_ask.difference_update(map(digest, drawn))
-        self.asked.update(map(digest, drawn))
-        self.changed |= {key: answer for key, answer in answers.items() if answer != stored[key]}
+        """Ask the drawn ones of these requests, and note answers that differ from the stored."""
+        drawn = {key: request for key, request in requests.items() if digest(key) in self._to_ask}
+        answers = ask(engine, drawn, self.progress)
+        digests = set(map(digest, drawn))
+        self._to_ask -= digests
+        self._asked |= digests
+        for key, answer in answers.items():
+            if answer != stored[key]:
+                self._changed[key] = answer
 
     def _note_change(
         self,
@@ -354,110 +401,138 @@ class _Replay:
         old: Verdict | NoAnswer,
         new: Verdict | NoAnswer,
     ) -> None:
-        self.verdicts += any(digest(key) in self.asked for key in keys)
-        if any(key in self.changed for key in keys):
-            self.rows.append(RowChange.of(task, old, new))
+        """Note the verdict of a task if the judge was asked these questions again."""
+        if any(digest(key) in self._asked for key in keys):
+            self._verdict_count += 1
+        if any(key in self._changed for key in keys):
+            self._rows.append(RowChange.of(task, old, new))
 
-    def _summary(self, totals: Totals) -> Summary:
-        manifest = self.run.manifest
-        card, source = manifest.card, self.judge.source
-        if (
-            source and source == manifest.environment.judge
-        ) or self.run.summary.judge.name != card.name:
-            card = card.model_copy(update={"name": self.judge.card.name})
-        signature = manifests.signature(manifest.judge, manifest.data)
-        summary = totals.summary(signature, card, manifest.environment.skipped_rows)
-        thresholds = {
-            "threshold": manifest.judge.threshold,
-            "thresholds": manifest.judge.thresholds,
-        }
-        return summary.model_copy(update={**thresholds, "stopped": manifest.environment.stopped})
+
+class _JudgeReplay(_Replay):
+    """Let one judge answer again, while the metrics ask."""
+
+    def __init__(self, run: RunRecord, judge: LoadedJudge, *how: Any) -> None:
+        super().__init__(run, judge, *how)
+        [engine] = run.manifest.judge.engines
+        self._engine = judge.engine
+        self._wording = Wording(judge, self.settings.sentences, identity=engine)
+
+    def _replay_verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
+        worded = self._wording.word(tasks)
+        questions = distinct(worded)
+        stored = stored_answers(self._store, questions)
+        self._ask_again(self._engine, {key: questions[key].request for key in stored}, stored)
+        before = {key: stored.get(key, _NOT_ASKED) for key in questions}
+        after = {key: self._changed.get(key, answer) for key, answer in before.items()}
+        old_verdicts = decide_verdicts(tasks, worded, before, self._rule)
+        new_verdicts = decide_verdicts(tasks, worded, after, self._rule)
+        for task, asked, old, new in zip(tasks, worded, old_verdicts, new_verdicts, strict=True):
+            self._note_change(task, _list_keys(asked), old, new)
+        return old_verdicts
+
+    def _count_altered_requests(self) -> int:
+        self._shapes |= self._wording.keys.shapes
+        return super()._count_altered_requests()
+
+
+def _list_keys(asked: WordedTask) -> list[str]:
+    if not isinstance(asked, tuple):
+        return []
+    return [keyed.key for keyed, _ in asked]
 
 
 class _JuryReplay(_Replay):
     """Let each judge of a jury answer again, in its turn, then combine the stored answers."""
 
-    def _begin(self) -> None:
-        assert isinstance(self.judge, LoadedJury)
-        identity = self.run.manifest.judge
-        self.judge.use_scales_of(identity.jury)
+    def __init__(self, run: RunRecord, jury: LoadedJury, *how: Any) -> None:
+        super().__init__(run, jury, *how)
+        stored = run.manifest.judge.jury
+        self._names = list(stored)
         self._unasked: dict[AskedUnit, Verdict | NoAnswer] = {}
         self._altered_units = 0
-        self._names = list(identity.jury)
-        if self._names != self.judge.names:
-            here = ", ".join(self.judge.names)
-            problem = f"{self.run.directory} was judged by {', '.join(self._names)}, and the judges here are {here}"
-            raise InputError(problem, hint="name the judges of the run")
-        for place in self.judge.order:
-            engine = identity.jury[self._names[place]].engine.as_json
-            opened = self.judge.open(place)
-            self._engine = opened.engine
-            self._wording = Wording(opened, self.settings.sentences, identity=engine)
-            self.progress.phase(self._names[place])
-            for block in blocks(self.run.iter_samples()):
-                verdicts = partial(self._check, place)
-                evaluate_samples(block, self.metrics, self.settings.sentences, verdicts)
-            self._shapes |= self._wording.keys.shapes
+        jury.use_scales_of(stored)
+        if self._names != jury.names:
+            there = f"{run.directory} was judged by {', '.join(self._names)}"
+            here = f"the judges here are {', '.join(jury.names)}"
+            raise InputError(f"{there}, and {here}", hint="name the judges of the run")
+        for place in jury.order:
+            self._let_judge_answer(jury, place)
 
-    def _check(self, place: int, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """Compare the questions of one judge with the stored ones, and ask the drawn ones again."""
+    def _let_judge_answer(self, jury: LoadedJury, place: int) -> None:
+        """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
         name = self._names[place]
-        concerned = [task for task in tasks if name in self._rule.combinations[task.metric].weights]
-        worded = self._wording.worded(concerned)
+        judge = jury.open(place)
+        sentences = self.settings.sentences
+        engine = self.run.manifest.judge.jury[name].engine.as_json
+        wording = Wording(judge, sentences, identity=engine)
+        self.progress.phase(name)
+        verdicts = partial(self._check_questions, place, judge, wording)
+        for block in blocks(self.run.iter_samples()):
+            evaluate_samples(block, self.metrics, sentences, verdicts)
+        self._shapes |= wording.keys.shapes
+
+    def _check_questions(
+        self, place: int, judge: LoadedJudge, wording: Wording, tasks: Sequence[TaskRef]
+    ) -> list[Verdict | NoAnswer]:
+        selected = select_tasks(tasks, self._names[place], self._rule)
+        worded = wording.word(selected)
         questions = distinct(worded)
         stored = stored_answers(self._store, questions)
-        self._ask_again({key: questions[key].request for key in stored}, stored)
-        answers = answers_of_units(self._store, dict.fromkeys(task.sample_id for task in tasks))
-        for task, asked in zip(concerned, worded, strict=True):
+        self._ask_again(judge.engine, {key: questions[key].request for key in stored}, stored)
+        answers = self._answers_about(tasks)
+        for task, asked in zip(selected, worded, strict=True):
             unit = AskedUnit(task.sample_id, task.metric, task.position, place)
-            expected = (
-                [(window or 0, keyed.key) for keyed, window in asked]
-                if isinstance(asked, tuple)
-                else []
-            )
-            if not isinstance(asked, tuple):
+            expected: list[tuple[int, str]] = []
+            if isinstance(asked, tuple):
+                expected = [(window or 0, keyed.key) for keyed, window in asked]
+            else:
                 self._unasked[unit] = asked
-            self._altered_units += expected != [
-                (window.number, window.key) for window in answers.get(unit, ())
-            ]
-        return [
-            stored_verdict(task, self._names, answers, self._unasked, self._rule) for task in tasks
-        ]
+            windows = [(window.number, window.key) for window in answers.get(unit, ())]
+            if windows != expected:
+                self._altered_units += 1
+        return [self._decide(task, answers) for task in tasks]
 
-    def _requests_altered(self) -> int:
-        altered = altered_requests(self._store, self.run.manifest.judge.engines, self._shapes)
-        return max(altered, self._altered_units)
+    def _count_altered_requests(self) -> int:
+        return max(super()._count_altered_requests(), self._altered_units)
 
-    def _verdicts_of(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        before = answers_of_units(self._store, dict.fromkeys(task.sample_id for task in tasks))
-        after = {
-            unit: [
-                window._replace(answer=self.changed.get(window.key, window.answer))
-                for window in windows
-            ]
-            for unit, windows in before.items()
-        }
+    def _replay_verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
+        before = self._answers_about(tasks)
+        after = {unit: self._replace_changed(windows) for unit, windows in before.items()}
         verdicts: list[Verdict | NoAnswer] = []
         for task in tasks:
-            old = stored_verdict(task, self._names, before, self._unasked, self._rule)
-            new = stored_verdict(task, self._names, after, self._unasked, self._rule)
-            units = [
-                AskedUnit(task.sample_id, task.metric, task.position, place)
-                for place in range(len(self._names))
-            ]
-            keys = [window.key for unit in units for window in before.get(unit, ())]
-            self._note_change(task, keys, old, new)
+            keys: list[str] = []
+            for place in range(len(self._names)):
+                unit = AskedUnit(task.sample_id, task.metric, task.position, place)
+                keys += [window.key for window in before.get(unit, ())]
+            old = self._decide(task, before)
+            self._note_change(task, keys, old, self._decide(task, after))
             verdicts.append(old)
         return verdicts
+
+    def _replace_changed(self, windows: Sequence[AskedWindow]) -> list[AskedWindow]:
+        replaced: list[AskedWindow] = []
+        for window in windows:
+            answer = self._changed.get(window.key, window.answer)
+            replaced.append(window._replace(answer=answer))
+        return replaced
+
+    def _answers_about(self, tasks: Sequence[TaskRef]) -> dict[AskedUnit, list[AskedWindow]]:
+        return answers_of_units(self._store, dict.fromkeys(task.sample_id for task in tasks))
+
+    def _decide(
+        self, task: TaskRef, answers: Mapping[AskedUnit, Sequence[AskedWindow]]
+    ) -> Verdict | NoAnswer:
+        return stored_verdict(task, self._names, answers, self._unasked, self._rule)
 
 
 def changed_rows(
     directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals
 ) -> dict[str, list[str]]:
+    """Return the first rows of each file that differ from the evaluations, and add these up."""
     changes: dict[str, list[str]] = {name: [] for name in ROW_FILES}
-    rows = dict.fromkeys(ROW_FILES, 0)
+    counts = dict.fromkeys(ROW_FILES, 0)
     with ExitStack() as stack:
-        files = {}
+        files: dict[str, BinaryIO] = {}
         for name in ROW_FILES:
             try:
                 files[name] = stack.enter_context(open_regular(directory / name))
@@ -465,24 +540,29 @@ def changed_rows(
                 changes[name].append(_UNREADABLE)
         for evaluations in evaluated:
             totals.add(evaluations)
-            for name, lines in row_lines(evaluations).items():
-                for line in lines if name in files else ():
-                    rows[name] += 1
-                    same = files[name].readline(run_directory.MOST_BYTES_OF_VALUE) == line.encode()
-                    if not same and len(changes[name]) < _MOST_PLACES:
-                        changes[name].append(f"row {rows[name]}")
+            lines_by_file = row_lines(evaluations)
+            for name, file in files.items():
+                for line in lines_by_file[name]:
+                    counts[name] += 1
+                    is_same = file.readline(run_directory.MOST_BYTES_OF_VALUE) == line.encode()
+                    if not is_same and len(changes[name]) < _MAX_PLACES:
+                        changes[name].append(f"row {counts[name]}")
         for name, file in files.items():
             if file.read(1):
-                changes[name].append(f"row {rows[name] + 1}")
+                changes[name].append(f"row {counts[name] + 1}")
     return changes
 
 
 def changed_values(path: Path, summary: Summary) -> list[str]:
-    """Return the names of values that differ in `summary.json` (`judge.caution`), "formatting" if only bytes differ."""
+    """Return the names of values that differ in `summary.json`, such as `judge.caution`.
+
+    Returns "formatting" if only bytes differ.
+    """
     try:
         with open_regular(path) as file:
-            if file.read(run_directory.MOST_BYTES_OF_OBJECT) == summary_text(summary).encode():
-                return []
+            content = file.read(run_directory.MOST_BYTES_OF_OBJECT)
+        if content == summary_text(summary).encode():
+            return []
         changes = differences(run_directory.read_object(path), summary.model_dump(mode="json"))
     except RunDirectoryError:
         return [_UNREADABLE]

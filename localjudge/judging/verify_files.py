@@ -9,15 +9,16 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 from localjudge.dataset.samples import fingerprint
 from localjudge.errors import LocaljudgeError, RunDirectoryError
 from localjudge.judging.jury_loop import StoredAnswers, stored_verdict
-from localjudge.judging.loop import NO_CONTEXT, TaskRef, blocks, evaluate_samples, verdict_of
-from localjudge.judging.settings import settings_of
+from localjudge.judging.loop import NO_CONTEXT, TaskRef, blocks, decide_verdict, evaluate_samples
+from localjudge.judging.settings import read_run_settings
 from localjudge.judging.verify import changed_rows, changed_values
 from localjudge.judging.verify_labels import check_labels
+from localjudge.metrics import Metric
 from localjudge.metrics.criterion import rubrics
 from localjudge.run_directory.archive import answers_of_units
 from localjudge.run_directory.differences import differences
@@ -40,20 +41,27 @@ def alterations(run: RunRecord) -> tuple[str, ...]:
     Raises InputError for a metric that is not installed, RunDirectoryError for settings that this
     version cannot read.
     """
-    problems = list[str]()
-    settings_of(run.manifest)
-    for check in (_unlike_manifest, _recomputed, _labels):
+    problems: list[str] = []
+    read_run_settings(run.manifest)
+    for check in (_check_data, _recompute, _check_labels):
         try:
             problems += check(run)
+        except RunDirectoryError as error:
+            problems.append(error.message)
         except LocaljudgeError as error:
-            if not problems and not isinstance(error, RunDirectoryError):
+            if not problems:
                 raise
             problems.append(error.message)
-    shown = (problem.replace(f"{run.directory}{os.sep}", "") for problem in problems)
-    return tuple(dict.fromkeys(problem.replace(str(run.directory), "RUN") for problem in shown))
+    return tuple(dict.fromkeys(_without_path(problem, run) for problem in problems))
 
 
-def _unlike_manifest(run: RunRecord) -> Iterator[str]:
+def _without_path(problem: str, run: RunRecord) -> str:
+    relative = problem.replace(f"{run.directory}{os.sep}", "")
+    return relative.replace(str(run.directory), "RUN")
+
+
+def _check_data(run: RunRecord) -> Iterator[str]:
+    """Compare the checksums in the manifest, and the stored samples."""
     RunRecord.open(run.directory)
     data = DataIdentity.of(
         fingerprint(run.iter_samples()),
@@ -65,75 +73,95 @@ def _unlike_manifest(run: RunRecord) -> Iterator[str]:
         yield f"the stored data was changed: {STORE}"
 
 
-def _recomputed(run: RunRecord) -> Iterator[str]:
-    manifest, settings = run.manifest, settings_of(run.manifest)
+def _recompute(run: RunRecord) -> Iterator[str]:
+    """Compute the result files from the stored answers, and compare them."""
+    manifest = run.manifest
     metrics = [manifest.metric(name) for name in run.summary.metrics]
-    rule = run.rule(settings.min_valid_mass)
-    judges = list(manifest.judge.jury)
+    rule = run.rule(read_run_settings(manifest).min_valid_mass)
     totals = Totals(
         list(run),
         rule,
         run.cluster_of,
         rubrics(metrics),
         run.sampling,
-        run.manifest.environment.settings.max_failed,
+        manifest.environment.settings.max_failed,
     )
-    rows = run.iter_evaluations()
-
-    def evaluated() -> Iterator[list[Evaluation]]:
-        for block in blocks(run.iter_samples()):
-            answers = answers_of_units(run.directory / STORE, [sample.id for sample in block])
-            units = {
-                row[:2]: row.units for of_sample in islice(rows, len(block)) for row in of_sample
-            }
-            yield evaluate_samples(
-                block,
-                metrics,
-                settings.sentences,
-                partial(_verdicts, answers, units, rule, judges),
-            )
-
-    files = changed_rows(run.directory, evaluated(), totals)
+    files = changed_rows(run.directory, _evaluate_again(run, metrics, rule), totals)
     card = manifest.card.model_copy(update={"name": run.summary.judge.name})
     summary = totals.summary(manifest.signature, card, manifest.environment.skipped_rows)
     summary = summary.model_copy(update={"stopped": manifest.environment.stopped})
     files[SUMMARY] = changed_values(run.directory / SUMMARY, summary)
-    yield from (
-        f"{name} does not follow from the stored answers ({', '.join(at)})"
-        for name, at in files.items()
-        if at
-    )
+    for name, places in files.items():
+        if places:
+            yield f"{name} does not follow from the stored answers ({', '.join(places)})"
 
 
-def _verdicts(
+def _evaluate_again(
+    run: RunRecord, metrics: Sequence[Metric], rule: VerdictRule
+) -> Iterator[list[Evaluation]]:
+    """Yield the evaluations of each block of samples by the stored answers."""
+    sentences = read_run_settings(run.manifest).sentences
+    judges = list(run.manifest.judge.jury)
+    stored = run.iter_evaluations()
+    for block in blocks(run.iter_samples()):
+        answers = answers_of_units(run.directory / STORE, [sample.id for sample in block])
+        units: dict[tuple[str, str], Sequence[JudgedUnit]] = {}
+        for evaluation in chain.from_iterable(islice(stored, len(block))):
+            units[evaluation.sample_id, evaluation.metric] = evaluation.units
+        verdicts = partial(_find_verdicts, answers, units, rule, judges)
+        yield evaluate_samples(block, metrics, sentences, verdicts)
+
+
+def _find_verdicts(
     answers: StoredAnswers,
     units: Mapping[tuple[str, str], Sequence[JudgedUnit]],
     rule: VerdictRule,
     judges: Sequence[str],
     tasks: Sequence[TaskRef],
 ) -> list[Verdict | NoAnswer]:
-    """Return the verdicts by the stored answers. Windows, and reasons for not asking, are only in the rows."""
-    verdicts = list[Verdict | NoAnswer]()
+    """Return the verdicts by the stored answers.
+
+    Windows, and reasons for not asking, are only in the rows.
+    """
+    verdicts: list[Verdict | NoAnswer] = []
     for task in tasks:
-        unit = units.get((task.sample_id, task.metric), ())[task.position : task.position + 1]
-        row = unit[0].verdict if unit else _NOT_THERE
-        asked = [
-            AskedUnit(task.sample_id, task.metric, task.position, place)
-            for place in range(max(1, len(judges)))
-        ]
-        if judges and all(each in answers for each in asked):
-            row = stored_verdict(task, judges, answers, {}, rule)
-        elif not judges and asked[0] in answers:
-            stored = [window.answer or _UNANSWERED for window in answers[asked[0]]]
-            row = verdict_of(
-                [(answer, getattr(row, "window", None)) for answer in stored],
-                rule.of(task.metric),
-            )
-        elif row != NO_CONTEXT and isinstance(row, Verdict):
-            row = _NOT_THERE
-        verdicts.append(row)
+        row: Verdict | NoAnswer = _NOT_THERE
+        rows = units.get((task.sample_id, task.metric), ())
+        if task.position < len(rows):
+            row = rows[task.position].verdict
+        if judges:
+            verdict = _find_jury_verdict(task, answers, rule, judges)
+        else:
+            verdict = _find_verdict(task, answers, rule, getattr(row, "window", None))
+        if verdict is None:
+            # Without an answer, a row may have a reason, or no context.
+            is_explained = isinstance(row, NoAnswer) or row == NO_CONTEXT
+            verdict = row if is_explained else _NOT_THERE
+        verdicts.append(verdict)
     return verdicts
 
 
-def _labels(run: RunRecord) -> Iterator[str]:
-    return (f"{LABELS} was changed ({excerpt(problem)})" for problem in check_labels(run).problems)
+def _find_verdict(
+    task: TaskRef, answers: StoredAnswers, rule: VerdictRule, window: int | None
+) -> Verdict | NoAnswer | None:
+    """Return the verdict by the answers of the judge, or None if it was not asked."""
+    unit = AskedUnit(task.sample_id, task.metric, task.position, 0)
+    if unit not in answers:
+        return None
+    stored = [(asked.answer or _UNANSWERED, window) for asked in answers[unit]]
+    return decide_verdict(stored, rule.of(task.metric))
+
+
+def _find_jury_verdict(
+    task: TaskRef, answers: StoredAnswers, rule: VerdictRule, judges: Sequence[str]
+) -> Verdict | NoAnswer | None:
+    """Return the verdict by the answers of all judges, or None if one was not asked."""
+    for place in range(len(judges)):
+        if AskedUnit(task.sample_id, task.metric, task.position, place) not in answers:
+            return None
+    return stored_verdict(task, judges, answers, {}, rule)
+
+
+def _check_labels(run: RunRecord) -> Iterator[str]:
+    for problem in check_labels(run).problems:
+        yield f"{LABELS} was changed ({excerpt(problem)})"

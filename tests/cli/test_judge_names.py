@@ -10,7 +10,7 @@ import localjudge
 from localjudge import model_registry, resources
 from localjudge.errors import ModelError
 from localjudge.judging.judges import other_judges
-from localjudge.judging.settings import judges_of
+from localjudge.judging.settings import find_judges
 from tests.cli.conftest import OPENINGS, Call, write_rows
 from tests.local_models.conftest import gguf, manifest, pulled, user
 
@@ -86,7 +86,7 @@ def test_the_name_of_the_judge_does_not_change_the_run(store: Path, call: Call) 
     """The checksum identifies the judge; the manifest keeps its full name."""
     assert call(*RUN, "--judge", "ollama:judge")[0] == 0
     run = localjudge.Run.open("run")
-    assert judges_of(run) == NAME
+    assert find_judges(run) == NAME
     assert (
         run.summary
         == localjudge.evaluate(
@@ -96,7 +96,7 @@ def test_the_name_of_the_judge_does_not_change_the_run(store: Path, call: Call) 
     assert call(*RUN, "--judge", NAME)[0] == 0
     assert call("verify", "run", "--quiet")[0] == 0
     assert call("run", "--reuse", "run", "--threshold", "0.4", "--out", "again", "--quiet")[0] == 0
-    assert judges_of(localjudge.Run.open("again")) == NAME
+    assert find_judges(localjudge.Run.open("again")) == NAME
 
 
 def test_a_run_whose_model_was_removed_says_so(store: Path, call: Call) -> None:

@@ -16,7 +16,7 @@ from localjudge.dataset import load
 from localjudge.dataset.formats import elements_of_table
 from localjudge.dataset.missing import PLACEHOLDERS
 from localjudge.errors import DataError, InputError
-from localjudge.judging.plan import nothing_lines
+from localjudge.judging.describe_data import describe_nothing_words
 from localjudge.types import Context, Sample
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -162,7 +162,7 @@ def test_a_missing_value_of_csv_is_counted_by_column(tmp_path: Path) -> None:
         f"6 cells of {name} say #N/A, -, N/A, NULL, NaN, None: treated as missing"
         for name in ("answer", "topic")
     ]
-    assert [*nothing_lines(data)] == lines
+    assert [*describe_nothing_words(data)] == lines
 
 
 def test_a_word_is_text_where_null_exists(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_word_is_text_where_null_exists(tmp_path: Path) -> None:
         data = load(source)
         assert [sample.response for sample in data.samples] == [*WORDS]
         assert data.column("topic") == WORDS
-        assert [*nothing_lines(data)] == []
+        assert [*describe_nothing_words(data)] == []
 
 
 def test_nan_is_missing_everywhere(tmp_path: Path) -> None:
@@ -219,7 +219,9 @@ def test_a_missing_element_is_left_out_with_its_id(tmp_path: Path) -> None:
     read = [sample.retrieved_contexts for sample in data.samples]
     assert [(context.text, context.id) for context in read[0] or ()] == [("a", "w"), ("b", "z")]
     assert read[1:] == [None, ()]
-    assert [*nothing_lines(data)] == ["3 cells of contexts[] say -, NaN, nan: treated as missing"]
+    assert [*describe_nothing_words(data)] == [
+        "3 cells of contexts[] say -, NaN, nan: treated as missing"
+    ]
 
 
 def test_an_element_of_json_is_text_unless_it_is_nan() -> None:

@@ -53,7 +53,7 @@ def test_block_size_changes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     written = []
     for size in (1, 64):
         monkeypatch.setattr(run_blocks, "_FIRST_BLOCK", size)
-        monkeypatch.setattr(run_blocks, "_LARGEST_BLOCK", size)
+        monkeypatch.setattr(run_blocks, "_MAX_BLOCK", size)
         engine = ScriptedEngine({"It is 3.": 0.2, "So be it.": "broken"}, default=0.9)
         run = judged(tmp_path / str(size), engine, *rows)
         names = ("scores.jsonl", "verdicts.jsonl", "summary.json")

@@ -1,6 +1,7 @@
 """A run knows the seconds per verdict of its judge."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from localjudge import ScriptedEngine
 from localjudge.engine.protocol import EngineStats
 from localjudge.errors import RunDirectoryError
 from localjudge.judging.estimate import Estimate, estimate_plan
-from localjudge.judging.job import run_plan
+from localjudge.judging.job import open_job
 from localjudge.judging.judges import wrap_engine
 from localjudge.judging.plan import plan
 from localjudge.judging.settings import checked
@@ -83,13 +84,15 @@ def run(
     **options: Any,
 ) -> RunRecord:
     settings = checked({"threads": 2, **options})
-    judge = wrap_engine(engine, settings)._replace(source=source)
-    return run_plan(plan(rows(count), ["context_recall"], settings), judge=judge, out=out)
+    judge = replace(wrap_engine(engine, settings), source=source)
+    planned = plan(rows(count), ["context_recall"], settings)
+    with open_job(planned, judge=judge, out=out) as job:
+        return job.run()
 
 
 def estimated(count: int, engine: ScriptedEngine, **options: Any) -> Estimate:
     settings = checked({"threads": 2, **options})
-    judge = wrap_engine(engine, settings)._replace(source="model.gguf")
+    judge = replace(wrap_engine(engine, settings), source="model.gguf")
     return estimate_plan(plan(rows(count), ["context_recall"], settings), judge=judge)  # type: ignore[arg-type]
 
 

@@ -19,7 +19,7 @@ from localjudge.dataset.samples import id_digest
 from localjudge.engine.scripted import unit_text
 from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.plan import plan
-from localjudge.judging.settings import checked, seconds_of
+from localjudge.judging.settings import checked, parse_time
 from localjudge.progress import Silence
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import decide
@@ -517,4 +517,4 @@ def test_a_dry_run_estimates_the_samples_for_a_decision(stopped: Run, tmp_path: 
 
 
 def test_time_budgets_are_read_in_seconds_minutes_and_hours() -> None:
-    assert [seconds_of(time) for time in ("90s", "1.5m", "2h")] == [90, 90, 7_200]
+    assert [parse_time(time) for time in ("90s", "1.5m", "2h")] == [90, 90, 7_200]

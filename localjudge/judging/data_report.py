@@ -1,0 +1,158 @@
+"""Report the data of a plan before judging: samples, columns, and what may be wrong with them."""
+
+import logging
+from collections.abc import Iterator
+from itertools import islice
+
+from localjudge.dataset import Dataset
+from localjudge.judging.describe_data import (
+    describe_nothing_words,
+    describe_skipped,
+    list_names,
+    list_unused,
+    list_used,
+)
+from localjudge.judging.plan import Plan
+from localjudge.metrics.documents import DocumentMetric
+from localjudge.progress import Progress, Silence
+from localjudge.text.languages import language_warning
+from localjudge.text.thinking import thinking_ranges
+from localjudge.types import context_texts
+from localjudge.words import numbered, option, option_name, printable
+
+_LANGUAGE_SAMPLES = 1_000
+
+_log = logging.getLogger(__name__)
+
+
+class NotedProgress:
+    """Forward progress, keep notes for `Run.notes`, and log them if no progress is shown."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        if progress is None:
+            progress = Silence()
+        self._progress = progress
+        self.rows = progress.rows
+        self.elapsed = progress.elapsed
+        self.expect = progress.expect
+        self.recall = progress.recall
+        self.phase = progress.phase
+        self.standing = progress.standing
+        self.pause = progress.pause
+        self.advance = progress.advance
+        self.close = progress.close
+        self.notes: list[str] = []
+
+    def note(self, text: str, level: int = logging.INFO) -> None:
+        self.notes.append(text)
+        self._progress.note(text)
+        if isinstance(self._progress, Silence):
+            _log.log(level, printable(text))
+
+    def warn(self, text: str) -> None:
+        self.notes.append(text)
+        _log.warning(printable(text))
+
+
+def report_data(planned: Plan, progress: NotedProgress) -> None:
+    """Report samples, columns and omitted metrics. Possible errors in numbers are warnings."""
+    for remarks in (_data_remarks(planned), _cell_remarks(planned), _response_remarks(planned)):
+        _note_line(list(remarks), progress)
+    unused = list_unused(planned.dataset, planned.settings.cluster_by)
+    # Where a column is not used, it may be the missing one under another name.
+    level = logging.WARNING if unused else logging.INFO
+    _note_line(describe_skipped(planned.left_out, planned.dataset), progress, level)
+    _warn_of_joined_contexts(planned.dataset, progress)
+    if not planned.settings.segmenter:
+        texts = language_sample(planned.dataset)
+        warning = language_warning(texts, planned.settings.language)
+        if warning:
+            progress.warn(warning)
+
+
+def _note_line(remarks: list[str], progress: NotedProgress, level: int = logging.INFO) -> None:
+    if remarks:
+        progress.note("; ".join(remarks), level)
+
+
+def _warn_of_joined_contexts(dataset: Dataset, progress: NotedProgress) -> None:
+    is_one_each = dataset.table.contexts_each == (1, 1) and len(dataset.samples) > 1
+    if dataset.joined and is_one_each:
+        separator = option_name("context_separator")
+        remedy = f"to split texts with several contexts, use {separator}"
+        progress.warn(f"every sample has exactly 1 context: {remedy}")
+
+
+def language_sample(dataset: Dataset) -> list[str]:
+    """Return texts of the first samples, from which their language can be recognised."""
+    texts: list[str] = []
+    for row in islice(dataset.samples, _LANGUAGE_SAMPLES):
+        fields = (row.reference, row.response, *context_texts(row.retrieved_contexts)[:1])
+        texts.append("\n".join(filter(None, fields)))
+    return texts
+
+
+def _data_remarks(planned: Plan) -> Iterator[str]:
+    dataset = planned.dataset
+    if planned.sampling.is_part:
+        yield f"part of the data: {planned.sampling}"
+    yield f"{numbered(len(dataset.samples), 'sample')} with {list_used(dataset)}"
+    if dataset.table.contexts_each:
+        fewest, most = dataset.table.contexts_each
+        count = f"{fewest:,}"
+        if most != fewest:
+            count = f"{fewest:,} to {most:,}"
+        yield f"contexts: {count} per sample"
+    if dataset.conversations:
+        count = numbered(dataset.conversations, "conversation")
+        yield f"{count} (the last question and answer are judged)"
+
+
+def _cell_remarks(planned: Plan) -> Iterator[str]:
+    dataset = planned.dataset
+    for source in dataset.windows_1252:
+        yield f"{source} is not UTF-8 and was read as Windows-1252"
+    yield from describe_nothing_words(dataset)
+    if dataset.json_responses:
+        column = dataset.mapping.get("response", "response")
+        inside = option("mapping", {"response": f"{column}.KEY"})
+        count = numbered(dataset.json_responses, "response")
+        judged = "each judged as one sentence with names and brackets"
+        yield f"{count} in JSON, {judged} (for a text inside: {inside})"
+    unused = list_unused(dataset, planned.settings.cluster_by)
+    if unused:
+        yield f"columns not used: {unused}"
+    if dataset.table.without_text:
+        yield f"{list_names(dataset.table.without_text)}: ids without texts{_compared_by(planned)}"
+    elif dataset.table.bare:
+        bare = f"{dataset.table.bare:,} samples have contexts without texts"
+        yield f"{bare}, so metrics that read texts are undefined for them"
+    if dataset.skipped:
+        problems = "".join(f"\n  {problem}" for problem in dataset.problems)
+        rows = numbered(dataset.skipped, "row")
+        yield f"{rows} skipped, problems: {dataset.problem_count:,}{problems}"
+
+
+def _compared_by(planned: Plan) -> str:
+    keys: set[str] = set()
+    for metric in planned.metrics:
+        if isinstance(metric, DocumentMetric):
+            keys.add(metric.compare_by)
+    if not keys:
+        return ""
+    return f", documents are compared by {list_names(keys)}"
+
+
+def _response_remarks(planned: Plan) -> Iterator[str]:
+    """Yield in how many responses thinking is left out, or judged."""
+    if not any("response" in metric.required_fields for metric in planned.metrics):
+        return
+    responses = (sample.response or "" for sample in planned.dataset.samples)
+    thinking = sum(bool(thinking_ranges(response)) for response in responses)
+    if not thinking:
+        return
+    count = numbered(thinking, "response")
+    if planned.settings.keep_thinking:
+        yield f"thinking in {count} is judged ({option_name('keep_thinking')})"
+    else:
+        yield f"thinking left out of {count}; to judge it: {option('keep_thinking', True)}"

@@ -1,0 +1,179 @@
+"""Choose the metrics of a run: the requested ones, else all that the columns allow."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from localjudge.dataset import Dataset
+from localjudge.errors import InputError
+from localjudge.judging.describe_data import (
+    describe_missing,
+    describe_skipped,
+    list_names,
+    list_unused,
+    list_used,
+)
+from localjudge.judging.settings import RunSettings
+from localjudge.metrics import Metric, catalog
+from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
+from localjudge.metrics.criterion import Criterion, read_criterion
+from localjudge.metrics.documents import DocumentMetric
+from localjudge.resources import criterion_files
+from localjudge.words import option, option_name
+
+
+class WantedMetrics(NamedTuple):
+    """Names of the requested metrics (None for the default), and metric objects by name."""
+
+    names: list[str] | None
+    objects: dict[str, Metric]
+
+    def get(self, name: str) -> Metric:
+        return self.objects.get(name) or catalog.get(name)
+
+    def in_settings(self, settings: RunSettings) -> RunSettings:
+        """Return the settings with the criteria among the metrics."""
+        criteria = [metric for metric in self.objects.values() if isinstance(metric, Criterion)]
+        return settings.model_copy(update={"criteria": tuple(criteria)})
+
+    @property
+    def asks_for_refusals(self) -> bool:
+        """Whether a metric asks if a response is a refusal, which "N/A" may be."""
+        metrics = [self.get(name) for name in self.names or ()]
+        return "refusal" in catalog.list_special_tasks(metrics)
+
+
+def wanted_metrics(
+    metrics: object,
+    criteria: Sequence[Criterion] = (),
+    earlier: Mapping[str, Metric] = MappingProxyType({}),
+) -> WantedMetrics:
+    """Resolve one or several metrics: names, objects, or criteria (also by file or bundled name).
+
+    `earlier` are objects of an earlier run, which may be requested by name. Raises InputError.
+    """
+    objects: dict[str, Metric] = {}
+    for criterion in criteria:
+        _add(objects, criterion)
+    if metrics is None:
+        return WantedMetrics(list(objects) or None, {**earlier, **objects})
+
+    def is_name(entry: str) -> bool:
+        return entry in objects or entry in earlier or not _is_criterion(entry)
+
+    names: list[str] = []
+    for entry in _list_entries(metrics):
+        if isinstance(entry, str) and is_name(entry):
+            names.append(entry)
+        elif isinstance(entry, str | Path):
+            names.append(_add(objects, read_criterion(entry)))
+        else:
+            names.append(_add(objects, entry))
+    if names:
+        names += [criterion.name for criterion in criteria]
+    return WantedMetrics(list(dict.fromkeys(names)), {**earlier, **objects})
+
+
+def _list_entries(metrics: object) -> Iterable[object]:
+    is_single = isinstance(metrics, str) or hasattr(metrics, "steps")
+    if isinstance(metrics, Iterable) and not is_single:
+        return metrics
+    return [metrics]
+
+
+def _is_criterion(entry: str) -> bool:
+    return entry.endswith(".toml") or entry in criterion_files()
+
+
+def _add(objects: dict[str, Metric], metric: Any) -> str:
+    """Add a metric object and return its name. Raises InputError if it cannot be used."""
+    problem = catalog.metric_problem(metric)
+    if problem:
+        takes = f"{option_name('metrics')} takes names such as 'faithfulness'"
+        message = f"{takes}, or metric and criterion objects, got {metric!r:.80}: {problem}"
+        raise InputError(message, hint="for a complete example: python -m pydoc localjudge.metrics")
+    name: str = metric.name
+    if (name in catalog.names() or catalog.is_ours(name)) and metric != catalog.get(name):
+        kind = "criterion" if isinstance(metric, Criterion) else "metric"
+        raise InputError(f"{name!r} is a built-in metric", hint=f"give your {kind} another name")
+    if objects.setdefault(name, metric) != metric:
+        raise InputError(f"two different metrics are called {name!r}", hint="rename one of them")
+    return name
+
+
+def choose_metrics(
+    wanted: WantedMetrics, dataset: Dataset
+) -> tuple[tuple[Metric, ...], dict[str, frozenset[str]]]:
+    """Return the metrics in the order of the catalog, and the missing fields of omitted defaults.
+
+    Raises InputError for a metric that the data do not allow.
+    """
+    if wanted.names is None:
+        names, left_out = _choose_default_names(dataset)
+    elif wanted.names:
+        names = wanted.names
+        left_out = {}
+    else:
+        raise InputError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
+    metrics = [wanted.get(name) for name in names]
+    _check_compared_meta(metrics, dataset)
+    if dataset.table.without_text:  # `document_map(compare_by=id)` replaces `document_map`
+        metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
+    for metric in metrics:
+        missing = _find_missing_fields(metric, dataset)
+        if missing:
+            needs = f"{metric.name} needs {list_names(metric.required_fields)}"
+            has = f"the data has {describe_missing(missing, dataset)}"
+            raise _unsuitable(f"{needs}, and {has}", dataset)
+    distinct = {metric.name: metric for metric in metrics}
+    ordered = sorted(distinct.values(), key=lambda metric: catalog.place(metric.name))
+    return tuple(ordered), left_out
+
+
+def _choose_default_names(dataset: Dataset) -> tuple[list[str], dict[str, frozenset[str]]]:
+    """Return the default metrics, and the missing fields of others.
+
+    Raises InputError if no metric can be computed.
+    """
+    missing: dict[str, frozenset[str]] = {}
+    for name in ALL_CHOICES:
+        missing[name] = _find_missing_fields(catalog.example(name), dataset)
+    names = list(default_metrics([name for name, fields in missing.items() if not fields]))
+    if not names:
+        why = "".join(f"\n  {line}" for line in describe_skipped(missing, dataset))
+        raise _unsuitable("no metric can be computed from these columns", dataset, why)
+    return names, {name: missing[name] for name in FIRST_CHOICES if missing[name]}
+
+
+def _find_missing_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
+    without_texts = catalog.fields_read_as_text(metric) & dataset.table.without_text
+    return (metric.required_fields - dataset.fields) | without_texts
+
+
+def _check_compared_meta(metrics: Iterable[Metric], dataset: Dataset) -> None:
+    """Raise InputError for a metric that compares documents by a key that no meta has.
+
+    Every score would be 0.
+    """
+    for metric in metrics:
+        if not isinstance(metric, DocumentMetric) or not metric.compare_by.startswith("meta."):
+            continue
+        field = metric.field_without_values(dataset.samples)
+        if field is None:
+            continue
+        key = metric.compare_by.removeprefix("meta.")
+        compares = f"{metric.name} compares documents by {key}"
+        raise InputError(
+            f"{compares}, and no context of {field} has it in its meta",
+            hint="name a key of the meta in compare_by=meta.KEY, or compare by id or content",
+        )
+
+
+def _unsuitable(problem: str, dataset: Dataset, why: str = "") -> InputError:
+    hint = f"if a column has another name, map it: {option('mapping', {'FIELD': 'COLUMN'})}"
+    unused = list_unused(dataset) or "none"
+    message = f"{problem} (used: {list_used(dataset)}; not used: {unused})"
+    if why:
+        message = f"{message}:{why}"
+    return InputError(message, hint=hint)
