@@ -339,12 +339,14 @@ class Run(run_record.RunRecord):
         language: Language = "en",
         disputed: bool = False,
         by: str | None = None,
+        more_disagreements: bool = False,
         separator: Separator | None = None,
     ) -> Path:
         """Draw statements and write them for annotators.
 
         There are `sample` (50) of them, or as many as fit into `minutes`.
 
+        `more_disagreements` draws statements on which the judges of a jury disagree more often.
         `again` draws statements that others have labelled; `disputed` takes those on which
         annotators differ. A .csv or .jsonl file is a sheet, .html a page for a browser, in this
         `language`; `read_labels` imports it. `separator` is between the cells of a .csv, by default
@@ -362,6 +364,7 @@ class Run(run_record.RunRecord):
             again=again,
             disputed=disputed,
             by=by,
+            more_disagreements=more_disagreements,
         )
         rows = labelling.rows_to_send()
         if path.suffix == ".html":

@@ -24,6 +24,18 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import call, numbered, printable
 
 _END = "\x04"
+_DRAWING = (
+    "sample",
+    "minutes",
+    "metrics",
+    "seed",
+    "by",
+    "more_disagreements",
+    "again",
+    "disputed",
+    "annotator",
+)
+"""Options of `Labelling`."""
 # Sequences of arrows, Home and similar keys (ECMA-48, 5.4), and of a key with Alt.
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")
 
@@ -76,6 +88,12 @@ def _pressed(descriptor: int) -> Iterator[str]:
     "--by",
     metavar="COLUMN",
     help="Draw about as many from each slice by a column of the data.",
+)
+@cli.option(
+    "Data",
+    "--more-disagreements",
+    is_flag=True,
+    help="Draw statements on which the judges of a jury disagree about twice as often.",
 )
 @cli.option(
     "Data",
@@ -138,8 +156,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if typed.get("read"):
         _read_sources(run, typed["read"], typed.get("annotator"), as_json)
         return
-    drawing = ("sample", "minutes", "metrics", "seed", "by", "again", "disputed", "annotator")
-    how = {name: typed[name] for name in drawing if name in typed}
+    how = {name: typed[name] for name in _DRAWING if name in typed}
     files = _files(typed, as_json)
     labelling = Labelling(run, **how)
     if labelling.disputed and not labelling.rows:

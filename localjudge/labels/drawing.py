@@ -8,7 +8,8 @@ times the judge's uncertainty (`localjudge.stats.corrected`):
 
 Run, metrics and seed determine the order, and any number of statements from its start is a valid
 sample. For slices by a column, the sizes are scaled to the same total in each slice, so that all
-slices get about as many labels.
+slices get about as many labels. With more disagreements, the size of a statement on which the
+judges of a jury disagree is doubled before that.
 """
 
 import hashlib
@@ -33,7 +34,13 @@ from localjudge.labels.units import (
 )
 from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.stats.corrected import MIN_CLUSTERS, draw, strata_by_score, uncertainty
+from localjudge.stats.corrected import (
+    MIN_CLUSTERS,
+    Flags,
+    draw,
+    drawing_sizes,
+    strata_by_score,
+)
 from localjudge.stats.interval import Floats, Indices
 from localjudge.words import option_name
 
@@ -46,7 +53,11 @@ _SAME_DIGITS = ".9g"
 """Format of a share that is the same on other machines."""
 _NO_DRAWING = dict.fromkeys(("draw", "frame", "share", "turn"))
 _SEED_DIGITS = 18
-_NAME = re.compile(rf'([0-9]{{1,{_SEED_DIGITS}}}): (.+) [0-9a-f]{{{_NAME_DIGITS}}}(?: by (".*"))?')
+_MORE_DISAGREEMENTS = " with more disagreements"
+_NAME = re.compile(
+    rf"(?P<seed>[0-9]{{1,{_SEED_DIGITS}}}): (?P<metrics>.+) [0-9a-f]{{{_NAME_DIGITS}}}"
+    rf'(?P<more>{_MORE_DISAGREEMENTS})?(?: by (?P<by>".*"))?'
+)
 
 
 class DrawnStatement(NamedTuple):
@@ -78,52 +89,101 @@ class Drawing(NamedTuple):
 
 
 def draw_statements(
-    frames: Mapping[str, UnitFrame], count: int, seed: int, by: str | None = None
+    frames: Mapping[str, UnitFrame],
+    count: int,
+    seed: int,
+    by: str | None = None,
+    *,
+    more_disagreements: bool = False,
 ) -> Drawing:
     """Draw `count` statements, or all, from these frames, about as many from each slice `by` a column.
 
+    `more_disagreements` doubles the size of the statements on which the judges of a jury disagree.
     Raises InputError for a count below 1, an invalid seed or an unsuitable column.
     """
-    if count < 1:
-        raise InputError(f"{option_name('sample')} must be at least 1, got {count}")
-    if not 0 <= seed < 10**_SEED_DIGITS:
-        raise InputError(
-            f"{option_name('seed')} must have at most {_SEED_DIGITS} digits and no sign, got {seed!s:.40}",
-        )
+    _check_drawing(count, seed)
     places = first_places(frames.values())
     numbers = {key: number for number, key in enumerate(places)}
-    squares, p_yes, kinds = (
-        np.zeros(len(places)),
-        np.zeros(len(places)),
-        np.zeros(len(places), dtype=np.intp),
-    )
-    for kind, frame in enumerate(frames.values()):
-        of_units = [numbers[key] for key, units in frame.by_key.items() for _ in units]
-        units = [unit for units in frame.by_key.values() for unit in units]
-        squares += np.bincount(of_units, frame.weights[units], len(places)) ** 2
-        p_yes[of_units] = frame.p_yes[units]  # a judge gives the same answer to the same question
-        kinds[list(set(of_units))] += 1 << kind
-    sizes = np.sqrt(squares) * uncertainty(p_yes)
-    strata = kinds * _STRATA + strata_by_score(p_yes, _STRATA)
+    statements = _statements_in(frames.values(), numbers)
+    divided = statements.divided if more_disagreements else None
+    sizes = drawing_sizes(statements.weights, statements.p_yes, divided)
+    strata = statements.kinds * _STRATA + strata_by_score(statements.p_yes, _STRATA)
     if by is not None:
         factors, slices = _slices(sizes, frames.values(), numbers, by)
-        sizes, strata = (
-            sizes * factors,
-            slices * len(places) + np.unique(strata, return_inverse=True)[1],
-        )
+        sizes = sizes * factors
+        strata = slices * len(places) + np.unique(strata, return_inverse=True)[1]
     drawing = draw(sizes, strata, count, seed)
-    shares, keys = sizes / sizes.sum(), list(places)
-    # In single precision, because the last bits of the sum differ between machines.
-    digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
+    shares = sizes / sizes.sum()
+    keys = list(places)
+    options = DrawingOptions(seed, list(frames), by, more_disagreements)
     return Drawing(
-        name=f"{seed}: {_AND.join(frames)} {digest}"
-        + ("" if by is None else f" by {json.dumps(by)}"),
+        name=_drawing_name(options, shares),
         frame=frame_of(frames.values()),
         statements=[
             DrawnStatement(keys[number], places[keys[number]], float(shares[number]), turn)
             for number, turn in zip(drawing.taken.tolist(), drawing.turns.tolist(), strict=True)
         ],
     )
+
+
+def _check_drawing(count: int, seed: int) -> None:
+    if count < 1:
+        raise InputError(f"{option_name('sample')} must be at least 1, got {count}")
+    if not 0 <= seed < 10**_SEED_DIGITS:
+        raise InputError(
+            f"{option_name('seed')} must have at most {_SEED_DIGITS} digits and no sign, got {seed!s:.40}",
+        )
+
+
+class _Statements(NamedTuple):
+    """Properties of statements as arrays (statements,).
+
+    `weights` are the roots of the sums of squared weights in all metrics, `kinds` the sets of these
+    metrics as bits, `divided` whether the judges of a jury disagree.
+    """
+
+    weights: Floats
+    p_yes: Floats
+    kinds: Indices
+    divided: Flags
+
+
+def _statements_in(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) -> _Statements:
+    """Return the properties of the statements with these numbers."""
+    count = len(numbers)
+    squares = np.zeros(count)
+    p_yes = np.zeros(count)
+    kinds = np.zeros(count, dtype=np.intp)
+    divided = np.zeros(count, dtype=np.bool_)
+    for kind, frame in enumerate(frames):
+        of_units = [numbers[key] for key, units in frame.by_key.items() for _ in units]
+        units = [unit for units in frame.by_key.values() for unit in units]
+        squares += np.bincount(of_units, frame.weights[units], count) ** 2
+        p_yes[of_units] = frame.p_yes[units]  # a judge gives the same answer to the same question
+        divided[of_units] = frame.divided[units]
+        kinds[list(set(of_units))] += 1 << kind
+    return _Statements(np.sqrt(squares), p_yes, kinds, divided)
+
+
+class DrawingOptions(NamedTuple):
+    """Options of a drawing, as in its name."""
+
+    seed: int
+    metrics: list[str]
+    by: str | None
+    more_disagreements: bool
+
+
+def _drawing_name(options: DrawingOptions, shares: Floats) -> str:
+    """Return the name of a drawing, which has its options and the hash of the shares."""
+    # In single precision, because the last bits of the sum differ between machines.
+    digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
+    name = f"{options.seed}: {_AND.join(options.metrics)} {digest}"
+    if options.more_disagreements:
+        name += _MORE_DISAGREEMENTS
+    if options.by is not None:
+        name += f" by {json.dumps(options.by)}"
+    return name
 
 
 def disputed_statements(frames: Mapping[str, UnitFrame], keys: Iterable[str]) -> Drawing:
@@ -170,15 +230,7 @@ def frame_of(frames: Iterable[UnitFrame]) -> str:
 def metrics_of(drawing: str) -> list[str]:
     """Return the metrics in a drawing's name, or [] for an invalid name."""
     parts = _NAME.fullmatch(drawing)
-    return parts[2].split(_AND) if parts else []
-
-
-class DrawingOptions(NamedTuple):
-    """Options of a drawing, as in its name."""
-
-    seed: int
-    metrics: list[str]
-    by: str | None
+    return parts["metrics"].split(_AND) if parts else []
 
 
 def drawing_options(name: str) -> DrawingOptions | None:
@@ -187,23 +239,32 @@ def drawing_options(name: str) -> DrawingOptions | None:
     if parts is None:
         return None
     try:
-        by = json.loads(parts[3] or "null")
+        by = json.loads(parts["by"] or "null")
     except ValueError:
         return None
-    return DrawingOptions(int(parts[1]), parts[2].split(_AND), by)
+    metrics = parts["metrics"].split(_AND)
+    return DrawingOptions(int(parts["seed"]), metrics, by, parts["more"] is not None)
 
 
 def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
     """Return the first statements of the named drawing, if these frames reproduce it."""
     if name == DISPUTED:
         return disputed_statements(frames, first_places(frames.values()))
-    parts = _NAME.fullmatch(name)
-    of_drawing = {of: frames[of] for of in metrics_of(name) if of in frames and frames[of].by_key}
-    if not (parts and of_drawing):
+    options = drawing_options(name)
+    if options is None:
+        return None
+    of_drawing = {of: frames[of] for of in options.metrics if of in frames and frames[of].by_key}
+    if not of_drawing:
         return None
     try:
-        drawing = draw_statements(of_drawing, count, int(parts[1]), json.loads(parts[3] or "null"))
-    except (InputError, ValueError):  # no such column
+        drawing = draw_statements(
+            of_drawing,
+            count,
+            options.seed,
+            options.by,
+            more_disagreements=options.more_disagreements,
+        )
+    except InputError:  # no such column
         return None
     return drawing if drawing.name == name else None
 

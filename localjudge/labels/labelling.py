@@ -71,14 +71,16 @@ class Labelling:
         again: bool = False,
         disputed: bool = False,
         by: str | None = None,
+        more_disagreements: bool = False,
     ) -> None:
         """Draw `sample` statements (default 50), or the number that this annotator can label in `minutes`.
 
-        `by` draws about as many from each slice by a column. `again` takes statements that others
+        `by` draws about as many from each slice by a column. `more_disagreements` draws statements
+        on which the judges of a jury disagree more often. `again` takes statements that others
         have labelled, by default those of the newest drawing. `disputed` takes all statements with
         different labels, to settle them. Raises InputError for a metric without judge verdicts, a
-        count below 1, options that exclude each other, an unsuitable column, or a run stopped by
-        scores, and RunDirectoryError for a directory without a run.
+        count below 1, options that exclude each other, an unsuitable column, more disagreements of
+        a single judge, or a run stopped by scores, and RunDirectoryError for a directory without a run.
         """
         choices = {
             "sample": sample is not None,
@@ -89,6 +91,7 @@ class Labelling:
             "seed": disputed and bool(seed),
             "again": disputed and again,
             "by": disputed and by is not None,
+            "more_disagreements": disputed and more_disagreements,
         }
         if len(names := [option_name(name) for name, is_given in choices.items() if is_given]) > 1:
             raise InputError(f"{' and '.join(names)} exclude each other", hint="omit one of them")
@@ -96,14 +99,17 @@ class Labelling:
             raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
         self.run = as_run(run)
         check_labels_allowed(self.run)
+        if more_disagreements:
+            _check_jury(self.run)
         self._decisions = Decisions(stored_labels(self.run.directory))
         self._named = annotator
         self.annotator = self._decisions.spell(name_annotator(annotator))
-        if again and seed is None and metrics is None and by is None:
+        is_plain = seed is None and metrics is None and by is None and not more_disagreements
+        if again and is_plain:
             newest = self._newest_drawing()
             if newest is not None:
                 options, last_turn = newest
-                seed, metrics, by = options
+                seed, metrics, by, more_disagreements = options
                 sample = last_turn if sample is None and minutes is None else sample
         frames = correctable(self.run, metrics)
         more = None
@@ -116,7 +122,11 @@ class Labelling:
             self._drawing = disputed_statements(shown, self._decisions.disputed)
         else:
             self._drawing = draw_statements(
-                frames, DEFAULT_COUNT if sample is None else sample, seed or 0, by
+                frames,
+                DEFAULT_COUNT if sample is None else sample,
+                seed or 0,
+                by,
+                more_disagreements=more_disagreements,
             )
         answered, by_others = self._answered_statements()
         asked = [drawn for drawn in self._drawing.statements if not again or drawn.key in by_others]
@@ -138,6 +148,8 @@ class Labelling:
             self.remarks.append(
                 slice_outlook(frames, by, len(self._drawing.statements), is_first=is_first)
             )
+        if more_disagreements:
+            self.remarks.append(disagreement_remark(frames))
         self._passed: list[SheetRow] = []
         self._again, self.disputed = again, disputed
         statements = {key for frame in frames.values() for key in frame.by_key}
@@ -221,6 +233,31 @@ class Labelling:
         rows = [*carried(self._drawing, drawn.turn, self._decisions), decision]
         append_labels(self.run.directory, rows)
         self._decisions = Decisions([*self._decisions.rows, *rows])
+
+
+def _check_jury(run: RunRecord) -> None:
+    """Raise InputError for a run by a single judge, which disagrees with no other one."""
+    if not run.manifest.judge.jury:
+        name = option_name("more_disagreements")
+        raise InputError(
+            f"{name} is for a jury, and {run.directory} was judged by {run.manifest.card.name} only",
+            hint=f"omit {name}, or judge the data with several judges",
+        )
+
+
+def disagreement_remark(frames: Mapping[str, UnitFrame]) -> str:
+    """Return on how many of the statements the judges of a jury disagree."""
+    statements: set[str] = set()
+    divided: set[str] = set()
+    for frame in frames.values():
+        for key, units in frame.by_key.items():
+            statements.add(key)
+            if frame.divided[units].any():
+                divided.add(key)
+    counted = f"{len(divided):,} of {numbered(len(statements), 'statement')}"
+    if not divided:
+        return f"the judges disagree on {counted}, so none is drawn more often"
+    return f"the judges disagree on {counted}; such a statement is drawn about twice as often"
 
 
 def slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_first: bool) -> str:

@@ -28,8 +28,10 @@ from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.metric import get_about
 from localjudge.run_directory.column_values import column_values
+from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow, verdict_rows
 from localjudge.run_directory.run_record import RunRecord, unknown_sample
+from localjudge.stats.corrected import Flags
 from localjudge.stats.interval import Floats, Indices
 from localjudge.types import CONTEXT_FIELDS, Sample, Scored, Verdict, context_texts
 from localjudge.words import suggestion
@@ -48,13 +50,18 @@ class UnitPlace(NamedTuple):
 
 
 class _SampleUnits(NamedTuple):
-    """Verdicts of one sample: keys, judge's labels, and probabilities of 1 (NaN without a judge)."""
+    """Verdicts of one sample.
+
+    They have keys, judge's labels, probabilities of 1 (NaN without a judge), and whether the judges
+    of a jury disagree.
+    """
 
     sample_id: str
     cluster: int
     keys: Sequence[str]
     labels: Sequence[int]
     p_yes: Sequence[float]
+    divided: Sequence[bool]
 
 
 class UnitFrame:
@@ -85,7 +92,10 @@ class UnitFrame:
         self._shares -= {name for name, count in counts.items() if share != (count, len(labels))}
         if verdicts:
             p_yes = [np.nan if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
-            self._samples.append(_SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes))
+            divided = [is_divided(verdict.judges or {}) for verdict in verdicts]
+            self._samples.append(
+                _SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes, divided)
+            )
 
     def among(self, clusters: Mapping[str, int]) -> "UnitFrame":
         part = self._empty()
@@ -143,6 +153,12 @@ class UnitFrame:
         return np.array(
             [p_yes for sample in self._samples for p_yes in sample.p_yes], dtype=np.float64
         )
+
+    @cached_property
+    def divided(self) -> Flags:
+        """Whether the judges of a jury disagree on the units (units,), False for a single judge."""
+        flags = [flag for sample in self._samples for flag in sample.divided]
+        return np.array(flags, dtype=np.bool_)
 
     @cached_property
     def weights(self) -> Floats:

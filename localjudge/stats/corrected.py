@@ -30,6 +30,11 @@ _MIN_LABELS_OF_STRATUM = 5
 STRATA = 5
 _DOUBT = 0.1
 _ROUNDING = 1e-12
+DISAGREEMENT_FACTOR = 2.0
+"""Factor of the size of a unit on which judges disagree, if a drawing takes these more often.
+
+Without effect on validity. `scripts/simulations/drawing_disagreements.py` compares it with others.
+"""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GAP_DIGITS = 12
 _MAX_LOGIT = 700.0  # exp(-700) is not 0
@@ -286,6 +291,17 @@ def uncertainty(p_yes: Floats) -> Floats:
     """Return sqrt(p (1 - p)), with p moved from `p_yes` towards 1/2."""
     p = p_yes + _DOUBT * (0.5 - p_yes)
     return np.sqrt(p * (1 - p))
+
+
+def drawing_sizes(weights: Floats, p_yes: Floats, divided: Flags | None = None) -> Floats:
+    """Return the sizes of units (units,) in a drawing: weight times uncertainty.
+
+    Units on which the judges of a jury are `divided` have `DISAGREEMENT_FACTOR` times this size.
+    """
+    sizes: Floats = weights * uncertainty(p_yes)
+    if divided is None:
+        return sizes
+    return np.where(divided, DISAGREEMENT_FACTOR * sizes, sizes)
 
 
 class DrawnUnits(NamedTuple):
