@@ -161,6 +161,9 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     if isinstance(judge, Judge) and engine is not None:
         hint = f"omit {option_name('engine')} or the judge"
         raise InputError("an open judge already has an engine", hint=hint)
+    baseline_run = None
+    if baseline is not None:
+        baseline_run = as_run(baseline)
     return make_run(
         judge,
         data,
@@ -169,7 +172,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
         out=out,
         progress=progress,
         engine=engine,
-        baseline=None if baseline is None else as_run(baseline),
+        baseline=baseline_run,
     )
 
 
@@ -208,7 +211,7 @@ def calibrate(  # noqa: PLR0913
     """
     options = settings_among(locals())
     how = {**options, "metrics": metrics, "out": out, "engine": engine}
-    sources = [labels] if isinstance(labels, RunLike) else runs_in(labels)
-    judges = [judge] if isinstance(judge, JudgeName) else list(judge or ())
+    sources: list[RunLike] = [labels] if isinstance(labels, RunLike) else runs_in(labels)
+    judges: list[JudgeName] = [judge] if isinstance(judge, JudgeName) else list(judge or ())
     with closing(progress_for(progress)) as shown:
         return measure_judges(sources, how, judges=judges, name=name, progress=shown)

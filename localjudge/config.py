@@ -1,4 +1,4 @@
-"""A configuration file: what a run is given and checked against, in one file. `localjudge run` picks it up.
+"""A configuration file: arguments of a run and its gates. `localjudge run` picks it up.
 
     data = ["questions.jsonl"]                          # localjudge.toml
     judge = "/models/judge.gguf"
@@ -83,24 +83,26 @@ class Config(NamedTuple):
     @property
     def evaluation(self) -> dict[str, Any]:
         """Arguments for `localjudge.evaluate`."""
-        values = self._among("data", "judge", "metrics", "out", *SETTINGS)
-        values |= self._among("baseline") if "until" in values else {}
-        if criteria := values.pop("criteria", ()):
+        values = self._select("data", "judge", "metrics", "out", *SETTINGS)
+        if "until" in values:
+            values |= self._select("baseline")
+        criteria = values.pop("criteria", ())
+        if criteria:
             values["metrics"] = [*values.get("metrics", ()), *criteria]
         return values
 
     @property
     def checks(self) -> dict[str, Any]:
         """Arguments for `Run.check`, with the gates of `until`."""
-        values = self._among("gates", "baseline", "undecided", "allow_different")
-        if until := self.arguments.get("until"):
-            values["gates"] = (
-                *values.get("gates", ()),
-                *([until] if isinstance(until, str) else until),
-            )
+        values = self._select("gates", "baseline", "undecided", "allow_different")
+        until = self.arguments.get("until", ())
+        if isinstance(until, str):
+            until = (until,)
+        if until:
+            values["gates"] = (*values.get("gates", ()), *until)
         return values
 
-    def _among(self, *keys: str) -> dict[str, Any]:
+    def _select(self, *keys: str) -> dict[str, Any]:
         return {key: value for key, value in self.arguments.items() if key in keys}
 
 
@@ -111,117 +113,121 @@ def read_config(file: str | Path, *, named: bool = True) -> Config:
     `named` the configuration file, files are also read only there, except models.
     """
     file = Path(file)
+    title = f"the configuration file {file}"
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise InputError(
-            f"the configuration file {file} cannot be read: {error.strerror}",
-            hint="name another file",
-        ) from error
-    says = parse_toml(content, f"the configuration file {file}")
+        problem = f"{title} cannot be read: {error.strerror}"
+        raise InputError(problem, hint="name another file") from error
+    values = parse_toml(content, title)
+    arguments: dict[str, Any] = {}
     try:
-        arguments = {
-            key: _reach(key, _value(key, value), file.parent, named) for key, value in says.items()
-        }
+        for key, value in values.items():
+            arguments[key] = _resolve_paths(key, _check_value(key, value), file.parent, named)
         checked({key: value for key, value in arguments.items() if key in SETTINGS})
     except InputError as error:
         raise InputError(f"{file}: {error.message}", hint=error.hint) from error
     except RecursionError as error:
-        raise InputError(
-            f"the configuration file {file} has values that are nested too deep"
-        ) from error
+        raise InputError(f"{title} has values that are nested too deep") from error
     return Config(file, arguments)
 
 
-def _value(key: str, value: Any) -> Any:
+def _check_value(key: str, value: Any) -> Any:
+    """Return the value of a key in its type. Settings of a run are checked together later."""
     if key in SETTINGS:
         return value
     if key not in KEYS:
-        raise InputError(
-            f"a configuration file has no key {key!r}", hint=suggestion(key, KEYS, "its keys")
-        )
+        hint = suggestion(key, KEYS, "its keys")
+        raise InputError(f"a configuration file has no key {key!r}", hint=hint)
     field = ConfigKeys.model_fields[key]
-    takes_one = field.annotation in (Texts, tuple[Obstacle, ...])
-    if isinstance(value, list) and (takes_one or key == "judge"):
+    takes_several = field.annotation in (Texts, tuple[Obstacle, ...])
+    if isinstance(value, list) and (takes_several or key == "judge"):
         value = tuple(value)
-    elif isinstance(value, str) and takes_one:
+    elif isinstance(value, str) and takes_several:
         value = (value,)
     try:
         return getattr(ConfigKeys.model_validate({key: value}, strict=True), key)
     except ValueError as error:
-        raise InputError(
-            f"{key} must be {field.description}, got {excerpt(value)}",
-            hint="correct the file",
-        ) from error
+        problem = f"{key} must be {field.description}, got {excerpt(value)}"
+        raise InputError(problem, hint="correct the file") from error
 
 
-def _reach(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
-    """Resolve paths. Raises InputError for a path that only the user may name."""
+def _resolve_paths(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
+    """Return a value with its paths relative to the folder.
+
+    Raises InputError for a path that only the user may name.
+    """
     role = KEYS[key].path_role
-    values = list(value) if isinstance(value, list | tuple) else [value]
     if role is None or (role == "word_list" and isinstance(value, list)):
         return value
     try:
-        paths = [_path(key, item, folder, named_by_user) for item in values]
+        if isinstance(value, list | tuple):
+            return [_resolve_path(key, item, folder, named_by_user) for item in value]
+        return _resolve_path(key, value, folder, named_by_user)
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{key} = {excerpt(value)} cannot be a path: {error}",
-            hint="correct the file",
-        ) from error
-    return paths if isinstance(value, list | tuple) else paths[0]
+        problem = f"{key} = {excerpt(value)} cannot be a path: {error}"
+        raise InputError(problem, hint="correct the file") from error
 
 
-def _path(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
-    if not isinstance(value, str) or (key, value) == ("data", "-") or value in KEYS[key].bundled():
+def _resolve_path(key: str, value: Any, folder: Path, named_by_user: bool) -> Any:
+    if not isinstance(value, str) or (key, value) == ("data", "-"):
+        return value
+    if value in KEYS[key].bundled():
         return value
     if "\0" in value:
         raise ValueError("null character")
     path = folder / value
-    match KEYS[key].path_role:
-        case "judge":
-            return str(path) if path.exists() else value
-        case "written":
-            _check_written(key, value, folder)
-        case _ if not named_by_user:
-            # What is read is below the folder wherever links lead, and so is everything in it.
-            home = os.path.realpath(folder)
-            inside = (
-                PurePath(os.path.realpath(place)).is_relative_to(home)
-                for place in (path, *path.rglob("*"))
-            )
-            if value.startswith("~") or not all(inside):
-                raise _not_in_a_config(
-                    key, value, "would read outside the configuration file's folder"
-                )
+    role = KEYS[key].path_role
+    if role == "judge" and not path.exists():
+        return value
+    if role == "written":
+        _check_written(key, value, folder)
+    elif role != "judge" and not named_by_user:
+        _check_read(key, value, folder)
     return str(path)
 
 
+def _check_read(key: str, value: str, folder: Path) -> None:
+    """Require a path below the folder wherever links lead, and everything in it too."""
+    path = folder / value
+    home = os.path.realpath(folder)
+    places = (path, *path.rglob("*"))
+    is_inside = all(PurePath(os.path.realpath(place)).is_relative_to(home) for place in places)
+    if value.startswith("~") or not is_inside:
+        raise _refuse(key, value, "would read outside the configuration file's folder")
+
+
 def _check_written(key: str, value: str, folder: Path) -> None:
-    """Require a path below the folder, not hidden (.git) or linked, that replaces only a run's file."""
+    """Require a path below the folder that replaces only a run's file.
+
+    No part of it may be hidden (.git) or a link.
+    """
     path = PurePath(value)
-    below = not path.is_absolute() and not any(part.startswith((".", "~")) for part in path.parts)
-    if not below or any((folder / place).is_symlink() for place in (path, *path.parents[:-1])):
-        raise _not_in_a_config(
-            key,
-            value,
-            "would write outside the configuration file's folder, through a link or a hidden file",
-        )
-    file, beginning = folder / value, _BEGINNINGS.get(key)
-    if beginning and file.exists():
-        if file.is_file():
-            with file.open("rb") as stream:
-                if stream.read(len(beginning)) == beginning:
-                    return
-        raise _not_in_a_config(key, value, "would replace a file of another program")
+    is_hidden = any(part.startswith((".", "~")) for part in path.parts)
+    if path.is_absolute() or is_hidden or _is_linked(folder, path):
+        where = "outside the configuration file's folder, through a link or a hidden file"
+        raise _refuse(key, value, f"would write {where}")
+    file = folder / value
+    beginning = _BEGINNINGS.get(key)
+    if beginning and file.exists() and not _begins_with(file, beginning):
+        raise _refuse(key, value, "would replace a file of another program")
 
 
-def _not_in_a_config(key: str, value: Any, why: str) -> InputError:
-    reads = KEYS[key].path_role in ("read", "word_list")
-    how = (
-        "name the configuration file with --config"
-        if reads
-        else f"type {flag(key)} on the command line"
-    )
+def _is_linked(folder: Path, path: PurePath) -> bool:
+    return any((folder / place).is_symlink() for place in (path, *path.parents[:-1]))
+
+
+def _begins_with(file: Path, beginning: bytes) -> bool:
+    if not file.is_file():
+        return False
+    with file.open("rb") as stream:
+        return stream.read(len(beginning)) == beginning
+
+
+def _refuse(key: str, value: Any, why: str) -> InputError:
+    how = f"type {flag(key)} on the command line"
+    if KEYS[key].path_role in ("read", "word_list"):
+        how = "name the configuration file with --config"
     return InputError(
         f"{key} = {excerpt(value)} {why}",
         hint=f"remove it from the file, or if you want it, {how}",

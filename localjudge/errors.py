@@ -36,10 +36,14 @@ class LocaljudgeError(Exception):
 
     @property
     def in_one_line(self) -> str:
-        return f"{self.message} ({self.hint})" if self.hint else self.message
+        if not self.hint:
+            return self.message
+        return f"{self.message} ({self.hint})"
 
     def __str__(self) -> str:
-        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+        if not self.hint:
+            return self.message
+        return f"{self.message}\n  hint: {self.hint}"
 
 
 class InputError(LocaljudgeError):
@@ -51,7 +55,10 @@ class ArgumentTypeError(InputError, TypeError):
 
 
 class ArgumentValueError(InputError, ValueError):
-    """An argument has an unusable value. Not for validators of pydantic, which swallow a ValueError."""
+    """An argument has an unusable value.
+
+    Not for validators of pydantic, which swallow a ValueError.
+    """
 
 
 class DataError(InputError):

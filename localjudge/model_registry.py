@@ -130,7 +130,8 @@ def find(name_or_path: str) -> ModelFile:
     models = registered()
     if name_or_path in models:
         return _verified(models[name_or_path])
-    if jury := registered_juries().get(name_or_path):
+    jury = registered_juries().get(name_or_path)
+    if jury is not None:
         names = " and ".join(jury.judges)
         raise ModelError(f"{name_or_path} is a jury of {names}", hint="name one of its judges")
     path = Path(name_or_path).expanduser()

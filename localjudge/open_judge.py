@@ -244,9 +244,10 @@ def make_run(
 
 def _column_types_of(reused: object) -> Mapping[str, Any]:
     """Return the column types of the evaluated frame of a reused run that is still in memory."""
-    runs = [reused] if isinstance(reused, Run) else reused
-    if isinstance(runs, Sequence):
-        for run in runs:
+    if isinstance(reused, Run):
+        return reused.types
+    if isinstance(reused, Sequence):
+        for run in reused:
             if isinstance(run, Run):
                 return run.types
     return {}

@@ -22,7 +22,10 @@ class Progress(Protocol):
         """Report the time of work that cannot be counted."""
 
     def expect(self, count: int, *, counted: bool = True) -> None:
-        """Change the number of expected questions. Unless all are `counted`, the total is extrapolated."""
+        """Change the number of expected questions.
+
+        Unless all are `counted`, the total is extrapolated.
+        """
 
     def recall(self, count: int) -> None:
         """Report expected questions with stored answers."""

@@ -47,7 +47,7 @@ from localjudge.resources import write_output
 from localjudge.run_directory import run_record
 from localjudge.run_directory.files import MetricSummary
 from localjudge.run_directory.run_record import RunLike
-from localjudge.types import Language
+from localjudge.types import Language, notebook_html
 
 if TYPE_CHECKING:
     import pandas
@@ -73,18 +73,14 @@ class MetricResult(MetricSummary):
         return headline_of(self, self.corrected)
 
 
-class Comparison(RunComparison):
-    """Differences between two runs."""
-
-    def _repr_html_(self) -> str:
-        return as_html(comparison_view(self))
+@notebook_html.register
+def _show_comparison(comparison: RunComparison) -> str:
+    return as_html(comparison_view(comparison))
 
 
-class CheckedGates(Check):
-    """Result of each gate, with the comparison if a baseline is given."""
-
-    def _repr_html_(self) -> str:
-        return as_html(gates_view(self.decisions))
+@notebook_html.register
+def _show_gates(gates: Check) -> str:
+    return as_html(gates_view(gates.decisions))
 
 
 class _Folder:
@@ -155,7 +151,7 @@ class Run(run_record.RunRecord):
         *,
         by: str | None = None,
         moved: int = MOVED_SAMPLES,
-    ) -> Comparison:
+    ) -> RunComparison:
         """Compare this run with the baseline by paired intervals.
 
         They are corrected by labels of both runs, if they suffice.
@@ -164,7 +160,7 @@ class Run(run_record.RunRecord):
         samples per metric. Raises RunDirectoryError without a finished run, InputError for an
         unsuitable column.
         """
-        return Comparison(**vars(compare(baseline, self, moved=moved, by=by)))
+        return compare(baseline, self, moved=moved, by=by)
 
     @check_arguments
     def check(
@@ -174,7 +170,7 @@ class Run(run_record.RunRecord):
         baseline: RunLike | None = None,
         undecided: Undecided = "fail",
         allow_different: Obstacle | Sequence[Obstacle] = (),
-    ) -> CheckedGates:
+    ) -> Check:
         """Decide gates such as "context_recall>=0.8".
 
         "context_recall.delta>=-0.02" needs a baseline.
@@ -192,8 +188,7 @@ class Run(run_record.RunRecord):
             problem = f"gates must be a list of texts, got {gates!r:.80}"
             raise InputError(problem, hint="such as 'context_recall>=0.8'")
         rules: dict[str, Any] = {"undecided": undecided, "allow_different": allow_different}
-        result = check(self, gates=conditions, baseline=baseline, **rules)
-        return CheckedGates(**vars(result))
+        return check(self, gates=conditions, baseline=baseline, **rules)
 
     @check_arguments
     def verify(
@@ -218,7 +213,9 @@ class Run(run_record.RunRecord):
 
         Other arguments and errors as in `localjudge.evaluate`.
         """
-        options = {} if threads is None else {"threads": threads}
+        options: dict[str, Any] = {}
+        if threads is not None:
+            options["threads"] = threads
         return verify_run(
             self,
             judge=judge,
@@ -251,7 +248,9 @@ class Run(run_record.RunRecord):
         for means of slices. Raises InputError for an existing file that is not a report, or an
         unsuitable column.
         """
-        baseline_run = None if baseline is None else run_record.as_run(baseline)
+        baseline_run = None
+        if baseline is not None:
+            baseline_run = run_record.as_run(baseline)
         checked = self.check(
             gates,
             baseline=baseline_run,
@@ -310,7 +309,9 @@ class Run(run_record.RunRecord):
     def __getitem__(self, metric: str) -> MetricResult:
         summary = super().__getitem__(metric)
         labels = labels_of(self)
-        corrected = labels.corrected.get(metric) if labels else None
+        corrected = None
+        if labels is not None:
+            corrected = labels.corrected.get(metric)
         return MetricResult(**vars(summary), corrected=corrected, pooled=self._pooled.get(metric))
 
     @cached_property
@@ -354,12 +355,14 @@ class Run(run_record.RunRecord):
         InputError for a metric without judged verdicts, and for an existing file.
         """
         path = Path(out).expanduser()
+        if isinstance(metrics, str):
+            metrics = [metrics]
         labelling = Labelling(
             self,
             annotator,
             sample=sample,
             minutes=minutes,
-            metrics=[metrics] if isinstance(metrics, str) else metrics,
+            metrics=metrics,
             seed=seed,
             again=again,
             disputed=disputed,
@@ -413,7 +416,9 @@ def progress_for(progress: Progress | bool | None) -> Progress:
     if not in_notebook:
         return progress_on(sys.stderr)
     # A notebook paints stderr red, and without widgets a bar cannot be drawn there.
-    return Bar(sys.stdout) if find_spec("ipywidgets") else progress_on(sys.stdout)
+    if find_spec("ipywidgets"):
+        return Bar(sys.stdout)
+    return progress_on(sys.stdout)
 
 
 def _is_in_notebook() -> bool:

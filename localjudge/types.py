@@ -1,13 +1,14 @@
 """The core types, as frozen values.
 
     Sample ──metric──> Task ──judge──> VerdictRequest ──engine──> Answer ──threshold──> Verdict
-    ──metric──> Outcome
+                                                                    Verdicts ──metric──> Outcome
 
 A task is one question about one unit of text; the judge words it as prompt nodes and a grammar.
 """
 
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import singledispatch
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -43,7 +44,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def _repr_html_(self) -> str:
-        return _html(dict(self))
+        return notebook_html(self)
 
 
 class UserValue(Record):
@@ -71,16 +72,26 @@ class UserValue(Record):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
-def _html(value: object) -> str:
-    if isinstance(value, Record):
-        return value._repr_html_()
-    if isinstance(value, Mapping):
-        rows = ""
-        for name, entry in value.items():
-            rows += f"<tr><td>{_html(name)}</td><td>{_html(entry)}</td></tr>"
-        return f"<table>{rows}</table>"
-    text = f"{value:.3f}" if isinstance(value, float) else str(value)
+@singledispatch
+def notebook_html(value: object) -> str:
+    """Return a value as HTML for notebooks. `localjudge.run` registers the views of results."""
+    text = str(value)
+    if isinstance(value, float):
+        text = f"{value:.3f}"
     return html.escape("".join(map(_printable, text)))
+
+
+@notebook_html.register
+def _table_of_fields(value: Record) -> str:
+    return _table_of_entries(dict(value))
+
+
+@notebook_html.register(Mapping)
+def _table_of_entries(value: Mapping[Any, Any]) -> str:
+    rows = ""
+    for name, entry in value.items():
+        rows += f"<tr><td>{notebook_html(name)}</td><td>{notebook_html(entry)}</td></tr>"
+    return f"<table>{rows}</table>"
 
 
 def _printable(letter: str) -> str:
@@ -147,7 +158,9 @@ class Unit(Record):
     @property
     def text(self) -> str:
         """The text for the judge."""
-        return self.span.text if self.shown is None else self.shown
+        if self.shown is None:
+            return self.span.text
+        return self.shown
 
 
 class Attribution(Record):
@@ -391,18 +404,35 @@ class JudgeCard(Record):
     @property
     def in_brief(self) -> str:
         """`lexical (not for decisions)`."""
-        name = f"{self.name} ({self.caution})" if self.caution else self.name
-        return f"{name}, {self.examined}" if self.examined else name
+        parts = [self._name_with_caution]
+        if self.examined:
+            parts.append(self.examined)
+        return ", ".join(parts)
 
     def __str__(self) -> str:
         """`lexical (not for decisions), 10.7 MiB, sha256 cfcfedcc41bb`."""
-        name = f"{self.name} ({self.caution})" if self.caution else self.name
-        gib = (self.size or 0) / (1 << 30)
-        size = f"{gib:.1f} GiB" if gib >= 1 else f"{gib * 1024:.1f} MiB"
-        sha256 = self.sha256 and f"sha256 {self.sha256[:12]}"
-        return ", ".join(
-            filter(None, (name, None if self.size is None else size, sha256, self.examined)),
-        )
+        parts = [self._name_with_caution]
+        if self.size is not None:
+            parts.append(_format_size(self.size))
+        if self.sha256:
+            parts.append(f"sha256 {self.sha256[:12]}")
+        if self.examined:
+            parts.append(self.examined)
+        return ", ".join(parts)
+
+    @property
+    def _name_with_caution(self) -> str:
+        if not self.caution:
+            return self.name
+        return f"{self.name} ({self.caution})"
+
+
+def _format_size(size: int) -> str:
+    """Format bytes: `10.7 MiB`, `2.0 GiB`."""
+    gib = size / (1 << 30)
+    if gib >= 1:
+        return f"{gib:.1f} GiB"
+    return f"{gib * 1024:.1f} MiB"
 
 
 class Scored(Record):

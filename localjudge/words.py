@@ -19,8 +19,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 PathRole = Literal["read", "word_list", "written", "judge"]
-"""What is done with the path in a setting: a file or folder is read, a file of words is read (a list
-has the words themselves), a file is written, or a judge is opened, whose file may be anywhere.
+"""What is done with the path in a setting.
+
+    read        a file or folder is read
+    word_list   a file of words is read; a list has the words themselves
+    written     a file is written
+    judge       a judge is opened, whose file may be anywhere
 """
 _NO_VALUE = object()
 _on_the_command_line = ContextVar("on_the_command_line", default=False)
@@ -108,7 +112,8 @@ def option(name: str, value: Any = _NO_VALUE) -> str:
     """Return an option as the reader can type it, with a value unless it is omitted."""
     has_value = value is not _NO_VALUE
     if not _on_the_command_line.get():
-        return f"{name}={value!r}" if has_value else f"{name}=..."
+        written = repr(value) if has_value else "..."
+        return f"{name}={written}"
     if name in FILE_ONLY:
         written = json.dumps(value) if has_value else "..."
         return f"{name} = {written} in localjudge.toml"

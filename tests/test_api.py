@@ -174,7 +174,7 @@ def test_a_check_is_true_if_it_passed(tmp_path: Path) -> None:
     assert run.check(["context_recall<=1"])
     checked = run.check(["context_recall<=1", "context_recall>=0.9"])
     assert re.match(
-        "<CheckedGates pass: context_recall<=1: .*; undecided: context_recall>=0.9: ",
+        "<Check pass: context_recall<=1: .*; undecided: context_recall>=0.9: ",
         repr(checked),
     )
     assert run.verify(engine=ScriptedEngine({"It rains.": 1.0}, default=0.0))
