@@ -29,7 +29,6 @@ from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.headline import withholds_mean
 from localjudge.analysis.slices import Slice, slices
 from localjudge.errors import InputError
-from localjudge.labels.drawing import labels_in
 from localjudge.labels.run_labels import (
     NO_SHARE,
     SECONDS_A_LABEL,
@@ -40,6 +39,7 @@ from localjudge.labels.run_labels import (
 from localjudge.run_directory.column_values import NO_VALUE, column_values
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.files import allowed_failures
+from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import Comparison, Decision, decide, labels_needed
@@ -479,7 +479,9 @@ def check(
     parsed = [_with_column(gate, run) for gate in parsed]
     comparison = compare(baseline, run) if baseline else None
     check_metrics(parsed, run.summary.metrics)
-    others = labels_in(baseline) if baseline else ()
+    others: Sequence[LabelRow] = ()
+    if baseline:
+        others = stored_labels(baseline.directory)
     labels = labels_of(run, others)
 
     @cache

@@ -8,7 +8,6 @@ or all if every statement has one.
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from localjudge.labels.drawing import labels_in
 from localjudge.labels.label_counts import LabelCounts, count_labels
 from localjudge.labels.run_labels import (
     BY_SCORES,
@@ -95,8 +94,8 @@ class BothLabels:
         labels: list[LabelRow] = []
         if any(stored):
             self._frames = [unit_frames(run) for run in runs]
-            for run, frames in zip(runs, self._frames, strict=True):
-                labels += labels_in(run, frames)
+            for rows in stored:
+                labels += rows
         self._decisions = Decisions(labels)
         self._drawings = [self._decisions.drawings(frames) for frames in self._frames]
 

@@ -239,8 +239,8 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
     """Re-run the judge of RUN and report the result: bit-identical, same verdicts, or different.
 
     Asks the judge for the stored answers again, recomputes sentences, scores and intervals, and
-    compares the result files and report.html byte for byte, and labels with their checksums,
-    drawings and the last verification. Adds only the result to RUN. Bits are equal on the same kind
+    compares the result files and report.html byte for byte, and labels with the last verification.
+    Adds only the result to RUN. Bits are equal on the same kind
     of processor; on another one, use --accept verdicts.
 
     Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted,

@@ -56,7 +56,7 @@ from localjudge.run_directory.files import (
     row_lines,
     summary_text,
 )
-from localjudge.run_directory.label_rows import LABELS, now
+from localjudge.run_directory.label_rows import LABELS
 from localjudge.run_directory.manifest import DataIdentity, signature
 from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.run_record import RunRecord, as_run
@@ -64,7 +64,6 @@ from localjudge.run_directory.store import AskedUnit, AskedWindow
 from localjudge.run_directory.verification import (
     VERIFICATION,
     Result,
-    VerifiedLabels,
     keep_verification,
 )
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRequest
@@ -230,9 +229,9 @@ def _add_report(
 
 def _store_result(run: RunRecord, verification: Verification, progress: Progress) -> Verification:
     labels = verification.labels
-    verified = labels.before
+    verified = labels.verified
     if verification:
-        verified = VerifiedLabels(rows=labels.rows, head=labels.head, when=now())
+        verified = labels.current
     try:
         keep_verification(
             run.directory,

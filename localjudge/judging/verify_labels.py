@@ -1,85 +1,114 @@
-"""Verify the labels of a run as far as the run allows.
+"""Compare the labels of a run with its last successful verification (`verification.json`).
 
-    labels.jsonl  ──each row has the hash of the previous one──> no row was changed, removed or moved
-                  ──drawn again────────────────────────────────> each label has the drawing that it
-                  names ──verification.json──────────────────────────> the rows of the last
-                  verification come first
+    labels.jsonl              still begins with the same bytes
+    settings of the drawings  are the same: metrics, seed, sizes, column, and the statements of the run
 
-Rows that were never verified may have been rewritten with new checksums.
+Labels may be added between two verifications. Changes before the first verification remain
+unnoticed, and whoever changes both files can hide any change.
 """
 
-from collections import defaultdict
+import hashlib
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from localjudge.errors import LocaljudgeError, RunDirectoryError
-from localjudge.labels.drawing import misdrawn
+from localjudge.labels.drawing import frame_of, metrics_of
 from localjudge.labels.run_labels import RunLabels, labels_of
 from localjudge.labels.units import unit_frames
 from localjudge.run_directory.directory import excerpt
-from localjudge.run_directory.label_rows import START, LabelFile, label_file
-from localjudge.run_directory.run_record import RunRecord, as_run
+from localjudge.run_directory.label_rows import (
+    LabelFile,
+    LabelRow,
+    hash_first_labels,
+    label_file,
+    now,
+)
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.verification import VerifiedLabels, last_verification
 from localjudge.types import Record
 from localjudge.words import numbered
 
 
 class LabelsCheck(Record):
-    """Labels in the directory: `rows` in one chain with this `head`, and the labels verified `before`.
+    """The `current` labels, unless they cannot be read, and the ones `verified` last.
 
-    `problems` lists altered rows. `means` are the recomputed corrected means.
+    `problems` state what was changed. `means` are the recomputed corrected means.
     """
 
-    rows: int = 0
-    head: str = START
-    before: VerifiedLabels | None = None
+    current: VerifiedLabels | None = None
+    verified: VerifiedLabels | None = None
     problems: tuple[str, ...] = ()
     means: RunLabels | None = None
 
 
 def check_labels(run: RunRecord) -> LabelsCheck:
-    before, damaged = None, list[str]()
+    """Compare the labels of a run with the ones at its last successful verification."""
+    verified = None
+    damage: list[str] = []
     try:
-        if verification := last_verification(run.directory):
-            before = verification.labels
+        verified = _read_verified(run.directory)
     except RunDirectoryError as error:
-        damaged.append(error.message)
+        damage.append(error.message)
     try:
         labels = label_file(run.directory)
     except RunDirectoryError as error:
-        return LabelsCheck(before=before, problems=(error.message, *damaged))
-    problems = damaged if labels.rows else []  # without labels nothing rests on it
-    problems += (
-        [f"row {labels.broken} does not match the previous row"]
-        if labels.broken
-        else _misdrawn(run, labels)
-    )
-    if before and not before.begin(labels):
-        problems.append(
-            f"differs from the {numbered(before.rows, 'row')} verified on {before.when}"
-        )
-    means = None if problems else labels_of(run)
-    return LabelsCheck(
+        return LabelsCheck(verified=verified, problems=(error.message, *damage))
+    try:
+        current = _describe(run, labels)
+    except LocaljudgeError as error:
+        problem = f"its drawings cannot be checked: {excerpt(error.message)}"
+        return LabelsCheck(verified=verified, problems=(problem, *damage))
+    if not labels.rows:
+        damage = []  # without labels nothing depends on the file
+    problems = [*damage, *_find_changes(run, labels, verified)]
+    means = None
+    if not problems:
+        means = labels_of(run)
+    return LabelsCheck(current=current, verified=verified, problems=tuple(problems), means=means)
+
+
+def _read_verified(directory: Path) -> VerifiedLabels | None:
+    verification = last_verification(directory)
+    if verification is None:
+        return None
+    return verification.labels
+
+
+def _describe(run: RunRecord, labels: LabelFile) -> VerifiedLabels:
+    return VerifiedLabels(
         rows=len(labels.rows),
-        head=labels.head,
-        before=before,
-        problems=tuple(problems),
-        means=means,
+        size=labels.size,
+        sha256=labels.sha256,
+        drawings_sha256=_hash_drawings(run, labels.rows),
+        when=now(),
     )
 
 
-def _misdrawn(run: RunRecord, labels: LabelFile) -> list[str]:
-    numbers: dict[str | None, list[int]] = defaultdict(list)
-    for number, row in enumerate(labels.rows, 1):
-        numbers[row.drawn_by].append(number)
-    problems = list[str]()
-    for place, of_run in numbers.items():
-        try:
-            frames = unit_frames(as_run(Path(place)) if place else run)
-            wrong = misdrawn([labels.rows[number - 1] for number in of_run], frames)
-            problems += [f"row {of_run[index]}" for index in wrong]
-        except LocaljudgeError as error:
-            by = "another" if place else "this"
-            problems.append(
-                f"{numbered(len(of_run), 'row')} drawn by {by} run: {excerpt(error.message)}"
-            )
-    return problems
+def _find_changes(run: RunRecord, labels: LabelFile, verified: VerifiedLabels | None) -> list[str]:
+    if verified is None or not verified.rows:
+        return []
+    rows = f"the {numbered(verified.rows, 'row')} verified on {verified.when}"
+    if labels.size < verified.size:
+        return [f"differs from {rows}"]
+    if hash_first_labels(run.directory, verified.size) != verified.sha256:
+        return [f"differs from {rows}"]
+    if _hash_drawings(run, labels.rows[: verified.rows]) != verified.drawings_sha256:
+        return [f"the settings of its drawings differ from those of {rows}"]
+    return []
+
+
+def _hash_drawings(run: RunRecord, rows: Sequence[LabelRow]) -> str:
+    """Return the sha256 of the settings of the drawings that these labels name.
+
+    The settings are the drawing's name, which states seed, metrics, sizes and column, and the
+    checksum of the statements of the run from which it draws.
+    """
+    names = {row.draw for row in rows if row.draw}
+    settings = []
+    if names:
+        frames = unit_frames(run)
+        for name in sorted(names):
+            metrics = [metric for metric in metrics_of(name) if metric in frames]
+            settings.append([name, frame_of(frames[metric] for metric in metrics)])
+    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()

@@ -29,10 +29,8 @@ from localjudge.labels.units import (
     UnitFrame,
     UnitPlace,
     first_places,
-    unit_frames,
     verdicts_at,
 )
-from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
@@ -49,9 +47,6 @@ DISPUTED = "disputed"
 _STRATA = 10
 _AND = " + "
 _NAME_DIGITS = 8
-_SAME_DIGITS = ".9g"
-"""Format of a share that is the same on other machines."""
-_NO_DRAWING = dict.fromkeys(("draw", "frame", "share", "turn"))
 _SEED_DIGITS = 18
 _MORE_DISAGREEMENTS = " with more disagreements"
 _NAME = re.compile(
@@ -79,13 +74,12 @@ class Drawing(NamedTuple):
     def of(self, statement: DrawnStatement) -> dict[str, Any]:
         if self.name == DISPUTED:  # such labels have no drawing
             return {"adjudicated": True}
-        row = {
+        return {
             "draw": self.name,
             "frame": self.frame,
-            "share": statement.share,
-            "turn": statement.turn,
+            "size_share": statement.share,
+            "draw_index": statement.turn,
         }
-        return {**row, "drawn_by": None}
 
 
 def draw_statements(
@@ -267,44 +261,6 @@ def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawin
     except InputError:  # no such column
         return None
     return drawing if drawing.name == name else None
-
-
-def misdrawn(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[int]:
-    """Return the positions of rows with a share and turn that their drawing does not reproduce."""
-    turns: dict[str, int] = {}
-    for row in rows:
-        if row.draw:
-            turns[row.draw] = max(turns.get(row.draw, 1), row.turn or 1)
-    count = sum(len(frame.by_key) for frame in frames.values())
-    drawings = (draw_again(name, frames, min(last, count)) for name, last in turns.items() if count)
-    drawn = {
-        (
-            drawing.name,
-            drawing.frame,
-            statement.key,
-            statement.turn,
-            f"{statement.share:{_SAME_DIGITS}}",
-        )
-        for drawing in drawings
-        if drawing
-        for statement in drawing.statements
-    }
-    says = (
-        (row.draw, row.frame, row.key, row.turn, f"{row.share or 0:{_SAME_DIGITS}}") for row in rows
-    )
-    return [place for place, facts in enumerate(says) if facts[0] and facts not in drawn]
-
-
-def without_drawing(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
-    undrawn = {
-        row: row.model_copy(update=_NO_DRAWING) for row in (rows[n] for n in misdrawn(rows, frames))
-    }
-    return [row if row.drawn_by else undrawn.get(row, row) for row in rows]
-
-
-def labels_in(run: RunRecord, frames: Mapping[str, UnitFrame] | None = None) -> list[LabelRow]:
-    rows = stored_labels(run.directory)
-    return without_drawing(rows, unit_frames(run) if frames is None else frames) if rows else []
 
 
 def sheet_rows(

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from localjudge.errors import DataError
-from localjudge.labels.drawing import labels_in
 from localjudge.labels.labelled_question import (
     HumanLabel,
     JudgeAnswers,
@@ -26,7 +25,7 @@ from localjudge.labels.units import UnitFrame, UnitPlace, unit_frames, verdicts_
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import LabelSavings
-from localjudge.run_directory.label_rows import LABELS
+from localjudge.run_directory.label_rows import LABELS, stored_labels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.store import canonical_sha256
 from localjudge.words import call
@@ -45,8 +44,8 @@ def read_labelled_runs(
         check_labels_allowed(run)
     frames = [unit_frames(run) for run in runs]
     rows = []
-    for run, frames_of_run in zip(runs, frames, strict=True):
-        rows += labels_in(run, frames_of_run)
+    for run in runs:
+        rows += stored_labels(run.directory)
     decisions = Decisions(rows)
     drawings = _find_drawings(decisions, frames)
     questions = []

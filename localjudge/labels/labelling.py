@@ -18,8 +18,6 @@ from localjudge.labels.drawing import (
     draw_again,
     draw_statements,
     drawing_options,
-    labels_in,
-    misdrawn,
     sheet_rows,
 )
 from localjudge.labels.label_sheet import PLANNED, Sheet, SheetLabel, SheetRow, is_whole, read_sheet
@@ -165,7 +163,9 @@ class Labelling:
                 and {*options.metrics} <= {*self.run.summary.metrics}
             ):
                 turns = [
-                    other.turn or 0 for other in self._decisions.rows if other.draw == row.draw
+                    other.draw_index or 0
+                    for other in self._decisions.rows
+                    if other.draw == row.draw
                 ]
                 return options, max(turns)
         return None
@@ -497,19 +497,14 @@ def _copy_remarks(decisions: Decisions, annotators: Set[str]) -> list[str]:
 
 
 def _labels_of(other: RunRecord, run: RunRecord, frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
-    labels, keys = labels_in(other), {key for frame in frames.values() for key in frame.by_key}
+    labels = stored_labels(other.directory)
+    keys = {key for frame in frames.values() for key in frame.by_key}
     rows = [row for row in labels if row.key in keys]
     if not rows:
         raise DataError(
             f"none of the {len(labels):,} labels in {other.directory} is for a statement in {run.directory}",
         )
-    place, elsewhere = str(other.directory.resolve()), {*misdrawn(rows, frames)}
-    drawn_by = (
-        row.drawn_by or place if number in elsewhere else None for number, row in enumerate(rows)
-    )
-    return [
-        row.model_copy(update={"drawn_by": run}) for row, run in zip(rows, drawn_by, strict=True)
-    ]
+    return rows
 
 
 def _decision(row: LabelRow) -> tuple[Any, ...]:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localjudge.errors import DataError, InputError
-from localjudge.labels.drawing import draw_again, frame_of, metrics_of, without_drawing
+from localjudge.labels.drawing import draw_again, frame_of, metrics_of
 from localjudge.labels.judge_figures import FEW
 from localjudge.labels.label_counts import LabelCounts, count_labels
 from localjudge.labels.units import ShareOf, UnitFrame, unit_frames
@@ -244,8 +244,8 @@ class RunLabels(Record):
     """Human labels of a run: counts by annotator (`ones`: labels of 1), times, agreement, and the corrected means.
 
     `statements` have a label, `unsure` ones were undecidable. `passed_over` statements have no
-    label, but later ones of their drawing do. `undrawn` labels are from a drawing that the run does
-    not reproduce, and correct no mean.
+    label, but later ones of their drawing do. `undrawn` labels were drawn from other statements than
+    those of the run, and correct no mean.
     """
 
     statements: int
@@ -268,7 +268,7 @@ class RunLabels(Record):
     @property
     def warnings(self) -> tuple[str, ...]:
         missing = f"{numbered(self.passed_over, 'drawn statement')} without a label, which may be harder than the rest"
-        undrawn = f"{numbered(self.undrawn, 'label')} from a drawing that this run does not reproduce, so not used"
+        undrawn = f"{numbered(self.undrawn, 'label')} drawn from other statements than this run's, so not used"
         return tuple(
             text for text, count in ((missing, self.passed_over), (undrawn, self.undrawn)) if count
         )
@@ -307,8 +307,9 @@ class Decisions:
             people.pop(row.annotator, None)
             if row.human is not None:
                 people[row.annotator] = None if row.human == "?" else row.human
-            if row.draw and row.frame and row.share and row.turn:
-                self.drawn[row.draw, row.frame][row.key] = _Drawn(row.turn, row.share, row.key)
+            if row.draw and row.frame and row.size_share and row.draw_index:
+                statement = _Drawn(row.draw_index, row.size_share, row.key)
+                self.drawn[row.draw, row.frame][row.key] = statement
                 drawing_of.setdefault((row.key, row.annotator, row.when), (row.draw, row.frame))
         self._begun = list(dict.fromkeys(drawing_of.values()))
         """Drawings in the order of their first label that was not carried over."""
@@ -413,16 +414,22 @@ class Decisions:
         """
         drawings: dict[str, list[list[_Drawn]]] = defaultdict(list)
         for name, frame in self._begun:
-            metrics, statements = metrics_of(name), self.drawn[name, frame]
-            if frames.keys() >= set(metrics) and frame == frame_of(
-                frames[name] for name in metrics
-            ):
-                labelled = sorted(statements[key] for key in statements.keys() & self.human.keys())
-                for metric in metrics:
-                    drawings[metric].append(
-                        [drawn for drawn in labelled if drawn.key in frames[metric].by_key]
-                    )
+            if not _is_drawn_from(frames, name, frame):
+                continue
+            statements = self.drawn[name, frame]
+            labelled = sorted(statements[key] for key in statements.keys() & self.human.keys())
+            for metric in metrics_of(name):
+                by_key = frames[metric].by_key
+                drawings[metric].append([drawn for drawn in labelled if drawn.key in by_key])
         return drawings
+
+
+def _is_drawn_from(frames: Mapping[str, UnitFrame], name: str, frame: str) -> bool:
+    """Return whether the named drawing was made from the statements of these frames."""
+    metrics = metrics_of(name)
+    if not metrics or not frames.keys() >= set(metrics):
+        return False
+    return frame == frame_of(frames[metric] for metric in metrics)
 
 
 def sampling_weights(
@@ -630,16 +637,23 @@ class _Matched(NamedTuple):
 def _matched(run: RunRecord, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]) -> _Matched:
     frames = unit_frames(run)
     keys = {key for frame in frames.values() for key in frame.by_key}
-    rows = without_drawing(own, frames)
-    undrawn = sum(
-        row.draw is not None and new.draw is None for row, new in zip(own, rows, strict=True)
-    )
-    decisions = Decisions(row for row in (*rows, *others) if row.key in keys)
+    decisions = Decisions(row for row in (*own, *others) if row.key in keys)
     plans = (planned_statements(own), planned_statements(others))
     drawings = decisions.drawings(frames)
     own_keys = {row.key for row in own} & decisions.human.keys()
     is_stopped = run.sampling.optional_stopping
+    undrawn = _count_undrawn(own, frames)
     return _Matched(frames, decisions, drawings, undrawn, plans, own_keys, is_stopped)
+
+
+def _count_undrawn(rows: Iterable[LabelRow], frames: Mapping[str, UnitFrame]) -> int:
+    """Return how many labels were drawn from other statements than those of these frames."""
+    counts = Counter((row.draw, row.frame or "") for row in rows if row.draw)
+    undrawn = 0
+    for (name, frame), count in counts.items():
+        if name and not _is_drawn_from(frames, name, frame):
+            undrawn += count
+    return undrawn
 
 
 @cached_by_run

@@ -147,7 +147,7 @@ def _values(
         values |= {
             "decisions": len(labels.rows),
             "new_labels": len(labels.rows) - verified,
-            "label_head": labels.head,
+            "labels_sha256": labels.sha256,
         }
         with as_typed():
             checked = check(run, gates=gates)

@@ -75,7 +75,7 @@ def write_report(
 class ReportInputs(Record):
     """Inputs of a report besides the run, sufficient to write it again.
 
-    `baseline` is relative to the run directory, `labels` are the heads of both label chains.
+    `baseline` is relative to the run directory, `labels` are the checksums of both label files.
     """
 
     writer: str
@@ -104,7 +104,7 @@ class ReportInputs(Record):
             baseline=None
             if baseline is None
             else os.path.relpath(baseline.directory, run.directory),
-            labels=label_heads(run, baseline),
+            labels=hash_labels(run, baseline),
             verification=last_verification(run.directory),
             examined=run.judge.examined,
             allow_different=checked.allow_different,
@@ -115,8 +115,12 @@ def writer() -> str:
     return f"localjudge {version('localjudge')}, zlib {zlib.ZLIB_RUNTIME_VERSION}"
 
 
-def label_heads(run: RunRecord, baseline: RunRecord | None) -> tuple[str, ...]:
-    return tuple(label_file(of.directory).head for of in (run, baseline) if of is not None)
+def hash_labels(run: RunRecord, baseline: RunRecord | None) -> tuple[str, ...]:
+    """Return the sha256 of the labels of each run."""
+    runs = [run]
+    if baseline is not None:
+        runs.append(baseline)
+    return tuple(label_file(each.directory).sha256 for each in runs)
 
 
 def page(

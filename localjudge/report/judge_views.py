@@ -150,13 +150,19 @@ def verification_view(verification: Verification) -> Table:
 
 
 def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
-    if labels.problems or not labels.rows:
-        yield "labels: altered" if labels.problems else "labels: none"
+    if labels.problems:
+        yield "labels: altered"
         return
-    since = "first verification, so a complete rewrite would go unnoticed"
-    if verified := labels.before:
-        since = f"{numbered(labels.rows - verified.rows, 'row')} added since the verification of {verified.when[:10]}"
-    yield f"labels: {numbered(labels.rows, 'row')} in an unbroken chain, drawn as stated; {since}"
+    if labels.current is None or not labels.current.rows:
+        yield "labels: none"
+        return
+    rows = labels.current.rows
+    changes = "first verification, so earlier changes would go unnoticed"
+    if labels.verified:
+        added = numbered(rows - labels.verified.rows, "row")
+        day = labels.verified.when[:10]
+        changes = f"{added} added since the verification of {day}, the others are unchanged"
+    yield f"labels: {numbered(rows, 'row')}; {changes}"
     for name, mean in labels.means.corrected.items() if labels.means else ():
         if mean.mean is not None and mean.ci95:
             low, high = mean.ci95

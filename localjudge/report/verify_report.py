@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from localjudge.analysis.check import check
 from localjudge.errors import LocaljudgeError
 from localjudge.judging.verify import REPORT, ReportCheck
-from localjudge.report.html_page import ReportInputs, label_heads, page, writer
+from localjudge.report.html_page import ReportInputs, hash_labels, page, writer
 from localjudge.run_directory.directory import (
     MOST_BYTES_OF_OBJECT,
     decoded_object,
@@ -46,7 +46,7 @@ def _compared(run: RunRecord, path: Path) -> ReportCheck:
     baseline = as_run(run.directory / inputs.baseline) if inputs.baseline else None
     if inputs.writer != (now := writer()):
         return ReportCheck(note=f"not checked: written by {excerpt(inputs.writer)}, this is {now}")
-    if inputs.labels != label_heads(run, baseline):
+    if inputs.labels != hash_labels(run, baseline):
         return ReportCheck(note="not checked: written with other labels; write it again")
     checked = check(
         run,

@@ -1,26 +1,24 @@
 """Human labels of a run's statements: `labels.jsonl` in its directory, append-only, one row per decision.
 
-    {"key": "9f...", "human": 1, "annotator": "user", "when": "2026-11-22T09:14:03+00:00", "way":
-    "terminal", ...}
+    {"key": "9f...", "human": 1, "annotator": "user", "when": "2026-11-22T09:14:03+00:00",
+     "way": "terminal", ...}
 
 `key` is the hash of the question and texts shown to the annotator. A decision is 1, 0, "?" for an
 undecidable statement, or null to withdraw an earlier one. `draw`, `frame` (hash of the statements),
-`share` (of their total size) and `turn` describe the drawing. `drawn_by` is the directory of
-another run that drew it. `adjudicated` is true in a decision that settles a dispute, and missing in
-all others. `planned`, only in the decisions of the run's first reading if its sheet or page was
-complete, is their number. `previous` is the sha256 of the previous row without its line end, so a
-changed, removed or moved row contradicts the next one.
+`size_share` (of their total size) and `draw_index` (from 1) describe the drawing. `adjudicated` is
+true in a decision that settles a dispute, and missing in all others. `planned`, only in the
+decisions of the run's first reading if its sheet or page was complete, is their number.
 """
 
 import getpass
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, BinaryIO, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, TypeAdapter
 
@@ -33,10 +31,9 @@ from localjudge.text.folding import clean
 from localjudge.types import Label, Record
 
 LABELS = "labels.jsonl"
-START = "0" * 64
-"""`previous` of the first row."""
 Way = Literal["terminal", "sheet", "page"]
 Decision = Label | Literal["?"] | None
+_CHUNK_BYTES = 1 << 20
 
 
 def _in_utc(when: str) -> str:
@@ -63,9 +60,8 @@ class LabelRow(Record):
     way: Way
     draw: str | None = None
     frame: str | None = None
-    share: Share | None = None
-    turn: Annotated[int, Field(ge=1, le=MAX_POINTS)] | None = None
-    drawn_by: str | None = None
+    size_share: Share | None = None
+    draw_index: Annotated[int, Field(ge=1, le=MAX_POINTS)] | None = None
     adjudicated: bool = False
     planned: Annotated[int, Field(ge=1)] | None = None
 
@@ -74,34 +70,25 @@ class LabelRow(Record):
         return datetime.fromisoformat(self.when)
 
 
-class _ChainedRow(LabelRow):
-    previous: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-
-
 class LabelFile(NamedTuple):
-    """The rows of a label file, and the sha256 of each.
+    """The complete rows of a label file: their number of bytes (`size`) and their sha256.
 
-    `broken` is the number (from 1) of the first row that contradicts the previous one, `size` the
-    bytes of complete
-    rows. `is_ended`: the last row has a line end.
+    `is_ended`: the last row has a line end.
     """
 
-    rows: tuple[LabelRow, ...] = ()
-    digests: tuple[str, ...] = ()
-    broken: int | None = None
-    size: int = 0
-    is_ended: bool = True
-
-    @property
-    def head(self) -> str:
-        return self.digests[-1] if self.digests else START
+    rows: tuple[LabelRow, ...]
+    size: int
+    sha256: str
+    is_ended: bool
 
 
-_ROWS = TypeAdapter(_ChainedRow)
+_ROWS = TypeAdapter(LabelRow)
 
 
 def now(*, precise: bool = False) -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds" if precise else "seconds")
+    """Return the time in UTC."""
+    timespec = "microseconds" if precise else "seconds"
+    return datetime.now(UTC).isoformat(timespec=timespec)
 
 
 def name_annotator(name: str | None = None) -> str:
@@ -116,21 +103,30 @@ def name_annotator(name: str | None = None) -> str:
 
 
 def label_file(directory: Path) -> LabelFile:
-    """Read the labels in a directory, except an incomplete last row. Raises RunDirectoryError for an invalid row."""
+    """Read the labels in a directory, except an incomplete last row.
+
+    Raises RunDirectoryError for an invalid row.
+    """
     path = directory / LABELS
-    if not os.path.lexists(path):
-        return LabelFile()
-    rows, digests, broken, size, line = list[LabelRow](), [START], None, 0, b"\n"
-    with open_regular(path) as file:
-        while (next_line := file.readline(MOST_BYTES_OF_VALUE + 1)) and not _is_cut_off(next_line):
-            line, number = next_line, len(rows) + 1
-            row = parse_row(line, f"{path}:{number}", _ROWS)
-            if broken is None and row.previous != digests[-1]:
-                broken = number
-            rows.append(LabelRow(**row.model_dump(exclude={"previous"})))
-            digests.append(hashlib.sha256(line.removesuffix(b"\n")).hexdigest())
-            size += len(line)
-    return LabelFile(tuple(rows), tuple(digests[1:]), broken, size, line.endswith(b"\n"))
+    rows: list[LabelRow] = []
+    size = 0
+    digest = hashlib.sha256()
+    is_ended = True
+    if os.path.lexists(path):
+        with open_regular(path) as file:
+            for line in _complete_lines(file):
+                rows.append(parse_row(line, f"{path}:{len(rows) + 1}", _ROWS))
+                size += len(line)
+                digest.update(line)
+                is_ended = line.endswith(b"\n")
+    return LabelFile(tuple(rows), size, digest.hexdigest(), is_ended)
+
+
+def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
+    while line := file.readline(MOST_BYTES_OF_VALUE + 1):
+        if _is_cut_off(line):
+            return
+        yield line
 
 
 def _is_cut_off(line: bytes) -> bool:
@@ -141,6 +137,21 @@ def _is_cut_off(line: bytes) -> bool:
     except (ValueError, RecursionError):
         return True
     return False  # complete, without a line end
+
+
+def stored_labels(directory: Path) -> list[LabelRow]:
+    """Return all decisions in file order. Raises RunDirectoryError for an invalid row."""
+    return list(label_file(directory).rows)
+
+
+def hash_first_labels(directory: Path, size: int) -> str:
+    """Return the sha256 of the first `size` bytes of the label file."""
+    digest = hashlib.sha256()
+    with open_regular(directory / LABELS) as file:
+        while size and (chunk := file.read(min(size, _CHUNK_BYTES))):
+            digest.update(chunk)
+            size -= len(chunk)
+    return digest.hexdigest()
 
 
 def planned_statements(rows: Sequence[LabelRow]) -> frozenset[str]:
@@ -157,38 +168,23 @@ def planned_statements(rows: Sequence[LabelRow]) -> frozenset[str]:
     return frozenset(row.key for row in reading if row.human in (0, 1))
 
 
-def stored_labels(directory: Path) -> list[LabelRow]:
-    """Return all decisions in file order. Raises RunDirectoryError for an invalid row or a broken chain."""
-    labels = label_file(directory)
-    _require_chain(directory, labels)
-    return list(labels.rows)
-
-
-def _require_chain(directory: Path, labels: LabelFile) -> None:
-    if labels.broken:
-        problem = f"{directory / LABELS}:{labels.broken} does not match the previous row: a row was changed or removed"
-        hint = "restore the file, or delete it and read sheets and pages again"
-        raise RunDirectoryError(problem, hint=hint)
-
-
 def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
     """Append all decisions or none, under the lock.
 
-    Raises RunDirectoryError for a broken chain or a hard link, InputError or OutOfResource if
-    writing fails.
+    Raises RunDirectoryError for an invalid row in the file or a hard link, InputError or
+    OutOfResource if writing fails.
     """
     path = directory / LABELS
     try:
         with held(directory):
             labels = label_file(directory)
-            _require_chain(directory, labels)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | OPEN_SAFELY, 0o600)
             with open(descriptor, "ab", buffering=0) as file:
                 if os.fstat(descriptor).st_nlink > 1:
                     raise RunDirectoryError(f"{path} is a hard link", hint="replace it with a copy")
                 file.truncate(labels.size)  # an incomplete last row
                 try:
-                    content = memoryview(_chained_lines(rows, labels))
+                    content = memoryview(_format_rows(rows, labels))
                     while content:
                         content = content[file.write(content) :]
                     os.fsync(descriptor)
@@ -199,16 +195,22 @@ def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
         raise unwritable(path, error, hint="labels are stored in the run directory") from error
 
 
-def _optional_fields(row: LabelRow) -> set[str]:
-    """Return the fields that this row does not store."""
-    absent = {"adjudicated": not row.adjudicated, "planned": row.planned is None}
-    return {name for name, is_absent in absent.items() if is_absent}
-
-
-def _chained_lines(rows: Sequence[LabelRow], labels: LabelFile) -> bytes:
-    lines, head = [b"" if labels.is_ended else b"\n"], labels.head
+def _format_rows(rows: Sequence[LabelRow], labels: LabelFile) -> bytes:
+    """Return the lines of new rows, after the line end that the last row may lack."""
+    lines = []
+    if not labels.is_ended:
+        lines.append(b"\n")
     for row in rows:
         values = row.model_dump(exclude=_optional_fields(row))
-        lines.append(json_line(values | {"previous": head}).encode())
-        head = hashlib.sha256(lines[-1].removesuffix(b"\n")).hexdigest()
+        lines.append(json_line(values).encode())
     return b"".join(lines)
+
+
+def _optional_fields(row: LabelRow) -> set[str]:
+    """Return the fields that this row does not store."""
+    names = set()
+    if not row.adjudicated:
+        names.add("adjudicated")
+    if row.planned is None:
+        names.add("planned")
+    return names

@@ -7,7 +7,7 @@ from typing import Literal
 
 from localjudge.resources import write_output
 from localjudge.run_directory.directory import MANIFEST, read_object, validated
-from localjudge.run_directory.label_rows import START, LabelFile, now
+from localjudge.run_directory.label_rows import now
 from localjudge.run_directory.run_record import file_sha256
 from localjudge.types import Record
 
@@ -16,14 +16,16 @@ VERIFICATION = "verification.json"
 
 
 class VerifiedLabels(Record):
-    """Number of label rows and sha256 of the last one when they were verified."""
+    """The labels at a verification: the rows, bytes (`size`) and sha256 of `labels.jsonl`.
+
+    `drawings_sha256` is the sha256 of the settings of their drawings.
+    """
 
     rows: int
-    head: str
+    size: int
+    sha256: str
+    drawings_sha256: str
     when: str
-
-    def begin(self, labels: LabelFile) -> bool:
-        return len(labels.rows) >= self.rows and (START, *labels.digests)[self.rows] == self.head
 
 
 class LastVerification(Record):

@@ -282,7 +282,7 @@ def test_any_keys_give_the_labels_of_a_plain_list(run: Run, pressed: list[str]) 
     decided = Decisions(stored_labels(run.directory))
     assert decided.human == {name: label for name, label in model.items() if label != "?"}
     assert {name for name, people in decided.of.items() if people} == model.keys()
-    turns = [row.turn for row in stored_labels(run.directory)]
+    turns = [row.draw_index for row in stored_labels(run.directory)]
     assert all(turns)
 
 

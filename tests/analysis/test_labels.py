@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge import Criterion, DataError, InputError, Run, RunDirectoryError, ScriptedEngine
+from localjudge import Criterion, DataError, InputError, Run, ScriptedEngine
 from localjudge.judging.verify import Verification
 from localjudge.labels.drawing import draw_statements, sheet_rows
 from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
@@ -33,7 +33,7 @@ from localjudge.labels.units import correctable, unit_frames
 from localjudge.report.judge_views import verification_view
 from localjudge.run_directory.files import RowsSoFar
 from localjudge.run_directory.label_rows import LABELS, LabelRow, append_labels, stored_labels
-from localjudge.run_directory.verification import last_verification
+from localjudge.run_directory.verification import VERIFICATION, last_verification
 from tests.analysis.conftest import JudgedRun, human_of, label, p_yes, written
 from tests.analysis.labelled_runs import METRIC, same_judge, truth
 
@@ -769,67 +769,85 @@ def rewritten(run: Run, rows: Sequence[LabelRow]) -> Run:
     return Run.open(run.directory)
 
 
-FORGED = [{"share": 1e-7}, {"turn": 3}, {"frame": "0" * 64}, {"draw": "0: context_recall 0123abcd"}]
-FORGED += [{"draw": "no drawing"}, {"draw": "0: other 0123abcd"}]
+OTHER_DRAWINGS = [
+    {"frame": "0" * 64},
+    {"draw": "no drawing"},
+    {"draw": "0: other 0123abcd"},
+]
 
 
-@pytest.mark.parametrize("change", FORGED)
-def test_a_label_with_a_false_drawing_or_chance_does_not_correct(
+@pytest.mark.parametrize("change", OTHER_DRAWINGS)
+def test_a_label_drawn_from_other_statements_does_not_correct(
+    judged_run: JudgedRun, change: dict[str, Any]
+) -> None:
+    run = label(judged_run(), n=20)
+    first, second, *rows = stored_labels(run.directory)
+    run = rewritten(run, [first, second.model_copy(update=change), *rows])
+    mean = corrected(run)
+    assert (mean.labels, labels(run).undrawn) == (19, 1)
+    assert any(warning.startswith("1 label drawn from") for warning in labels(run).warnings)
+    nothing = dict.fromkeys(("draw", "frame", "size_share", "draw_index"))
+    run = rewritten(run, [first, second.model_copy(update=nothing), *rows])
+    assert corrected(run) == mean
+
+
+@pytest.mark.parametrize("change", [{"size_share": 0.5}, {"draw_index": 3}])
+def test_verify_notices_another_chance_of_a_verified_label(
     judged_run: JudgedRun, change: dict[str, Any]
 ) -> None:
     """A smaller chance would give the label more weight."""
     run = label(judged_run(), n=20)
-    first, second, *rows = stored_labels(run.directory)
-    forged = second.model_copy(update=change)
-    run = rewritten(run, [first, forged, *rows])
-    found = run.verify(engine=same_judge(run))
-    assert (found.result, found.files) == ("different", {LABELS: ("row 2",)})
-    mean = corrected(run)
-    assert (mean.labels, labels(run).undrawn) == (19, 1)
-    assert any(warning.startswith("1 label from a drawing") for warning in labels(run).warnings)
-    nothing = dict.fromkeys(("draw", "frame", "share", "turn"))
-    run = rewritten(run, [first, second.model_copy(update=nothing), *rows])
-    assert corrected(run) == mean
     assert run.verify(engine=same_judge(run)).result == "bit-identical"
+    first, *rows = stored_labels(run.directory)
+    run = rewritten(run, [first.model_copy(update=change), *rows])
+    found = run.verify(engine=same_judge(run))
+    assert (found.result, [*found.files]) == ("different", [LABELS])
 
 
-def test_labels_of_another_run_are_verified_by_drawing_them_there(
+def test_labels_of_another_run_are_verified_without_that_run(
     judged_run: JudgedRun, scripted_run: ScriptedRun
 ) -> None:
-    """Without that run, or with another chance, they are not verified."""
     run = label(judged_run(), n=50)
     rows = [sample.model_dump(exclude_none=True) for sample in run.samples]
     other = scripted_run("other", rows, {}, metrics=[METRIC])
     read_labels(other, run.directory)
-    taken = stored_labels(other.directory)
-    assert {row.drawn_by for row in taken} == {str(run.directory.resolve())}
+    assert stored_labels(other.directory) == stored_labels(run.directory)
     mean = corrected(other)
     assert other.verify(engine=same_judge(other)).result == "bit-identical"
-    forged = rewritten(other, [taken[0].model_copy(update={"share": 1e-7}), *taken[1:]])
-    assert forged.verify(engine=same_judge(other)).files[LABELS][0] == "row 1"
-    rewritten(other, taken)
     run.directory.rename(run.directory.with_name("elsewhere"))
-    found = Run.open(other.directory).verify(engine=same_judge(other))
+    other = Run.open(other.directory)
+    assert other.verify(engine=same_judge(other)).result == "bit-identical"
+    assert corrected(other) == mean
+
+
+def test_verify_compares_the_settings_of_the_drawings(judged_run: JudgedRun) -> None:
+    """The same rows with the checksum of other settings in `verification.json`."""
+    run = label(judged_run(), n=20)
+    assert run.verify(engine=same_judge(run)).result == "bit-identical"
+    path = run.directory / VERIFICATION
+    values = json.loads(path.read_text())
+    drawings = values["labels"]["drawings_sha256"]
+    path.write_text(path.read_text().replace(drawings, "0" * 64))
+    found = run.verify(engine=same_judge(run))
     assert found.result == "different"
-    assert found.files[LABELS][0].startswith("50 rows drawn by another run: ")
-    assert corrected(Run.open(other.directory)) == mean
+    assert found.files[LABELS][0].startswith("the settings of its drawings differ")
 
 
 def test_verify_detects_changes_of_labels_it_has_verified(judged_run: JudgedRun) -> None:
-    """A new chain does not hide changed, removed or replaced rows; added rows are counted."""
+    """Rows were changed, removed or replaced; added rows are counted."""
     run = label(judged_run(), n=20)
     engine = same_judge(run)
     first = run.verify(engine=engine)
     assert first.labels.means == labels(run)
-    assert (first.result, first.labels.rows, first.labels.before) == ("bit-identical", 20, None)
+    assert first.labels.current is not None
+    assert (first.result, first.labels.current.rows) == ("bit-identical", 20)
+    assert first.labels.verified is None
     label(run, n=30)
     second = run.verify(engine=engine)
-    assert second.labels.before is not None
-    assert (second.result, second.labels.rows, second.labels.before.rows) == (
-        "bit-identical",
-        30,
-        20,
-    )
+    assert second.labels.current is not None
+    assert second.labels.verified is not None
+    assert (second.result, second.labels.current.rows) == ("bit-identical", 30)
+    assert second.labels.verified.rows == 20
     assert "10 rows added since the verification of 20" in lines(second)
     third = last_verification(run.directory).labels  # type: ignore[union-attr]
     rows = stored_labels(run.directory)
@@ -845,7 +863,7 @@ def test_verify_detects_changes_of_labels_it_has_verified(judged_run: JudgedRun)
         assert found.files[LABELS][0].startswith("differs from the 30 rows verified on 20")
         assert f"{LABELS} was changed (differs from the 30 rows" in lines(found)
     (run.directory / LABELS).write_text("no labels\n")
-    assert run.verify(engine=engine).labels.before == third
+    assert run.verify(engine=engine).labels.verified == third
     rewritten(run, rows)
     assert run.verify(engine=engine).result == "bit-identical"
 
@@ -855,14 +873,17 @@ def lines(found: Verification) -> str:
 
 
 def test_verify_names_altered_labels(judged_run: JudgedRun) -> None:
+    """Without a verification, a changed label is a label like any other."""
     run = label(judged_run(), n=20)
     path = run.directory / LABELS
-    path.write_text(path.read_text().replace('"human": 0', '"human": 1'))
+    content = path.read_text()
+    changed = content.replace('"human": 0', '"human": 1')
+    path.write_text(changed)
+    assert run.verify(engine=same_judge(run)).result == "bit-identical"
+    path.write_text(content)
     found = run.verify(engine=same_judge(run))
     assert (found.result, [*found.files]) == ("different", [LABELS])
     assert "labels: altered" in lines(found)
-    with pytest.raises(RunDirectoryError, match="does not match the previous row"):
-        labels_of(run)
 
 
 def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(
@@ -874,8 +895,9 @@ def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(
         {},
         metrics=[METRIC],
     )
-    run = rewritten(run, [decision(draw=f"0: {METRIC} 0123abcd", frame="0f", share=0.5, turn=1)])
-    assert run.verify(engine=ScriptedEngine({}, default=1.0)).files == {LABELS: ("row 1",)}
+    drawn = decision(draw=f"0: {METRIC} 0123abcd", frame="0f", size_share=0.5, draw_index=1)
+    run = rewritten(run, [drawn])
+    assert run.verify(engine=ScriptedEngine({}, default=1.0)).result == "bit-identical"
     assert labels_of(run) is None
 
 

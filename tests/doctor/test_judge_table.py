@@ -152,8 +152,8 @@ def test_drawn_labels_are_weighted_by_inverse_probability() -> None:
     label(sure, 25)
     [entry] = measured(sure)
     rows = stored_labels(sure.directory)
-    turns = max(row.turn or 0 for row in rows)
-    weights = 1 / inclusion_probabilities(np.array([row.share or 0.0 for row in rows]), turns)
+    turns = max(row.draw_index or 0 for row in rows)
+    weights = 1 / inclusion_probabilities(np.array([row.size_share or 0.0 for row in rows]), turns)
     p_yes = {row.text: row.p_yes or 0.0 for row in sure.iter_verdicts()}
     decided = np.array([p_yes[row.text] >= 0.5 for row in rows])
     ones = np.array([row.human == 1 for row in rows])
@@ -165,7 +165,7 @@ def test_drawn_labels_are_weighted_by_inverse_probability() -> None:
 def test_labels_without_a_drawing_count_once_and_contradictory_labels_do_not_count() -> None:
     run = judged("run", 0.5, metrics=["faithfulness"])
     label(run, 30)
-    nothing: dict[str, None] = dict.fromkeys(("draw", "frame", "share", "turn"))
+    nothing: dict[str, None] = dict.fromkeys(("draw", "frame", "size_share", "draw_index"))
     rows = [row.model_copy(update=nothing) for row in stored_labels(run.directory)]
     (run.directory / LABELS).unlink()
     divided = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge import InputError, Run
+from localjudge import InputError, Run, ScriptedEngine
 from localjudge.judging.verify_files import alterations
 from tests.analysis.conftest import label
 from tests.conftest import ScriptedRun
@@ -40,11 +40,13 @@ SCRIPT: dict[str, float | str] = {
 
 @pytest.fixture
 def run(scripted_run: ScriptedRun) -> Run:
-    """context_recall: a 1/2, b failed, c 0/1 without a question, d undefined."""
+    """context_recall: a 1/2, b failed, c 0/1 without a question, d undefined. Its labels are verified."""
     run = scripted_run(
         "run", ROWS, SCRIPT, metrics=["context_recall", "context_relevancy"], max_failed=1
     )
-    return label(run, lambda _: 1)
+    run = label(run, lambda _: 1)
+    assert run.verify(engine=ScriptedEngine(SCRIPT, default=1.0))
+    return run
 
 
 def with_checksums(*changes: Callable[[Path], None]) -> Callable[[Path], None]:
@@ -91,7 +93,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a label": (
         edited("labels.jsonl", '"human": 1', '"human": 0'),
-        "labels.jsonl was changed (row 2 does not match the previous row)",
+        "labels.jsonl was changed (differs from the ",
     ),
     "the store": (lambda directory: (directory / "run.sqlite").write_bytes(b""), "run.sqlite "),
 }

@@ -10,7 +10,7 @@ import pytest
 from localjudge import InputError, Run
 from localjudge.labels.labelling import Labelling
 from localjudge.report.certificate import write_certificate
-from localjudge.run_directory.label_rows import label_file
+from localjudge.run_directory.label_rows import LABELS, label_file
 from localjudge.run_directory.run_record import file_sha256
 from localjudge.types import Language
 from tests.analysis.conftest import human_of, label
@@ -57,7 +57,7 @@ def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: T
     )
     ones = sum(row.human == 1 for row in label_file(run.directory).rows)
     assert f"ann (40, {ones} yes); labels from " in page
-    assert f"sha256 of the last row of labels.jsonl {label_file(run.directory).head}" in page
+    assert f"sha256 of labels.jsonl {file_sha256(run.directory / LABELS)}" in page
     assert "localjudge verify run asks the judge again" in page
     assert (
         "localjudge report run --certificate again.html --title 'Help desk <autumn>' writes this page again"

@@ -1,5 +1,6 @@
 """labels.jsonl holds human labels, grows only at its end, and is read as untrusted input."""
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -22,9 +23,9 @@ from localjudge.labels.run_labels import Decisions
 from localjudge.run_directory.directory import RunDirectory
 from localjudge.run_directory.label_rows import (
     LABELS,
-    START,
     LabelRow,
     append_labels,
+    hash_first_labels,
     label_file,
     stored_labels,
 )
@@ -39,7 +40,7 @@ VALUES: dict[str, Any] = {
         "text": "It rains.",
     },
     **{"human": 1, "annotator": "ann", "when": "2026-11-22T09:14:03+00:00", "way": "terminal"},
-    **{"draw": "0: faithfulness 0123abcd", "frame": "0f", "share": 0.25, "turn": 3},
+    **{"draw": "0: faithfulness 0123abcd", "frame": "0f", "size_share": 0.25, "draw_index": 3},
 }
 
 
@@ -73,19 +74,17 @@ def test_the_label_file_is_private_and_append_only(tmp_path: Path) -> None:
     path = tmp_path / LABELS
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     first, inode = path.read_bytes(), path.stat().st_ino
-    assert json.loads(first) == {**VALUES, "drawn_by": None, "previous": START}
+    assert json.loads(first) == VALUES
     append_labels(tmp_path, [row(human=None), row(human="?")])
     assert path.read_bytes().startswith(first)
     assert path.stat().st_ino == inode
 
 
-def test_only_an_adjudicated_row_names_it_and_the_chain_covers_it(tmp_path: Path) -> None:
+def test_only_an_adjudicated_row_names_it(tmp_path: Path) -> None:
     append_labels(tmp_path, [row(), row(adjudicated=True), row()])
-    first, second, third = lines = (tmp_path / LABELS).read_bytes().splitlines(keepends=True)
+    lines = (tmp_path / LABELS).read_bytes().splitlines()
     assert [b"adjudicated" in line for line in lines] == [False, True, False]
-    (tmp_path / LABELS).write_bytes(first + second.replace(b'"adjudicated": true, ', b"") + third)
-    with pytest.raises(RunDirectoryError, match=":3 does not match the previous row"):
-        stored_labels(tmp_path)
+    assert [stored.adjudicated for stored in stored_labels(tmp_path)] == [False, True, False]
 
 
 @pytest.mark.parametrize("kept", [1, 40, -2])
@@ -116,9 +115,9 @@ def test_an_endless_label_file_is_not_read(tmp_path: Path) -> None:
             {"when": when}
             for when in ("yesterday", "2026-11-22T09:14:03", "0001-01-01T00:00:00+01:00")
         ),
-        *({"share": share} for share in (-0.1, 1.5)),
-        *({"turn": turn} for turn in (0, MAX_POINTS + 1)),
-        *({"way": "by hand"}, {"position": -1}, {"more": 1}, {"previous": None}),
+        *({"size_share": share} for share in (-0.1, 1.5)),
+        *({"draw_index": index} for index in (0, MAX_POINTS + 1)),
+        *({"way": "by hand"}, {"position": -1}, {"more": 1}, {"turn": 3}),
     ],
     ids=str,
 )
@@ -126,9 +125,8 @@ def test_an_invalid_label_row_is_refused_in_one_line(
     tmp_path: Path, change: dict[str, Any]
 ) -> None:
     append_labels(tmp_path, [row()])
-    previous = label_file(tmp_path).head
     with (tmp_path / LABELS).open("a") as file:
-        file.write(json.dumps({**VALUES, "previous": previous, **change}) + "\n")
+        file.write(json.dumps({**VALUES, **change}) + "\n")
     with pytest.raises(RunDirectoryError, match=r"labels\.jsonl:2 is not a row") as refused:
         stored_labels(tmp_path)
     assert "\n" not in refused.value.message
@@ -160,32 +158,33 @@ def test_a_last_row_without_a_line_end_counts_and_stays(tmp_path: Path, kept: in
     assert stored_labels(tmp_path) == [*[row(), row(human=0)][:kept], row(human="?")]
 
 
-@pytest.mark.parametrize(
-    ("change", "broken"),
-    [
-        (lambda lines: [lines[0].replace(b'"human": 1', b'"human": 0'), *lines[1:]], 2),
-        (lambda lines: [lines[0], *lines[2:]], 2),
-        (lambda lines: lines[1:], 1),
-        (lambda lines: [lines[0], lines[2], lines[1], lines[3]], 2),
-        (lambda lines: [*lines, lines[3]], 5),
-        (lambda lines: [*lines[:2], lines[2].replace(b"human", b"HUMAN"), lines[3]], None),
-    ],
-    ids=["changed", "removed", "the first removed", "moved", "repeated", "no row any more"],
-)
-def test_changed_removed_or_moved_label_rows_are_refused(
-    tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], broken: int | None
-) -> None:
-    append_labels(tmp_path, [row(text=f"It rains {number}.") for number in range(4)])
+def test_the_checksum_covers_the_complete_rows(tmp_path: Path) -> None:
+    """`sha256sum labels.jsonl` prints the same checksum, unless the last row is incomplete."""
+    assert label_file(tmp_path).sha256 == hashlib.sha256(b"").hexdigest()
+    append_labels(tmp_path, [row(), row(human=0)])
     path = tmp_path / LABELS
-    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
-    problem = (
-        rf"labels\.jsonl:{broken} does not match the previous row"
-        if broken
-        else r"labels\.jsonl:3 is not a row"
-    )
-    for use in (stored_labels, lambda directory: append_labels(directory, [row()])):
-        with pytest.raises(RunDirectoryError, match=problem):
-            use(tmp_path)
+    content = path.read_bytes()
+    labels = label_file(tmp_path)
+    assert (labels.size, labels.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+    path.write_bytes(content + b'{"key": "0f')
+    assert label_file(tmp_path) == labels
+
+
+@pytest.mark.parametrize("count", [1, 2_000])
+def test_the_first_labels_keep_their_checksum_when_rows_are_added(
+    tmp_path: Path, count: int
+) -> None:
+    """2,000 rows with texts of 1,000 characters exceed the size of one read, 1 MiB."""
+    rows = [row(text=f"{number} {'x' * 1_000}") for number in range(count)]
+    append_labels(tmp_path, rows)
+    first = label_file(tmp_path)
+    assert list(first.rows) == rows
+    append_labels(tmp_path, [row(human=0)])
+    assert hash_first_labels(tmp_path, first.size) == first.sha256
+    assert label_file(tmp_path).sha256 != first.sha256
+    path = tmp_path / LABELS
+    path.write_bytes(path.read_bytes().replace(b'"human": 1', b'"human": 0', 1))
+    assert hash_first_labels(tmp_path, first.size) != first.sha256
 
 
 def test_a_full_disk_keeps_no_label_rows_and_the_command_can_be_repeated(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from localjudge.judging.verify import verify_run as verify
 from localjudge.labels.labelling import Labelling
 from localjudge.report.sample_views import prompts_view, sample_view
 from localjudge.run_directory.directory import RunDirectory, placed_rows
-from localjudge.run_directory.label_rows import START
 from localjudge.run_directory.result_rows import SCORE_ROWS
 from tests.run_directory.conftest import edited, in_store
 
@@ -148,7 +147,6 @@ def _row(**values: object) -> bytes:
         "human": 1,
         "annotator": "x",
     }
-    row |= {"previous": START}
     return (
         json.dumps({**row, "when": "2026-11-22T09:14:03+00:00", "way": "sheet", **values}).encode()
         + b"\n"
