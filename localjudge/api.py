@@ -54,6 +54,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     abbreviations: str | Path | Sequence[str] | None = None,
     keep_thinking: bool | None = None,
     cluster_by: str | None = None,
+    no_evidence: bool | None = None,
     reuse: RunLike | Sequence[RunLike] | None = None,
     mapping: Mapping[str, str] | None = None,
     context_separator: str | None = None,
@@ -112,6 +113,8 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
         samples).
     cluster_by: column that groups samples, such as a document; intervals are then over these
         groups.
+    no_evidence: do not look for the sentences behind the verdicts (False: each verdict about a
+        statement has up to two, as `evidence`).
 
     Data:
 

@@ -81,6 +81,7 @@ class Judge:
         segmenter: str | None = None,
         abbreviations: str | Path | Sequence[str] | None = None,
         keep_thinking: bool | None = None,
+        no_evidence: bool | None = None,
     ) -> Self:
         """Load a judge: a registered name, a GGUF file, or a name from `localjudge models`.
 

@@ -20,14 +20,14 @@ from localjudge.judging.run_names import below_runs, data_stem
 from localjudge.labels.label_sheet import read_sheet
 from localjudge.labels.labelling import DEFAULT_COUNT
 from localjudge.resources import write_output
-from localjudge.run_directory.files import ROW_FILES, SUMMARY
+from localjudge.run_directory.files import SUMMARY, row_files
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.words import option
 
 _READ = "labels-read.txt"
 _FIRST_RUN = "run"
 _LABEL_ENDINGS = (".jsonl", ".csv", ".tsv", ".txt")
-_RESULTS = (LABELS, *ROW_FILES)
+_RESULTS = (LABELS, *row_files(with_evidence=True))
 _HEADER = "# Written by localjudge start, which asks again with --ask. To judge once more:\n"
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import RunDirectoryError
 from localjudge.judging.data_report import NotedProgress, report_data
+from localjudge.judging.evidence import EvidenceSearch, evidence_identity
 from localjudge.judging.judge_or_jury import (
     JudgeNames,
     JudgeOrJury,
@@ -45,6 +46,7 @@ from localjudge.run_directory.files import (
 )
 from localjudge.run_directory.label_rows import LabelRow, label_file, now
 from localjudge.run_directory.manifest import (
+    EvidenceIdentity,
     JudgeIdentity,
     Manifest,
     Session,
@@ -128,6 +130,11 @@ class Job:
     def signature(self) -> str:
         return signature(self.identity, self.plan.identity)
 
+    @property
+    def evidence(self) -> EvidenceIdentity | None:
+        """How the evidence is found, or None for a run without."""
+        return evidence_identity(self.plan.settings)
+
     def run(self) -> RunRecord:
         """Judge the samples and write the results."""
         settings = self.plan.settings
@@ -147,7 +154,9 @@ class Job:
             if not is_new_data:
                 summary = self._read_finished_summary()
             if summary is None:
-                with closing(ResultFiles(begun.directory)) as results:
+                has_evidence = self.evidence is not None
+                files = ResultFiles(begun.directory, with_evidence=has_evidence)
+                with closing(files) as results:
                     summary = self._judge(judging, results)
                     work = self._finish_session(begun, judging, work_before)
                     manifest = results.finish(summary, self._manifest(begun))
@@ -251,12 +260,13 @@ class Job:
         judging.progress = Silence()  # all questions are answered
 
     def _drop_outdated_summary(self, begun: BegunRun) -> None:
-        """Keep the finished part of the same run; remove the summary of fewer samples, or of
-        other versions.
+        """Keep the finished part of the same run; remove the summary of fewer samples, of other
+        versions, or with another kind of evidence.
         """
         if begun.existing is None:
             return
-        if begun.existing.signature == self.signature:
+        is_same_evidence = begun.existing.environment.evidence == self.evidence
+        if is_same_evidence and begun.existing.signature == self.signature:
             begun.finished = finished_part(begun.existing)
         else:
             begun.directory.remove(SUMMARY)
@@ -304,9 +314,11 @@ class Job:
             plan.sampling,
             plan.settings.max_failed,
         )
+        search = EvidenceSearch(plan.dataset.samples, plan.settings)
         for evaluations in judging.evaluations(plan.dataset.samples):
             totals.add(evaluations)
-            results.add(evaluations)
+            evidence = search.rows(evaluations) if self.evidence else None
+            results.add(evaluations, evidence)
         summary = totals.summary(self.signature, self.judge.card, plan.dataset.skipped)
         return summary.model_copy(update={"stopped": plan.stopped.reason})
 
@@ -339,6 +351,7 @@ class Job:
             "index": list(plan.frame_index),
             "stopped": plan.stopped.reason,
             "drawn_from": plan.stopped.data,
+            "evidence": self.evidence,
         }
         environment |= {name: value for name, value in optional.items() if value}
         environment |= {"host": host(), "sessions": list(sessions), **finished}

@@ -106,6 +106,8 @@ class RunSettings(EngineSettings):
     max_failed: Annotated[int | None, Setting()] = Field(default=None, ge=0)
     """Failed samples tolerated per metric before its mean is withheld. Default: 1 % of the samples.
     """
+    no_evidence: Annotated[bool, Setting("Output")] = False
+    """Do not look for the sentences behind the verdicts (evidence.jsonl)."""
     reuse: Annotated[
         tuple[str, ...],
         Setting("Judge", metavar="RUN", path_role="read", data=True, calibration=True),

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from localjudge.dataset.samples import fingerprint
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, OutOfResource, RunDirectoryError
+from localjudge.judging.evidence import EvidenceSearch
 from localjudge.judging.judge_or_jury import JudgeNames, JudgeOrJury, use_judge_or_jury
 from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.jury import LoadedJury
@@ -49,10 +50,10 @@ from localjudge.run_directory.archive import (
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE, excerpt, open_regular
 from localjudge.run_directory.files import (
-    ROW_FILES,
     SUMMARY,
     Summary,
     Totals,
+    row_files,
     row_lines,
     summary_text,
 )
@@ -355,7 +356,7 @@ class _Replay(ABC):
             evaluate_samples(block, self.metrics, self.settings.sentences, self._replay_verdicts)
             for block in blocks(samples)
         )
-        files = changed_rows(run.directory, evaluated, self._totals)
+        files = changed_rows(run, evaluated, self._totals, self.settings)
         files[SUMMARY] = changed_values(run.directory / SUMMARY, self._summarise())
         return files
 
@@ -525,21 +526,27 @@ class _JuryReplay(_Replay):
 
 
 def changed_rows(
-    directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals
+    run: RunRecord,
+    evaluated: Iterable[Sequence[Evaluation]],
+    totals: Totals,
+    settings: RunSettings,
 ) -> dict[str, list[str]]:
     """Return the first rows of each file that differ from the evaluations, and add these up."""
-    changes: dict[str, list[str]] = {name: [] for name in ROW_FILES}
-    counts = dict.fromkeys(ROW_FILES, 0)
+    names = row_files(with_evidence=run.has_evidence)
+    changes: dict[str, list[str]] = {name: [] for name in names}
+    counts = dict.fromkeys(names, 0)
+    search = EvidenceSearch(run.iter_samples(), settings)
     with ExitStack() as stack:
         files: dict[str, BinaryIO] = {}
-        for name in ROW_FILES:
+        for name in names:
             try:
-                files[name] = stack.enter_context(open_regular(directory / name))
+                files[name] = stack.enter_context(open_regular(run.directory / name))
             except RunDirectoryError:
                 changes[name].append(_UNREADABLE)
         for evaluations in evaluated:
             totals.add(evaluations)
-            lines_by_file = row_lines(evaluations)
+            evidence = search.rows(evaluations) if run.has_evidence else None
+            lines_by_file = row_lines(evaluations, evidence)
             for name, file in files.items():
                 for line in lines_by_file[name]:
                     counts[name] += 1

@@ -77,7 +77,8 @@ def _recompute(run: RunRecord) -> Iterator[str]:
     """Compute the result files from the stored answers, and compare them."""
     manifest = run.manifest
     metrics = [manifest.metric(name) for name in run.summary.metrics]
-    rule = run.rule(read_run_settings(manifest).min_valid_mass)
+    settings = read_run_settings(manifest)
+    rule = run.rule(settings.min_valid_mass)
     totals = Totals(
         list(run),
         rule,
@@ -86,7 +87,7 @@ def _recompute(run: RunRecord) -> Iterator[str]:
         run.sampling,
         manifest.environment.settings.max_failed,
     )
-    files = changed_rows(run.directory, _evaluate_again(run, metrics, rule), totals)
+    files = changed_rows(run, _evaluate_again(run, metrics, rule), totals, settings)
     card = manifest.card.model_copy(update={"name": run.summary.judge.name})
     summary = totals.summary(manifest.signature, card, manifest.environment.skipped_rows)
     summary = summary.model_copy(update={"stopped": manifest.environment.stopped})

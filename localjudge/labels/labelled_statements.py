@@ -85,6 +85,7 @@ class LabelledVerdict(NamedTuple):
     def values(self) -> dict[str, Any]:
         """The verdict with the columns `human` and `annotators`, None without a label."""
         values = {**vars(self.row), "human": None, "annotators": None}
+        del values["evidence"]
         if self.statement:
             values["human"] = self.statement.human
             values["annotators"] = self.statement.annotators

@@ -26,7 +26,7 @@ from localjudge.report.verify_report import check_report
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.column_values import NO_VALUE
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE
-from localjudge.run_directory.files import ROW_FILES, SUMMARY
+from localjudge.run_directory.files import SUMMARY, row_files
 from localjudge.run_directory.label_rows import LABELS, label_file, now
 from localjudge.run_directory.manifest import UNPROVED
 from localjudge.run_directory.run_record import Origin, RunRecord, file_sha256
@@ -42,7 +42,16 @@ _OUTCOMES = {
 }
 _OWN_FILES = {
     name.casefold()
-    for name in (MANIFEST, STORE, SUMMARY, *ROW_FILES, LABELS, VERIFICATION, REPORT, LOCK)
+    for name in (
+        MANIFEST,
+        STORE,
+        SUMMARY,
+        *row_files(with_evidence=True),
+        LABELS,
+        VERIFICATION,
+        REPORT,
+        LOCK,
+    )
 }
 _STYLES = ("base.css", "certificate.css")
 _LETTERS_OF_TITLE = 120
@@ -292,7 +301,7 @@ def _slice_rows(run: RunRecord, by: str, messages: Messages) -> list[dict[str, A
 
 
 def _checked_files(run: RunRecord) -> Iterator[str]:
-    for name in (MANIFEST, STORE, SUMMARY, *ROW_FILES, LABELS):
+    for name in (MANIFEST, STORE, SUMMARY, *run.row_files, LABELS):
         if (run.directory / name).exists():
             yield name
 

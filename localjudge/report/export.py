@@ -29,6 +29,7 @@ from localjudge.dataset.python_values import plain
 from localjudge.dataset.samples import extras_text
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.labels.labelled_statements import with_labels
+from localjudge.report.evidence_columns import evidence_kinds, evidence_values
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import CONTEXT_FIELDS, Context
@@ -176,11 +177,7 @@ def _context_struct(context: str | Mapping[str, Any]) -> dict[str, Any]:
 def plain_rows(run: RunRecord, rows: Rows) -> Iterator[Row]:
     if rows != "samples":
         of_scores = (dict(vars(row)) for row in run.iter_scores())
-        yield from (
-            of_scores
-            if rows == "scores"
-            else (row.values for row in with_labels(run, run.iter_verdicts()))
-        )
+        yield from (of_scores if rows == "scores" else _verdict_values(run))
         return
     for sample, scores in run.iter_scored_samples():
         row: Row = {"sample_id": sample.id}
@@ -190,12 +187,24 @@ def plain_rows(run: RunRecord, rows: Rows) -> Iterator[Row]:
         yield row
 
 
+def _verdict_values(run: RunRecord) -> Iterator[Row]:
+    for verdict in with_labels(run, run.iter_verdicts_with_evidence()):
+        values = verdict.values
+        if run.has_evidence:
+            values |= evidence_values(verdict.row)
+        yield values
+
+
 def _kinds(run: RunRecord, rows: Rows) -> dict[str, _Kind]:
     kinds: dict[str, _Kind] = {"sample_id": "text"}
     if rows != "samples":
         names = [field.name for field in fields(ScoreRow if rows == "scores" else VerdictRow)]
         names += ["human", "annotators"] if rows == "verdicts" else []
-        return kinds | {name: _KINDS.get(name, "text") for name in names}
+        kinds |= {name: _KINDS.get(name, "text") for name in names}
+        kinds.pop("evidence", None)  # in columns of its own
+        if rows == "verdicts" and run.has_evidence:
+            kinds |= evidence_kinds()
+        return kinds
     for metric in run.summary.metrics:
         kinds |= {metric: "number", f"{metric}_status": "text"}
     return kinds

@@ -21,10 +21,12 @@ from localjudge.run_directory.directory import (
     read_object,
     validated,
 )
+from localjudge.run_directory.evidence_rows import EVIDENCE
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.result_rows import (
     Evaluation,
+    EvidenceRow,
     VerdictRow,
     json_line,
     score_rows,
@@ -293,15 +295,22 @@ class RowsSoFar(Record):
 
 
 class ResultFiles:
-    """Writes the row files as results arrive, and the summary at the end."""
+    """Writes the row files as results arrive, and the summary at the end.
 
-    def __init__(self, directory: RunDirectory) -> None:
+    Without evidence, a file of evidence that is already there is removed.
+    """
+
+    def __init__(self, directory: RunDirectory, *, with_evidence: bool) -> None:
         self._directory = directory
+        self._with_evidence = with_evidence
         directory.remove(_SO_FAR)
-        self._parts = {name: PartFile(directory.path / name) for name in ROW_FILES}
+        names = row_files(with_evidence=with_evidence)
+        self._parts = {name: PartFile(directory.path / name) for name in names}
 
-    def add(self, evaluations: Sequence[Evaluation]) -> None:
-        for name, lines in row_lines(evaluations).items():
+    def add(
+        self, evaluations: Sequence[Evaluation], evidence: Iterable[EvidenceRow] | None
+    ) -> None:
+        for name, lines in row_lines(evaluations, evidence).items():
             self._parts[name].write(lines)
         so_far = RowsSoFar(sizes={name: part.size for name, part in self._parts.items()})
         self._directory.write(_SO_FAR, so_far.model_dump_json(), durable=False)
@@ -314,6 +323,8 @@ class ResultFiles:
         manifest = manifest.with_environment(files=files)
         for part in self._parts.values():
             part.finish()
+        if not self._with_evidence:
+            self._directory.remove(EVIDENCE)
         write_manifest(self._directory, manifest)
         self._directory.write(SUMMARY, text)
         self._directory.remove(_SO_FAR)
@@ -333,11 +344,24 @@ def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
     directory.write(MANIFEST, _pretty(manifest.model_dump(mode="json")))
 
 
-def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
-    return {
+def row_files(*, with_evidence: bool) -> tuple[str, ...]:
+    """Return the names of a run's row files."""
+    if with_evidence:
+        return (*ROW_FILES, EVIDENCE)
+    return ROW_FILES
+
+
+def row_lines(
+    evaluations: Sequence[Evaluation], evidence: Iterable[EvidenceRow] | None
+) -> dict[str, Iterator[str]]:
+    """Return the lines of each row file. `evidence` is None for a run without."""
+    lines: dict[str, Iterator[str]] = {
         SCORES: (json_line(vars(row)) for row in score_rows(evaluations)),
         VERDICTS: (json_line(row.values) for row in verdict_rows(evaluations)),
     }
+    if evidence is not None:
+        lines[EVIDENCE] = (json_line(vars(row)) for row in evidence)
+    return lines
 
 
 def summary_text(summary: Summary) -> str:

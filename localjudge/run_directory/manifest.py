@@ -344,6 +344,14 @@ class AnswersUsed(ManifestPart):
     reused: dict[str, int]
 
 
+class EvidenceIdentity(ManifestPart):
+    """Everything that affects the evidence of verdicts: the finder, and the language of its words."""
+
+    finder: str
+    version: int
+    language: str
+
+
 class Environment(ManifestPart):
     """Everything that cannot change a number: origin of judge and data, settings, processes.
 
@@ -364,6 +372,7 @@ class Environment(ManifestPart):
     host: dict[str, Any] = Field(default_factory=dict)
     sessions: tuple[Session, ...] = Field(strict=False)
     answers: AnswersUsed | None = None
+    evidence: EvidenceIdentity | None = None
     files: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -75,12 +75,39 @@ class ScoreRow:
 
 
 @dataclass(frozen=True)
+class EvidenceRow:
+    """A sentence that comes close to a judged statement, and its score in [0, 1].
+
+    `context` counts the retrieved contexts from 0; it is None if the statement was compared with
+    the reference or the response, as `against` of its verdict says. `supports` is False for the
+    closest sentence of a statement that nothing supports. `cited` says whether the statement cites
+    the context, None if its metric does not ask about citations. `position` is that of the verdict.
+    """
+
+    sample_id: str
+    metric: str
+    source: UnitSource
+    source_index: Place | None
+    index: Place
+    position: Place
+    rank: Place
+    context: Place | None
+    start: Place
+    end: Place
+    text: str
+    score: Share
+    supports: bool
+    cited: bool | None
+
+
+@dataclass(frozen=True)
 class VerdictRow:
     """One judged unit: the place of its text and its verdict.
 
     `against` is the context or field that it was compared with. `position` counts the verdicts of a
     metric on a sample. `judges` has the probability of each judge of a jury; the file of another
-    judge lacks the key.
+    judge lacks the key. `evidence` has the sentences that come closest to a statement, the closest
+    first; they are in another file.
     """
 
     sample_id: str
@@ -101,15 +128,16 @@ class VerdictRow:
     valid_mass: Mass | None = None
     position: Place | None = None
     judges: dict[str, Share] | None = None
+    evidence: tuple["EvidenceRow", ...] = ()
 
     @property
     def values(self) -> dict[str, Any]:
         """Values of the row in the file."""
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if name != "judges" or value is not None
-        }
+        values = dict(vars(self))
+        del values["evidence"]
+        if self.judges is None:
+            del values["judges"]
+        return values
 
 
 _OF_VERDICT = ("p_yes", "label", "reason", "window", "error", "judges")
@@ -133,6 +161,7 @@ def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
 def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
     for evaluation in evaluations:
         for position, (unit, verdict) in enumerate(evaluation.units):
+            parts: dict[str, Any] = {name: getattr(verdict, name, None) for name in _OF_VERDICT}
             yield VerdictRow(
                 sample_id=evaluation.sample_id,
                 metric=evaluation.metric,
@@ -146,7 +175,7 @@ def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
                 against=unit.against,
                 position=position,
                 valid_mass=verdict.valid_mass,
-                **{name: getattr(verdict, name, None) for name in _OF_VERDICT},
+                **parts,
             )
 
 

@@ -5,7 +5,7 @@ Only `verify` detects a file that was changed together with its checksum.
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, zip_longest
@@ -36,9 +36,9 @@ from localjudge.run_directory.directory import (
     read_object,
     validated,
 )
+from localjudge.run_directory.evidence_rows import EVIDENCE, EVIDENCE_ROWS, evidence_by_verdict
 from localjudge.run_directory.examination import with_examination
 from localjudge.run_directory.files import (
-    ROW_FILES,
     SCORES,
     SUMMARY,
     SUMMARY_VERSION,
@@ -48,6 +48,7 @@ from localjudge.run_directory.files import (
     Summary,
     Totals,
     allowed_failures,
+    row_files,
     rows_so_far,
 )
 from localjudge.run_directory.manifest import MANIFEST_VERSION, IndexLevel, Manifest
@@ -55,6 +56,7 @@ from localjudge.run_directory.result_rows import (
     SCORE_ROWS,
     VERDICT_ROWS,
     Evaluation,
+    EvidenceRow,
     ScoreRow,
     VerdictRow,
     evaluations_of,
@@ -65,8 +67,9 @@ from localjudge.words import numbered, printable, suggestion
 
 _VERIFY = "to find the changed parts: localjudge verify"
 _SHOWN = 4
+_NO_MORE: tuple[None, tuple[EvidenceRow, ...]] = (None, ())
 _Object = TypeVar("_Object", Manifest, Summary)
-_Row = TypeVar("_Row", ScoreRow, VerdictRow)
+_Row = TypeVar("_Row", ScoreRow, VerdictRow, EvidenceRow)
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,7 @@ class RunRecord(Mapping[str, MetricSummary]):
                     f"the files in {self.directory} do not belong to one run: {problem}",
                     hint=_VERIFY,
                 )
-        for name in (SUMMARY, *ROW_FILES):
+        for name in (SUMMARY, *self.row_files):
             if file_sha256(self.directory / name) != manifest.environment.files.get(name):
                 problem = "was changed: its sha256 differs from manifest.json"
                 raise RunDirectoryError(f"{self.directory / name} {problem}", hint=_VERIFY)
@@ -295,6 +298,25 @@ class RunRecord(Mapping[str, MetricSummary]):
         """Yield one row for each judged unit, in the order of the scores."""
         return (row for row, _ in self.verdict_places())
 
+    def iter_evidence(self) -> Iterator[EvidenceRow]:
+        """Yield the sentences of evidence, in the order of the verdicts; none for a run without."""
+        if not self.has_evidence:
+            return iter(())
+        return (row for _, row in self._rows(EVIDENCE, EVIDENCE_ROWS))
+
+    def iter_verdicts_with_evidence(self) -> Iterator[VerdictRow]:
+        """Yield the rows of `iter_verdicts`, each with its evidence."""
+        return with_evidence(self.iter_verdicts(), self.iter_evidence())
+
+    @property
+    def has_evidence(self) -> bool:
+        return self.manifest.environment.evidence is not None
+
+    @property
+    def row_files(self) -> tuple[str, ...]:
+        """Names of the files with rows."""
+        return row_files(with_evidence=self.has_evidence)
+
     def iter_evaluations(self) -> Iterator[list[Evaluation]]:
         rows = evaluations_of(self.iter_scores(), self.iter_verdicts())
         return (
@@ -357,8 +379,8 @@ class RunRecord(Mapping[str, MetricSummary]):
 
     @cached_property
     def verdicts(self) -> tuple[VerdictRow, ...]:
-        """All verdict rows, about 1 KB each."""
-        return tuple(self.iter_verdicts())
+        """All verdict rows with their evidence, about 2 KB each."""
+        return tuple(self.iter_verdicts_with_evidence())
 
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
@@ -384,6 +406,25 @@ def _runs_beside(path: Path) -> str:
     if not runs:
         return "name the directory of a run, such as runs/before"
     return suggestion(path.name, runs, "the runs there", show=lambda name: excerpt(runs[name]))
+
+
+def with_evidence(
+    verdicts: Iterable[VerdictRow], evidence: Iterable[EvidenceRow]
+) -> Iterator[VerdictRow]:
+    """Yield the verdicts with their evidence. Both are in the order of the run's files.
+
+    Raises RunDirectoryError for evidence without a verdict.
+    """
+    groups = evidence_by_verdict(evidence)
+    key, rows = next(groups, _NO_MORE)
+    for verdict in verdicts:
+        if key == (verdict.sample_id, verdict.metric, verdict.position):
+            yield replace(verdict, evidence=rows)
+            key, rows = next(groups, _NO_MORE)
+        else:
+            yield verdict
+    if key is not None:
+        raise RunDirectoryError(f"a row of {EVIDENCE} has no verdict", hint=BY_HAND)
 
 
 def unknown_sample(run: RunRecord, sample_id: str) -> RunDirectoryError:

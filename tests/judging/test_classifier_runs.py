@@ -30,7 +30,7 @@ ROWS = [
     for number in range(6)
 ]
 METRICS = ["faithfulness", "context_relevancy", "context_precision"]
-FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ ROWS = [
     for number in range(4)
 ]
 METRICS = ["faithfulness", "context_precision"]
-FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 WEIGHTS = {"lexical": 0.5, "small": 0.25}
 
 

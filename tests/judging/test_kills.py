@@ -19,7 +19,7 @@ from localjudge.run_directory.files import ROW_FILES
 
 pytestmark = pytest.mark.engine
 
-FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 
 # The engine notes each question, takes a moment for its answer, and waits to be killed after `most` questions.
 SLOW_RUN = """

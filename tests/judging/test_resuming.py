@@ -14,7 +14,7 @@ from localjudge.labels.labelling import Labelling
 from localjudge.run_directory.label_rows import append_labels, stored_labels
 from localjudge.types import NoAnswer, VerdictRequest
 
-FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 METRICS = ["context_recall", "faithfulness", "document_recall_single_hit"]
 SAMPLES = 120
 

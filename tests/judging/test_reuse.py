@@ -13,7 +13,7 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judging.verify import verify_run as verify
 
-FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 SCRIPT: dict[str, float | str] = {"Two 1.": 0.4, "Two 2.": "it does not fit"}
 
 

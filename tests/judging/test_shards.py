@@ -25,7 +25,7 @@ from tests.run_directory.conftest import Stopped, in_store
 
 pytestmark = pytest.mark.engine
 
-FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 METRICS = ["context_recall", "faithfulness", "document_recall_single_hit"]
 
 

@@ -13,7 +13,7 @@ from localjudge.errors import InputError
 from localjudge.text import Segmenter
 from localjudge.types import Span, VerdictRequest
 
-FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 ROWS = [
     {
         "id": str(number),

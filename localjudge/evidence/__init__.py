@@ -1,0 +1,1 @@
+"""Find the sentences of a text that come closest to a statement."""

@@ -1,0 +1,167 @@
+"""Find the sentences that come closest to a statement, by their words.
+
+    score = weight of the statement's words in the sentence / weight of the statement's words
+
+    weight of a word    ln(1 + (n + 1) / (sentences with the word + 0.5)), n sentences in all texts;
+                        a tenth of this for a stop word
+    heading             words in the heading of the sentence's text, but not in the sentence, count 0.4
+
+A rare word says more than a frequent one. A heading ("Ulm" above "It lies on the Danube") names
+what the sentences below it are about. Scores are in [0, 1]. The weights were chosen by measurement
+on public data (`scripts/benchmarks/evidence-accuracy`).
+
+Everything depends on the statement and the texts only: no model is asked.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from localjudge.evidence.words import ENGLISH, stop_words, words_in
+from localjudge.types import Span
+
+FINDER = "words"
+VERSION = 1
+"""Raised when the finder could name other sentences, or give other scores."""
+CLOSE = 0.2
+"""A sentence with this score or a higher one can support its statement."""
+
+_STOP_WORD = 0.1
+_HEADING = 0.4
+_SECOND = 0.5
+"""A second sentence is named if its score is at least this share of the first one's."""
+_DIGITS = 4
+_LONGEST_SENTENCE = 1_000
+_LENGTH_OF_PART = 500
+_LONGEST_HEADING = 100
+_HEADING_LINE = re.compile(r"\s*(?P<heading>[^\n]+)\n\s*\S")
+_STOPS = ".!?:;。！？"
+
+Cut = Callable[[str], Iterable[Span]]
+
+
+class Match(NamedTuple):
+    """A sentence that comes close to a statement: the place of its text, and its score in [0, 1]."""
+
+    text: int
+    span: Span
+    score: float
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    text: int
+    span: Span
+    words: frozenset[str]
+    heading: frozenset[str]
+
+
+class Finder:
+    """Search the sentences of some texts, cut by `cut`, for those closest to a statement."""
+
+    def __init__(self, texts: Sequence[str], cut: Cut, language: str = ENGLISH) -> None:
+        self._language = language
+        self._sentences = [
+            sentence
+            for place, text in enumerate(texts)
+            for sentence in _sentences_of(place, text, cut, language)
+        ]
+        self._counts = Counter[str]()
+        for sentence in self._sentences:
+            self._counts.update(sentence.words)
+
+    def find(self, statement: str, texts: Iterable[int] | None = None) -> list[Match]:
+        """Return at most two sentences, the closest first; of equally close ones the earlier.
+
+        `texts` are the places of the texts to search, by default all. Without a common word, there
+        is no sentence.
+        """
+        searched = None if texts is None else frozenset(texts)
+        weights = self._weights(statement)
+        matches: list[Match] = []
+        for sentence in self._sentences:
+            if searched is None or sentence.text in searched:
+                score = _score(sentence, weights)
+                if score > 0:
+                    matches.append(Match(sentence.text, sentence.span, score))
+        matches.sort(key=lambda match: (-match.score, match.text, match.span.start))
+        return [match for match in matches[:2] if match.score >= _SECOND * matches[0].score]
+
+    def _weights(self, statement: str) -> dict[str, float]:
+        """Return the weight of each word of the statement, in the order of the words."""
+        frequent = stop_words(self._language)
+        weights: dict[str, float] = {}
+        for word in words_in(statement, self._language):
+            weight = math.log(1 + (len(self._sentences) + 1) / (self._counts[word] + 0.5))
+            if word in frequent:
+                weight *= _STOP_WORD
+            weights[word] = weight
+        return weights
+
+
+def identity(language: str) -> dict[str, Any]:
+    """Return everything that affects the evidence, besides sentences and versions of packages."""
+    return {"finder": FINDER, "version": VERSION, "language": language}
+
+
+def _score(sentence: _Sentence, weights: Mapping[str, float]) -> float:
+    total = 0.0
+    covered = 0.0
+    for word, weight in weights.items():
+        total += weight
+        if word in sentence.words:
+            covered += weight
+        elif word in sentence.heading:
+            covered += _HEADING * weight
+    if not total:
+        return 0.0
+    return round(covered / total, _DIGITS)
+
+
+def _sentences_of(place: int, text: str, cut: Cut, language: str) -> Iterator[_Sentence]:
+    heading = frozenset(words_in(_heading_of(text), language))
+    for sentence in cut(text):
+        for part in _parts(sentence):
+            yield _Sentence(place, part, frozenset(words_in(part.text, language)), heading)
+
+
+def _heading_of(text: str) -> str:
+    """Return the first line, if more lines follow and it is short and does not end like a sentence."""
+    line = _HEADING_LINE.match(text)
+    if line is None:
+        return ""
+    heading = line["heading"].strip()
+    if len(heading) > _LONGEST_HEADING or heading.endswith(tuple(_STOPS)):
+        return ""
+    return heading
+
+
+def _parts(sentence: Span) -> Iterator[Span]:
+    """Cut a sentence that is too long to be read at a glance, such as a list without stops."""
+    if len(sentence.text) <= _LONGEST_SENTENCE:
+        yield sentence
+        return
+    start = 0
+    while start < len(sentence.text):
+        end = _end_of_part(sentence.text, start)
+        part = sentence.text[start:end]
+        bare = part.strip()
+        if bare:
+            first = sentence.start + start + len(part) - len(part.lstrip())
+            yield Span(start=first, end=first + len(bare), text=bare)
+        start = end
+
+
+def _end_of_part(text: str, start: int) -> int:
+    """Return the last end of a line, else of a word, within the length of a part."""
+    limit = start + _LENGTH_OF_PART
+    if limit >= len(text):
+        return len(text)
+    for sign in ("\n", " "):
+        place = text.rfind(sign, start + 1, limit)
+        if place > 0:
+            return place + 1
+    return limit

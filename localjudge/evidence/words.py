@@ -1,0 +1,109 @@
+r"""The words of a text, in the form in which evidence compares them.
+
+    "Prices rose by 1,000 in Köln."   pric rose by 1000 in koln     (English)
+    "東京は首都"                        東京 京は は首 首都               (no spaces: pairs of signs)
+
+Case, accents, English endings, and the commas in numbers make no difference. In other languages,
+words are equal if their first six letters are.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+
+from localjudge.text.segmenter import import_spacy
+
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
+_WITHOUT_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+"""Signs of Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+_ENDINGS = (
+    "ingly",
+    "tions",
+    "edly",
+    "tion",
+    "ing",
+    "ies",
+    "ers",
+    "ed",
+    "es",
+    "er",
+    "ly",
+    "al",
+    "s",
+)
+"""English endings, the longest first."""
+_SHORTEST_WITH_ENDING = 5
+_SHORTEST_STEM = 3
+_LETTERS_COMPARED = 6
+ENGLISH = "en"
+
+
+def words_in(text: str, language: str = ENGLISH) -> list[str]:
+    """Return the words of a text in order, with repetitions."""
+    words: list[str] = []
+    for match in _WORD.finditer(_without_accents(text)):
+        words += _forms(match.group(), language)
+    return words
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """Return the frequent words without a meaning of their own, as spaCy lists them.
+
+    Empty for a language that spaCy has no list for, or does not know.
+    """
+    import_spacy()
+    from spacy.util import get_lang_class
+
+    try:
+        listed = get_lang_class(language).Defaults.stop_words
+    except ImportError:
+        return frozenset()
+    forms: set[str] = set()
+    for word in listed:
+        forms.update(words_in(word, language))
+    return frozenset(forms)
+
+
+def _without_accents(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    letters = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
+    return unicodedata.normalize("NFC", letters)
+
+
+def _forms(word: str, language: str) -> Iterator[str]:
+    if word[0].isdigit():
+        yield word.replace(",", "")
+    elif _WITHOUT_SPACES.search(word):
+        yield from _pairs_of_signs(word)
+    elif language == ENGLISH:
+        yield _without_ending(word)
+    else:
+        yield word[:_LETTERS_COMPARED]
+
+
+def _pairs_of_signs(word: str) -> Iterator[str]:
+    if len(word) == 1:
+        yield word
+    for start in range(len(word) - 1):
+        yield word[start : start + 2]
+
+
+def _without_ending(word: str) -> str:
+    if len(word) < _SHORTEST_WITH_ENDING:
+        return word
+    for ending in _ENDINGS:
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) >= _SHORTEST_STEM:
+            return _without_final_e(stem)
+    return _without_final_e(word)
+
+
+def _without_final_e(word: str) -> str:
+    if len(word) >= _SHORTEST_WITH_ENDING:
+        return word.removesuffix("e")
+    return word

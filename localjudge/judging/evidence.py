@@ -1,0 +1,148 @@
+"""Find the evidence of judged statements, block by block, after their verdicts.
+
+    sample, its evaluations ──which texts?──> finder ──> rows of evidence.jsonl
+
+    compared with          searched
+    all contexts           all contexts
+    one context            this context
+    the cited contexts     all contexts, to find out that another one than the cited has it
+    reference, response    its sentences
+
+Rows follow from samples and verdicts only, so that a resumed run, shards, and a run that reuses
+answers find the same again.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import groupby
+
+from localjudge.evidence import finder
+from localjudge.evidence.finder import CLOSE, Finder, Match
+from localjudge.judging.settings import RunSettings
+from localjudge.metrics.citations import ContextIndex
+from localjudge.metrics.metric import response_statements
+from localjudge.run_directory.manifest import EvidenceIdentity
+from localjudge.run_directory.result_rows import Evaluation, EvidenceRow, JudgedUnit
+from localjudge.text.judged_sentences import JudgedSentences
+from localjudge.types import Sample, Span, Unit, Verdict, context_texts
+
+_COMPARED = ("reference", "response")
+
+
+class EvidenceSearch:
+    """Find the evidence in `samples`, which have the order of their evaluations."""
+
+    def __init__(self, samples: Iterable[Sample], settings: RunSettings) -> None:
+        self._samples = iter(samples)
+        self._sentences = JudgedSentences(settings.sentences)
+        self._language = settings.language
+
+    def rows(self, evaluations: Sequence[Evaluation]) -> Iterator[EvidenceRow]:
+        """Yield the rows for the evaluations of the next samples, in their order."""
+        by_sample = groupby(evaluations, key=lambda evaluation: evaluation.sample_id)
+        for sample_id, of_sample in by_sample:
+            sample = next(sample for sample in self._samples if sample.id == sample_id)
+            texts = _Texts(sample, self._sentences, self._language)
+            for evaluation in of_sample:
+                for position, judged in enumerate(evaluation.units):
+                    if _is_statement(judged.unit):
+                        yield from _rows_of(texts, evaluation, position, judged)
+
+
+def evidence_identity(settings: RunSettings) -> EvidenceIdentity | None:
+    """Return everything that affects the evidence of a run, or None for a run without."""
+    if settings.no_evidence:
+        return None
+    return EvidenceIdentity(**finder.identity(settings.language))
+
+
+class _Texts:
+    """The texts of a sample, each cut and counted once, when it is first needed."""
+
+    def __init__(self, sample: Sample, sentences: JudgedSentences, language: str) -> None:
+        self.sample = sample
+        self._sentences = sentences
+        self._language = language
+
+    @cached_property
+    def contexts(self) -> Finder:
+        texts = context_texts(self.sample.retrieved_contexts)
+        return Finder(texts, self._sentences, self._language)
+
+    @cached_property
+    def reference(self) -> Finder:
+        return Finder([self.sample.reference or ""], self._sentences, self._language)
+
+    @cached_property
+    def response(self) -> Finder:
+        return Finder([self.sample.response or ""], self._spans_of_response, self._language)
+
+    def _spans_of_response(self, _text: str) -> list[Span]:
+        statements = response_statements(self.sample, self._sentences)
+        return [statement.span for statement in statements]
+
+    @cached_property
+    def cited_by(self) -> dict[int, frozenset[int]]:
+        """The places of the contexts that each sentence of the response cites."""
+        index = ContextIndex(self.sample.retrieved_contexts or ())
+        statements = response_statements(self.sample, self._sentences)
+        cited: dict[int, frozenset[int]] = {}
+        for number, statement in enumerate(statements):
+            citations = index.resolve(statement.marks)
+            cited[number] = frozenset(
+                citation.context for citation in citations if citation.context is not None
+            )
+        return cited
+
+
+def _is_statement(unit: Unit) -> bool:
+    return unit.kind == "statement" and unit.source in _COMPARED
+
+
+def _rows_of(
+    texts: _Texts, evaluation: Evaluation, position: int, judged: JudgedUnit
+) -> Iterator[EvidenceRow]:
+    unit = judged.unit
+    cited: frozenset[int] | None = None
+    if unit.against == "cited":
+        cited = texts.cited_by.get(unit.index, frozenset())
+    for rank, match in enumerate(_matches(texts, unit), 1):
+        context = None if unit.against in _COMPARED else match.text
+        is_cited = None if cited is None else match.text in cited
+        yield EvidenceRow(
+            sample_id=evaluation.sample_id,
+            metric=evaluation.metric,
+            source=unit.source,
+            source_index=unit.source_index,
+            index=unit.index,
+            position=position,
+            rank=rank,
+            context=context,
+            start=match.span.start,
+            end=match.span.end,
+            text=match.span.text,
+            score=match.score,
+            supports=_supports(judged, match, is_cited),
+            cited=is_cited,
+        )
+
+
+def _matches(texts: _Texts, unit: Unit) -> list[Match]:
+    if unit.against == "reference":
+        return texts.reference.find(unit.text)
+    if unit.against == "response":
+        return texts.response.find(unit.text)
+    if isinstance(unit.against, int):
+        return texts.contexts.find(unit.text, [unit.against])
+    return texts.contexts.find(unit.text)
+
+
+def _supports(judged: JudgedUnit, match: Match, is_cited: bool | None) -> bool:
+    """Return whether the sentence can support the statement.
+
+    The judge has the last word on what it has read: nothing there supports a statement with
+    label 0. It has not read a context that the statement does not cite.
+    """
+    if match.score < CLOSE or not isinstance(judged.verdict, Verdict):
+        return False
+    return judged.verdict.label == 1 or is_cited is False

@@ -1,0 +1,31 @@
+"""Rows of `evidence.jsonl`: the sentences that come closest to each judged statement.
+
+    verdicts.jsonl   sample_id, metric, position  ──1 : 0 to 2──>  evidence.jsonl   ..., rank
+
+The rows have the order of the verdicts, then of the ranks. Offsets count Unicode code points.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from pydantic import TypeAdapter
+
+from localjudge.run_directory.result_rows import EvidenceRow
+
+EVIDENCE = "evidence.jsonl"
+EVIDENCE_ROWS = TypeAdapter(EvidenceRow)
+
+VerdictKey = tuple[str, str, int | None]
+"""Sample, metric and position of a verdict."""
+
+
+def evidence_by_verdict(
+    rows: Iterable[EvidenceRow],
+) -> Iterator[tuple[VerdictKey, tuple[EvidenceRow, ...]]]:
+    """Yield the rows of each verdict together, in the order of the file."""
+    for key, of_verdict in groupby(rows, key=_verdict_of):
+        yield key, tuple(of_verdict)
+
+
+def _verdict_of(row: EvidenceRow) -> VerdictKey:
+    return row.sample_id, row.metric, row.position

@@ -1,0 +1,57 @@
+import pytest
+
+from localjudge.evidence.words import stop_words, words_in
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Prices rose by 1,000 in Köln.", ["pric", "rose", "by", "1000", "in", "koln"]),
+        ("The founders founded it", ["the", "found", "found", "it"]),
+        ("2.5 and 25", ["2.5", "and", "25"]),
+        ("red", ["red"]),
+        ("used", ["used"]),
+        ("don't_stop", ["don", "t", "stop"]),
+        ("<b>bold</b>", ["b", "bold", "b"]),
+        ("", []),
+        ("...", []),
+    ],
+)
+def test_case_accents_endings_and_commas_in_numbers_make_no_difference(
+    text: str, words: list[str]
+) -> None:
+    """`prices` loses `es`, `founders` `ers`, `founded` `ed`; words of four letters keep theirs."""
+    assert words_in(text) == words
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ("price", "prices", "pricing"),
+        ("founder", "founders", "founded"),
+        ("creation", "creations"),
+        ("walk", "walks", "walked", "walking"),
+    ],
+)
+def test_forms_of_an_english_word_are_equal(forms: tuple[str, ...]) -> None:
+    assert len({tuple(words_in(form)) for form in forms}) == 1
+
+
+def test_other_languages_compare_the_first_six_letters() -> None:
+    assert words_in("gegründete Gegründet", "de") == ["gegrun", "gegrun"]
+
+
+def test_text_without_spaces_is_compared_by_pairs_of_signs() -> None:
+    assert words_in("東京は首都") == ["東京", "京は", "は首", "首都"]
+    assert words_in("犬") == ["犬"]
+
+
+@pytest.mark.parametrize(
+    ("language", "word"), [("en", "the"), ("de", "der"), ("fr", "les"), ("es", "los")]
+)
+def test_stop_words_are_those_of_the_language(language: str, word: str) -> None:
+    assert word in stop_words(language)
+
+
+def test_a_language_without_stop_words_has_none() -> None:
+    assert stop_words("xx") == frozenset()
