@@ -1,1 +1,4 @@
-"""What a run leaves in its directory: files, a store, and what they mean. Never imports a module that judges."""
+"""What a run leaves in its directory: files, a store, and what they mean.
+
+No module here imports one that judges.
+"""

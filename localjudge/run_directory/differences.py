@@ -70,7 +70,7 @@ def other_differences(
 
 
 def format_updates(changes: Sequence[Difference]) -> str:
-    """Format updates on one line: `numpy 2.3.1 there, 2.4.6 here; spacy 3.8.7 there, 3.8.18 here`."""
+    """Format updates on one line: `numpy 2.3.1 there, 2.4.6 here; spacy ... there, ... here`."""
     parts = []
     for change in changes:
         name = excerpt(change.ingredient.removeprefix("versions."))

@@ -1,5 +1,6 @@
-"""Write the result files of a run and compute its summary. `so-far.json` has the size of the complete samples in
-each part.
+"""Write the result files of a run and compute its summary.
+
+`so-far.json` has the bytes of each part file up to the last complete sample.
 """
 
 import hashlib
@@ -8,7 +9,6 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,8 +55,13 @@ _ONE_IN = 100
 
 
 def allowed_failures(max_failed: int | None, samples: int) -> int:
-    """Return how many of the samples may fail before a mean is withheld: `max_failed`, or 1 % of them if None."""
-    return samples // _ONE_IN if max_failed is None else max_failed
+    """Return the number of samples that may fail before a mean is withheld.
+
+    It is `max_failed`, or 1 % of the samples if None.
+    """
+    if max_failed is None:
+        return samples // _ONE_IN
+    return max_failed
 
 
 class MetricSummary(Record, extra="ignore"):
@@ -87,8 +92,10 @@ class MetricSummary(Record, extra="ignore"):
 
 
 class VerdictSummary(Record, extra="ignore"):
-    """How clear the verdicts are: the share within `NEAR` of the threshold, and the lower median of the valid mass.
+    """How clear the verdicts are.
 
+    `near_threshold` is the share within `NEAR` of the threshold, `median_valid_mass` the lower
+    median.
     `count` excludes rubric levels; `windowed` verdicts are about one of several windows. `divided`
     is the share of a jury's verdicts on which the labels of its judges, at one half, differ; other
     judges lack the key.
@@ -124,23 +131,29 @@ class Summary(Record, extra="ignore"):
     verdicts: VerdictSummary
     metrics: dict[str, MetricSummary]
     stopped: str | None = None
-    """Sample size and reason of an early stop, or `ALL_JUDGED`; None if the run could not stop early."""
+    """Sample size and reason of an early stop, or `ALL_JUDGED`.
+
+    None if the run could not stop early.
+    """
 
     def threshold_of(self, metric: str) -> float:
         return self.thresholds.get(metric, self.threshold)
 
     @property
     def how_it_ended(self) -> str | None:
-        return self.stopped and (
-            self.stopped if self.stopped.startswith(ALL_JUDGED) else f"stopped {self.stopped}"
-        )
+        if not self.stopped or self.stopped.startswith(ALL_JUDGED):
+            return self.stopped
+        return f"stopped {self.stopped}"
 
     def failed_beyond(self, allowed: int) -> tuple[str, ...]:
         return tuple(name for name, metric in self.metrics.items() if metric.failed > allowed)
 
 
 class Totals:
-    """Running totals for a summary, independent of the order of evaluations, in 8 to 12 bytes for each score."""
+    """Running totals for a summary, in 8 to 12 bytes for each score.
+
+    They do not depend on the order of the evaluations.
+    """
 
     def __init__(
         self,
@@ -154,7 +167,8 @@ class Totals:
         self._metrics = {
             name: _MetricTotals(cluster_of, sampling, max_failed) for name in metric_names
         }
-        self._rule, self._rubrics = rule, rubrics
+        self._rule = rule
+        self._rubrics = rubrics
         self._verdicts = _VerdictTotals()
         self.samples = 0
 
@@ -164,20 +178,14 @@ class Totals:
             ids.add(evaluation.sample_id)
             metric = evaluation.metric
             self._metrics[metric].add(evaluation)
-            threshold = (
-                None
-                if metric in self._rubrics
-                else self._rule.thresholds.get(metric, self._rule.threshold)
-            )
+            threshold = None
+            if metric not in self._rubrics:
+                threshold = self._rule.thresholds.get(metric, self._rule.threshold)
             for _, verdict in evaluation.units:
-                p_yes, window = (
-                    (verdict.p_yes, verdict.window)
-                    if isinstance(verdict, Verdict)
-                    else (None, None)
-                )
-                self._verdicts.add(p_yes, verdict.valid_mass, window, threshold)
-                if isinstance(verdict, Verdict) and verdict.judges and threshold is not None:
-                    self._verdicts.add_judges(verdict.judges)
+                if isinstance(verdict, Verdict):
+                    self._verdicts.add(verdict, threshold)
+                elif verdict.valid_mass is not None:
+                    self._verdicts.add_valid_mass(verdict.valid_mass)
         self.samples += len(ids)
 
     @property
@@ -201,7 +209,9 @@ class _MetricTotals:
     def __init__(
         self, cluster_of: Mapping[str, str] | None, sampling: Sampling, max_failed: int | None
     ) -> None:
-        self._cluster_of, self._sampling, self._max_failed = cluster_of, sampling, max_failed
+        self._cluster_of = cluster_of
+        self._sampling = sampling
+        self._max_failed = max_failed
         self._numbers: dict[str, int] = {}
         self._values = array("d")
         self._clusters = array("i")
@@ -222,24 +232,30 @@ class _MetricTotals:
     def summary(self) -> MetricSummary:
         from localjudge.stats.interval import mean_bounds
 
-        groups = None if self._cluster_of is None else self._clusters
-        samples = len(self._values) + self._undefined + self._failed
-        is_withheld = self._failed > allowed_failures(self._max_failed, samples)
-        interval = None
-        if self._values and not is_withheld:
-            interval = self._sampling.interval(self._values, groups)
+        interval = self._interval()
+        bounds = None
+        if self._values or self._failed:
+            bounds = mean_bounds(self._values, self._failed)
         return MetricSummary(
             mean=interval and interval.mean,
             ci95=interval and interval.limits,
             scored=len(self._values),
             undefined=self._undefined,
             failed=self._failed,
-            bounds=mean_bounds(self._values, self._failed)
-            if self._values or self._failed
-            else None,
+            bounds=bounds,
             method=interval and interval.method,
             clusters=interval and interval.clusters,
         )
+
+    def _interval(self) -> "Interval | None":
+        """Return the interval of the mean, or None without scores or with too many failures."""
+        samples = len(self._values) + self._undefined + self._failed
+        is_withheld = self._failed > allowed_failures(self._max_failed, samples)
+        if not self._values or is_withheld:
+            return None
+        if self._cluster_of is None:
+            return self._sampling.interval(self._values)
+        return self._sampling.interval(self._values, self._clusters)
 
 
 class _VerdictTotals:
@@ -248,43 +264,51 @@ class _VerdictTotals:
         self._of_juries = self._divided = 0
         self._masses: Counter[float] = Counter()
 
-    def add(
-        self,
-        p_yes: float | None,
-        valid_mass: float | None,
-        window: int | None,
-        threshold: float | None,
-    ) -> None:
-        if p_yes is not None and threshold is not None:
+    def add(self, verdict: Verdict | VerdictRow, threshold: float | None) -> None:
+        if verdict.p_yes is not None and threshold is not None:
             self._count += 1
-            self._near += abs(p_yes - threshold) <= NEAR
-            self._windowed += window is not None
-        if valid_mass is not None:
-            self._masses[round(valid_mass, 4)] += 1
+            self._near += abs(verdict.p_yes - threshold) <= NEAR
+            self._windowed += verdict.window is not None
+        if verdict.judges and threshold is not None:
+            self._of_juries += 1
+            self._divided += is_divided(verdict.judges)
+        if verdict.valid_mass is not None:
+            self.add_valid_mass(verdict.valid_mass)
 
-    def add_judges(self, probabilities: Mapping[str, float]) -> None:
-        self._of_juries += 1
-        self._divided += is_divided(probabilities)
+    def add_valid_mass(self, valid_mass: float) -> None:
+        self._masses[round(valid_mass, 4)] += 1
 
     def summary(self) -> VerdictSummary:
-        masses, total = sorted(self._masses), self._masses.total()
-        counts = zip(masses, accumulate(self._masses[mass] for mass in masses), strict=True)
+        near = None
+        if self._count:
+            near = self._near / self._count
+        divided = None
+        if self._of_juries:
+            divided = self._divided / self._of_juries
         return VerdictSummary(
             count=self._count,
-            near_threshold=self._near / self._count if self._count else None,
-            median_valid_mass=next((mass for mass, count in counts if 2 * count >= total), None),
+            near_threshold=near,
+            median_valid_mass=self._median_mass(),
             windowed=self._windowed,
-            divided=self._divided / self._of_juries if self._of_juries else None,
+            divided=divided,
         )
+
+    def _median_mass(self) -> float | None:
+        """Return the lower median."""
+        total = self._masses.total()
+        count = 0
+        for mass in sorted(self._masses):
+            count += self._masses[mass]
+            if 2 * count >= total:
+                return mass
+        return None
 
 
 def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> VerdictSummary:
     """Summarise these verdicts. `threshold` is None for levels."""
     totals = _VerdictTotals()
     for row in rows:
-        totals.add(row.p_yes, row.valid_mass, row.window, threshold)
-        if row.judges and threshold is not None:
-            totals.add_judges(row.judges)
+        totals.add(row, threshold)
     return totals.summary()
 
 
@@ -316,7 +340,10 @@ class ResultFiles:
         self._directory.write(_SO_FAR, so_far.model_dump_json(), durable=False)
 
     def finish(self, summary: Summary, manifest: Manifest) -> Manifest:
-        """Replace the previous files, the summary last. Returns the manifest with their checksums."""
+        """Replace the previous files, the summary last.
+
+        Returns the manifest with their checksums.
+        """
         text = summary_text(summary)
         files = {name: part.sha256.hexdigest() for name, part in self._parts.items()}
         files[SUMMARY] = hashlib.sha256(text.encode()).hexdigest()
@@ -337,7 +364,9 @@ class ResultFiles:
 
 def rows_so_far(directory: Path) -> RowsSoFar | None:
     file = directory / _SO_FAR
-    return validated(RowsSoFar, read_object(file), str(file)) if os.path.lexists(file) else None
+    if not os.path.lexists(file):
+        return None
+    return validated(RowsSoFar, read_object(file), str(file))
 
 
 def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:

@@ -458,7 +458,7 @@ class Manifest(Record):
         return self.model_copy(update={"environment": self.environment.changed(**more)})
 
     def refuse_other_run(self, directory: Path, existing: "Manifest") -> None:
-        """Raise RunDirectoryError unless the `existing` run in the directory can continue as this one.
+        """Raise RunDirectoryError unless the `existing` run can continue as this one.
 
         Updated packages do not prevent it, except those of the engine.
         """

@@ -56,7 +56,8 @@ Amount = (
 """Keeps integers as integers, so that a row is rewritten unchanged."""
 Status = Literal["scored", "undefined", "failed"]
 
-# Some readers break lines at these characters, and some terminals interpret them, so JSON escapes them.
+# Some readers break lines at these characters, and some terminals interpret them: JSON escapes
+# them.
 _LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -248,4 +249,6 @@ def _judged_unit(row: VerdictRow) -> JudgedUnit:
 
 
 def _count(number: float | None) -> float | None:
-    return int(number) if number is not None and number.is_integer() else number
+    if number is not None and number.is_integer():
+        return int(number)
+    return number

@@ -1,6 +1,7 @@
-"""Open a run and check that its files are complete and unchanged, by the checksums in manifest.json.
+"""Open a run and check that its files are complete and unchanged.
 
-Only `verify` detects a file that was changed together with its checksum.
+Their checksums are in manifest.json. Only `verify` detects a file that was changed together with
+its checksum.
 """
 
 import hashlib
@@ -8,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby, zip_longest
+from itertools import groupby, islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -51,7 +52,12 @@ from localjudge.run_directory.files import (
     row_files,
     rows_so_far,
 )
-from localjudge.run_directory.manifest import MANIFEST_VERSION, IndexLevel, Manifest
+from localjudge.run_directory.manifest import (
+    MANIFEST_VERSION,
+    AnswersUsed,
+    IndexLevel,
+    Manifest,
+)
 from localjudge.run_directory.result_rows import (
     SCORE_ROWS,
     VERDICT_ROWS,
@@ -74,7 +80,10 @@ _Row = TypeVar("_Row", ScoreRow, VerdictRow, EvidenceRow)
 
 @dataclass(frozen=True)
 class Origin:
-    """Answers or labels of a run from before its last command: `count` of `total`, and their run or annotator."""
+    """Answers or labels of a run from before its last command.
+
+    `count` of `total` are from the run or annotator `name`.
+    """
 
     kind: Literal["reused", "stored", "labels"]
     count: int
@@ -102,10 +111,10 @@ def file_sha256(path: Path) -> str:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RunRecord(Mapping[str, MetricSummary]):
-    """A run: a mapping from metric names to their summaries. Scores and verdicts are read on demand.
+    """A run: a mapping from metric names to their summaries.
 
-    Two runs are equal if directory, summary and manifest are equal. `notes` are messages from the
-    evaluation.
+    Scores and verdicts are read on demand. Two runs are equal if directory, summary and manifest
+    are equal. `notes` are messages from the evaluation.
     """
 
     directory: Path
@@ -126,13 +135,16 @@ class RunRecord(Mapping[str, MetricSummary]):
         path = Path(os.path.expanduser(directory))
         manifest = read_manifest(path)
         if manifest is None:
-            what = "is a file, not a run directory" if path.is_file() else "contains no run"
+            what = "contains no run"
+            if path.is_file():
+                what = "is a file, not a run directory"
             raise MissingRun(f"{path} {what}", hint=_runs_beside(path))
         if not os.path.lexists(path / SUMMARY):
-            so_far = rows_so_far(path) if unfinished else None
+            if not unfinished:
+                raise UnfinishedRun(path, f"the run in {path} is not finished")
+            so_far = rows_so_far(path)
             if so_far is None:
-                what = "has no finished sample yet" if unfinished else "is not finished"
-                raise UnfinishedRun(path, f"the run in {path} {what}")
+                raise UnfinishedRun(path, f"the run in {path} has no finished sample yet")
             return cls._open_unfinished(path, manifest, so_far)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
@@ -141,64 +153,81 @@ class RunRecord(Mapping[str, MetricSummary]):
 
     @classmethod
     def _open_unfinished(cls, path: Path, manifest: Manifest, so_far: RowsSoFar) -> Self:
-        judge, card = manifest.judge, manifest.card
+        judge = manifest.judge
         rule = VerdictRule(judge.threshold, 0.0, judge.thresholds)
-        run = cls(path, Totals([], rule).summary(manifest.signature, card), manifest, so_far)
-        names, rubrics = list(judge.metrics), manifest.rubrics
-        max_failed = manifest.environment.settings.max_failed
-        totals = Totals(names, rule, run.cluster_of, rubrics, run.sampling, max_failed)
+        empty = Totals([], rule).summary(manifest.signature, manifest.card)
+        run = cls(path, empty, manifest, so_far)
+        totals = Totals(
+            judge.metrics,
+            rule,
+            run.cluster_of,
+            manifest.rubrics,
+            run.sampling,
+            manifest.environment.settings.max_failed,
+        )
         try:
             for evaluations in run.iter_evaluations():
                 totals.add(evaluations)
         except KeyError as error:
-            raise RunDirectoryError(
-                f"the rows in {path} do not belong to its run", hint=BY_HAND
-            ) from error
-        return replace(run, summary=totals.summary(manifest.signature, card))
+            problem = f"the rows in {path} do not belong to its run"
+            raise RunDirectoryError(problem, hint=BY_HAND) from error
+        return replace(run, summary=totals.summary(manifest.signature, manifest.card))
 
     def _check_files(self) -> None:
-        summary, manifest, judge = self.summary, self.manifest, self.manifest.judge
-        sha256, caution = summary.judge.sha256, summary.judge.caution
-        sums = {
-            name: metric.criterion_sha256
-            for name, metric in judge.metrics.items()
-            if metric.criterion_sha256
-        }
-        criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
-        stored = manifest.environment.settings.calibration
-        calibrations = {calibration.question: calibration.sha256 for calibration in stored}
-        parts = {
-            "signature": (summary.signature, manifest.signature),
-            "threshold": (summary.threshold, judge.threshold),
-            "thresholds": (summary.thresholds, judge.thresholds),
-            "number of samples": (summary.samples, manifest.data.rows),
-            "metrics": (sorted(summary.metrics), sorted(judge.metrics)),
-            "sha256 of the judge": (sha256, judge.engine.model_sha256),
-            "caution about the judge": (caution, caution or self._expected_caution()),
-            "criteria": (criteria, sums),
-            "calibrations": (calibrations, judge.calibrations),
-            "signature of its parts": (
-                manifests.signature(judge, manifest.data),
-                manifest.signature,
-            ),
-        }
-        for name, (value, in_manifest) in parts.items():
-            if value != in_manifest:
-                problem = f"{name}: {excerpt(value)}, but {excerpt(in_manifest)} in manifest.json"
-                raise RunDirectoryError(
-                    f"the files in {self.directory} do not belong to one run: {problem}",
-                    hint=_VERIFY,
-                )
+        self._check_summary()
+        self._check_manifest()
         for name in (SUMMARY, *self.row_files):
-            if file_sha256(self.directory / name) != manifest.environment.files.get(name):
+            file = self.directory / name
+            if file_sha256(file) != self.manifest.environment.files.get(name):
                 problem = "was changed: its sha256 differs from manifest.json"
-                raise RunDirectoryError(f"{self.directory / name} {problem}", hint=_VERIFY)
+                raise RunDirectoryError(f"{file} {problem}", hint=_VERIFY)
+
+    def _check_summary(self) -> None:
+        """Raise RunDirectoryError if summary and manifest are of different runs."""
+        summary = self.summary
+        judge = self.manifest.judge
+        caution = summary.judge.caution
+        self._require_equal("signature", summary.signature, self.manifest.signature)
+        self._require_equal("threshold", summary.threshold, judge.threshold)
+        self._require_equal("thresholds", summary.thresholds, judge.thresholds)
+        self._require_equal("number of samples", summary.samples, self.manifest.data.rows)
+        self._require_equal("metrics", sorted(summary.metrics), sorted(judge.metrics))
+        sha256 = judge.engine.model_sha256
+        self._require_equal("sha256 of the judge", summary.judge.sha256, sha256)
+        if not caution:
+            self._require_equal("caution about the judge", caution, self._expected_caution())
+
+    def _check_manifest(self) -> None:
+        """Raise RunDirectoryError if the manifest contradicts its checksums."""
+        manifest = self.manifest
+        sums = {}
+        for name, metric in manifest.judge.metrics.items():
+            if metric.criterion_sha256:
+                sums[name] = metric.criterion_sha256
+        criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
+        self._require_equal("criteria", criteria, sums)
+        calibrations = {}
+        for calibration in manifest.environment.settings.calibration:
+            calibrations[calibration.question] = calibration.sha256
+        self._require_equal("calibrations", calibrations, manifest.judge.calibrations)
+        signature = manifests.signature(manifest.judge, manifest.data)
+        self._require_equal("signature of its parts", signature, manifest.signature)
+
+    def _require_equal(self, name: str, value: object, in_manifest: object) -> None:
+        if value != in_manifest:
+            problem = f"{name}: {excerpt(value)}, but {excerpt(in_manifest)} in manifest.json"
+            raise RunDirectoryError(
+                f"the files in {self.directory} do not belong to one run: {problem}",
+                hint=_VERIFY,
+            )
 
     def _expected_caution(self) -> str | None:
         if self.manifest.judge.jury:
             return self.manifest.card.caution
         packaged = model_registry.packaged_as(str(self.summary.judge.sha256))
-        return (packaged.caution or None) if packaged else None
+        if packaged is None:
+            return None
+        return packaged.caution or None
 
     @property
     def judge(self) -> JudgeCard:
@@ -219,7 +248,9 @@ class RunRecord(Mapping[str, MetricSummary]):
     @property
     def part(self) -> Sampling | None:
         """The scored part of the data, or None for all of it."""
-        return self.sampling if self.sampling.is_part else None
+        if not self.sampling.is_part:
+            return None
+        return self.sampling
 
     @property
     def max_failed(self) -> int:
@@ -230,17 +261,18 @@ class RunRecord(Mapping[str, MetricSummary]):
     def origins(self) -> tuple[Origin, ...]:
         """Sources of answers and labels before the last command."""
         environment = self.manifest.environment
-        reused = environment.answers.reused if environment.answers else {}
-        asked = environment.answers.asked if environment.answers else 0
-        total = asked + sum(reused.values())
-        origins = [
-            Origin("reused", count, total, excerpt(source)) for source, count in reused.items()
-        ]
-        for session in environment.sessions[-1:]:
-            stored = session.answers_before - sum(reused.values())
+        answers = environment.answers or AnswersUsed(asked=0, reused={})
+        reused = sum(answers.reused.values())
+        total = answers.asked + reused
+        origins = []
+        for source, count in answers.reused.items():
+            origins.append(Origin("reused", count, total, excerpt(source)))
+        if environment.sessions:
+            last = environment.sessions[-1]
+            stored = last.answers_before - reused
             if stored > 0:
                 origins.append(Origin("stored", stored, total, ""))
-            for name, count in session.labels_before.items():
+            for name, count in last.labels_before.items():
                 origins.append(Origin("labels", count, count, excerpt(name)))
         return tuple(origins)
 
@@ -258,10 +290,12 @@ class RunRecord(Mapping[str, MetricSummary]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RunRecord):
             return NotImplemented
-        mine, theirs = (
-            (run.directory, run.summary, run.manifest, run.so_far) for run in (self, other)
+        return (
+            self.directory == other.directory
+            and self.summary == other.summary
+            and self.manifest == other.manifest
+            and self.so_far == other.so_far
         )
-        return mine == theirs
 
     def __hash__(self) -> int:
         return hash((self.directory, self.summary.signature))
@@ -277,26 +311,25 @@ class RunRecord(Mapping[str, MetricSummary]):
         return self.summary.metrics[metric]
 
     def __repr__(self) -> str:
-        means = [
-            f"{printable(name)}={'no mean' if metric.mean is None else format(metric.mean, '.3f')}"
-            for name, metric in self.summary.metrics.items()
-        ]
-        more = [f"and {len(means) - _SHOWN} more"] if len(means) > _SHOWN else []
-        parts = [
-            repr(str(self.directory)),
-            numbered(self.summary.samples, "sample"),
-            *means[:_SHOWN],
-            *more,
-        ]
+        parts = [repr(str(self.directory)), numbered(self.summary.samples, "sample")]
+        for name, metric in islice(self.summary.metrics.items(), _SHOWN):
+            mean = "no mean"
+            if metric.mean is not None:
+                mean = f"{metric.mean:.3f}"
+            parts.append(f"{printable(name)}={mean}")
+        if len(self) > _SHOWN:
+            parts.append(f"and {len(self) - _SHOWN} more")
         return f"Run({', '.join(parts)}, judge {printable(str(self.judge))})"
 
     def iter_scores(self) -> Iterator[ScoreRow]:
         """Yield one row for each sample and metric, in this order."""
-        return (row for _, row in self._rows(SCORES, SCORE_ROWS))
+        for _, row in self._rows(SCORES, SCORE_ROWS):
+            yield row
 
     def iter_verdicts(self) -> Iterator[VerdictRow]:
         """Yield one row for each judged unit, in the order of the scores."""
-        return (row for row, _ in self.verdict_places())
+        for row, _ in self.verdict_places():
+            yield row
 
     def iter_evidence(self) -> Iterator[EvidenceRow]:
         """Yield the sentences of evidence, in the order of the verdicts; none for a run without."""
@@ -318,11 +351,10 @@ class RunRecord(Mapping[str, MetricSummary]):
         return row_files(with_evidence=self.has_evidence)
 
     def iter_evaluations(self) -> Iterator[list[Evaluation]]:
-        rows = evaluations_of(self.iter_scores(), self.iter_verdicts())
-        return (
-            list(of_sample)
-            for _, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id)
-        )
+        """Yield the evaluations of each sample."""
+        evaluations = evaluations_of(self.iter_scores(), self.iter_verdicts())
+        for _, group in groupby(evaluations, key=lambda evaluation: evaluation.sample_id):
+            yield list(group)
 
     def iter_samples(self) -> Iterator[Sample]:
         """Yield the samples in the order of the data."""
@@ -336,12 +368,18 @@ class RunRecord(Mapping[str, MetricSummary]):
 
     def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
         """Yield the rows of `iter_verdicts` with their byte offsets, for `verdicts_at`."""
-        return ((row, place) for place, row in self._rows(VERDICTS, VERDICT_ROWS))
+        for place, row in self._rows(VERDICTS, VERDICT_ROWS):
+            yield row, place
 
     def verdicts_at(self, place: int) -> Iterator[VerdictRow]:
         """Yield the rows of the sample and metric at this byte offset."""
-        rows = (row for _, row in self._rows(VERDICTS, VERDICT_ROWS, place))
-        return next(iter(groupby(rows, key=lambda row: (row.sample_id, row.metric))))[1]
+        first = None
+        for _, row in self._rows(VERDICTS, VERDICT_ROWS, place):
+            if first is None:
+                first = row
+            if (row.sample_id, row.metric) != (first.sample_id, first.metric):
+                return
+            yield row
 
     def scores_of(self, sample_id: str) -> list[ScoreRow]:
         return [row for row in self.iter_scores() if row.sample_id == sample_id]
@@ -357,20 +395,15 @@ class RunRecord(Mapping[str, MetricSummary]):
                 hint="repeat the command that made it",
             )
         groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
-        return zip(
-            self.iter_samples(),
-            ({row.metric: row for row in rows} for _, rows in groups),
-            strict=True,
-        )
+        for sample, (_, rows) in zip(self.iter_samples(), groups, strict=True):
+            yield sample, {row.metric: row for row in rows}
 
     def in_one_order(self) -> bool:
         """Return whether scores and stored samples have the same order."""
-        scored = (
-            sample_id for sample_id, _ in groupby(row.sample_id for row in self.iter_scores())
-        )
-        return all(
-            name == other for name, other in zip_longest(scored, stored_ids(self.directory / STORE))
-        )
+        groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
+        scored = (sample_id for sample_id, _ in groups)
+        stored = stored_ids(self.directory / STORE)
+        return all(name == other for name, other in zip_longest(scored, stored))
 
     @cached_property
     def scores(self) -> tuple[ScoreRow, ...]:
@@ -389,11 +422,10 @@ class RunRecord(Mapping[str, MetricSummary]):
     def _rows(
         self, name: str, kind: TypeAdapter[_Row], start: int = 0
     ) -> Iterator[tuple[int, _Row]]:
+        file = self.directory / name
         if self.so_far is None:
-            return placed_rows(self.directory / name, kind, start)
-        return placed_rows(
-            part_path(self.directory / name), kind, start, self.so_far.sizes.get(name, 0)
-        )
+            return placed_rows(file, kind, start)
+        return placed_rows(part_path(file), kind, start, self.so_far.sizes.get(name, 0))
 
     @cached_property
     def cluster_of(self) -> dict[str, str] | None:
@@ -401,8 +433,11 @@ class RunRecord(Mapping[str, MetricSummary]):
 
 
 def _runs_beside(path: Path) -> str:
-    files = [] if path.exists() else sorted(path.parent.glob(f"*/{MANIFEST}"))
-    runs = {file.parent.name: file.parent for file in files}
+    """Return a hint that names the runs in the parent directory."""
+    runs = {}
+    if not path.exists():
+        for file in sorted(path.parent.glob(f"*/{MANIFEST}")):
+            runs[file.parent.name] = file.parent
     if not runs:
         return "name the directory of a run, such as runs/before"
     return suggestion(path.name, runs, "the runs there", show=lambda name: excerpt(runs[name]))
@@ -437,15 +472,20 @@ RunLike = RunRecord | str | Path
 
 
 def as_run(run: RunLike, *, check: bool = True) -> RunRecord:
-    return run if isinstance(run, RunRecord) else RunRecord.open(run, check=check)
+    if isinstance(run, RunRecord):
+        return run
+    return RunRecord.open(run, check=check)
 
 
 def seconds_per_verdict(run: RunRecord) -> float | None:
     """Return the judge's seconds per verdict over all finished processes."""
     sessions = run.manifest.environment.sessions
     asked = sum(session.asked or 0 for session in sessions)
-    seconds = sum(session.effort.seconds_total or 0 for session in sessions if session.effort)
-    return seconds / asked if asked and seconds else None
+    efforts = [session.effort for session in sessions if session.effort]
+    seconds = sum(effort.seconds_total or 0 for effort in efforts)
+    if not asked or not seconds:
+        return None
+    return seconds / asked
 
 
 def read_manifest(directory: Path) -> Manifest | None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Sampling(Record):
     """Number of samples of a run and of the `whole` data, and how they were chosen.
 
-    `max_cluster_size`, only if scores stopped the run, is the size of the whole data's largest group (1
-    without groups).
+    `max_cluster_size`, only if scores stopped the run, is the size of the whole data's largest
+    group (1 without groups).
     """
 
     samples: int = Field(default=0, ge=0)
@@ -35,9 +35,7 @@ class Sampling(Record):
 
     @classmethod
     def of(cls, settings: Record, samples: int, whole: int, max_cluster_size: int | None) -> Self:
-        chosen = {
-            name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)
-        }
+        chosen = settings.model_dump(include={"limit", "sample", "seed", "shard"})
         return cls(samples=samples, whole=whole, max_cluster_size=max_cluster_size, **chosen)
 
     @property
@@ -54,8 +52,8 @@ class Sampling(Record):
 
     def joined(self, other: "Sampling") -> "Sampling":
         """Return the sampling of samples paired across two runs."""
-        draws = [each.max_cluster_size for each in (self, other) if each.max_cluster_size]
-        return self.model_copy(update={"max_cluster_size": max(draws, default=None)})
+        sizes = filter(None, (self.max_cluster_size, other.max_cluster_size))
+        return self.model_copy(update={"max_cluster_size": max(sizes, default=None)})
 
     def interval(self, values: "ArrayLike", clusters: Sequence[int] | None = None) -> "Interval":
         """Return the interval of the mean of `values` (n,) in [0, 1]."""
@@ -77,12 +75,17 @@ class Sampling(Record):
 
     def __str__(self) -> str:
         """`10 of 306 samples, drawn with seed 0`."""
-        of = f"{self.samples:,} of {self.whole:,} samples"
-        if self.shard is None:
-            return (
-                f"the first {of}" if self.sample is None else f"{of}, drawn with seed {self.seed}"
-            )
-        chosen = (
-            f" of {self.sample:,} drawn with seed {self.seed}" if self.sample is not None else ""
-        )
-        return f"{of}, shard {self.shard}{f' of the first {self.limit:,}' if self.limit is not None else chosen}"
+        counts = f"{self.samples:,} of {self.whole:,} samples"
+        if self.shard is not None:
+            return f"{counts}, shard {self.shard}{self._shard_source()}"
+        if self.sample is not None:
+            return f"{counts}, drawn with seed {self.seed}"
+        return f"the first {counts}"
+
+    def _shard_source(self) -> str:
+        """Return which part of the data was divided into shards."""
+        if self.limit is not None:
+            return f" of the first {self.limit:,}"
+        if self.sample is not None:
+            return f" of {self.sample:,} drawn with seed {self.seed}"
+        return ""

@@ -1,7 +1,7 @@
 """Store every question and answer in one SQLite file as soon as it arrives.
 
-    sample    unit ──> request ──path──> node, node, ...      a context with a hundred questions is stored once
-                          └──> answer                         committed separately as soon as it arrives
+    sample    unit ──> request ──path──> node, node, ...    a shared context is stored once
+                          └──> answer                       committed as soon as it arrives
 
     node key     sha256 of its pieces: text, and whether it is trusted
     request key  sha256 of (engine identity, keys of the nodes root first, shape of the answer)
@@ -19,7 +19,7 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from itertools import islice, starmap
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -64,8 +64,10 @@ class RequestKeys:
     def keyed(self, request: VerdictRequest) -> KeyedRequest:
         """Return the request with its keys, with equal nodes as one object."""
         node_keys, nodes = zip(*map(self._node, request.path), strict=True)
-        kind = request.grammar, request.explanation, request.reading
-        shape = self._shapes.get(kind) or self._shapes.setdefault(kind, request.shape)
+        kind = (request.grammar, request.explanation, request.reading)
+        if kind not in self._shapes:
+            self._shapes[kind] = request.shape
+        shape = self._shapes[kind]
         key = self.key_of(node_keys, shape)
         return KeyedRequest(key, node_keys, shape, request._replace(path=nodes))
 
@@ -108,7 +110,8 @@ class Reader:
         """Yield the rows of a query that ends in `IN`, for these names."""
         rest = iter(names)
         while batch := list(islice(rest, _NAMED_AT_ONCE)):
-            yield from self.rows(kind, f"{query} ({', '.join('?' * len(batch))})", batch)
+            places = ", ".join("?" * len(batch))
+            yield from self.rows(kind, f"{query} ({places})", batch)
 
     def answers_by(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         answers: dict[str, Answer | NoAnswer] = {}
@@ -132,17 +135,18 @@ class Reader:
 
 def answers_about(reader: Reader, samples: Iterable[str]) -> dict["AskedUnit", list["AskedWindow"]]:
     """Return the windows of each unit of these samples, with the answers so far."""
-    query = "SELECT sample_id, metric, position, judge, window, key FROM unit JOIN request ON id = request"
-    named = reader.rows_named(
-        tuple[str, str, int, int, int, str], f"{query} WHERE sample_id IN", samples
+    query = (
+        "SELECT sample_id, metric, position, judge, window, key"
+        " FROM unit JOIN request ON id = request WHERE sample_id IN"
     )
-    rows = sorted(named)
+    rows = sorted(reader.rows_named(tuple[str, str, int, int, int, str], query, samples))
     answers = reader.answers_by(dict.fromkeys(key for *_, key in rows))
-    units: dict[AskedUnit, list[AskedWindow]] = {}
-    for sample_id, metric, position, judge, window, key in rows:
+    windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
+    for sample_id, metric, position, judge, number, key in rows:
         unit = AskedUnit(sample_id, metric, position, judge)
-        units.setdefault(unit, []).append(AskedWindow(window, key, answers.get(key)))
-    return units
+        window = AskedWindow(number, key, answers.get(key))
+        windows_by_unit.setdefault(unit, []).append(window)
+    return windows_by_unit
 
 
 def checked_json(kind: type[_Value], text: str, path: Path) -> _Value:
@@ -150,12 +154,11 @@ def checked_json(kind: type[_Value], text: str, path: Path) -> _Value:
 
 
 def _checked(kind: type[_Value], value: Any, path: Path, *, is_json: bool = False) -> _Value:
-    adapter = _adapter(kind)
+    adapter: TypeAdapter[_Value] = _adapter(kind)
     try:
-        return cast(
-            _Value,
-            (adapter.validate_json if is_json else adapter.validate_python)(value, strict=True),
-        )
+        if is_json:
+            return adapter.validate_json(value, strict=True)
+        return adapter.validate_python(value, strict=True)
     except ValidationError as error:
         message = f"{path} has invalid content: {first_problem(error)}"
         raise RunDirectoryError(message, hint=BY_HAND) from error
@@ -167,10 +170,12 @@ def reading(path: Path) -> Iterator[Reader]:
     _refuse_strange_files(path)
     # A file that no process is writing is opened as immutable, also on a read-only disk.
     written_now = path.with_name(f"{path.name}-wal").exists()
-    mode = "mode=ro" if written_now else "mode=ro&immutable=1"
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    if not written_now:
+        address += "&immutable=1"
     state = _file_state(path)
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
+        with closing(sqlite3.connect(address, uri=True)) as connection:
             _guard(connection)
             connection.execute("PRAGMA query_only = ON")
             _check_version(connection, path)
@@ -194,7 +199,7 @@ def _file_state(path: Path) -> tuple[int, int] | None:
 
 
 def _refuse_changed(path: Path, state: tuple[int, int] | None) -> None:
-    """Raise RunDirectoryError if a process began to write after the file was opened as immutable."""
+    """Raise RunDirectoryError if a process wrote after the file was opened as immutable."""
     if _file_state(path) != state:
         problem = f"{path} was changed by another process while it was read"
         raise RunDirectoryError(problem, hint="repeat the command when the other process is done")
@@ -232,41 +237,76 @@ _CACHE_KIB = 16_384
 _NAMED_AT_ONCE = 500
 _BUSY_SECONDS = 30
 PROMPT = """
-(SELECT group_concat(text, '') FROM (SELECT node.text AS text FROM json_each(request.path) AS step
-                                     JOIN node ON node.id = step.value ORDER BY step.key))
+(SELECT group_concat(text, '') FROM (
+    SELECT node.text AS text FROM json_each(request.path) AS step
+    JOIN node ON node.id = step.value ORDER BY step.key))
 """
 _TABLES = f"""
--- The data as it was read, one JSON object for each sample, in the order of the data, with its group if it has one;
--- `extras` are the columns that are not fields, as a JSON object.
-CREATE TABLE sample (id TEXT PRIMARY KEY, position INTEGER NOT NULL, content TEXT NOT NULL, extras TEXT NOT NULL,
-                     cluster TEXT);
+-- The data as it was read, one JSON object for each sample, in the order of the data, with its
+-- group if it has one; `extras` are the columns that are not fields, as a JSON object.
+CREATE TABLE sample (
+    id TEXT PRIMARY KEY,
+    position INTEGER NOT NULL,
+    content TEXT NOT NULL,
+    extras TEXT NOT NULL,
+    cluster TEXT
+);
 CREATE INDEX sample_in_order ON sample (position);
--- A piece of prompt. `pieces` lists [code points, 1 if it is our own text and 0 if it is the user's] along `text`.
-CREATE TABLE node (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, text TEXT NOT NULL, pieces TEXT NOT NULL);
--- Which answers are legal: grammars (regular expressions) and the label of each value, as JSON.
+-- A piece of prompt. `pieces` lists [code points, 1 if it is our own text and 0 if it is the
+-- user's] along `text`.
+CREATE TABLE node (
+    id INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL,
+    pieces TEXT NOT NULL
+);
+-- The valid answers: grammars (regular expressions) and the label of each value, as JSON.
 CREATE TABLE shape (id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);
 -- One question: ids of its nodes, root first, as a JSON list.
-CREATE TABLE request (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, shape INTEGER NOT NULL REFERENCES shape,
-                      path TEXT NOT NULL);
--- What the model said: `p_yes`, or `error`.
-CREATE TABLE answer (request INTEGER PRIMARY KEY REFERENCES request, p_yes REAL, valid_mass REAL, raw TEXT, reason TEXT,
-                     error TEXT);
--- Who asked: the unit at this position of a sample's verdicts; `window` numbers the parts of a long input, `judge` the
--- judges of a jury, as the manifest lists them.
-CREATE TABLE unit (sample_id TEXT NOT NULL, metric TEXT NOT NULL, position INTEGER NOT NULL, judge INTEGER NOT NULL,
-                   window INTEGER NOT NULL, request INTEGER NOT NULL REFERENCES request,
-                   PRIMARY KEY (sample_id, metric, position, judge, window)) WITHOUT ROWID;
+CREATE TABLE request (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    shape INTEGER NOT NULL REFERENCES shape,
+    path TEXT NOT NULL
+);
+-- The model's answer: `p_yes`, or `error`.
+CREATE TABLE answer (
+    request INTEGER PRIMARY KEY REFERENCES request,
+    p_yes REAL,
+    valid_mass REAL,
+    raw TEXT,
+    reason TEXT,
+    error TEXT
+);
+-- Who asked: the unit at this position of a sample's verdicts; `window` numbers the parts of a long
+-- input, `judge` the judges of a jury, as the manifest lists them.
+CREATE TABLE unit (
+    sample_id TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    judge INTEGER NOT NULL,
+    window INTEGER NOT NULL,
+    request INTEGER NOT NULL REFERENCES request,
+    PRIMARY KEY (sample_id, metric, position, judge, window)
+) WITHOUT ROWID;
 CREATE VIEW verdict AS
-    SELECT unit.sample_id, unit.metric, unit.position, unit.judge, unit.window, {PROMPT} AS prompt, answer.p_yes,
-           answer.valid_mass, answer.raw, answer.reason, answer.error
-    FROM unit JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request;
--- Answers that were not asked for here, and their origin: the directory of another run, or `an open judge`.
+    SELECT unit.sample_id, unit.metric, unit.position, unit.judge, unit.window, {PROMPT} AS prompt,
+           answer.p_yes, answer.valid_mass, answer.raw, answer.reason, answer.error
+    FROM unit
+    JOIN request ON request.id = unit.request
+    LEFT JOIN answer ON answer.request = unit.request;
+-- Answers that were not asked for here, and their origin: the directory of another run, or `an open
+-- judge`.
 CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);
 """
 # Equal samples are not written again, because a resumed run would double the size of its log.
 _PUT_SAMPLE = """
-INSERT INTO sample (position, id, content, extras, cluster) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-    position = excluded.position, content = excluded.content, extras = excluded.extras, cluster = excluded.cluster
+INSERT INTO sample (position, id, content, extras, cluster) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+    position = excluded.position,
+    content = excluded.content,
+    extras = excluded.extras,
+    cluster = excluded.cluster
 WHERE (position, content, extras, cluster)
     IS NOT (excluded.position, excluded.content, excluded.extras, excluded.cluster)
 """
@@ -275,14 +315,17 @@ _PUT_SHAPE = "INSERT OR IGNORE INTO shape (content) VALUES (?)"
 _PUT_REQUEST = """
 INSERT OR IGNORE INTO request (key, shape, path)
 SELECT ?, (SELECT id FROM shape WHERE content = ?), json_group_array(id)
-FROM (SELECT node.id AS id FROM json_each(?) AS step JOIN node ON sha256 = step.value ORDER BY step.key)
+FROM (
+    SELECT node.id AS id FROM json_each(?) AS step
+    JOIN node ON sha256 = step.value ORDER BY step.key)
 """
 _PUT_UNIT = "INSERT OR IGNORE INTO unit SELECT ?, ?, ?, ?, ?, id FROM request WHERE key = ?"
 _PUT_ANSWER = "INSERT INTO answer SELECT id, ?, ?, ?, ?, ? FROM request WHERE key = ?"
 _PUT_REUSED = "INSERT INTO reused SELECT id, ? FROM request WHERE key = ?"
 ALL_REQUESTS = """
-SELECT key, content, (SELECT json_group_array(sha256) FROM (SELECT sha256 FROM json_each(request.path) AS step
-                                                                   JOIN node ON node.id = step.value ORDER BY step.key))
+SELECT key, content, (SELECT json_group_array(sha256) FROM (
+    SELECT sha256 FROM json_each(request.path) AS step
+    JOIN node ON node.id = step.value ORDER BY step.key))
 FROM request JOIN shape ON shape.id = shape ORDER BY request.id
 """
 """Key, answer shape, and node keys (as JSON) of each request."""
@@ -318,7 +361,10 @@ class AskedWindow(NamedTuple):
 
 
 class Store:
-    """The open file `run.sqlite`. Raises RunDirectoryError, or OutOfResource for problems of the disk."""
+    """The open file `run.sqlite`.
+
+    Raises RunDirectoryError, or OutOfResource for problems of the disk.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -327,38 +373,41 @@ class Store:
             path.touch(mode=0o600)
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             undo.callback(self._connection.close)
-            _guard(self._connection)
-            if (
-                not path.stat().st_size
-            ):  # a journal file left by a killed process would be refused above
-                self._connection.execute("PRAGMA journal_mode = MEMORY")
-            for setting in (
-                "journal_mode = WAL",
-                "synchronous = NORMAL",
-                f"cache_size = -{_CACHE_KIB}",
-            ):
-                self._connection.execute(f"PRAGMA {setting}")
-            if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                self._connection.executescript(
-                    f"BEGIN;{_TABLES}PRAGMA user_version = {_VERSION};COMMIT;"
-                )
+            self._prepare()
             _check_version(self._connection, path)
-            (self.answer_count,) = self._connection.execute(
-                "SELECT count(*) FROM answer"
-            ).fetchone()
+            self.answer_count: int = self._one_value("SELECT count(*) FROM answer")
             undo.pop_all()
         self._reader = Reader(self._connection, path)
+
+    def _prepare(self) -> None:
+        """Set up the connection, and the tables of a new file."""
+        _guard(self._connection)
+        if not self._path.stat().st_size:
+            # A journal file left by a killed process would be refused above.
+            self._connection.execute("PRAGMA journal_mode = MEMORY")
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        if not self._one_value("SELECT count(*) FROM sqlite_master"):
+            script = f"BEGIN;{_TABLES}PRAGMA user_version = {_VERSION};COMMIT;"
+            self._connection.executescript(script)
+
+    def _one_value(self, query: str) -> Any:
+        return self._connection.execute(query).fetchone()[0]
 
     def add_samples(
         self, rows: Iterable[SampleRow], cluster_of: Mapping[str, str] | None = None
     ) -> bool:
         """Store samples with their groups. Returns whether this changed any."""
-        values = (
-            (*row, None if cluster_of is None else storable(cluster_of[row.id])) for row in rows
-        )
+
+        def columns(row: SampleRow) -> tuple[Any, ...]:
+            if cluster_of is None:
+                return (*row, None)
+            return (*row, storable(cluster_of[row.id]))
+
         with self._transaction():
             changes = self._connection.total_changes
-            self._connection.executemany(_PUT_SAMPLE, values)
+            self._connection.executemany(_PUT_SAMPLE, map(columns, rows))
             return self._connection.total_changes > changes
 
     def keep_samples(self, names: Iterable[str]) -> None:
@@ -379,19 +428,24 @@ class Store:
     def add_requests(
         self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]
     ) -> None:
-        put, query = self._connection.executemany, "SELECT key FROM request WHERE key IN"
+        put = self._connection.executemany
         with self._transaction():
+            query = "SELECT key FROM request WHERE key IN"
             stored = {key for (key,) in self._reader.rows_named(tuple[str], query, requests)}
-            missing = [keyed for key, keyed in requests.items() if key not in stored]
-            nodes: dict[str, Node] = {}
-            for keyed in missing:
-                nodes.update(zip(keyed.node_keys, keyed.request.path, strict=True))
-            put(_PUT_NODE, ((key, *_node_columns(node)) for key, node in nodes.items()))
-            put(_PUT_SHAPE, dict.fromkeys((keyed.shape,) for keyed in missing))
-            put(
-                _PUT_REQUEST,
-                ((keyed.key, keyed.shape, _LIST.encode(keyed.node_keys)) for keyed in missing),
-            )
+            nodes: dict[str, tuple[str, str]] = {}
+            shapes: dict[str, None] = {}
+            request_rows = []
+            for key, keyed in requests.items():
+                if key in stored:
+                    continue
+                for node_key, node in zip(keyed.node_keys, keyed.request.path, strict=True):
+                    if node_key not in nodes:
+                        nodes[node_key] = _node_columns(node)
+                shapes[keyed.shape] = None
+                request_rows.append((keyed.key, keyed.shape, _LIST.encode(keyed.node_keys)))
+            put(_PUT_NODE, ((key, *columns) for key, columns in nodes.items()))
+            put(_PUT_SHAPE, ((shape,) for shape in shapes))
+            put(_PUT_REQUEST, request_rows)
             put(_PUT_UNIT, ((storable(link.sample_id), *link[1:]) for link in askings))
 
     def add_answers(
@@ -400,9 +454,8 @@ class Store:
         with self._transaction():
             self._connection.executemany(_PUT_ANSWER, starmap(_answer_row, answers.items()))
             if source is not None:
-                self._connection.executemany(
-                    _PUT_REUSED, ((storable(source), key) for key in answers)
-                )
+                rows = ((storable(source), key) for key in answers)
+                self._connection.executemany(_PUT_REUSED, rows)
         self.answer_count += len(answers)
 
     def reused_from(self) -> dict[str, int]:
@@ -448,7 +501,9 @@ _OUT_OF_RESOURCE = {
 def _answer_row(request_key: str, answer: Answer | NoAnswer) -> tuple[Any, ...]:
     if isinstance(answer, NoAnswer):
         return None, answer.valid_mass, None, None, storable(answer.error), request_key
-    reason = answer.reason and storable(answer.reason)
+    reason = None
+    if answer.reason is not None:
+        reason = storable(answer.reason)
     return answer.p_yes, answer.valid_mass, storable(answer.raw), reason, None, request_key
 
 
