@@ -16,6 +16,7 @@ from typing import Any
 from localjudge import model_registry
 from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
+from localjudge.engine.protocol import Engine
 from localjudge.errors import DataError, InputError, LocaljudgeError
 from localjudge.judging.job import open_job
 from localjudge.judging.judges import JudgeName, default_judge
@@ -63,10 +64,11 @@ def measure_judges(
     Without a `name`, a judge that is not shown to be better than guessing is not saved.
 
     `sources` are runs, which share the labels of equal statements, or a file of labelled texts,
-    about which each of `judges` (or `engine`) is asked in the run directory `out`. Judges
-    significantly better than guessing come first, by labels saved. Raises DataError for unusable
-    labels, or labels of several questions with a `name`; InputError for incompatible arguments, and
-    the errors of a run.
+    about which each of `judges` (or `engine`) is asked in the run directory `out`. The judges of a
+    registered jury are asked one by one, so that their weights can be fitted. Judges significantly
+    better than guessing come first, by labels saved. Raises DataError for unusable labels, or
+    labels of several questions with a `name`; InputError for incompatible arguments, and the errors
+    of a run.
     """
     if name is not None:
         calibration_file(name)  # raises for an invalid name
@@ -80,17 +82,19 @@ def measure_judges(
                 "runs are measured by their stored answers, without options of a judge",
                 hint="name only the runs",
             )
-        _refuse_for_several(len(runs), {"name": name})
+        _refuse_for_several(runs, {"name": name})
         questions = read_labelled_runs(runs, wanted_metrics(metrics).names, progress)
     else:
-        of_one_run = {key: judge_options.get(key) for key in ("out", "engine")}
-        _refuse_for_several(len(judges), {"name": name, **of_one_run})
+        engine = judge_options.get("engine")
+        expanded = _expand_juries(judges, engine)
+        of_one_run = {"out": judge_options.get("out"), "engine": engine}
+        _refuse_for_several(expanded, {"name": name, **of_one_run})
         if metrics is not None:
             raise InputError(
                 f"{sources[0]} has labelled texts, which belong to no metric",
                 hint=f"omit {option_name('metrics')}",
             )
-        questions = [_judge_texts(str(sources[0]), judges, judge_options, progress)]
+        questions = [_judge_texts(str(sources[0]), expanded, judge_options, progress)]
     if len(questions) > 1 and name is not None:
         names = ", ".join(question.name for question in questions)
         chosen = f"choose its metrics with {option_name('metrics')}"
@@ -121,21 +125,40 @@ def _open_runs(sources: Sequence[RunRecord | str | Path]) -> list[RunRecord]:
     return runs
 
 
-def _refuse_for_several(judges: int, options: Mapping[str, object]) -> None:
+def _refuse_for_several(judges: Sequence[object], options: Mapping[str, object]) -> None:
     for option, value in options.items():
-        if value is not None and judges > 1:
-            raise InputError(
-                f"{option_name(option)} is for one judge, got {judges}", hint="omit it"
-            )
+        if value is not None and len(judges) > 1:
+            problem = f"{option_name(option)} is for one judge, got {len(judges)}"
+            if not isinstance(judges[0], RunRecord):
+                problem = f"{problem}: {', '.join(map(str, judges))}"
+            raise InputError(problem, hint="omit it")
+
+
+def _expand_juries(
+    judges: Sequence[JudgeName], engine: Engine | None
+) -> Sequence[JudgeName | None]:
+    """Return the judges to ask, and for a registered jury each of its judges.
+
+    Without judges they are those of the default judge, or None for an engine.
+    """
+    if engine is not None:
+        return judges or [None]
+    expanded: list[JudgeName] = []
+    for judge in judges or [default_judge()]:
+        names: list[JudgeName] = [judge]
+        if isinstance(judge, str):
+            names = [*model_registry.expand_jury(judge)]
+        expanded += [name for name in names if name not in expanded]
+    return expanded
 
 
 def _judge_texts(
     file: str,
-    judges: Sequence[JudgeName],
+    judges: Sequence[JudgeName | None],
     options: Mapping[str, Any],
     progress: Progress,
 ) -> LabelledQuestion:
-    """Ask the judges, by default the bundled ones, about the labelled texts of a file."""
+    """Ask the judges about the labelled texts of a file."""
     texts = read_labelled_texts(file)
     settings = dict(options)
     out = settings.pop("out", None)
@@ -154,7 +177,7 @@ def _judge_texts(
     plan = Plan(dataset, (catalog.get(metric),), run_settings, len(samples))
     keys = {place: str(place) for place in labels}
     answers = []
-    for judge in judges or model_registry.expand_jury(default_judge()):
+    for judge in judges:
         with open_job(plan, judge=judge, out=out, engine=engine, progress=progress) as job:
             run = job.run()
         answers.append(JudgeAnswers(run, verdicts_at(run, keys)))

@@ -115,6 +115,53 @@ def select_tasks(tasks: Sequence[TaskRef], name: str, rule: VerdictRule) -> list
     return [task for task in tasks if name in rule.combinations[task.metric].weights]
 
 
+class JuryTotal:
+    """Forward the progress of each judge in turn, with the expected questions of all judges.
+
+    The questions of a judge that has not begun are extrapolated from those of the current judge:
+    as many for each of its tasks.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.note = progress.note
+        self.rows = progress.rows
+        self.elapsed = progress.elapsed
+        self.recall = progress.recall
+        self.phase = progress.phase
+        self.standing = progress.standing
+        self.pause = progress.pause
+        self.advance = progress.advance
+        self.close = progress.close
+        self._earlier = 0
+        self._current = 0
+        self._reported = 0
+        self._tasks = 0
+        self._later_tasks = 0
+
+    def begin_judge(self) -> None:
+        """Count the questions of the next judge."""
+        self._earlier += self._current
+        self._current = 0
+        self._tasks = 0
+        self._later_tasks = 0
+
+    def count_tasks(self, tasks: int, later_tasks: int) -> None:
+        """Add tasks of the current judge, and of the judges that have not begun."""
+        self._tasks += tasks
+        self._later_tasks += later_tasks
+
+    def expect(self, count: int, *, counted: bool = True) -> None:
+        """Change the number of expected questions of the current judge."""
+        self._current += count
+        later = 0
+        if self._tasks:
+            later = round(self._current * self._later_tasks / self._tasks)
+        total = self._earlier + self._current + later
+        self._progress.expect(total - self._reported, counted=counted and not later)
+        self._reported = total
+
+
 @dataclass
 class JuryBlocks:
     """Judge samples by a jury.
@@ -134,6 +181,10 @@ class JuryBlocks:
     asked: int = 0
     _unasked: dict[AskedUnit, Verdict | NoAnswer] = field(default_factory=dict)
     _is_waiting: bool = False
+
+    def __post_init__(self) -> None:
+        """Count the questions of all judges together."""
+        self._total = JuryTotal(self.progress)
 
     def evaluations(self, samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:
         """Yield the evaluations of each block."""
@@ -156,20 +207,28 @@ class JuryBlocks:
         """Let each judge answer all questions about these samples."""
         is_waiting = bool(samples)
         while is_waiting:
-            for place in self.jury.order:
-                is_waiting = self._let_judge_answer(place, samples)
+            later = self.jury.order
+            while later:
+                place = later.pop(0)
+                is_waiting = self._let_judge_answer(place, samples, later)
 
-    def _let_judge_answer(self, place: int, samples: Sequence[Sample]) -> bool:
-        """Let one judge answer. Returns whether a verdict then waits for another judge."""
+    def _let_judge_answer(
+        self, place: int, samples: Sequence[Sample], later: Sequence[int]
+    ) -> bool:
+        """Let one judge answer, before the `later` ones.
+
+        Returns whether a verdict then waits for another judge.
+        """
         judge = self.jury.open(place)
         name = self.jury.names[place]
-        self.progress.phase(name)
+        self._total.begin_judge()
+        self._total.phase(name)
         judging = Blocks(
             judge,
             self.store,
             self.metrics,
             self.settings,
-            self.progress,
+            self._total,
             self.earlier,
             watch=self.watch,
             place=place,
@@ -178,6 +237,7 @@ class JuryBlocks:
 
         def verdicts(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
             selected = select_tasks(tasks, name, self.rule)
+            self._total.count_tasks(len(selected), self._count_tasks(tasks, later))
             own_verdicts = judging.verdicts(selected)
             answers = self._answers_about(tasks)
             for task, verdict in zip(selected, own_verdicts, strict=True):
@@ -192,6 +252,11 @@ class JuryBlocks:
             judging.evaluate_with(verdicts, block, done / len(samples))
         self.asked += judging.asked
         return self._is_waiting
+
+    def _count_tasks(self, tasks: Sequence[TaskRef], places: Sequence[int]) -> int:
+        """Return the number of tasks of the judges with these numbers together."""
+        names = [self.jury.names[place] for place in places]
+        return sum(len(select_tasks(tasks, name, self.rule)) for name in names)
 
     def _evaluate(self, block: Sequence[Sample]) -> list[Evaluation]:
         """Evaluate a block by the answers so far."""

@@ -5,8 +5,9 @@ in the registry. Others are measured once, and remembered in LOCALJUDGE_HOME/sca
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from localjudge import model_registry, resources
@@ -19,12 +20,14 @@ from localjudge.progress import Progress
 from localjudge.run_directory.jury import KINDS, ScaleKind, scale_of
 from localjudge.run_directory.manifest import PromptsIdentity
 from localjudge.run_directory.store import canonical_sha256
-from localjudge.types import Answer, Attribution, Task
-from localjudge.words import numbered, option_name
+from localjudge.types import Answer, Attribution, NoAnswer, Task
+from localjudge.words import numbered, option_name, roughly
 
 PASSAGES = 8
 """Passages of twelve items: 64 statements and 32 items of relevance."""
 _MIN_ANSWERS = 8
+_TIMED = 2
+"""Items after which the time of the others is known."""
 
 
 def find_scales(
@@ -59,13 +62,29 @@ def measure_scale(judge: LoadedJudge, kind: ScaleKind, progress: Progress) -> fl
         f"measuring the scale of {judge.card.name} on {items} of {kind}, once on this machine",
     )
     progress.expect(len(tasks))
-    answers = answers_in_order(judge.engine, judge.prompts.requests(tasks), progress)
+    answers = _ask_with_estimate(judge, tasks, progress)
     probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
     if len(probabilities) < _MIN_ANSWERS:
         problem = f"the judge {judge.card.name} answered {len(probabilities)} of {items} of {kind}"
         hint = f"give its weight: {option_name('weights')}"
         raise InputError(f"{problem}, so it has no scale", hint=hint)
     return scale_of(probabilities)
+
+
+def _ask_with_estimate(
+    judge: LoadedJudge, tasks: Sequence[Task], progress: Progress
+) -> list[Answer | NoAnswer]:
+    """Ask about the tasks, and say after the first ones how long the others take."""
+    requests = judge.prompts.requests(tasks)
+    first = requests[:_TIMED]
+    others = requests[_TIMED:]
+    started = monotonic()
+    answers = answers_in_order(judge.engine, first, progress)
+    if others:
+        seconds = (monotonic() - started) / len(first) * len(others)
+        progress.note(f"this takes {roughly(seconds)}")
+        answers += answers_in_order(judge.engine, others, progress)
+    return answers
 
 
 def _select_tasks(prompts: PromptWriter, kind: ScaleKind) -> list[Task]:

@@ -16,6 +16,7 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, ModelError
 from localjudge.judging import judges
 from localjudge.model_registry import ModelFile
+from localjudge.progress import Silence
 from localjudge.run_directory.jury import combine, combine_by_shares
 from localjudge.run_directory.store import Store
 from localjudge.types import Answer, NoAnswer
@@ -298,7 +299,9 @@ def test_weights_are_for_the_named_judges(
 
 def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Path) -> None:
     first = jury(small, tmp_path / "first", weights={})
-    assert any("measuring the scale of small" in note for note in first.notes)
+    place = next(n for n, note in enumerate(first.notes) if "the scale of small" in note)
+    assert "about" in first.notes[place + 1]
+    assert "second" in first.notes[place + 1]
     scales = {
         name: member.scales["attribution"] for name, member in first.manifest.judge.jury.items()
     }
@@ -333,6 +336,53 @@ def test_a_registered_jury_is_named_as_one_judge(home: Path, small: str, tmp_pat
     assert (tmp_path / "named" / "verdicts.jsonl").read_bytes() == (
         tmp_path / "run" / "verdicts.jsonl"
     ).read_bytes()
+
+
+def test_calibrate_fits_the_weights_of_a_registered_jury(
+    home: Path, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its judges are asked one by one, as if they were named, and its name then takes the result."""
+    write_registry(home, small)
+    monkeypatch.chdir(tmp_path)
+    labels = Path("labels.jsonl")
+    rows = []
+    for number in range(24):
+        said = number if number % 2 else number + 1
+        context = f"The bridge {number} opened in {1800 + number}."
+        statement = f"The bridge {number} opened in {1800 + said}."
+        rows.append({"context": context, "statement": statement, "label": number % 2})
+    labels.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    options: dict[str, Any] = {"threads": 1, "min_valid_mass": 0, "progress": False}
+    by_name = localjudge.calibrate("labels.jsonl", judge="both", **options)
+    [fitted] = [calibration for calibration in by_name if calibration.weights]
+    assert set(fitted.weights or {}) == {"lexical", "tiny"}
+    both = localjudge.calibrate("labels.jsonl", judge=["lexical", "both"], **options)
+    assert sorted(each.name for each in both) == sorted(each.name for each in by_name)
+    with pytest.raises(InputError, match="lexical, tiny"):
+        localjudge.calibrate("labels.jsonl", judge="both", name="mine", **options)
+    run = evaluate("both", tmp_path / "run", calibration=[fitted], metrics=["faithfulness"])
+    assert run.manifest.judge.combinations["faithfulness"].value.weights == fitted.weights
+
+
+class Totals(Silence):
+    """Progress that keeps the expected number of questions at each answer."""
+
+    def __init__(self) -> None:
+        self.expected = 0
+        self.at_answers: list[int] = []
+
+    def expect(self, count: int, *, counted: bool = True) -> None:
+        self.expected += count
+
+    def advance(self) -> None:
+        self.at_answers.append(self.expected)
+
+
+def test_the_total_of_all_judges_is_known_from_the_first_answer(small: str, tmp_path: Path) -> None:
+    totals = Totals()
+    rows = [{**row, "retrieved_contexts": ["The bridge is red."]} for row in ROWS]
+    jury(small, tmp_path / "run", rows=rows, metrics=["faithfulness"], progress=totals)
+    assert set(totals.at_answers) == {len(totals.at_answers)}
 
 
 def test_a_registered_jury_of_other_files_has_the_strictest_caution(
