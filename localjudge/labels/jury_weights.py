@@ -1,4 +1,4 @@
-"""Weights of a jury from human labels, and the smallest jury that is as good as all judges together.
+"""Weights of a jury from human labels, and the smallest jury as good as all judges together.
 
 Juries and single judges are compared by the log loss of their held-out probabilities, each
 calibrated on the same folds, by a paired interval over clusters.

@@ -24,10 +24,9 @@ import math
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -67,7 +66,10 @@ _TEXTS = ("label_id", "text", "annotator", "when", "draw")
 _DECIMAL_POINT = (
     "from locale import *; setlocale(LC_NUMERIC, ''); print(localeconv()['decimal_point'])"
 )
-_LONGEST_CELL = 32_767
+_MAX_CELL = 32_767
+"""Characters of an Excel cell."""
+_MAX_NAMES = 20
+"""Column names in a message."""
 _LABEL_ID = re.compile("[0-9a-f]{32}")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]+")
 """Bytes that are not UTF-8, as decoded by `Source`."""
@@ -77,8 +79,8 @@ class SheetLabel(NamedTuple):
     """A row of a sheet.
 
     Texts may keep the apostrophe of `words.escape_formula`. `when` is ISO 8601 in UTC.
-    `is_answered`: it has a label, or says that the statement cannot be decided. `planned` is the
-        number of statements of its sheet or page.
+    `is_answered`: it has a label, or says that the statement cannot be decided.
+    `planned` is the number of statements of its sheet or page.
     """
 
     place: str
@@ -106,12 +108,14 @@ def write_sheet(
     instruction: str = "",
     separator: Separator | None = None,
 ) -> None:
-    """Write the rows in the format of the path's suffix. Raises InputError for an existing file or another suffix.
+    """Write the rows in the format of the path's suffix.
 
-    `instruction` is the first line of a .csv, `separator` is between its cells.
+    `instruction` is the first line of a .csv, `separator` is between its cells. Raises InputError
+    for an existing file or another suffix.
     """
     _refuse_workbook(path)
-    if (ending := path.suffix.lower()) not in ENDINGS:
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
         hint = f"name a file that ends in {', '.join(ENDINGS)}, or in .html for a page"
         raise InputError(f"{path} is not a sheet", hint=hint)
     if path.exists() or path.is_symlink():
@@ -125,13 +129,22 @@ def write_sheet(
         return
     table = _without_empty_columns([_csv_row(row) for row in rows])
     write_output(path, [_csv(table, instruction, separator)])
-    cells = chain.from_iterable(row.values() for row in table)
-    count = sum(isinstance(cell, str) and len(cell) > _LONGEST_CELL for cell in cells)
+    _warn_of_long_cells(table)
+
+
+def _warn_of_long_cells(table: Sequence[SheetRow]) -> None:
+    count = 0
+    for row in table:
+        for cell in row.values():
+            if isinstance(cell, str) and len(cell) > _MAX_CELL:
+                count += 1
     if count:
-        long = f"{numbered(count, 'text')} longer than the limit of an Excel cell ({_LONGEST_CELL:,} characters)"
+        texts = f"{numbered(count, 'text')} longer than the limit of an Excel cell"
         _log.warning(
-            "%s: Excel splits such a cell into several rows; a page shows them whole (%s)",
-            long,
+            "%s (%s characters): Excel splits such a cell into several rows; "
+            "a page shows them whole (%s)",
+            texts,
+            f"{_MAX_CELL:,}",
             _PAGE,
         )
 
@@ -172,7 +185,10 @@ def _csv_row(row: SheetRow) -> SheetRow:
 def _without_empty_columns(rows: Sequence[SheetRow]) -> list[SheetRow]:
     """Leave out columns for the annotator that are empty in all rows."""
     empty = {column for column in _OPTIONAL if all(row[column] is None for row in rows)}
-    return [{column: cell for column, cell in row.items() if column not in empty} for row in rows]
+    filled = []
+    for row in rows:
+        filled.append({column: cell for column, cell in row.items() if column not in empty})
+    return filled
 
 
 def _csv(rows: Sequence[SheetRow], instruction: str, separator: Separator | None) -> bytes:
@@ -206,75 +222,87 @@ def read_sheet(path: str | Path) -> Sheet:
             f"{name} is not a regular file", hint="name a file, or - for standard input"
         )
     with closing(Source(str(path))) as source:
-        rows = [*read(source, {}, edited=True, columns=_NEEDED)]
-    columns = {column for row in rows if isinstance(row, RawRow) for column in row.values}
+        rows = list(read(source, {}, edited=True, columns=_NEEDED))
+    _require_columns(rows, name)
+    labels, problems = _read_rows(rows)
+    if problems.count:
+        bad_rows = f"{problems.bad_rows} of {len(rows)} rows of the sheet cannot be used"
+        raise problems.error(f"{bad_rows}, so no label was stored", "correct the rows")
+    if not labels:
+        raise DataError(f"{name} has no rows")
+    remarks: tuple[str, ...] = ()
+    if source.is_windows_1252:
+        remarks = (f"{name} is not UTF-8 and was read as Windows-1252",)
+    return Sheet(labels, remarks)
+
+
+def _require_columns(rows: Sequence[RawRow | Problem], name: str) -> None:
+    columns: set[str] = set()
+    for row in rows:
+        if isinstance(row, RawRow):
+            columns.update(row.values)
     missing = [column for column in _NEEDED if column not in columns]
     if columns and missing:
-        names = ", ".join(sorted(map(shown, columns))[:20])
+        names = ", ".join(sorted(map(shown, columns))[:_MAX_NAMES])
         raise DataError(
             f"{name} has no column {', '.join(missing)} (columns: {names})",
             hint="a sheet needs both",
         )
-    problems, labels, label_of = Problems(), list[SheetLabel](), dict[tuple[Any, ...], SheetLabel]()
+
+
+def _read_rows(rows: Sequence[RawRow | Problem]) -> tuple[list[SheetLabel], Problems]:
+    problems = Problems()
+    labels: list[SheetLabel] = []
+    label_of: dict[tuple[str, str | None, str | None], SheetLabel] = {}
     for row in rows:
-        wrong: list[Problem] = [row] if isinstance(row, Problem) else []
-        label = None if isinstance(row, Problem) else _sheet_label(row, wrong)
+        if isinstance(row, Problem):
+            problems.add_row([row])
+            continue
+        label, problems_of_row = _read_row(row)
         if label and label.human is not None:
             other = label_of.setdefault((label.label_id, label.annotator, label.when), label)
             if other.human != label.human:
-                clash = f"{label.human}, and {other.human} for the same statement in {other.place}"
-                wrong.append(
-                    Problem(place=label.place, field=HUMAN, value=clash, expected="one label")
-                )
-        if wrong:
-            problems.add_row(wrong)
-        labels += [label] if label else []
-    if problems.count:
-        summary = f"{problems.bad_rows} of {len(rows)} rows of the sheet cannot be used, so no label was stored"
-        raise problems.error(summary, "correct the rows")
-    if not labels:
-        raise DataError(f"{name} has no rows")
-    remarks = (
-        [f"{name} is not UTF-8 and was read as Windows-1252"] if source.is_windows_1252 else []
-    )
-    return Sheet(labels, tuple(remarks))
+                problems_of_row.append(_contradiction(label, other))
+        if problems_of_row:
+            problems.add_row(problems_of_row)
+        if label:
+            labels.append(label)
+    return labels, problems
 
 
-def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
+def _contradiction(label: SheetLabel, other: SheetLabel) -> Problem:
+    clash = f"{label.human}, and {other.human} for the same statement in {other.place}"
+    return Problem(place=label.place, field=HUMAN, value=clash, expected="one label")
+
+
+def _read_row(row: RawRow) -> tuple[SheetLabel | None, list[Problem]]:
+    """Return the label of a row, None for a note, and the problems of the row."""
+    problems: list[Problem] = []
+
     def report(column: str, value: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, value, expected))
 
     values = {"text": row.values.get("statement"), **row.values}
     cells = {column: _read_cell(values.get(column)) for column in (*_TEXTS, HUMAN)}
-    label_id = (
-        cells["label_id"].strip().lower() if isinstance(cells["label_id"], str) else ""
-    )  # never a number
+    label_id = ""
+    if isinstance(cells["label_id"], str):  # never a number
+        label_id = cells["label_id"].strip().lower()
     if _is_note(row, cells, label_id):
-        return None
+        return None, []
     texts = {column: check_id(cells[column], column, report) for column in _TEXTS}
     del texts["label_id"]
     if not _LABEL_ID.fullmatch(label_id):
         report("label_id", describe(cells["label_id"]), "32 hexadecimal digits")
-    texts["annotator"] = texts["annotator"] and texts["annotator"].strip()
+    if texts["annotator"]:
+        texts["annotator"] = texts["annotator"].strip()
     human = None
     try:
         human = parse_label(cells[HUMAN])
     except ValueError:
         report(HUMAN, describe(cells[HUMAN]), LABEL_FORM)
     if texts["when"]:
-        try:
-            moment = datetime.fromisoformat(texts["when"].strip())
-            moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-            texts["when"] = moment.isoformat()
-            if moment > datetime.now(UTC) + _CLOCKS_DIFFER:
-                report(
-                    "when",
-                    describe(cells["when"]),
-                    "a time that is not in the future, or an empty cell",
-                )
-        except (ValueError, OverflowError):
-            report("when", describe(cells["when"]), "a date and time, such as 2026-01-31T09:30:00Z")
-    return SheetLabel(
+        texts["when"] = _read_time(texts["when"], report)
+    label = SheetLabel(
         place=str(row.place),
         label_id=label_id,
         human=human,
@@ -282,12 +310,30 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
         is_answered=cells[HUMAN] is not None or texts["when"] is not None,
         planned=_whole_number(_read_cell(row.values.get(PLANNED))),
     )
+    return label, problems
+
+
+def _read_time(text: str, report: Callable[[str, str, str], None]) -> str:
+    """Return the time as ISO 8601 in UTC. Reports one that is not a time, or in the future."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        if not moment.tzinfo:
+            moment = moment.replace(tzinfo=UTC)
+        moment = moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        report("when", describe(text), "a date and time, such as 2026-01-31T09:30:00Z")
+        return text
+    if moment > datetime.now(UTC) + _CLOCKS_DIFFER:
+        report("when", describe(text), "a time that is not in the future, or an empty cell")
+    return moment.isoformat()
 
 
 def _whole_number(cell: Any) -> int | None:
     """Return the whole number in a cell, or None. Spreadsheets may write 50 as 50.0 or 50,0."""
     match = _WHOLE_NUMBER.fullmatch(str(cell).strip())
-    return int(match[1]) if match else None
+    if not match:
+        return None
+    return int(match[1])
 
 
 def is_whole(labels: Sequence[SheetLabel]) -> bool:
@@ -306,10 +352,15 @@ def _is_note(row: RawRow, cells: dict[str, Any], label_id: str) -> bool:
 
 
 def _read_cell(value: Any) -> Any:
-    if isinstance(value, str):
-        western = _NOT_UTF8.sub(
-            lambda match: match[0].encode(errors="surrogateescape").decode("cp1252", "replace"),
-            value,
-        )
-        return western if value.strip() else None
-    return None if isinstance(value, float) and math.isnan(value) else value
+    """Return the value of a cell, None if it is empty. Other bytes than UTF-8 are Windows-1252."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if not isinstance(value, str):
+        return value
+    if not value.strip():
+        return None
+    return _NOT_UTF8.sub(_decode_western, value)
+
+
+def _decode_western(match: re.Match[str]) -> str:
+    return match[0].encode(errors="surrogateescape").decode("cp1252", "replace")

@@ -16,10 +16,10 @@ one statement, which is labelled once.
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property, partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -50,10 +50,9 @@ class UnitPlace(NamedTuple):
 
 
 class _SampleUnits(NamedTuple):
-    """Verdicts of one sample.
+    """Verdicts of one sample: keys, the judge's labels, probabilities of 1 (NaN without one).
 
-    They have keys, judge's labels, probabilities of 1 (NaN without a judge), and whether the judges
-    of a jury disagree.
+    `divided`: whether the judges of a jury disagree.
     """
 
     sample_id: str
@@ -74,8 +73,13 @@ class UnitFrame:
         *,
         pooled: bool = False,
     ) -> None:
-        """`values_of` returns a column's values by sample. The mean of a `pooled` frame is the share of all units."""
-        self.metric, self.values_of, self.is_pooled = metric, values_of, pooled
+        """`values_of` returns a column's values by sample.
+
+        The mean of a `pooled` frame is the share of all units.
+        """
+        self.metric = metric
+        self.values_of = values_of
+        self.is_pooled = pooled
         self._samples: list[_SampleUnits] = []
         self._shares: set[ShareOf] = {"ones", "zeros"}
 
@@ -83,24 +87,35 @@ class UnitFrame:
         """Add the verdicts of a scored sample."""
         if not isinstance(evaluation.outcome, Scored):
             return
+        labels: list[int] = []
+        p_yes: list[float] = []
         verdicts = [unit.verdict for unit in evaluation.units if isinstance(unit.verdict, Verdict)]
-        if len(verdicts) < len(evaluation.units):
-            verdicts = []
-        labels = [verdict.label for verdict in verdicts]
-        share = evaluation.outcome.numerator, evaluation.outcome.denominator
-        counts: dict[ShareOf, int] = {"ones": sum(labels), "zeros": len(labels) - sum(labels)}
-        self._shares -= {name for name, count in counts.items() if share != (count, len(labels))}
-        if verdicts:
-            p_yes = [np.nan if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
-            divided = [is_divided(verdict.judges or {}) for verdict in verdicts]
+        divided: list[bool] = []
+        if len(verdicts) == len(evaluation.units):
+            for verdict in verdicts:
+                labels.append(verdict.label)
+                p_yes.append(np.nan if verdict.p_yes is None else verdict.p_yes)
+                divided.append(is_divided(verdict.judges or {}))
+        self._note_shares(evaluation.outcome, labels)
+        if labels:
             self._samples.append(
                 _SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes, divided)
             )
 
+    def _note_shares(self, outcome: Scored, labels: Sequence[int]) -> None:
+        """Rule out the shares of 1 or of 0 as the score, if this score is another number."""
+        score = (outcome.numerator, outcome.denominator)
+        if score != (sum(labels), len(labels)):
+            self._shares.discard("ones")
+        if score != (len(labels) - sum(labels), len(labels)):
+            self._shares.discard("zeros")
+
     def among(self, clusters: Mapping[str, int]) -> "UnitFrame":
+        """Return the part with these samples, in the given clusters."""
         part = self._empty()
-        samples = (sample for sample in self._samples if sample.sample_id in clusters)
-        part._samples = [sample._replace(cluster=clusters[sample.sample_id]) for sample in samples]
+        for sample in self._samples:
+            if sample.sample_id in clusters:
+                part._samples.append(sample._replace(cluster=clusters[sample.sample_id]))
         return part
 
     def by_value(self, value_of: Mapping[str, str | None]) -> dict[str | None, "UnitFrame"]:
@@ -108,11 +123,12 @@ class UnitFrame:
         numbers: dict[str | None, dict[int, int]] = defaultdict(dict)
         clusters: dict[str | None, dict[str, int]] = defaultdict(dict)
         for sample in self._samples:
-            numbers_in_slice = numbers[value := value_of[sample.sample_id]]
-            clusters[value][sample.sample_id] = numbers_in_slice.setdefault(
-                sample.cluster, len(numbers_in_slice)
-            )
-        return {value: self.among(of_slice) for value, of_slice in clusters.items()}
+            value = value_of[sample.sample_id]
+            number = numbers[value].setdefault(sample.cluster, len(numbers[value]))
+            clusters[value][sample.sample_id] = number
+        return {
+            value: self.among(clusters_in_slice) for value, clusters_in_slice in clusters.items()
+        }
 
     def pooled(self) -> "UnitFrame":
         frame = self._empty(pooled=True)
@@ -127,32 +143,34 @@ class UnitFrame:
     @cached_property
     def share_of(self) -> ShareOf | None:
         """Verdicts counted by the scores, None if the scores are not shares."""
-        return next(
-            (name for name in ("ones", "zeros") if self._samples and name in self._shares),
-            None,
-        )
+        if not self._samples:
+            return None
+        if "ones" in self._shares:
+            return "ones"
+        if "zeros" in self._shares:
+            return "zeros"
+        return None
 
     @cached_property
     def places(self) -> list[UnitPlace]:
-        samples = ((sample.sample_id, len(sample.keys)) for sample in self._samples)
-        return [
-            UnitPlace(name, self.metric, position)
-            for name, count in samples
-            for position in range(count)
-        ]
+        """The places of the units (units,)."""
+        places = []
+        for sample in self._samples:
+            for position in range(len(sample.keys)):
+                places.append(UnitPlace(sample.sample_id, self.metric, position))
+        return places
 
     @cached_property
     def judged(self) -> Floats:
-        return np.array(
-            [label for sample in self._samples for label in sample.labels], dtype=np.float64
-        )
+        """The judge's labels (units,)."""
+        labels = chain.from_iterable(sample.labels for sample in self._samples)
+        return np.fromiter(labels, dtype=np.float64)
 
     @cached_property
     def p_yes(self) -> Floats:
         """Probabilities of 1 (units,), NaN for a label without a judge."""
-        return np.array(
-            [p_yes for sample in self._samples for p_yes in sample.p_yes], dtype=np.float64
-        )
+        probabilities = chain.from_iterable(sample.p_yes for sample in self._samples)
+        return np.fromiter(probabilities, dtype=np.float64)
 
     @cached_property
     def divided(self) -> Flags:
@@ -190,10 +208,9 @@ class UnitFrame:
 
     @cached_property
     def by_key(self) -> dict[str, list[int]]:
-        keys, indices = (
-            [key for sample in self._samples for key in sample.keys],
-            dict[str, list[int]](),
-        )
+        """The indices of the units with a probability, by the key of their statement."""
+        keys = list(chain.from_iterable(sample.keys for sample in self._samples))
+        indices: dict[str, list[int]] = {}
         for index in np.flatnonzero(~np.isnan(self.p_yes)).tolist():
             indices.setdefault(keys[index], []).append(index)
         return indices
@@ -204,22 +221,23 @@ class UnitFrame:
 
 
 def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
-    """Return the frame of each metric, without rubrics. Raises RunDirectoryError if samples and scores do not match."""
-    rubrics = run.manifest.rubrics
+    """Return the frame of each metric, without rubrics.
+
+    Raises RunDirectoryError if samples and scores do not match.
+    """
     # Frames are cached by run, so they must not keep the run itself alive.
     same_directory = RunRecord(run.directory, run.summary, run.manifest, run.so_far)
     values_of = cache(partial(column_values, same_directory))
-    frames = {
-        name: UnitFrame(name, values_of)
-        for name in run.summary.metrics
-        if name not in rubrics and (metrics is None or name in metrics)
-    }
-    groups, numbers, evidence = run.cluster_of, dict[str, int](), Evidence(run)
-    for sample, evaluations in zip_longest(run.iter_samples(), run.iter_evaluations()):
-        if sample is None or evaluations is None or evaluations[0].sample_id != sample.id:
-            raise unknown_sample(run, evaluations[0].sample_id if evaluations else sample.id)
-        group = sample.id if groups is None else groups[sample.id]
-        number = numbers.setdefault(group, len(numbers))
+    frames: dict[str, UnitFrame] = {}
+    for name in run.summary.metrics:
+        if name not in run.manifest.rubrics and (metrics is None or name in metrics):
+            frames[name] = UnitFrame(name, values_of)
+    cluster_of = run.cluster_of
+    numbers: dict[str, int] = {}
+    evidence = Evidence(run)
+    for sample, evaluations in _samples_with_evaluations(run):
+        cluster = sample.id if cluster_of is None else cluster_of[sample.id]
+        number = numbers.setdefault(cluster, len(numbers))
         for evaluation in evaluations:
             if evaluation.metric in frames:
                 keys = [evidence.key(sample, row) for row in verdict_rows([evaluation])]
@@ -227,25 +245,40 @@ def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
     return frames
 
 
+def _samples_with_evaluations(run: RunRecord) -> Iterator[tuple[Sample, Sequence[Evaluation]]]:
+    """Yield each sample with its evaluations. Raises RunDirectoryError if they do not match."""
+    for sample, evaluations in zip_longest(run.iter_samples(), run.iter_evaluations()):
+        if not evaluations:
+            raise unknown_sample(run, sample.id)
+        if sample is None or evaluations[0].sample_id != sample.id:
+            raise unknown_sample(run, evaluations[0].sample_id)
+        yield sample, evaluations
+
+
 def first_places(frames: Iterable[UnitFrame]) -> dict[str, UnitPlace]:
+    """Return the first place of each statement, by its key."""
     places: dict[str, UnitPlace] = {}
     for frame in frames:
-        places |= {
-            key: frame.places[units[0]] for key, units in frame.by_key.items() if key not in places
-        }
+        for key, units in frame.by_key.items():
+            places.setdefault(key, frame.places[units[0]])
     return places
 
 
 def verdicts_at(run: RunRecord, keys: Mapping[UnitPlace, _Key]) -> dict[_Key, VerdictRow]:
-    rows = (
-        (UnitPlace(row.sample_id, row.metric, row.position or 0), row)
-        for row in run.iter_verdicts()
-    )
-    return {keys[place]: row for place, row in rows if place in keys}
+    """Return the verdicts at these places, by their keys."""
+    verdicts: dict[_Key, VerdictRow] = {}
+    for row in run.iter_verdicts():
+        place = UnitPlace(row.sample_id, row.metric, row.position or 0)
+        if place in keys:
+            verdicts[keys[place]] = row
+    return verdicts
 
 
 def correctable(run: RunRecord, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
-    """Return the frames of the named metrics, or of all that labels can correct. Raises InputError without verdicts."""
+    """Return the frames of the named metrics, or of all that labels can correct.
+
+    Raises InputError without verdicts.
+    """
     frames = unit_frames(run, metrics)
     judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}
     for name in metrics or ():
@@ -258,7 +291,9 @@ def correctable(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
             hint="label a run with a judged metric",
         )
     shares = {name: frame for name, frame in judged.items() if frame.share_of}
-    return shares if shares and metrics is None else judged
+    if metrics is None and shares:
+        return shares
+    return judged
 
 
 class AnswerAround(NamedTuple):
@@ -272,10 +307,15 @@ class AnswerAround(NamedTuple):
     @classmethod
     def of(cls, sample: Sample, verdict: VerdictRow) -> "AnswerAround | None":
         """Return the answer, or None if the statement is the whole answer or from contexts."""
-        text, start, end = getattr(sample, verdict.source), verdict.start, verdict.end
-        if not isinstance(text, str) or text.strip() == text[start:end].strip():
+        text = getattr(sample, verdict.source)
+        if not isinstance(text, str):
             return None
-        return cls(verdict.source, text[:start], text[start:end], text[end:])
+        statement = text[verdict.start : verdict.end]
+        if text.strip() == statement.strip():
+            return None
+        before = text[: verdict.start]
+        after = text[verdict.end :]
+        return cls(verdict.source, before, statement, after)
 
 
 class Evidence:
@@ -289,38 +329,46 @@ class Evidence:
                 self._metrics[name] = catalog.get(name)
 
     def shown(self, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
-        """Return asks, user_input, contexts, reference and response as shown with the unit, None if unused."""
-        contexts, metric = (
-            context_texts(sample.retrieved_contexts),
-            self._metrics.get(verdict.metric),
-        )
-        needed: Collection[str] = ("retrieved_contexts", "reference", "response")
-        if metric is not None:
-            needed = metric.required_fields
-        match verdict.against:
-            case int(number):
-                needed, contexts = ("retrieved_contexts",), contexts[number : number + 1]
-            case "reference" | "response" as field if verdict.unit == "statement":
-                needed = (field,)
-            case "cited":
-                needed = ("retrieved_contexts",)
-            case _ if verdict.unit in {"chunk", "question", "response", "statement"}:
-                needed = {field for field in needed if field != verdict.source}
+        """Return what is shown with the unit, None if unused: asks, user_input, contexts, ..."""
+        metric = self._metrics.get(verdict.metric)
+        needed = self._needed_fields(metric, verdict)
+        contexts = None
+        if not needed.isdisjoint(CONTEXT_FIELDS):
+            contexts = list(context_texts(sample.retrieved_contexts))
+            if isinstance(verdict.against, int):
+                contexts = contexts[verdict.against : verdict.against + 1]
         return {
             "asks": get_about(metric).question or None,
             "user_input": sample.user_input,
-            "contexts": list(contexts) if set(CONTEXT_FIELDS) & set(needed) else None,
+            "contexts": contexts,
             "reference": sample.reference if "reference" in needed else None,
             "response": sample.response if "response" in needed else None,
         }
 
+    @staticmethod
+    def _needed_fields(metric: Metric | None, verdict: VerdictRow) -> set[str]:
+        """Return the fields of the sample that an annotator must see."""
+        if verdict.against == "cited" or isinstance(verdict.against, int):
+            return {"retrieved_contexts"}
+        if verdict.against in {"reference", "response"} and verdict.unit == "statement":
+            return {str(verdict.against)}
+        needed = {"retrieved_contexts", "reference", "response"}
+        if metric is not None:
+            needed = set(metric.required_fields)
+        if verdict.unit in {"chunk", "question", "response", "statement"}:
+            needed.discard(verdict.source)
+        return needed
+
     def key(self, sample: Sample, verdict: VerdictRow) -> str:
-        """Return the hash (32 hexadecimal digits) of the question and all texts shown, independent of the metric's
-        name.
+        """Return the hash of the question and all texts shown: 32 hexadecimal digits.
+
+        It does not depend on the metric's name.
         """
+        shown = self.shown(sample, verdict)
         criterion = self._criteria.get(verdict.metric)
-        asks = criterion.question if criterion else catalog.get_question(verdict.metric)
-        shown = {**self.shown(sample, verdict), "asks": asks}
-        return hashlib.sha256(json.dumps([*shown.values(), verdict.text]).encode()).hexdigest()[
-            :_KEY_DIGITS
-        ]
+        if criterion:
+            shown["asks"] = criterion.question
+        else:
+            shown["asks"] = catalog.get_question(verdict.metric)
+        texts = json.dumps([*shown.values(), verdict.text])
+        return hashlib.sha256(texts.encode()).hexdigest()[:_KEY_DIGITS]
