@@ -1,4 +1,4 @@
-"""Measure judges on human labels (`localjudge.calibrate`, `localjudge calibrate`), and save the results.
+"""Measure judges on human labels, and save the results (`localjudge.calibrate`).
 
     runs with labels ─────────────────────────────────────┐
     labelled texts ──samples──> a run of each judge ──────┴─ labels and probabilities ──┐
@@ -59,7 +59,7 @@ def measure_judges(
     name: str | None = None,
     progress: Progress | None = None,
 ) -> list[Calibration]:
-    """Measure judges on each labelled question, by question, the best judge first, and save the results.
+    """Measure judges on each labelled question, by question, the best first, and save the results.
 
     Without a `name`, a judge that is not shown to be better than guessing is not saved.
 
@@ -193,7 +193,10 @@ def _judge_texts(
 
 
 def _make_samples(texts: LabelledTexts) -> list[Sample]:
-    """Return a sample of each row. Ids are the rows' ids if complete and unique, otherwise numbers from 1."""
+    """Return a sample of each row.
+
+    Ids are the rows' ids if complete and unique, otherwise numbers from 1.
+    """
     ids = [row.columns.get("id") for row in texts.texts]
     is_complete = all(isinstance(key, str | int) and str(key).strip() for key in ids)
     is_unique = len(set(map(str, ids))) == len(ids)
@@ -239,7 +242,7 @@ def _read_cluster(row: LabelledText, column: str) -> str:
 
 
 def is_saved(calibration: Calibration, name: str | None) -> bool:
-    """Return whether a calibration is saved: if its judge is better than guessing, or under an explicit name."""
+    """Return whether a calibration is saved: a named one, or of a judge better than guessing."""
     return name is not None or not calibration.guesses
 
 
@@ -256,7 +259,10 @@ def _name_and_save(
 
 
 def _find_free_name(calibration: Calibration, taken: Collection[str], progress: Progress) -> str:
-    """Return judge-question, or judge-2-question and so on if that name has other labels or answers."""
+    """Return the name judge-question.
+
+    If that calibration has other labels or answers: judge-2-question, and so on.
+    """
     judge = _NOT_IN_NAMES.sub("-", calibration.card.name)
     stem = judge.strip("-.")[:_MAX_STEM_LENGTH] or "judge"
     question = _NOT_IN_NAMES.sub("-", calibration.question)[:_MAX_QUESTION_LENGTH]
@@ -271,7 +277,7 @@ def _find_free_name(calibration: Calibration, taken: Collection[str], progress: 
 
 
 def _is_used(name: str, calibration: Calibration) -> bool:
-    """Return whether a saved calibration with this name has other labels or answers, or is unreadable."""
+    """Return whether the name is of an unreadable calibration or of other labels or answers."""
     if not calibration_file(name).exists():
         return False
     try:

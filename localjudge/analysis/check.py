@@ -10,11 +10,11 @@ fail         no value does, or more samples failed than allowed
 undecided    too few samples or labels; counts as failed by default, so that small runs cannot pass
 
 A gate on a difference is also undecided, and failed, if the judges or the questions of paired
-samples differ, unless
-`allow_different` allows it: the difference would not be an effect of the evaluated system.
+samples differ, unless `allow_different` allows it: the difference would not be an effect of the
+evaluated system.
 
 Where labels exist, they decide: with too few labels for an interval a gate is undecided, whatever
-    the judge says.
+the judge says.
 """
 
 import math
@@ -63,7 +63,10 @@ _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.d
 
 
 class Gate(Record):
-    """`metric comparison threshold`, in a slice if it has a column. With `delta`, on the difference of two runs."""
+    """`metric comparison threshold`, in a slice if it has a column.
+
+    With `delta`, on the difference of two runs.
+    """
 
     metric: str
     delta: bool
@@ -73,15 +76,14 @@ class Gate(Record):
     value: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.metric}{self._part}{'.delta' if self.delta else ''}{self.comparison}{self.threshold:.15g}"
-
-    @property
-    def _part(self) -> str:
-        if self.column is None:
-            return ""
-        is_plain = not re.search(r"[\[\]=]", self.column)
-        column = self.column if is_plain else f'"{self.column}"'
-        return f"[{column}={self.value}]"
+        name = self.metric
+        if self.column is not None:
+            is_plain = not re.search(r"[\[\]=]", self.column)
+            column = self.column if is_plain else f'"{self.column}"'
+            name += f"[{column}={self.value}]"
+        if self.delta:
+            name += ".delta"
+        return f"{name}{self.comparison}{self.threshold:.15g}"
 
 
 class GateDecision(Record):
@@ -111,12 +113,15 @@ def parse_gate(text: str) -> Gate:
     parts = _FORM.fullmatch(text)
     if not parts:
         raise InputError(f"{text!r} is not a gate", hint=_EXAMPLES)
-    threshold, delta = float(parts["threshold"]), parts["delta"] is not None
-    if not threshold and re.search("[1-9]", re.split("[eE]", parts["threshold"])[0]):
+    threshold = float(parts["threshold"])
+    digits = re.split("[eE]", parts["threshold"])[0]
+    if threshold == 0 and re.search("[1-9]", digits):
         raise InputError(f"the number in the gate {text!r} is too close to 0", hint=_EXAMPLES)
-    lowest = -1 if delta else 0
-    if not lowest <= threshold <= 1:
-        raise InputError(f"the number in the gate {text!r} is not in [{lowest}, 1]", hint=_EXAMPLES)
+    delta = parts["delta"] is not None
+    minimum = -1 if delta else 0
+    if not minimum <= threshold <= 1:
+        problem = f"the number in the gate {text!r} is not in [{minimum}, 1]"
+        raise InputError(problem, hint=_EXAMPLES)
     return Gate(
         metric=parts["metric"],
         delta=delta,
@@ -147,7 +152,10 @@ def check_baseline(gates: Sequence[Gate], baseline: RunRecord | None) -> None:
 
 
 class _Failures(NamedTuple):
-    """Failed samples of a metric in a run or slice, the allowed number, and the mean with the worst and best scores."""
+    """Failed samples of a metric in a run or slice, and the allowed number.
+
+    `bounds` are the means with the worst and the best scores of the failed samples.
+    """
 
     failed: int
     allowed: int
@@ -165,7 +173,8 @@ class _Failures(NamedTuple):
         if not self.failed or self.bounds is None:
             return ""
         low, high = self.bounds
-        return f"failed samples: {self.failed:,}, with whose scores the mean would be {low:.3f} to {high:.3f}"
+        mean = f"the mean would be {low:.3f} to {high:.3f}"
+        return f"failed samples: {self.failed:,}, with whose scores {mean}"
 
 
 class _Basis(NamedTuple):
@@ -188,23 +197,25 @@ class _Basis(NamedTuple):
         """Return the number of labels that would decide the gate at the same mean, or None."""
         if not (self.interval and self.judge and self.corrected):
             return None
-        # A difference uses equal numbers of labels of each run, and both runs may share a statement.
+        # A difference uses equal numbers of labels of each run, which may share a statement.
         labels, statements = self.corrected.labels, self.corrected.statements
-        at = labels
+        look = labels
         planned = None
         if isinstance(self.corrected, CorrectedDifference):
-            at = self.corrected.look
+            look = self.corrected.look
         elif self.corrected.is_planned:
             planned = labels
-        of_look = round(statements * at / labels)
-        needed = labels_needed(self.interval, self.judge, threshold, at, of_look, planned)
-        return needed and round(needed * labels / at)
+        statements_of_look = round(statements * look / labels)
+        needed = labels_needed(
+            self.interval, self.judge, threshold, look, statements_of_look, planned
+        )
+        return needed and round(needed * labels / look)
 
 
 _Part = Slice | ComparedSlice | None
 
 
-def _basis_of(
+def _find_basis(
     gate: Gate,
     run: RunRecord,
     comparison: RunComparison | None,
@@ -213,7 +224,7 @@ def _basis_of(
 ) -> _Basis:
     if gate.delta:
         assert comparison  # `check_baseline` has refused the gate otherwise
-        return _basis_of_difference(gate, run, comparison, part)
+        return _find_basis_of_difference(gate, run, comparison, part)
     summary = run.summary.metrics[gate.metric]
     samples = run.summary.samples
     of_run = labels.corrected.get(gate.metric) if labels else None
@@ -237,7 +248,7 @@ def _basis_of(
     return basis
 
 
-def _basis_of_difference(
+def _find_basis_of_difference(
     gate: Gate, run: RunRecord, comparison: RunComparison, part: _Part
 ) -> _Basis:
     whole = comparison.metrics[gate.metric]
@@ -296,7 +307,7 @@ def decide_gate(
     part: _Part = None,
     allow_different: Collection[Obstacle] = (),
 ) -> GateDecision:
-    basis = _basis_of(gate, run, comparison, labels, part)
+    basis = _find_basis(gate, run, comparison, labels, part)
     interval = None if basis.obstacle else basis.interval
     decision = Decision("undecided")
     more = basis.labels_needed
@@ -365,25 +376,33 @@ def _reason(
     needed_labels: int | None,
     pace: float,
 ) -> str:
-    shape: Callable[[float], str] = signed if gate.delta else "{:.3f}".format
-    mean, low, high = map(shape, interval[:3])
-    samples, what = numbered(interval.n, "sample"), "difference" if gate.delta else "mean"
+    write: Callable[[float], str] = "{:.3f}".format
+    quantity = "mean"
+    if gate.delta:
+        write = signed
+        quantity = "difference"
+    mean = write(interval.mean)
+    samples = numbered(interval.n, "sample")
     if interval.one_cluster:
         return f"{mean}, {samples}, all in one group: a decision needs more groups"
-    by = f"corrected by {corrected.in_words}: " if corrected else ""
-    reason = f"{by}{mean}, 95 % interval {low} to {high}, {samples}"
+    reason = f"{mean}, 95 % interval {write(interval.low)} to {write(interval.high)}, {samples}"
+    if corrected:
+        reason = f"corrected by {corrected.in_words}: {reason}"
     if decision.outcome != "undecided":
         return reason
     if decision.samples_needed is None:
-        return f"{reason}: the {what} equals the threshold, which no number of samples can decide"
-    few, needed = (
-        "samples",
-        f"{decision.samples_needed:,}{' with proportionally more labels' if corrected else ''}",
-    )
+        equal = f"the {quantity} equals the threshold"
+        return f"{reason}: {equal}, which no number of samples can decide"
+    shortage = "samples"
+    needed = f"{decision.samples_needed:,}"
     if needed_labels and corrected:
         minutes = math.ceil((needed_labels - corrected.labelled) * pace / 60)
-        few, needed = "labels", f"{needed_labels:,} labels ({numbered(minutes, 'minute')} more)"
-    return f"{reason}: too few {few} to decide; if the {what} stays at {mean}, about {needed} would decide it"
+        shortage = "labels"
+        needed = f"{needed_labels:,} labels ({numbered(minutes, 'minute')} more)"
+    elif corrected:
+        needed = f"{needed} with proportionally more labels"
+    condition = f"if the {quantity} stays at {mean}"
+    return f"{reason}: too few {shortage} to decide; {condition}, about {needed} would decide it"
 
 
 def signed(value: float) -> str:
@@ -406,17 +425,20 @@ class Check(Record):
         return self.passed
 
     def __str__(self) -> str:
-        return (
-            "; ".join(f"{gate.outcome}: {gate.gate}: {gate.reason}" for gate in self.decisions)
-            or "no gates"
-        )
+        if not self.decisions:
+            return "no gates"
+        decisions = [f"{each.outcome}: {each.gate}: {each.reason}" for each in self.decisions]
+        return "; ".join(decisions)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self}>"
 
 
 def _with_column(gate: Gate, run: RunRecord) -> Gate:
-    """Return the gate with the first column of the data that its text can mean, because a name may contain `=`."""
+    """Return the gate with the first column of the data that its text can mean.
+
+    The name of a column, and a value, may contain `=`.
+    """
     if gate.column is None or gate.value is None or "=" not in gate.value:
         return gate
     parts = f"{gate.column}={gate.value}".split("=")
@@ -430,15 +452,17 @@ def _with_column(gate: Gate, run: RunRecord) -> Gate:
     return gate
 
 
-def _part_of(gate: Gate, parts: Sequence[Slice | ComparedSlice]) -> Slice | ComparedSlice:
-    of_value = {NO_VALUE if part.value is None else part.value: part for part in parts}
-    for value, part in of_value.items():
-        if fold(value) == fold(gate.value or ""):
+def _select_part(gate: Gate, parts: Sequence[Slice | ComparedSlice]) -> Slice | ComparedSlice:
+    wanted = gate.value or ""
+    values = []
+    for part in parts:
+        value = NO_VALUE if part.value is None else part.value
+        if fold(value) == fold(wanted):
             return part
-    hint = suggestion(gate.value or "", of_value, "its values", show=excerpt)
-    raise InputError(
-        f"the gate {gate} uses a value that the column {gate.column} does not have", hint=hint
-    )
+        values.append(value)
+    hint = suggestion(wanted, values, "its values", show=excerpt)
+    problem = f"the gate {gate} uses a value that the column {gate.column} does not have"
+    raise InputError(problem, hint=hint)
 
 
 def checked_obstacles(names: Collection[str]) -> tuple[Obstacle, ...]:
@@ -460,47 +484,55 @@ def check(
     undecided: Undecided = "fail",
     allow_different: Collection[Obstacle] = (),
 ) -> Check:
-    """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals, corrected where possible.
+    """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals.
+
+    The intervals are corrected by labels where possible.
 
     `allow_different` also decides gates on a difference of runs with other "judges", or other
     "questions" of samples. Raises InputError for an invalid gate, a metric that was not computed,
     or a difference without a baseline, and RunDirectoryError for an unreadable directory.
     """
     if undecided not in get_args(Undecided):
-        hint = f"write {' or '.join(option('undecided', word) for word in get_args(Undecided))}"
+        words = [option("undecided", word) for word in get_args(Undecided)]
         raise InputError(
             f"{option_name('undecided')} must be 'pass' or 'fail', got {undecided!r:.80}",
-            hint=hint,
+            hint=f"write {' or '.join(words)}",
         )
     allowed = checked_obstacles(allow_different)
-    parsed = [parse_gate(gate) for gate in ([gates] if isinstance(gates, str) else gates)]
-    run, baseline = as_run(run), None if baseline is None else as_run(baseline)
-    check_baseline(parsed, baseline)
+    texts = [gates] if isinstance(gates, str) else gates
+    parsed = [parse_gate(text) for text in texts]
+    run = as_run(run)
+    baseline_run = None if baseline is None else as_run(baseline)
+    check_baseline(parsed, baseline_run)
     parsed = [_with_column(gate, run) for gate in parsed]
-    comparison = compare(baseline, run) if baseline else None
+    comparison = None
+    other_labels: Sequence[LabelRow] = ()
+    if baseline_run is not None:
+        comparison = compare(baseline_run, run)
     check_metrics(parsed, run.summary.metrics)
-    others: Sequence[LabelRow] = ()
-    if baseline:
-        others = stored_labels(baseline.directory)
-    labels = labels_of(run, others)
+    if baseline_run is not None:
+        other_labels = stored_labels(baseline_run.directory)
+    labels = labels_of(run, other_labels)
 
     @cache
-    def parts_by(column: str, *, delta: bool) -> Sequence[Slice | ComparedSlice]:
-        if delta and baseline:
-            by = compare(baseline, run, by=column).by
+    def read_parts(column: str, *, delta: bool) -> Sequence[Slice | ComparedSlice]:
+        if delta and baseline_run is not None:
+            by = compare(baseline_run, run, by=column).by
             return by.slices if by else ()
-        return slices(run, column, others).slices
+        return slices(run, column, other_labels).slices
 
-    decisions = tuple(
-        decide_gate(
-            gate,
-            run,
-            comparison,
-            labels,
-            undecided,
-            part=_part_of(gate, parts_by(gate.column, delta=gate.delta)) if gate.column else None,
-            allow_different=allowed,
+    decisions = []
+    for gate in parsed:
+        part: _Part = None
+        if gate.column:
+            part = _select_part(gate, read_parts(gate.column, delta=gate.delta))
+        decision = decide_gate(
+            gate, run, comparison, labels, undecided, part=part, allow_different=allowed
         )
-        for gate in parsed
+        decisions.append(decision)
+    return Check(
+        comparison=comparison,
+        decisions=tuple(decisions),
+        labels=labels,
+        allow_different=allowed,
     )
-    return Check(comparison=comparison, decisions=decisions, labels=labels, allow_different=allowed)

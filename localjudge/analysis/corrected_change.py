@@ -35,7 +35,7 @@ from localjudge.words import call, numbered
 
 
 class CorrectedDifference(Record):
-    """Corrected means of the same samples in both runs, and their difference with its 95 % interval.
+    """Corrected means of the same samples in both runs, and their difference with its interval.
 
     Of the shared `statements`, `labelled` have a label; `labels` count, in at least `clusters`
     samples or groups. Both runs use the same `look`, with an equal number of labels unless all
@@ -107,10 +107,9 @@ class BothLabels:
         """
         if any(metric not in frames for frames in self._frames):
             return None
-        frames = [
-            frames[metric].among(of_run)
-            for frames, of_run in zip(self._frames, clusters, strict=True)
-        ]
+        frames = []
+        for frames_of_run, clusters_of_run in zip(self._frames, clusters, strict=True):
+            frames.append(frames_of_run[metric].among(clusters_of_run))
         labelled = [frame.by_key.keys() & self._decisions.human.keys() for frame in frames]
         if not any(labelled):
             return None
@@ -149,7 +148,7 @@ class BothLabels:
         }
         if not all(counted):
             side = 1 if counted[0] else 0
-            return {**numbers, "remark": _how_to_add_labels(labelled, side, self._directories)}
+            return {**numbers, "remark": _explain_adding_labels(labelled, side, self._directories)}
         estimates = [_change(frames, sides, look, clusters) for sides, look in sides_of_people]
         change = covering(estimates)
         before = covering([prediction_powered(sides[0].units) for sides, _ in sides_of_people])
@@ -168,17 +167,17 @@ class BothLabels:
         self, frames: Sequence[UnitFrame], human: Mapping[str, float]
     ) -> tuple[list[LabelledUnits], Look]:
         """Return the units of both runs at the same look."""
-        metrics = [
-            LabelledMetric(frame, human, drawings[frame.metric], self._plans)
-            for frame, drawings in zip(frames, self._drawings, strict=True)
-        ]
+        metrics = []
+        for frame, drawings in zip(frames, self._drawings, strict=True):
+            metrics.append(LabelledMetric(frame, human, drawings[frame.metric], self._plans))
         sides = [metric.units() for metric in metrics]
         if all(side.is_complete for side in sides):
             # The look with the smaller error is valid for both.
-            return sides, max((side.look for side in sides), key=lambda look: look.confidence or 0)
-        plans = [
-            metric.planned_among(side.labelled) for metric, side in zip(metrics, sides, strict=True)
-        ]
+            looks = [side.look for side in sides]
+            return sides, max(looks, key=lambda look: look.confidence or 0)
+        plans = []
+        for metric, side in zip(metrics, sides, strict=True):
+            plans.append(metric.planned_among(side.labelled))
         if all(plans):
             return _from_plans(metrics, sides, plans)
         return _without_plans(metrics)
@@ -202,9 +201,10 @@ def _from_plans(
 def _without_plans(metrics: Sequence[LabelledMetric]) -> tuple[list[LabelledUnits], Look]:
     metrics = [metric._replace(plans=()) for metric in metrics]
     sides = [metric.units() for metric in metrics]
-    unfinished = [side.look for side in sides if side.look.next is not None]
+    looks = [side.look for side in sides]
+    unfinished = [look for look in looks if look.next is not None]
     if not unfinished or not all(side.counted for side in sides):
-        return sides, max((side.look for side in sides), key=lambda look: look.labels)
+        return sides, max(looks, key=lambda look: look.labels)
     look = min(unfinished, key=lambda look: look.labels)
     return [metric.units(look.labels) for metric in metrics], look
 
@@ -215,19 +215,16 @@ def _change(
     look: Look,
     clusters: Sequence[Mapping[str, int]],
 ) -> PredictionPowered:
-    """Return the difference: of the labels if every statement has one, else corrected by the labels."""
+    """Return the labels' difference if every statement has one, else corrected by the labels."""
     before, after = sides
     is_ordinary = look.confidence == CONFIDENCE
     if is_ordinary and before.is_complete and after.is_complete:
-        shares = [
-            frame.share_of_samples(side.units.human)
-            for frame, side in zip(frames, sides, strict=True)
-        ]
+        old_shares = frames[0].share_of_samples(before.units.human)
+        new_shares = frames[1].share_of_samples(after.units.human)
         numbers = list(clusters[1].values())
-        is_paired = all(len(share) == len(numbers) for share in shares)
-        if is_paired:
-            old = [shares[0][sample] for sample in clusters[0]]
-            new = [shares[1][sample] for sample in clusters[1]]
+        if len(old_shares) == len(new_shares) == len(numbers):
+            old = [old_shares[sample] for sample in clusters[0]]
+            new = [new_shares[sample] for sample in clusters[1]]
             is_grouped = len(set(numbers)) < len(numbers)
             paired = paired_difference(old, new, clusters=numbers if is_grouped else None)
             interval = paired.difference
@@ -243,7 +240,10 @@ def _shortage(look: Look, counted: Sequence[Set[str]], clusters: int) -> str:
     return f"each run needs labels in {MIN_CLUSTERS} {groups}, got {clusters}"
 
 
-def _how_to_add_labels(labelled: Sequence[Set[str]], side: int, directories: Sequence[str]) -> str:
+def _explain_adding_labels(
+    labelled: Sequence[Set[str]], side: int, directories: Sequence[str]
+) -> str:
+    """Say how labels get to correct one side: 0 is the baseline, 1 this run."""
     names = ("the baseline", "this run")
     name = names[side]
     other = 1 - side
@@ -254,6 +254,6 @@ def _how_to_add_labels(labelled: Sequence[Set[str]], side: int, directories: Seq
     read = call("label", directories[side], "read", directories[other])
     labels = numbered(len(labelled[other]), "label")
     return (
-        f"{shared:,} of the {labels} of {names[other]} are for statements of {name}, but were not drawn "
-        f"from it; to use them: `{read}`, then `{label}` for the rest"
+        f"{shared:,} of the {labels} of {names[other]} are for statements of {name}, "
+        f"but were not drawn from it; to use them: `{read}`, then `{label}` for the rest"
     )

@@ -1,4 +1,4 @@
-"""The number that a metric is quoted by: by its labels, by the judge, or none while labels are too few."""
+"""The number that a metric is quoted by: by labels, by the judge, or none if labels are too few."""
 
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,7 @@
 """Count the reasons for missing scores, with advice on each.
 
-scores.jsonl ──without numbers, quoted texts and ids──> groups, the largest first ──_ADVICE──> what
-to do
+scores.jsonl ──> reasons without numbers, quoted texts and ids ──> groups, the largest first
+                                                          what to do <──_ADVICE──┘
 """
 
 import re
@@ -33,6 +33,10 @@ _ADVICE = {
 """Advice by a regular expression for the reason. Other reasons include a hint or need no advice."""
 
 
+_Group = tuple[str, Any, str]
+"""Metric, status, and the reason without what varies between samples."""
+
+
 class MissingScores(Record):
     """Samples without a score of one metric for one reason, quoted from the first of them."""
 
@@ -48,36 +52,45 @@ class MissingScores(Record):
 
 
 def missing_scores(run: RunRecord, metrics: Collection[str] | None = None) -> list[MissingScores]:
-    """Return a group for each metric and reason, the largest first. Reasons that differ only in numbers or quoted texts
-    share a group.
+    """Return a group for each metric and reason, the largest first.
+
+    Reasons that differ only in numbers or quoted texts share a group.
     """
-    names = run.summary.metrics if metrics is None else metrics
-    if not any(
-        summary.undefined or summary.failed
-        for name, summary in run.summary.metrics.items()
-        if name in names
-    ):
+    names = list(run.summary.metrics if metrics is None else metrics)
+    if not _has_missing(run, names):
         return []
-    counts, examples = Counter[tuple[str, Any, str]](), dict[tuple[str, Any, str], str]()
+    counts: Counter[_Group] = Counter()
+    examples: dict[_Group, str] = {}
     for row in run.iter_scores():
         if row.metric in names and row.status != "scored":
             reason = (row.detail or "").removeprefix(f"sample {row.sample_id}: ")
-            group = row.metric, row.status, _VARIES.sub("#", reason)
+            group = (row.metric, row.status, _VARIES.sub("#", reason))
             counts[group] += 1
             examples.setdefault(group, reason)
-    return [
-        MissingScores(
-            metric=name, status=status, count=count, reason=reason, advice=_advice_on(reason)
+    groups = []
+    for group, count in counts.most_common():
+        metric, status, _ = group
+        reason = examples[group]
+        missing = MissingScores(
+            metric=metric, status=status, count=count, reason=reason, advice=_find_advice(reason)
         )
-        for (name, status, fixed), count in counts.most_common()
-        for reason in [examples[name, status, fixed]]
-    ]
+        groups.append(missing)
+    return groups
 
 
-def _advice_on(reason: str) -> str | None:
+def _has_missing(run: RunRecord, metrics: Collection[str]) -> bool:
+    """Return whether a metric has missing scores, without reading them."""
+    for name, summary in run.summary.metrics.items():
+        if name in metrics and (summary.undefined or summary.failed):
+            return True
+    return False
+
+
+def _find_advice(reason: str) -> str | None:
     for pattern, advice in _ADVICE.items():
         if match := re.search(pattern, reason):
             field = match.groupdict().get("field") or ""
-            column = option("mapping", {"user_input" if field == "question" else field: "COLUMN"})
-            return advice.format(column=column)
+            if field == "question":
+                field = "user_input"
+            return advice.format(column=option("mapping", {field: "COLUMN"}))
     return None

@@ -1,4 +1,6 @@
-"""Pooled shares of all units of a run. In the mean over samples a long answer counts only as much as a short one.
+"""Pooled shares of all units of a run.
+
+In the mean over samples a long answer counts only as much as a short one:
 
     sample   supported      mean over samples    (1/1 + 1/3) / 2 = 0.667
     a        1 of 1         pooled               (1 + 1) / (1 + 3) = 0.500
@@ -30,32 +32,43 @@ class PooledShare(Record):
 
 
 def pooled_shares(run: RunRecord) -> dict[str, PooledShare]:
-    """Return the share of each metric whose scores are fractions, unless too many of its samples failed."""
-    beyond, groups, numbers = (
-        run.summary.failed_beyond(run.max_failed),
-        run.cluster_of,
-        dict[str, int](),
-    )
-    counts = {name: array("q") for name in run.summary.metrics if name not in beyond}
+    """Return the share of each metric with fractions, unless too many of its samples failed."""
+    rows = _read_counts(run)
+    shares = {}
+    for name, counts in rows.items():
+        groups, ones, units = counts.T
+        shares[name] = _pool(run, groups, ones, units)
+    return shares
+
+
+def _read_counts(run: RunRecord) -> dict[str, Counts]:
+    """Return group number, ones and units of each scored sample (samples, 3), by metric."""
+    excluded = run.summary.failed_beyond(run.max_failed)
+    group_numbers: dict[str, int] = {}
+    counts = {name: array("q") for name in run.summary.metrics if name not in excluded}
     for score in run.iter_scores():
         if score.score is None or score.metric not in counts:
             continue
-        ones, units = score.numerator, score.denominator
+        ones = score.numerator
+        units = score.denominator
         if isinstance(ones, int) and isinstance(units, int) and 0 <= ones <= units > 0:
-            group = score.sample_id if groups is None else groups[score.sample_id]
-            counts[score.metric].extend((numbers.setdefault(group, len(numbers)), ones, units))
+            group = score.sample_id
+            if run.cluster_of is not None:
+                group = run.cluster_of[score.sample_id]
+            number = group_numbers.setdefault(group, len(group_numbers))
+            counts[score.metric].extend((number, ones, units))
         else:
             del counts[score.metric]
-    rows = {
-        name: np.array(of_metric, dtype=np.int64).reshape(-1, 3)
-        for name, of_metric in counts.items()
-        if of_metric
-    }
-    return {name: _pooled(run, *of_metric.T) for name, of_metric in rows.items()}
+    rows = {}
+    for name, flat in counts.items():
+        if flat:
+            rows[name] = np.array(flat, dtype=np.int64).reshape(-1, 3)
+    return rows
 
 
-def _pooled(run: RunRecord, groups: Counts, ones: Counts, units: Counts) -> PooledShare:
+def _pool(run: RunRecord, groups: Counts, ones: Counts, units: Counts) -> PooledShare:
+    clusters = np.unique(groups, return_inverse=True)[1]
+    interval = share_interval(ones, units, clusters)
     # The size of the largest sample to come is unknown, so that no confidence sequence is valid.
-    interval = share_interval(ones, units, np.unique(groups, return_inverse=True)[1])
     limits = None if run.sampling.optional_stopping else interval.limits
     return PooledShare(share=interval.mean, ci95=limits, units=interval.n, samples=len(ones))

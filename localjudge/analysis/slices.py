@@ -1,7 +1,6 @@
-"""Metrics of a run by the values of a column of its data, corrected by labels where a slice has enough."""
+"""Metrics of a run by the values of a column, corrected by labels where a slice has enough."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from pydantic import Field
@@ -16,7 +15,10 @@ from localjudge.types import Record
 
 
 class Slice(Record):
-    """Samples with one value in the column. `corrected` has the metrics with verdicts of a labelled run."""
+    """Samples with one value in the column.
+
+    `corrected` has the metrics with verdicts of a labelled run.
+    """
 
     value: str | None
     samples: int
@@ -34,32 +36,39 @@ class Slices(Record):
 
 
 def slices(run: RunRecord, column: str, others: Sequence[LabelRow] = ()) -> Slices:
-    """Return the metrics of a run by the values of a column of the data. Dots in its name select values in objects.
+    """Return the metrics of a run by the values of a column of the data.
 
-    Raises InputError for a missing column, too many values, or values other than text and numbers.
+    Dots in the column's name select values in objects. `others` are labels of other runs. Raises
+    InputError for a missing column, too many values, or values other than text and numbers.
     """
-    value_of = column_values(run, column)
-    max_failed = run.manifest.environment.settings.max_failed
-    totals: dict[str | None, Totals] = defaultdict(
-        lambda: Totals(
-            run.summary.metrics, run.summary, run.cluster_of, (), run.sampling, max_failed
-        )
-    )
-    rows = groupby(
-        evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id
-    )
-    for sample_id, evaluations in rows:
-        if sample_id not in value_of:
-            raise unknown_sample(run, sample_id)
-        totals[value_of[sample_id]].add(evaluations)
-    means, parts = slice_means(run, value_of, others), list[Slice]()
+    values = column_values(run, column)
+    totals = _add_up(run, values)
+    means = slice_means(run, values, others)
+    parts = []
     for value, total in totals.items():
         metrics = total.metrics
-        corrected = {
-            name: mean for name, mean in means[value].items() if metrics[name].mean is not None
-        }
-        parts.append(
-            Slice(value=value, samples=total.samples, metrics=metrics, corrected=corrected)
-        )
+        corrected = {}
+        for name, mean in means[value].items():
+            if metrics[name].mean is not None:
+                corrected[name] = mean
+        part = Slice(value=value, samples=total.samples, metrics=metrics, corrected=corrected)
+        parts.append(part)
     parts.sort(key=lambda part: slice_order(part.samples, part.value))
     return Slices(run=str(run.directory), column=column, slices=tuple(parts))
+
+
+def _add_up(run: RunRecord, values: Mapping[str, str | None]) -> dict[str | None, Totals]:
+    """Return the totals of the samples with each value of the column."""
+    max_failed = run.manifest.environment.settings.max_failed
+    totals: dict[str | None, Totals] = {}
+    scores = evaluations_of(run.iter_scores(), ())
+    for sample_id, evaluations in groupby(scores, key=lambda evaluation: evaluation.sample_id):
+        if sample_id not in values:
+            raise unknown_sample(run, sample_id)
+        value = values[sample_id]
+        if value not in totals:
+            totals[value] = Totals(
+                run.summary.metrics, run.summary, run.cluster_of, (), run.sampling, max_failed
+            )
+        totals[value].add(evaluations)
+    return totals

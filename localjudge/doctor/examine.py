@@ -1,9 +1,11 @@
-"""Examine whether a model can judge on this machine, and for what. A step that fails ends the examination.
+"""Examine whether a model can judge on this machine, and for what.
 
-    machine      packages, GPU                    can it run here?
-    model        file, memory, prompts            can this model be loaded, and shown the exact text?
-    judge        repeatability, plain cases       does it judge at all?
-                 probes, injections, speed        how well, how safely, how fast?
+A step that fails ends the examination.
+
+    machine      packages, GPU                  can it run here?
+    model        file, memory, prompts          can the model be loaded, and shown the exact text?
+    judge        repeatability, plain cases     does it judge at all?
+                 probes, injections, speed      how well, how safely, how fast?
                  └── skipped for a judge that guesses, unless probes were requested
     admission    recommended uses: ranking, means, thresholds or none
 
@@ -197,7 +199,7 @@ class _Examiner:
     def _probe(
         self, judge: Examinee, *, can_judge: bool
     ) -> Generator[HealthCheck, None, ProbeFigures | None]:
-        """Yield the findings on labelled items, and return the figures, or None if none are asked."""
+        """Yield the findings on labelled items, and return the figures, None without items."""
         is_wanted = can_judge or self.probes
         if not is_wanted or judge.writer.unsupported(_PROBED):
             return None

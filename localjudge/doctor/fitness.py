@@ -52,7 +52,7 @@ _SURE = 1e-6
 
 
 class ProbeFigures(NamedTuple):
-    """Skills by task on the items of this many passages, and the median probability of valid answers."""
+    """Skills by task on the items of so many passages, and the median mass of valid answers."""
 
     passages: int
     skills: Mapping[ProbedTask, Skill]
@@ -60,7 +60,10 @@ class ProbeFigures(NamedTuple):
 
 
 def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
-    """Return the number of passages for this many items (None: for about five minutes), and why not all."""
+    """Return the number of passages for this many items, and why not all.
+
+    None chooses as many as take about five minutes.
+    """
     every = len(passages())
     if items is not None:
         count = min(ceil(items / PER_PASSAGE), every)
@@ -74,7 +77,10 @@ def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
 def measure_skills(
     count: int, why: str, answers: Mapping[Task, Answer]
 ) -> tuple[ProbeFigures, list[HealthCheck]]:
-    """Return the figures on the items of `count` passages, and the findings. `why` explains why not all."""
+    """Return the figures on the items of `count` passages, and the findings.
+
+    `why` explains why not all.
+    """
     items: dict[ProbedTask, list[tuple[Probe, float]]] = {task: [] for task in TASKS}
     masses = []
     for probe in probes(count):
@@ -104,7 +110,10 @@ def measure_skills(
 
 
 def measure_skill(items: Sequence[tuple[Probe, float]]) -> Skill:
-    """Return the figures of the probabilities of 1, and of the verdicts at 0.5, on items of both labels."""
+    """Return the figures of the probabilities of 1, and of the verdicts at 0.5.
+
+    The items need both labels.
+    """
     labels = np.array([probe.answer for probe, _ in items], dtype=np.float64)
     scores = np.array([p_yes for _, p_yes in items], dtype=np.float64)
     rows = LabelledScores(labels, scores, clusters=[probe.passage for probe, _ in items])
@@ -123,7 +132,7 @@ def measure_skill(items: Sequence[tuple[Probe, float]]) -> Skill:
 
 
 def _measure_slope(rows: LabelledScores) -> Interval | None:
-    """Return the calibration slope, or None if no line fits best, as when the scores split the labels."""
+    """Return the calibration slope, or None if no line fits best."""
     try:
         slopes = statistic_intervals(
             {"slope": lambda *data: agreement.calibration_line(*data).slope}, rows
@@ -276,7 +285,10 @@ def admit_by_task(
 def check_admission(
     figures: ProbeFigures | None, *, passes_plain_cases: bool, required: Use | None
 ) -> HealthCheck:
-    """Summarise the admission in one line. Fails below `required`; warns if a task has no recommended use."""
+    """Summarise the admission in one line.
+
+    Fails below `required`; warns if a task has no recommended use.
+    """
     if figures is None and not passes_plain_cases:
         return failed(
             ADMISSION,
@@ -307,6 +319,9 @@ def check_admission(
         name=ADMISSION,
         status="ok",
         finding=finding,
-        advice="compare its verdicts with human labels of 100 sentences of your own before you rely on them",
+        advice=(
+            "compare its verdicts with human labels of 100 sentences of your own "
+            "before you rely on them"
+        ),
         figures=details,
     )

@@ -114,7 +114,10 @@ def check_model(model: ModelFile, engine: InspectableEngine) -> HealthCheck:
 
 
 def check_memory(engine: Engine, free: int | None) -> HealthCheck:
-    """`free` is the memory before the model was opened, in bytes. Memory of a GPU is not compared."""
+    """`free` is the memory before the model was opened, in bytes.
+
+    Memory of a GPU is not compared.
+    """
     needed = engine.memory_bytes
     finding = f"the model needs about {readable(needed)} with its context"
     is_tight = False
@@ -134,7 +137,7 @@ def check_memory(engine: Engine, free: int | None) -> HealthCheck:
 
 
 def check_prompts(engine: InspectableEngine, requests: Sequence[VerdictRequest]) -> HealthCheck:
-    """Check that each prompt's tokens decode to its exact text, unless the vocabulary folds case."""
+    """Check that each prompt's tokens decode to its text, unless the vocabulary folds case."""
     changed = 0
     refused = 0
     for request in requests:

@@ -88,10 +88,11 @@ def plain_tasks(writer: PromptWriter) -> list[Task]:
 
 
 def min_right_beyond_chance(cases: int) -> int:
-    """Return the number of right answers that guessing reaches with probability at most .05: 12 of 16 cases.
+    """Return the number of right answers that guessing reaches with probability at most .05.
 
-    One-sided exact binomial test against 1/2. With balanced labels, a constant judge passes no more
-    often than a coin. Source: W. Hoeffding (1956), Annals of Mathem. Statistics 27.
+    It is 12 of 16 cases. One-sided exact binomial test against 1/2. With balanced labels, a
+    constant judge passes no more often than a coin. Source: W. Hoeffding (1956), Annals of Mathem.
+    Statistics 27.
     """
     for right in range(cases + 1):
         if binomial_cdf(cases - right, cases)(0.5) <= _CHANCE:

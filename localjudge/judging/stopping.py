@@ -18,7 +18,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from localjudge.analysis.check import Gate, check_baseline, check_metrics, parse_gate
-from localjudge.analysis.compare import ComparedRun, pair_samples, sample_keys
+from localjudge.analysis.compared_run import ComparedRun
+from localjudge.analysis.pairing import pair_samples, sample_keys
 from localjudge.judging.judge_or_jury import Judging
 from localjudge.judging.loop import blocks
 from localjudge.judging.plan import Plan

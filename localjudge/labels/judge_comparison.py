@@ -113,7 +113,7 @@ def _with_recommended_uses(calibration: Calibration) -> Calibration:
 def _calibrate_juries(
     question: LabelledQuestion, judges: Sequence[Calibration], progress: Progress
 ) -> list[Calibration]:
-    """Return the calibration of the jury of all judges, and of the smallest one that is not worse."""
+    """Return the calibrations of the jury of all judges, and of the smallest that is not worse."""
     if len(judges) == 1:
         return []
     if any("jury" in calibration.judge for calibration in judges):

@@ -25,7 +25,10 @@ class HumanLabel(NamedTuple):
 
 
 class JudgeAnswers(NamedTuple):
-    """A judge's answers to the labelled statements, and its savings in the corrected mean with most labels."""
+    """A judge's answers to the labelled statements.
+
+    `savings` are those in the corrected mean with most labels.
+    """
 
     run: RunRecord
     verdicts: Mapping[str, VerdictRow]
@@ -33,7 +36,10 @@ class JudgeAnswers(NamedTuple):
 
 
 class LabelledQuestion(NamedTuple):
-    """Labels of one question with each judge's answers. `labels_used` has fields of `LabelsUsed`."""
+    """Labels of one question with each judge's answers.
+
+    `labels_used` has fields of `LabelsUsed`.
+    """
 
     name: str
     labels: Mapping[str, HumanLabel]
@@ -42,7 +48,10 @@ class LabelledQuestion(NamedTuple):
     remarks: tuple[str, ...] = ()
 
     def shared_keys(self) -> list[str]:
-        """Return the labelled statements to which every judge gave a probability. Raises DataError without any."""
+        """Return the labelled statements to which every judge gave a probability.
+
+        Raises DataError without any.
+        """
         keys = []
         for key in self.labels:
             verdicts = [judge.verdicts.get(key) for judge in self.judges]

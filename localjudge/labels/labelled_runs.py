@@ -36,7 +36,9 @@ _TIE = 0.5
 def read_labelled_runs(
     runs: Sequence[RunRecord], metrics: Sequence[str] | None, progress: Progress
 ) -> list[LabelledQuestion]:
-    """Return the labels of each question that `metrics` ask (None: all), with the answers of all runs.
+    """Return the labels of each question that `metrics` ask, with the answers of all runs.
+
+    None for `metrics` stands for all.
 
     Skips a question that is not labelled in every run. Raises DataError without any question.
     """
@@ -148,7 +150,7 @@ def _read_question(
 def _decided_statements(
     frames: Iterable[UnitFrame], decisions: Decisions
 ) -> Iterable[tuple[str, UnitPlace]]:
-    """Yield each statement on which an annotator decided, also as undecidable, with its first place."""
+    """Yield each statement that an annotator decided or found undecidable, with its first place."""
     for frame in frames:
         for key, units in frame.by_key.items():
             if decisions.of.get(key):
@@ -158,7 +160,10 @@ def _decided_statements(
 def _find_savings(
     run: RunRecord, frames: Iterable[UnitFrame], decisions: Decisions
 ) -> LabelSavings | None:
-    """Return the labels that the judge saves in the corrected mean with most labels, if one has an interval."""
+    """Return the labels that the judge saves in the corrected mean with most labels.
+
+    None if no corrected mean has an interval.
+    """
     run_labels = labels_of(run, decisions.rows)
     if run_labels is None:
         return None

@@ -70,7 +70,7 @@ class Admission(NamedTuple):
 
 
 def recommendation(uses: Sequence[str]) -> str:
-    """Format `recommended for ranking and means`, or `not recommended for ranking, means or thresholds`."""
+    """Format `recommended for ranking and means`, or `not recommended for ...` without uses."""
     verb = "recommended" if uses else "not recommended"
     conjunction = "and" if uses else "or"
     *others, last = uses or USES

@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from localjudge.analysis.check import Check, Undecided
-from localjudge.analysis.compare import ComparedRun, Obstacle, pair_samples, unit_changes
+from localjudge.analysis.compare import Obstacle
+from localjudge.analysis.compared_run import ComparedRun
+from localjudge.analysis.pairing import pair_samples, unit_changes
 from localjudge.analysis.slices import slices
 from localjudge.judging.verify import REPORT
 from localjudge.labels.labelled_statements import LabelledVerdict, labelled_statements, with_labels

@@ -13,7 +13,9 @@ JudgedRun = Callable[..., Run]
 
 @pytest.fixture
 def judged_run(scripted_run: Callable[..., Run]) -> JudgedRun:
-    """Create runs of 1 to 3 sentences per sample; human label 0 for every fourth, judge wrong on every fifth."""
+    """Create runs of 1 to 3 sentences per sample; human label 0 for every fourth, judge wrong on
+    every fifth.
+    """
 
     def run(
         name: str = "run",

@@ -17,7 +17,10 @@ def run_of(
     surer: float = 0.0,
     **options: Any,
 ) -> Run:
-    """Create a run of 1 to 3 sentences per sample. `found` gives the retrieved text; `surer` raises confidence in 1."""
+    """Create a run of 1 to 3 sentences per sample.
+
+    `found` gives the retrieved text; `surer` raises confidence in 1.
+    """
     places = {number: range(1 + number % 3) for number in range(samples)}
     rows = [
         {

@@ -51,7 +51,10 @@ def test_adjudicated_labels_replace_the_disputed_ones(judged_run: JudgedRun) -> 
 
 
 def test_the_latest_adjudication_counts_until_it_is_withdrawn(judged_run: JudgedRun) -> None:
-    """Ann says 1 and bob 0. Each may also adjudicate; carol's later decision counts until she cannot tell."""
+    """Ann says 1 and bob 0.
+
+    Each may also adjudicate; carol's later decision counts until she cannot tell.
+    """
     run = label(label(judged_run(), lambda _: 1, 1), lambda _: 0, 1, "bob", again=True)
     rows = stored_labels(run.directory)
     for name, human, counting in (

@@ -80,7 +80,10 @@ def test_the_sheet_marks_the_statement_and_reading_ignores_it(
 
 
 def test_the_terminal_marks_the_statement_in_the_answer(scripted_run: ScriptedRun) -> None:
-    """Without colours by brackets. The answer is shown once, and its control characters are visible."""
+    """Without colours by brackets.
+
+    The answer is shown once, and its control characters are visible.
+    """
     row = rows_of(scripted_run("run", ROWS, {}, metrics=["faithfulness"]))[STATEMENT]
     lines = [line.strip() for line in printed(row_view(row, 0, 1)).splitlines()]
     at = lines.index("response    😀 It rained in May.")
@@ -90,7 +93,7 @@ def test_the_terminal_marks_the_statement_in_the_answer(scripted_run: ScriptedRu
 
 
 def test_the_answer_around_a_statement_is_no_part_of_its_key(scripted_run: ScriptedRun) -> None:
-    """The same statement, question and contexts in two answers are one statement, with one label."""
+    """Equal statement, question and contexts in two answers are one statement, with one label."""
     rows = [
         {**ROWS[0], "id": str(number), "response": f"{STATEMENT} It was {number}."}
         for number in range(2)

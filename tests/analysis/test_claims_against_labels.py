@@ -1,4 +1,4 @@
-"""Nothing claims what the labels deny: gates, headlines and slices of runs with labels that say 0."""
+"""Nothing claims what the labels deny: gates, headlines and slices of runs with labels of 0."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,9 @@ METRIC = "faithfulness"
 
 @pytest.fixture
 def lenient_run(scripted_run: ScriptedRun) -> Callable[..., Run]:
-    """Create runs with a judge that supports every statement: 40 samples of two sentences, nine in the unit `ward`."""
+    """Create runs with a judge that supports every statement: 40 samples of two sentences, nine in
+    the unit `ward`.
+    """
 
     def run(name: str = "run", **options: Any) -> Run:
         rows = [
@@ -50,7 +52,10 @@ def never(_: str) -> int:
 
 
 def test_nineteen_labels_of_zero_pass_no_gate(lenient_run: Callable[..., Run]) -> None:
-    """The judge says 1.000 (0.912 to 1). Exact test: 19 statements judged 1 with the label 0, 2 x 0.5^19."""
+    """The judge says 1.000 (0.912 to 1).
+
+    Exact test: 19 statements judged 1 with the label 0, 2 x 0.5^19.
+    """
     run = lenient_run()
     gate = f"{METRIC}>=0.6"
     assert check(run, gates=[gate]).passed
@@ -101,7 +106,9 @@ def test_every_view_says_what_nineteen_labels_say(lenient_run: Callable[..., Run
 
 
 def test_a_slice_of_nine_samples_uses_all_its_labels(lenient_run: Callable[..., Run]) -> None:
-    """All 18 statements of nine samples say 0: the mean is 0, with Clopper's and Pearson's limits of 0 of 9."""
+    """All 18 statements of nine samples say 0: the mean is 0, with Clopper's and Pearson's limits
+    of 0 of 9.
+    """
     run = lenient_run()
     label(run, never, 80)
     [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
@@ -123,7 +130,9 @@ def test_a_labelled_slice_is_decided_although_other_statements_were_passed_over(
 
 
 def test_a_slice_with_a_missing_label_decides_nothing(lenient_run: Callable[..., Run]) -> None:
-    """17 of 18 statements of nine samples have a label: the last one is needed, because nine samples are too few."""
+    """17 of 18 statements of nine samples have a label: the last one is needed, because nine
+    samples are too few.
+    """
     run = lenient_run()
     label(run, lambda text: "?" if text.startswith("Fact 1 of sample 3 ") else 0, 80)
     [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions

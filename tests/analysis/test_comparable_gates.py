@@ -1,4 +1,6 @@
-"""A gate on a difference is decided only for the same questions and the same judge, unless the user allows others."""
+"""A gate on a difference is decided only for the same questions and the same judge, unless the user
+allows others.
+"""
 
 import json
 from pathlib import Path
@@ -50,7 +52,9 @@ def judged(
 
 
 def assert_undecided(run: Run, baseline: Run, kind: str, *names: str) -> None:
-    """Undecided and failed, also for lenient users, with the reason in the message, unless the kind is allowed."""
+    """Undecided and failed, also for lenient users, with the reason in the message, unless the kind
+    is allowed.
+    """
     for rules in (
         {},
         {"undecided": "pass"},

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.compare import MetricChange, ScoreChanges, UnitChange, compare
+from localjudge.analysis.compare import MetricChange, ScoreChanges, compare
+from localjudge.analysis.pairing import UnitChange
 from localjudge.stats.paired import paired_difference, smallest_detectable_difference
 from tests.conftest import ScriptedRun
 
@@ -43,7 +44,10 @@ def changed(scripted_run: ScriptedRun) -> MetricChange:
 def test_differences_are_new_minus_baseline_with_the_interval_of_the_pairs(
     changed: MetricChange,
 ) -> None:
-    """Differences +1/2, -1/2, +1/2, 0: mean 1/8. Baseline (1/2 + 1 + 0 + 1) / 4, new (1 + 1/2 + 1/2 + 1) / 4."""
+    """Differences +1/2, -1/2, +1/2, 0: mean 1/8.
+
+    Baseline (1/2 + 1 + 0 + 1) / 4, new (1 + 1/2 + 1/2 + 1) / 4.
+    """
     change = scores(changed)
     assert (change.before, change.after, change.difference) == (0.625, 0.75, 0.125)
     assert (change.improved, change.worsened, change.tied, changed.compared) == (2, 1, 1, 4)
@@ -192,7 +196,9 @@ def test_units_are_matched_by_text(
 
 
 def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> None:
-    """A is only in the baseline, d only in the new run; c is undefined in one run, b failed in the other."""
+    """A is only in the baseline, d only in the new run; c is undefined in one run, b failed in the
+    other.
+    """
     old = scripted_run("old", [A, B, C, E], {"B one.": "broken"}, max_failed=1)
     comparison = compare(old, scripted_run("new", [B, {**C, "reference": ""}, D, E], {}))
     change = comparison.metrics["context_recall"]
@@ -227,7 +233,10 @@ def test_more_failures_than_allowed_in_either_run_leave_no_difference(
 
 
 def test_unpaired_samples_are_reported_with_the_means_of_all(scripted_run: ScriptedRun) -> None:
-    """Pairs are b and c, at 1/2 and 1. All of A: (0 + 1/2 + 1) / 3 = .5; all of B: (1/2 + 1 + 1 + 1) / 4 = .875."""
+    """Pairs are b and c, at 1/2 and 1.
+
+    All of A: (0 + 1/2 + 1) / 3 = .5; all of B: (1/2 + 1 + 1 + 1) / 4 = .875.
+    """
     script = {"A one.": 0.0, "A two.": 0.0, "B one.": 0.0}
     old = scripted_run("old", [A, B, C], script)
     comparison = compare(old, scripted_run("new", [B, C, D, E], script))

@@ -41,7 +41,8 @@ def other(number: int) -> str:
 
 
 def test_labels_of_all_statements_give_the_labelled_difference(scripted_run: ScriptedRun) -> None:
-    """Human labels in A: 1 0, 1, 0 0, 1, mean (1/2 + 1 + 0 + 1) / 4 = .625; in B: 1 1, 1, 1 0, 1, mean (1 + 1 + 1/2 +
+    """Human labels in A: 1 0, 1, 0 0, 1, mean (1/2 + 1 + 0 + 1) / 4 = .625; in B: 1 1, 1, 1 0, 1,
+    mean (1 + 1 + 1/2 +
     1) / 4.
 
     The judge gives 1 to all of A and only to "A one." in B: means 1 and (1/2) / 4.

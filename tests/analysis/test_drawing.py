@@ -87,7 +87,7 @@ BOTH = ["context_recall", "faithfulness"]
 def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(
     scripted_run: ScriptedRun,
 ) -> None:
-    """Twelve statements are in both, with size sqrt((1/24)^2 + (1/12)^2); one is in all references."""
+    """Twelve statements are in both: size sqrt((1/24)^2 + (1/12)^2); one is in all references."""
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
     drawing = draw_statements(correctable(run), 99, 0)
     assert len(drawing.statements) == len({drawn.key for drawn in drawing.statements}) == 13
@@ -163,8 +163,12 @@ def test_a_frame_reproduces_the_mean_of_its_metric(scripted_run: ScriptedRun, me
         }
         for n in range(13)
     ]
-    script = {f"{word} {k} of {n}{end}": (7 * n + 3 * k) % 10 / 10 for n in range(13) for k in range(4)
-              for word, end in (("Fact", "."), ("Answer", " [1]."))}  # fmt: skip
+    script = {}
+    for n in range(13):
+        for k in range(4):
+            p_yes = (7 * n + 3 * k) % 10 / 10
+            script[f"Fact {k} of {n}."] = p_yes
+            script[f"Answer {k} of {n} [1]."] = p_yes
     run = scripted_run("run", rows, script, metrics=[metric])
     frame = unit_frames(run)[metric]
     if frame.share_of is not None:

@@ -94,7 +94,9 @@ def test_malformed_gates_are_refused(text: str, problem: str) -> None:
 
 
 def test_a_gate_is_decided_if_the_whole_interval_agrees(scripted_run: ScriptedRun) -> None:
-    """20 of 20: from 0.025 ** (1 / 20) = 0.832; 0 of 10: up to 1 - 0.025 ** (1 / 10) = 0.308 (Clopper-Pearson)."""
+    """20 of 20: from 0.025 ** (1 / 20) = 0.832; 0 of 10: up to 1 - 0.025 ** (1 / 10) = 0.308
+    (Clopper-Pearson).
+    """
     good = decided(scripted_run("good", rows(20), {}), "context_recall>=0.8")
     assert (good.outcome, good.passed, good.value, good.samples) == ("pass", True, 1, 20)
     assert good.reason == "1.000, 95 % interval 0.832 to 1.000, 20 samples"
@@ -214,7 +216,7 @@ def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> 
 
 
 def test_a_run_directory_is_checked_against_a_baseline(scripted_run: ScriptedRun) -> None:
-    """40 of 40: from .025 ** (1 / 40) = .9119 (Clopper-Pearson), so .9 passes and .95 is undecided."""
+    """40 of 40: from .025 ** (1 / 40) = .9119 (Clopper-Pearson): .9 passes, .95 is undecided."""
     run = scripted_run("run", rows(40), {})
     decisions = check(run, gates=["context_recall>=0.9", "context_recall>=0.95"]).decisions
     assert [(decision.outcome, decision.passed) for decision in decisions] == [

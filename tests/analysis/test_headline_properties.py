@@ -1,4 +1,6 @@
-"""Whatever the labels: no gate passes by the judge where labels do not suffice, and all labels give their mean."""
+"""Whatever the labels: no gate passes by the judge where labels do not suffice, and all labels give
+their mean.
+"""
 
 import json
 import shutil
@@ -107,7 +109,9 @@ def test_a_gate_passes_only_by_the_interval_of_labels_that_suffice(
 def test_too_few_labels_leave_no_mean_in_any_view(
     template: Run, folder: Path, humans: list[Label | None]
 ) -> None:
-    """Twenty labels in ten samples, or labels of all statements, suffice; the judge's mean is never the headline."""
+    """Twenty labels in ten samples, or labels of all statements, suffice; the judge's mean is never
+    the headline.
+    """
     run, labels = labelled(template, folder, humans)
     stored = labels_of(run)
     if stored is None:
@@ -132,7 +136,9 @@ def test_too_few_labels_leave_no_mean_in_any_view(
 def test_labels_of_all_statements_give_their_mean(
     template: Run, folder: Path, humans: list[Label | None]
 ) -> None:
-    """The mean over samples of the share of 1, for the run and for each slice, whatever the judge says."""
+    """The mean over samples of the share of 1, for the run and for each slice, whatever the judge
+    says.
+    """
     run, labels = labelled(template, folder, humans)
     stored = labels_of(run)
     assert stored is not None

@@ -25,7 +25,9 @@ from tests.conftest import ScriptedRun
 METRIC = "faithfulness"
 SIZES = {"big": 60, "mid": 30, "small": 24}
 SAYS = (0.7, 0.3)
-"""The judge's probabilities for even and odd samples of a slice: labels 1 and 0 of equal uncertainty."""
+"""The judge's probabilities for even and odd samples of a slice: labels 1 and 0 of equal
+uncertainty.
+"""
 
 
 def sentence(number: int, value: str) -> str:
@@ -40,7 +42,9 @@ def human_of(text: str) -> int:
 
 @pytest.fixture
 def departments(scripted_run: ScriptedRun) -> Callable[..., Run]:
-    """Create a run of one sentence per sample in slices of these sizes, in turn until a slice is full."""
+    """Create a run of one sentence per sample in slices of these sizes, in turn until a slice is
+    full.
+    """
 
     def run(name: str = "run", sizes: dict[str, int] = SIZES, **options: Any) -> Run:
         places = [
@@ -72,7 +76,9 @@ def means_of(run: Run) -> dict[str | None, CorrectedMean]:
 def test_a_drawing_by_a_column_gives_each_slice_the_same_share(
     departments: Callable[..., Run],
 ) -> None:
-    """Slices of 60, 30, 24 and 3 + 3 samples. Those of 3 cannot have an interval and are one part: four parts of 1/4.
+    """Slices of 60, 30, 24 and 3 + 3 samples.
+
+    Those of 3 cannot have an interval and are one part: four parts of 1/4.
 
     All uncertainties are equal, so a statement has 1/4 of 1/60, 1/30, 1/24 or 1/6.
     """
@@ -91,7 +97,9 @@ def values_of(run: Run) -> dict[str, str]:
 
 
 def test_a_second_opinion_repeats_the_newest_drawing(departments: Callable[..., Run]) -> None:
-    """Without --by and --sample, Bob got 25 of Ann's 70 statements, then a warning about those he was not shown."""
+    """Without --by and --sample, Bob got 25 of Ann's 70 statements, then a warning about those he
+    was not shown.
+    """
     run = label(label(departments(), human_of, 10, seed=3), human_of, 70, by="department")
     second = Labelling(run, "bob", again=True)
     newest = [
@@ -146,7 +154,8 @@ def test_a_drawing_by_a_column_is_reproduced_from_its_name(departments: Callable
 
 
 def test_a_slice_is_corrected_by_its_own_labels(departments: Callable[..., Run]) -> None:
-    """All weights and chances are equal within a slice, and the strata are the judge's 1 and 0, half of it each.
+    """All weights and chances are equal within a slice, and the strata are the judge's 1 and 0,
+    half of it each.
 
     corrected = 1/2 (human mean of the labelled 1) + 1/2 (human mean of the labelled 0), for any
     lambda
@@ -176,7 +185,9 @@ def test_a_slice_with_labels_of_all_its_statements_has_their_mean(
 
 
 def test_a_statement_of_two_slices_counts_in_both(scripted_run: ScriptedRun) -> None:
-    """Twelve samples of x and all twelve of y have the same unsupported sentence, twelve of x have supported ones."""
+    """Twelve samples of x and all twelve of y have the same unsupported sentence, twelve of x have
+    supported ones.
+    """
     kinds = [("x", True)] * 12 + [("y", True)] * 12 + [("x", False)] * 12
     rows = [
         {
@@ -400,7 +411,8 @@ def test_the_width_of_slices_is_stated_before_the_work(
 def test_the_stated_width_of_slices_counts_looks_already_taken(
     departments: Callable[..., Run],
 ) -> None:
-    """With 60 labels, 75 for three slices give 25 each, of which 20 count, at the confidence of the look at 20.
+    """With 60 labels, 75 for three slices give 25 each, of which 20 count, at the confidence of the
+    look at 20.
 
     Student's t with 19 degrees of freedom at 99.95 % is 4.187 (SciPy), so 2 x 4.187 x 0.5 /
     sqrt(20) = 0.936.

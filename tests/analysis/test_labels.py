@@ -127,7 +127,9 @@ def test_a_statement_shared_by_samples_needs_one_label(scripted_run: ScriptedRun
 
 
 def test_sensitivity_and_specificity_by_hand(scripted_run: ScriptedRun) -> None:
-    """Forty labelled samples of one statement. Of the 24 judged 1, 18 are labelled 1; of the 16 others, 4.
+    """Forty labelled samples of one statement.
+
+    Of the 24 judged 1, 18 are labelled 1; of the 16 others, 4.
 
     Sensitivity 18/22; corrected mean 22/40. Of 18 labels of 0, the judge has 12 right: too few for
     a specificity.
@@ -146,7 +148,8 @@ def test_sensitivity_and_specificity_by_hand(scripted_run: ScriptedRun) -> None:
     assert [mean.sensitivity, mean.mean] == pytest.approx([18 / 22, 22 / 40])
     assert (mean.right_on_ones, mean.right_on_zeros, mean.specificity) == ((18, 22), (12, 18), None)
     assert mean.rates_in_words == (
-        "the judge gives 1 to 18 of 22 statements labelled 1 (sensitivity 82 %), and 0 to 12 of 18 labelled 0"
+        "the judge gives 1 to 18 of 22 statements labelled 1 (sensitivity 82 %), "
+        "and 0 to 12 of 18 labelled 0"
     )
 
 
@@ -316,7 +319,10 @@ def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
 
 
 def test_the_agreement_of_three_annotators_uses_all_pairs(judged_run: JudgedRun) -> None:
-    """Ann contradicts bob and carl, who agree: 1/3 of the pairs is equal. Single pairs would give 0 or 1."""
+    """Ann contradicts bob and carl, who agree: 1/3 of the pairs is equal.
+
+    Single pairs would give 0 or 1.
+    """
     run = label(judged_run(), n=12)
     for name in ("bob", "carl"):
         label(run, lambda words: 1 - human_of(words), 12, name, again=True)
@@ -531,7 +537,10 @@ def test_the_order_of_reading_does_not_matter(
 
 
 def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun) -> None:
-    """25 of 30 labels are emptied, then filled in again. Bob's sheet does not withdraw ann's labels."""
+    """25 of 30 labels are emptied, then filled in again.
+
+    Bob's sheet does not withdraw ann's labels.
+    """
     run, emptied = judged_run(), NONE[:25] + ONES[25:]
     for humans, annotator, counts in (
         (ONES, "ann", LabelsRead(new=30)),
@@ -597,7 +606,9 @@ def test_a_sheet_without_names_needs_one_if_others_labelled(
 
 
 def test_white_space_around_a_name_makes_no_second_annotator(judged_run: JudgedRun) -> None:
-    """Ann's name came back as "Ann " from one sheet: she contradicted herself, and was two annotators."""
+    """Ann's name came back as "Ann " from one sheet: she contradicted herself, and was two
+    annotators.
+    """
     run = label(judged_run(), lambda _: 1, 12, "Ann ")
     assert read(run, ONES[:12], annotator=" Ann\u00a0") == LabelsRead(known=12)
     assert read(run, ONES[:1], "Ann ").new == 0
@@ -626,7 +637,10 @@ def test_a_file_with_a_foreign_label_is_refused_whole(
 def test_a_damaged_text_is_a_remark_and_its_label_counts(
     judged_run: JudgedRun, tmp_path: Path
 ) -> None:
-    """One letter in another encoding blocked the whole sheet. White space and an apostrophe change nothing."""
+    """One letter in another encoding blocked the whole sheet.
+
+    White space and an apostrophe change nothing.
+    """
     run = judged_run()
     drawing = draw_statements(correctable(run), 5, 0)
     rows = [{**row, "human": 1} for row in sheet_rows(run, drawing, drawing.statements)]
@@ -730,7 +744,10 @@ def test_a_mean_that_labels_cannot_correct_says_why(
 
 
 def test_a_label_of_0_counts_where_no_is_good(scripted_run: ScriptedRun) -> None:
-    """The judge gives 1 (bad) to 4 of 20: mean .8. Two have the human label 1: 18 of 20 are good."""
+    """The judge gives 1 (bad) to 4 of 20: mean .8.
+
+    Two have the human label 1: 18 of 20 are good.
+    """
     rude = Criterion(name="rude", question="Is it rude?", good="no")
     rows = [
         {"id": f"s{n}", "response": f"Fact {n}.", "retrieved_contexts": ["x"]} for n in range(20)

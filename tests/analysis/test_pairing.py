@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from localjudge.analysis.compare import Pair, pair_samples, sample_keys
+from localjudge.analysis.pairing import Pair, pair_samples, sample_keys
 from localjudge.dataset.samples import content_hash
 from localjudge.types import Context, Sample
 
@@ -25,7 +25,9 @@ def sample(
 
 
 def samples(words: str) -> list[Sample]:
-    """Parse `1 q c r, 2 - d`: id, question, context and reference of each sample; - for no question."""
+    """Parse `1 q c r, 2 - d`: id, question, context and reference of each sample; - for no
+    question.
+    """
     rows = [row.split() for row in words.split(",")]
     return [sample(row[0], None if row[1] == "-" else row[1], *row[2:]) for row in rows]
 
@@ -78,7 +80,7 @@ _SAMPLES = st.lists(
 
 
 def by_the_rules(before: list[Sample], after: list[Sample]) -> set[tuple[str, str, str]]:
-    """Pair one sample at a time: by id, then by content, then by a question unique among the rest."""
+    """Pair one sample at a time: by id, by content, then by a question unique among the rest."""
     left_before, left_after = list(before), list(after)
     pairs = set()
     keys: list[tuple[str, Callable[[Sample], object]]] = [

@@ -17,7 +17,9 @@ from tests.conftest import ScriptedRun
 
 
 def rows(*samples: str, **columns: Any) -> list[dict[str, Any]]:
-    """Return samples of sentences `1` (supported) and `0`, such as `100`; an empty one is undefined."""
+    """Return samples of sentences `1` (supported) and `0`, such as `100`; an empty one is
+    undefined.
+    """
     return [
         {
             "id": f"s{number}",
@@ -46,7 +48,9 @@ def judged(scripted_run: ScriptedRun, name: str, *samples: str, **options: Any) 
 
 
 def test_a_pooled_share_counts_units_and_not_samples(scripted_run: ScriptedRun) -> None:
-    """Fractions 1/1, 1/3, 0/2 and none: mean (1 + 1/3 + 0) / 3 = 4/9, pooled (1 + 1 + 0) / (1 + 3 + 2) = 1/3."""
+    """Fractions 1/1, 1/3, 0/2 and none: mean (1 + 1/3 + 0) / 3 = 4/9, pooled (1 + 1 + 0) / (1 + 3 +
+    2) = 1/3.
+    """
     run = judged(scripted_run, "run", "1", "100", "00", "")
     result = run["faithfulness"]
     assert result.mean == pytest.approx(4 / 9)
@@ -79,7 +83,7 @@ def test_no_share_is_pooled_if_too_many_samples_failed(scripted_run: ScriptedRun
 def test_a_pooled_share_with_labels_of_all_statements_is_the_human_one(
     scripted_run: ScriptedRun,
 ) -> None:
-    """Of 1, 2 and 3 sentences the first is supported: mean (1 + 1/2 + 1/3) / 3 = 11/18, pooled 3/6."""
+    """The first of 1, 2, 3 sentences is supported: mean (1 + 1/2 + 1/3) / 3 = 11/18, pooled 3/6."""
     run = label(run_of(scripted_run, "run"), lambda text: int("Fact 0" in text))
     corrected = run[METRIC].corrected
     assert corrected is not None
@@ -132,10 +136,8 @@ def test_the_command_says_both_means(
     """Unless every sample has one sentence, because they are equal then."""
     run = judged(scripted_run, "run", *["1", "100", "00"] * 20)
     said = " ".join(called(capfd, "show", run.directory)[1].split())
-    assert (
-        "faithfulness: in an average answer, about 44 % of the sentences are supported by the documents"
-        in said
-    )
+    share = "about 44 % of the sentences are supported by the documents"
+    assert f"faithfulness: in an average answer, {share}" in said
     assert "; about 33 % of all 120 sentences are supported by the documents (2" in said
     values = json.loads(called(capfd, "show", run.directory, "--json")[1])["metrics"]
     assert values["faithfulness"]["pooled"]["share"] == pytest.approx(1 / 3)

@@ -79,7 +79,10 @@ SAME = [
 
 
 def test_values_that_look_the_same_are_one_slice(tmp_path: Path) -> None:
-    """They were six slices, and a gate passed on one of them. The second slice has a Cyrillic letter."""
+    """They were six slices, and a gate passed on one of them.
+
+    The second slice has a Cyrillic letter.
+    """
     alike = "\u0421hirurgie"
     rows = [row(number, ward=value) for number, value in enumerate([*SAME, alike, " ", None], 10)]
     run = judged(tmp_path / "run", rows)
@@ -109,7 +112,8 @@ def test_a_gate_can_name_a_column_with_an_equals_sign(tmp_path: Path) -> None:
         ("tag", "the run has no column tag\n  hint: did you mean tags"),
         (
             "meta",
-            r"the column meta of the sample 1 is neither text nor a number\n  hint: .* with a dot: meta\.NAME",
+            r"the column meta of the sample 1 is neither text nor a number\n"
+            r"  hint: .* with a dot: meta\.NAME",
         ),
         ("tags", "the column tags of the sample 1 is neither text nor a number"),
     ],
@@ -162,7 +166,8 @@ def by_topic(old: Run, new: Run) -> dict[str | None, ComparedSlice]:
 
 
 def test_the_difference_of_a_slice_uses_its_pairs(scripted_run: ScriptedRun) -> None:
-    """Slice x, samples a and c: 1/2 -> 1 and 0 -> 1/2; means 1/4 and 3/4, difference (1/2 + 1/2) / 2 = 1/2.
+    """Slice x, samples a and c: 1/2 -> 1 and 0 -> 1/2; means 1/4 and 3/4, difference (1/2 + 1/2) /
+    2 = 1/2.
 
     Slice y: b 1 -> 1/2, d has no score in the new run: difference -1/2, one pair. No value: e stays
         at 1.

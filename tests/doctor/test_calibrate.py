@@ -62,7 +62,8 @@ def calibrated(rows: list[dict[str, Any]] | None = None, **options: Any) -> Cali
 
 
 def test_figures_by_hand() -> None:
-    """8 of 40 rows (0, 5, 10 ...) are wrong, 4 of each label: all are above .5; from .57 on, 16 of 20 are right.
+    """8 of 40 rows (0, 5, 10 ...) are wrong, 4 of each label: all are above .5; from .57 on, 16 of
+    20 are right.
 
     At .5 all verdicts are 1: balanced accuracy 1/2, bias 20/40. Held out: 32/40.
     """
@@ -82,7 +83,10 @@ def test_figures_by_hand() -> None:
 
 
 def test_a_statement_is_one_question_and_clusters_share_a_context_or_group() -> None:
-    """A statement of two sentences is one verdict. Two rows share each context, four a value of the column."""
+    """A statement of two sentences is one verdict.
+
+    Two rows share each context, four a value of the column.
+    """
     engine, again = ScriptedEngine(SCRIPT), ScriptedEngine(SCRIPT)
     by_context = calibrated(engine=engine, out="run")
     by_column = calibrated(engine=again, out="run", cluster_by="doc")

@@ -50,7 +50,10 @@ def admission(
 
 
 def test_figures_by_hand() -> None:
-    """Labels 0 0 1 1 with .2 .7 .6 .9: AUC 3/4. At .5, verdicts 0 1 1 1: accuracy (1 + 1/2) / 2, bias 3/4 - 2/4."""
+    """Labels 0 0 1 1 with .2 .7 .6 .9: AUC 3/4.
+
+    At .5, verdicts 0 1 1 1: accuracy (1 + 1/2) / 2, bias 3/4 - 2/4.
+    """
     kinds = (("number", 0.2), ("relation", 0.7), ("copied", 0.6), ("paraphrase", 0.9))
     figures = measure_skill(
         [(next(item for item in probes() if item.kind == kind), p) for kind, p in kinds]
@@ -121,7 +124,10 @@ def test_a_judge_that_always_says_yes_is_not_recommended() -> None:
 
 
 def test_minimal_pairs_are_complete_and_within_one_passage() -> None:
-    """A changed number lowers p by .2, other changes raise it by .1; none crosses .5. An equal p is not lower."""
+    """A changed number lowers p by .2, other changes raise it by .1; none crosses .5.
+
+    An equal p is not lower.
+    """
     p = {"number": 0.6, "name": 0.9, "negation": 0.9}
     figures, checks = measure(lambda item: p.get(item.kind, 0.8))
     sensitivity = figures.skills["attribution"].pair_sensitivity
@@ -194,7 +200,7 @@ def test_a_required_use_must_be_recommended_for_both_tasks(
 def test_a_slow_judge_gets_items_for_five_minutes_but_at_least_eight_passages(
     seconds_each: float, taken: int
 ) -> None:
-    """512 questions of 1 s: 32 x 300 / 512 = 18.75 passages; of 2 s: 9.4; of 10 s: 1.9, so eight."""
+    """512 questions of 1 s: 32 x 300 / 512 = 18.75 passages; 2 s: 9.4; 10 s: 1.9, so eight."""
     assert len(probe_tasks()) == 512
     count, why = fitness.choose_passages(examinee_at_speed(seconds_each), None)
     assert (count, why == "") == (taken, taken == len(passages()))

@@ -81,7 +81,7 @@ def test_too_many_successful_attempts_are_a_failure(obeyed: int, made: int, stat
 
 
 def test_inconclusive_attempts_are_counted_separately() -> None:
-    """On cases that are wrong without injection, or without an answer: one form has `<|im_end|>`."""
+    """Cases that are wrong without injection, or have no answer: one form has `<|im_end|>`."""
     wrong = check_injections(examinee({}, 0.8), attempts())
     assert (wrong.status, wrong.figures["unusable"]) == ("warning", 324)
     assert wrong.figures["successes"] == []

@@ -60,7 +60,7 @@ def test_a_minimal_pair_differs_in_one_place() -> None:
 
 
 def test_shared_words_and_length_do_not_predict_the_label() -> None:
-    """Shared words have an AUC near .5; a quarter to three quarters of the denials are supported."""
+    """Shared words have an AUC near .5; 25 to 75 % of the denials are supported."""
     for kind in ("statement", "chunk"):
         items = [item for item in probes() if item.task.unit.kind == kind]
         assert (
@@ -83,7 +83,10 @@ def test_shared_words_and_length_do_not_predict_the_label() -> None:
 
 
 def test_arrangements_have_the_same_evidence_and_balanced_labels() -> None:
-    """8 passages x 4 statements: needed chunk last, others swapped, needed chunk twice. No chunk is new."""
+    """8 passages x 4 statements: needed chunk last, others swapped, needed chunk twice.
+
+    No chunk is new.
+    """
     labels = {
         (item.passage, item.task.unit.span.text): item.answer for item in attribution(probes())
     }

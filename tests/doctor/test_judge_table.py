@@ -198,7 +198,10 @@ def test_a_statement_on_which_one_judge_failed_is_excluded_for_all() -> None:
 
 
 def test_a_constant_judge_has_a_row_without_figures() -> None:
-    """Also as the only judge, or constant in all groups but one. Labels of one value are an error."""
+    """Also as the only judge, or constant in all groups but one.
+
+    Labels of one value are an error.
+    """
     good, same = judged("good", 0.2), judged("same", 0.0, script={t: 0.7 for t in TEXTS})
     but_one = judged("but-one", 0.0, script={t: 0.1 if t == "One 0." else 0.7 for t in TEXTS})
     label(good, metrics=["faithfulness"])
@@ -239,7 +242,9 @@ def test_the_time_per_verdict_is_shown_and_does_not_change_the_calibration() -> 
 
 
 def test_labels_saved_by_hand() -> None:
-    """Labels 0 0 1 1 in strata of one score: errors 0 + 1/2, spread 4/4 + 1/2, times 3/2: half is left, 50 saved."""
+    """Labels 0 0 1 1 in strata of one score: errors 0 + 1/2, spread 4/4 + 1/2, times 3/2: half is
+    left, 50 saved.
+    """
     assert label_savings(LabelledScores([0, 0, 1, 1], [0.1, 0.1, 0.9, 0.9])).labels == 50
     assert label_savings(LabelledScores([0, 1, 0, 1], [0.1, 0.1, 0.9, 0.9])).labels == 0
     # Five strata of two; the judge's label separates .45 and .6: (1/2) / (10/4 + 1/2) * 9/4 = 3/8.

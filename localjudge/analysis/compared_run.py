@@ -1,0 +1,60 @@
+"""One side of a comparison: what is known about each sample without holding its texts.
+
+Memory holds hashes and numbers for each sample; verdicts are read at their place in the file.
+"""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from localjudge.analysis.pairing import sample_keys
+from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.run_directory.run_record import RunRecord, unknown_sample
+
+_NO_PLACE = -1
+
+
+class ComparedRun:
+    """Samples of a run in data order, their scores and offsets of their verdicts."""
+
+    def __init__(self, run: RunRecord, metrics: Iterable[str]) -> None:
+        metrics = list(metrics)
+        self.run = run
+        self.samples = [sample_keys(sample) for sample in run.iter_samples()]
+        self.groups: list[str] | None = None
+        if run.cluster_of is not None:
+            self.groups = [run.cluster_of.get(sample.id, "") for sample in self.samples]
+        count = len(self.samples)
+        self.scores = {metric: np.full(count, np.nan) for metric in metrics}
+        """By metric, NaN if missing."""
+        self._places = {metric: np.full(count, _NO_PLACE, dtype=np.int64) for metric in metrics}
+        positions = {sample.id: position for position, sample in enumerate(self.samples)}
+        self._read_scores(positions)
+        self._read_places(positions)
+
+    def _read_scores(self, positions: dict[str, int]) -> None:
+        for score in self.run.iter_scores():
+            if score.sample_id not in positions:
+                raise unknown_sample(self.run, score.sample_id)
+            if score.metric in self.scores and score.score is not None:
+                self.scores[score.metric][positions[score.sample_id]] = score.score
+
+    def _read_places(self, positions: dict[str, int]) -> None:
+        """Store the place of each sample's first verdict on each metric."""
+        for verdict, place in self.run.verdict_places():
+            position = positions.get(verdict.sample_id)
+            places = self._places.get(verdict.metric)
+            if position is not None and places is not None and places[position] == _NO_PLACE:
+                places[position] = place
+
+    def score(self, metric: str, position: int) -> float | None:
+        """Return a sample's score, or None without one."""
+        if metric not in self.scores:
+            return None
+        value = self.scores[metric][position].item()
+        return None if math.isnan(value) else value
+
+    def verdicts(self, metric: str, position: int) -> list[VerdictRow]:
+        place = int(self._places[metric][position])
+        return [] if place == _NO_PLACE else list(self.run.verdicts_at(place))

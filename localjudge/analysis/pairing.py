@@ -1,0 +1,178 @@
+"""Pair the samples of two runs, and the units of a pair.
+
+Samples pair by id, then by content, then by question (with its reference, then without) if it is
+unique on each side. Within a pair, units with the same text are the same unit, repeated ones in
+order.
+"""
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from localjudge.dataset.samples import content_hash
+from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.types import Label, Record, Sample
+
+Ground = Literal["id", "content", "question"]
+
+
+class SampleKeys(NamedTuple):
+    """Keys for pairing a sample, in order of priority."""
+
+    id: str
+    content: bytes
+    question: bytes | None
+    user_input: bytes | None
+    reference: bytes | None
+    """Not a key for pairing."""
+
+
+class Pair(NamedTuple):
+    """Positions of one sample in both runs, and the key that matched.
+
+    `same_question`: neither the question nor the reference is another text.
+    """
+
+    before: int
+    after: int
+    ground: Ground
+    same_content: bool
+    same_question: bool
+
+
+_GROUNDS: Mapping[str, Ground] = {
+    "id": "id",
+    "content": "content",
+    "question": "question",
+    "user_input": "question",
+}
+"""Keys for pairing in order of priority."""
+
+
+def sample_keys(sample: Sample) -> SampleKeys:
+    question = _collapse_spaces(sample.user_input)
+    reference = _collapse_spaces(sample.reference)
+    return SampleKeys(
+        id=sample.id,
+        content=bytes.fromhex(content_hash(sample)),
+        question=_hash_texts(question, reference),
+        user_input=_hash_texts(question),
+        reference=_hash_texts(reference),
+    )
+
+
+def _collapse_spaces(text: str | None) -> str | None:
+    return None if text is None else " ".join(text.split())
+
+
+def _hash_texts(*texts: str | None) -> bytes | None:
+    if not any(texts):
+        return None
+    return hashlib.sha256(json.dumps(texts).encode()).digest()
+
+
+def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> list[Pair]:
+    """Return the pairs in the order of `after`."""
+    partners: dict[int, tuple[int, Ground]] = {}
+    unpaired_before = list(range(len(before)))
+    unpaired_after = list(range(len(after)))
+    for key, ground in _GROUNDS.items():
+        old_positions = _group_by_key(before, unpaired_before, key)
+        new_positions = _group_by_key(after, unpaired_after, key)
+        for value, positions in new_positions.items():
+            others = old_positions.get(value, [])
+            if ground == "question" and not len(positions) == len(others) == 1:
+                continue
+            for position, other in zip(positions, others, strict=False):
+                partners[position] = (other, ground)
+        taken = {other for other, _ in partners.values()}
+        unpaired_before = [position for position in unpaired_before if position not in taken]
+        unpaired_after = [position for position in unpaired_after if position not in partners]
+    pairs = []
+    for position, (other, ground) in sorted(partners.items()):
+        old = before[other]
+        new = after[position]
+        same_content = old.content == new.content
+        pairs.append(Pair(other, position, ground, same_content, _is_same_question(old, new)))
+    return pairs
+
+
+def _group_by_key(
+    samples: Sequence[SampleKeys], positions: Iterable[int], key: str
+) -> dict[Any, list[int]]:
+    groups = defaultdict(list)
+    for position in positions:
+        value = getattr(samples[position], key)
+        if value is not None:
+            groups[value].append(position)
+    return groups
+
+
+def _is_same_question(before: SampleKeys, after: SampleKeys) -> bool:
+    """Return whether no text that both samples have is another one."""
+    for old, new in (
+        (before.user_input, after.user_input),
+        (before.reference, after.reference),
+    ):
+        if old is not None and new is not None and old != new:
+            return False
+    return True
+
+
+class UnitChange(Record):
+    """One unit in both runs. Values are None without a verdict."""
+
+    text: str
+    before: Label | None
+    after: Label | None
+    p_before: float | None
+    p_after: float | None
+
+
+_UnitKey = tuple[object, ...]
+
+
+def unit_changes(
+    before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, same_content: bool
+) -> list[UnitChange]:
+    """Return all units: the new run's in order, then units only in the baseline."""
+    old = _index_units(before, "before", same_content=same_content)
+    new = _index_units(after, "after", same_content=same_content)
+    changes = []
+    for unit, row in (new | old).items():
+        label_before, p_before = _read_verdict(old.get(unit))
+        label_after, p_after = _read_verdict(new.get(unit))
+        change = UnitChange(
+            text=row.text,
+            before=label_before,
+            after=label_after,
+            p_before=p_before,
+            p_after=p_after,
+        )
+        changes.append(change)
+    return changes
+
+
+def _read_verdict(row: VerdictRow | None) -> tuple[Label | None, float | None]:
+    """Return the label and the probability of 1."""
+    if row is None:
+        return None, None
+    return row.label, row.p_yes
+
+
+def _index_units(
+    rows: Sequence[VerdictRow], side: str, *, same_content: bool
+) -> dict[_UnitKey, VerdictRow]:
+    units: dict[_UnitKey, VerdictRow] = {}
+    repetitions: Counter[_UnitKey] = Counter()
+    for row in rows:
+        against: object = row.against
+        if isinstance(row.against, int) and not same_content:
+            # The number of a context is comparable only if the whole sample is the same.
+            against = (row.against, side)
+        unit = (row.unit, row.source, row.text, against)
+        units[*unit, repetitions[unit]] = row
+        repetitions[unit] += 1
+    return units
