@@ -1,16 +1,20 @@
-"""pytest plugin for assertions on judged scores. Installed with the package; imports localjudge on first use.
+"""pytest plugin for assertions on judged scores. Installed with the package.
 
     def test_the_pipeline(assert_score):
-        sample = {"user_input": QUESTION, "response": answer(QUESTION), "retrieved_contexts":
-        found(QUESTION)} assert_score(sample, "faithfulness", at_least=0.8)
+        sample = {
+            "user_input": QUESTION,
+            "response": answer(QUESTION),
+            "retrieved_contexts": search(QUESTION),
+        }
+        assert_score(sample, "faithfulness", at_least=0.8)
 
     def test_the_data_set(assert_gates):
         assert_gates("questions.jsonl", ["context_recall>=0.8", "faithfulness>=0.9"])
 
 The judge is `--localjudge-judge`, else the configuration file's in the root directory with its
 settings, else the bundled judge. Runs go to one directory per session (`--localjudge-out`), with a
-folder per
-xdist worker: `asserted-1` ... for samples with the same metrics, `data-1` ... for data sets.
+folder per xdist worker: `asserted-1` ... for samples with the same metrics, `data-1` ... for data
+sets. localjudge is imported on first use.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,11 +68,13 @@ class AssertedSession:
 
     def write(self) -> None:
         """Write one run for each set of metrics, from answers in memory."""
-        groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-        for name, row in self._rows.items() if self.directory else ():
-            groups.setdefault(tuple(sorted(self._metrics[name])), []).append(row)
+        if self.directory is None:
+            return
         from localjudge.api import evaluate
 
+        groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+        for name, row in self._rows.items():
+            groups.setdefault(tuple(sorted(self._metrics[name])), []).append(row)
         for number, (metrics, rows) in enumerate(groups.items(), start=1):
             out = f"{self.directory}/asserted-{number}"
             evaluate(rows, judge=self._judge, metrics=metrics, out=out, progress=False)
@@ -76,16 +82,23 @@ class AssertedSession:
 
 
 def _directory(config: pytest.Config) -> Path | None:
-    if (out := config.getoption("--localjudge-out")) == "":
-        return None
-    worker: dict[str, str] | None = getattr(config, "workerinput", None)
-    started = worker["testrunuid"][:8] if worker else f"{datetime.now():%Y%m%d-%H%M%S}"
+    """Return the directory for the runs of the session, or None for none."""
     from localjudge.judging.run_names import below_runs
 
-    whole = Path(out) if out else below_runs(f"pytest-{started}")
-    if out and not worker and whole.exists() and any(whole.iterdir()):
-        whole /= started  # another session's is there
-    return whole / worker["workerid"] if worker else whole
+    out = config.getoption("--localjudge-out")
+    if out == "":
+        return None
+    worker: dict[str, str] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        whole = Path(out) if out else below_runs(f"pytest-{worker['testrunuid'][:8]}")
+        return whole / worker["workerid"]
+    started = f"{datetime.now():%Y%m%d-%H%M%S}"
+    if not out:
+        return below_runs(f"pytest-{started}")
+    whole = Path(out)
+    if whole.exists() and any(whole.iterdir()):
+        return whole / started  # another session's is there
+    return whole
 
 
 def _without_our_frames(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,13 +132,13 @@ def _open(config: pytest.Config) -> "Judge":
     from localjudge.open_judge import Judge
 
     file = config.rootpath / CONFIG_FILE
-    arguments = read_config(file, named=False).arguments if file.is_file() else {}
+    arguments: Mapping[str, Any] = {}
+    if file.is_file():
+        arguments = read_config(file, named=False).arguments
     judge_settings = SETTINGS.keys() - settings_with("data")
+    settings = {name: value for name, value in arguments.items() if name in judge_settings}
     judge = config.getoption("--localjudge-judge") or arguments.get("judge") or default_judge()
-    return Judge.with_settings(
-        judge,
-        checked({name: value for name, value in arguments.items() if name in judge_settings}),
-    )
+    return Judge.with_settings(judge, checked(settings))
 
 
 @pytest.fixture(scope="session")
@@ -145,7 +158,9 @@ def assert_score(
     localjudge_session: "AssertedSession",
     request: pytest.FixtureRequest,
 ) -> "Callable[..., float]":
-    """`assert_score(sample, metric, at_least=..., at_most=...)` returns the score, or fails with the sentences."""
+    """`assert_score(sample, metric, at_least=..., at_most=...)` returns the score, or fails with
+    the sentences.
+    """
     session = localjudge_session
 
     @_without_our_frames
@@ -171,29 +186,30 @@ def assert_score(
         if not isinstance(sample, Mapping | Sample):
             hint = "a mapping or a localjudge.Sample; assert_gates takes a data set"
             raise InputError(f"assert_score takes one sample, got {sample!r:.80}", hint=hint)
-        fields = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
+        fields: Mapping[str, Any]
+        if isinstance(sample, Mapping):
+            fields = sample
+        else:
+            fields = sample.model_dump(exclude_none=True)
         row = session.identify(fields, request.node.nodeid)
-        evaluated = [
-            result
-            for result in localjudge_judge.evaluations([row], [metric])
-            if result.metric == metric
-        ]
+        evaluated: list[Any] = []
+        for result in localjudge_judge.evaluations([row], [metric]):
+            if result.metric == metric:
+                evaluated.append(result)
         session.add(row, metric)
         [score] = score_rows(evaluated)
         if score.score is None or not at_least <= score.score <= at_most:
-            bad = 1 if score.score is not None and score.score > at_most else 0
-            sentences = _sentences(
-                [verdict for verdict in verdict_rows(evaluated) if verdict.label == bad],
-            )
+            is_too_high = score.score is not None and score.score > at_most
+            verdicts = verdict_rows(evaluated)
+            threshold = localjudge_judge.settings.threshold_for(metric)
             head = printable(f"{score.sample_id}: {metric} {describe_outcome(score)}")
-            decided = (
-                f"  a verdict is 1 at {localjudge_judge.settings.threshold_for(metric):g} or above"
-            )
-            where = f"; the run will be in {session.directory}" if session.directory else ""
+            end = f"  a verdict is 1 at {threshold:g} or above"
+            if session.directory is not None:
+                end += f"; the run will be in {session.directory}"
             lines = [
                 f"{head}, expected {at_least:g} to {at_most:g}",
-                *sentences,
-                f"{decided}{where}",
+                *_sentences([each for each in verdicts if each.label == int(is_too_high)]),
+                end,
             ]
             pytest.fail("\n".join(lines), pytrace=False)
         return score.score
@@ -207,7 +223,9 @@ def assert_gates(
     localjudge_session: "AssertedSession",
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Callable[..., Any]":
-    """`assert_gates(data, gates, baseline=None, **options)` returns the run, or fails with the failed gates."""
+    """`assert_gates(data, gates, baseline=None, **options)` returns the run, or fails with the
+    failed gates.
+    """
     session = localjudge_session
 
     @_without_our_frames
@@ -220,7 +238,7 @@ def assert_gates(
         allow_different: Any = (),
         **options: Any,
     ) -> Any:
-        """Evaluate data with the session's judge, check gates such as `context_recall>=0.8`, and return the run.
+        """Evaluate data with the session's judge, check the gates, and return the run.
 
         `options` as in `localjudge.evaluate`, with `until` in place of `gates`; `metrics` are by
         default those of the gates.
@@ -229,14 +247,9 @@ def assert_gates(
         from localjudge.analysis.check import check, parse_gate
         from localjudge.api import evaluate
 
-        until = options.get("until", ())
-        conditions = [
-            gate for some in (gates, until) for gate in ([some] if isinstance(some, str) else some)
-        ]
-        options.setdefault(
-            "metrics",
-            list(dict.fromkeys(parse_gate(gate).metric for gate in conditions)),
-        )
+        conditions = [*_as_list(gates), *_as_list(options.get("until", ()))]
+        metrics = dict.fromkeys(parse_gate(gate).metric for gate in conditions)
+        options.setdefault("metrics", list(metrics))
         session.data_sets += 1
         below = session.directory or tmp_path_factory.mktemp("localjudge")
         out = options.pop("out", None) or below / f"data-{session.data_sets}"
@@ -251,24 +264,32 @@ def assert_gates(
         session.runs.append(str(out))
         rules = {"undecided": undecided, "allow_different": allow_different}
         decisions = check(run, gates=conditions, baseline=baseline, **rules).decisions
-        if failed := [decision for decision in decisions if not decision.passed]:
-            lines = [
-                f"{decision.gate}: {decision.outcome}, {decision.reason}" for decision in failed
-            ]
-            culprits = {
-                decision.metric: int(parse_gate(decision.gate).comparison[0] == "<")
-                for decision in failed
-            }
-            rows = [row for row in run.iter_verdicts() if culprits.get(row.metric) == row.label]
+        failed = [decision for decision in decisions if not decision.passed]
+        if failed:
+            lines: list[str] = []
+            bad_labels: dict[str, int] = {}
+            for decision in failed:
+                lines.append(f"{decision.gate}: {decision.outcome}, {decision.reason}")
+                is_upper_limit = parse_gate(decision.gate).comparison.startswith("<")
+                bad_labels[decision.metric] = int(is_upper_limit)
+            rows = [row for row in run.iter_verdicts() if bad_labels.get(row.metric) == row.label]
             pytest.fail("\n".join([*lines, *_sentences(rows), f"  run {out}"]), pytrace=False)
         return run
 
     return run_of
 
 
+def _as_list(gates: str | Sequence[str]) -> Sequence[str]:
+    if isinstance(gates, str):
+        return [gates]
+    return gates
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if runs := config.stash.get(_RUNS, []):
-        terminalreporter.section("localjudge", sep="-")
+    runs = config.stash.get(_RUNS, [])
+    if not runs:
+        return
+    terminalreporter.section("localjudge", sep="-")
     for run in runs:
         terminalreporter.write_line(f"localjudge show {run}")
 
@@ -277,4 +298,6 @@ def _sentences(rows: "Sequence[VerdictRow]") -> list[str]:
     from localjudge.report.sample_views import format_verdict
 
     lines = [format_verdict(row) for row in rows[:_SHOWN]]
-    return [*lines, f"  and {len(rows) - _SHOWN} more in the run"] if len(rows) > _SHOWN else lines
+    if len(rows) > _SHOWN:
+        lines.append(f"  and {len(rows) - _SHOWN} more in the run")
+    return lines

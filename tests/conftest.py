@@ -32,7 +32,9 @@ LIMIT_SECONDS = {"engine": 600, "slow": 3600}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests without a tier as unit tests. Slow tests in engine modules run only with `-m slow`."""
+    """Mark tests without a tier as unit tests. Slow tests in engine modules run only with `-m
+    slow`.
+    """
     for item in items:
         tier = next((tier for tier in ("slow", "engine") if item.get_closest_marker(tier)), "unit")
         item.add_marker(pytest.mark.timeout(LIMIT_SECONDS[tier]) if tier in LIMIT_SECONDS else tier)
@@ -113,7 +115,9 @@ def labelled_data() -> Path:
 
 @pytest.fixture(scope="session")
 def vocabularies() -> Path:
-    """Folder of vocabulary-only GGUF files of common models, with their chat templates in templates/."""
+    """Folder of vocabulary-only GGUF files of common models, with their chat templates in
+    templates/.
+    """
     return _named_folder("LOCALJUDGE_TEST_VOCABS", "real tokenizers")
 
 
@@ -125,7 +129,9 @@ def _named_folder(variable: str, what: str) -> Path:
 
 
 class OneJudge(localjudge.ScriptedEngine):
-    """The same judge for each script, so that runs differ only in their texts, as two versions of a system do."""
+    """The same judge for each script, so that runs differ only in their texts, as two versions of a
+    system do.
+    """
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -134,7 +140,9 @@ class OneJudge(localjudge.ScriptedEngine):
 
 @pytest.fixture
 def scripted_run(tmp_path: Path) -> ScriptedRun:
-    """Create a run: `scripted_run("name", rows, {unit text: probability or error}, **options)`; other units get 1."""
+    """Create a run: `scripted_run("name", rows, {unit text: probability or error}, **options)`;
+    other units get 1.
+    """
 
     def run(
         name: str,

@@ -30,7 +30,9 @@ def evaluated(out: Path, **options: Any) -> Run:
 
 
 def test_every_setting_is_an_argument_that_help_explains() -> None:
-    """Declared, so that editors complete them; except `criteria`, which Python passes as metrics."""
+    """Declared, so that editors complete them; except `criteria`, which Python passes as
+    metrics.
+    """
     parameters = inspect.signature(localjudge.evaluate).parameters
     assert RunSettings.model_fields.keys() - {"criteria"} <= parameters.keys()
     words = " ".join((localjudge.evaluate.__doc__ or "").split())
@@ -162,7 +164,8 @@ def test_a_run_has_methods_for_all_analyses(
     corrected = run["context_recall"].corrected
     assert corrected is not None
     assert (corrected.mean, corrected.labels, corrected.is_complete) == (1, 2, True)
-    # All statements of one sample: the exact interval of 1 of 1, whose lower end p has p ** 1 = 0.025.
+    # All statements of one sample: the exact interval of 1 of 1. Its lower end p has
+    # p ** 1 = 0.025.
     assert corrected.ci95 == pytest.approx((0.025, 1))
     with pytest.raises(localjudge.InputError, match="remains to be labelled"):
         run.label(tmp_path / "more.csv")

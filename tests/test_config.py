@@ -18,7 +18,8 @@ def test_a_suite_gives_the_arguments_of_evaluate_and_check(tmp_path: Path) -> No
     config = read_config(
         written(
             tmp_path,
-            'data = "d.jsonl"\nmetrics = "hit_rate@1"\ngates = ["hit_rate@1>=0"]\nthreshold = 0.6\n',
+            'data = "d.jsonl"\nmetrics = "hit_rate@1"\n'
+            'gates = ["hit_rate@1>=0"]\nthreshold = 0.6\n',
         )
     )
     assert config.evaluation == {
@@ -31,7 +32,10 @@ def test_a_suite_gives_the_arguments_of_evaluate_and_check(tmp_path: Path) -> No
 
 def test_gates_of_until_are_checked_too(tmp_path: Path) -> None:
     """The baseline applies to both."""
-    text = 'data = "d.jsonl"\ngates = "recall@1>=0"\nbaseline = "main"\nuntil = "hit_rate@1.delta>=0"\n'
+    text = (
+        'data = "d.jsonl"\ngates = "recall@1>=0"\n'
+        'baseline = "main"\nuntil = "hit_rate@1.delta>=0"\n'
+    )
     config, main = read_config(written(tmp_path, text)), str(tmp_path / "main")
     assert config.evaluation == {
         "data": config.arguments["data"],
@@ -46,7 +50,10 @@ def test_paths_are_relative_to_the_config(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(
         'name = "polite"\nquestion = "Is it polite?"\nof = "response"\n', encoding="utf-8"
     )
-    text = 'data = ["-", "d.jsonl"]\njudge = "lexical"\nbaseline = "runs/main"\ncriteria = ["refuses", "own.toml"]\n'
+    text = (
+        'data = ["-", "d.jsonl"]\njudge = "lexical"\n'
+        'baseline = "runs/main"\ncriteria = ["refuses", "own.toml"]\n'
+    )
     assert read_config(written(tmp_path, text + 'profile = "instruct"\n')).arguments == {
         "data": ["-", str(tmp_path / "d.jsonl")],
         "judge": "lexical",

@@ -49,7 +49,9 @@ sys.addaudithook(_note)
 
 @pytest.fixture
 def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of the user next to the repository, which is the working directory. Opened files are recorded."""
+    """A folder of the user next to the repository, which is the working directory. Opened files are
+    recorded.
+    """
     repository, outside = tmp_path / "repository", tmp_path / "outside"
     for file in SECRETS:
         (outside / file).parent.mkdir(parents=True, exist_ok=True)

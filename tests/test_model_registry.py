@@ -29,7 +29,10 @@ def sha256(data: bytes) -> str:
 
 
 def register(home: Path, model: Path, digest: str, name: str = "mine") -> None:
-    row = f'[[model]]\nname = "{name}"\npath = "{model}"\nsha256 = "{digest}"\nsize = 7\nprofile = "instruct"\n'
+    row = (
+        f'[[model]]\nname = "{name}"\npath = "{model}"\n'
+        f'sha256 = "{digest}"\nsize = 7\nprofile = "instruct"\n'
+    )
     (home / "registry.toml").write_text(row, encoding="utf-8")
 
 

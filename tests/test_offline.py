@@ -1,4 +1,6 @@
-"""No module can open a connection, and the main job, observed by strace, opens no socket and needs no network."""
+"""No module can open a connection, and the main job, observed by strace, opens no socket and needs
+no network.
+"""
 
 import ast
 import re
@@ -46,7 +48,9 @@ NETWORK = {
 
 
 def network_names(program: str) -> Iterator[str]:
-    """Yield each imported module that can open a connection, and each attribute that is used of two of them."""
+    """Yield each imported module that can open a connection, and each attribute that is used of two
+    of them.
+    """
     for node in ast.walk(ast.parse(program)):
         names: list[str] = []
         match node:
@@ -65,7 +69,9 @@ def network_names(program: str) -> Iterator[str]:
 
 
 def test_no_module_imports_a_network_client() -> None:
-    """Of two modules one name is used: a thread, and the flag that keeps spaCy's client from opening a socket."""
+    """Of two modules one name is used: a thread, and the flag that keeps spaCy's client from
+    opening a socket.
+    """
     package = Path(localjudge.__file__).parent
     modules = {
         path: set(network_names(path.read_text(encoding="utf-8"))) for path in package.rglob("*.py")
@@ -133,16 +139,20 @@ def test_the_main_job_opens_no_internet_socket(tmp_path: Path, log: Path) -> Non
 
 @pytest.mark.parametrize("action", ["evaluate", "connect"])
 def test_a_run_in_this_process_makes_no_socket(tmp_path: Path, action: str) -> None:
-    """Python reports each socket and each look-up of a name to an audit hook; the control makes one."""
+    """Python reports each socket and each look-up of a name to an audit hook; the control makes
+    one.
+    """
     program = (
         "import sys, socket, localjudge\n"
         "def refuse(event, values):\n"
-        "    if event.startswith('socket.') and event != 'socket.gethostname': raise SystemExit(7)\n"
+        "    if event.startswith('socket.') and event != 'socket.gethostname':\n"
+        "        raise SystemExit(7)\n"
         "sys.addaudithook(refuse)\n"
         "def connect(): socket.create_connection(('127.0.0.1', 9))\n"
         "def evaluate():\n"
         "    rows = [{'id': 'a', 'retrieved_contexts': ['x'], 'response': 'x y.'}]\n"
-        f"    run = localjudge.evaluate(rows, metrics=['faithfulness'], out={str(tmp_path / 'run')!r})\n"
+        f"    out = {str(tmp_path / 'run')!r}\n"
+        "    run = localjudge.evaluate(rows, metrics=['faithfulness'], out=out)\n"
         "    assert run.verify() and run.report('page.html')\n"
         f"{action}()\n"
     )

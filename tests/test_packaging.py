@@ -43,7 +43,9 @@ def test_no_text_recommends_installing_by_bare_name() -> None:
 
 
 def test_every_grammar_and_bundled_model_is_shipped(shipped: dict[str, str]) -> None:
-    """Listed individually with their paths, as a whole folder could ship stray files. Other packages ship theirs."""
+    """Listed individually with their paths, as a whole folder could ship stray files. Other
+    packages ship theirs.
+    """
     wanted = {f"grammars/{path.name}" for path in (ROOT / "grammars").glob("*.json")} | {
         "models/registry.toml"
     }

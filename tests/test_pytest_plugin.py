@@ -20,7 +20,10 @@ def localjudge_judge():
     with localjudge.Judge.open(engine=engine) as opened:
         yield opened
 """
-SAMPLE = 'S = {"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains. It is \\x1b[31mred."}\n'
+SAMPLE = (
+    'S = {"id": "a", "retrieved_contexts": ["Rain."],'
+    ' "response": "It rains. It is \\x1b[31mred."}\n'
+)
 PASSING = """
 def test_it(assert_score):
     assert_score(S, "faithfulness", at_least=0.5)
@@ -66,7 +69,10 @@ def session(folder: Path, *arguments: str, tests: str = "") -> subprocess.Comple
 
 
 def test_assertions_pass_and_fail_with_their_statements(folder: Path) -> None:
-    """1 of 2 sentences: .5 passes at .5; at .8 it fails with the unsupported one, at most .2 with the supported one."""
+    """1 of 2 sentences: .5 passes at .5.
+
+    At least .8 fails with the unsupported one, at most .2 with the supported one.
+    """
     tests = """
 def test_passes(assert_score):
     assert assert_score(S, "faithfulness", at_least=0.5) == 0.5

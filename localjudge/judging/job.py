@@ -72,7 +72,9 @@ def open_job(
     baseline: RunRecord | None = None,
     progress: Progress | None = None,
 ) -> Iterator["Job"]:
-    """Open the judge of a plan, and report both. Arguments and errors as in `localjudge.evaluate`."""
+    """Open the judge of a plan, and report both. Arguments and errors as in
+    `localjudge.evaluate`.
+    """
     notes = NotedProgress(progress)
     check_aims(planned, baseline)
     if out:

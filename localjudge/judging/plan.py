@@ -45,7 +45,8 @@ class FieldsOfRows(Protocol):
 
 
 Data = str | Path | Mapping[str, Any] | Iterable[Any] | ArrowTable | LazyTable | FieldsOfRows
-"""A file or several, rows (mappings, objects or samples), columns, or a table of another package."""
+"""A file or several, rows (mappings, objects or samples), columns, or a table of another package.
+"""
 
 
 class StoppedRun(NamedTuple):

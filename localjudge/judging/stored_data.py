@@ -45,7 +45,7 @@ def plan_run(
     settings: RunSettings,
     progress: Progress | None = None,
 ) -> Plan:
-    """Plan a run on data, or on the samples of the reused runs without data or if its files are gone.
+    """Plan a run on data. Without data, or if its files are gone, use the samples of reused runs.
 
     `settings` are the checked `options`. Raises the errors of `localjudge.judging.plan.plan`.
     """

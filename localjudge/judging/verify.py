@@ -78,7 +78,9 @@ _NOT_ASKED = NoAnswer(error="the run did not ask this")
 
 
 class RowChange(Record):
-    """The `position`-th verdict of a sample and metric, before and after; None without an answer."""
+    """The `position`-th verdict of a sample and metric, before and after; None without an
+    answer.
+    """
 
     sample_id: str
     metric: str

@@ -1,6 +1,6 @@
 """Check a finished run as far as possible without its judge.
 
-    manifest.json ──sha256──> result files               samples ──sha256──> the data in the manifest
+    manifest.json ──sha256──> result files        samples ──sha256──> the data in the manifest
     samples, stored answers ──rule, count again──> the same files?
 
 `verify` also builds the questions again and asks the judge.

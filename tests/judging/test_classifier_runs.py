@@ -123,7 +123,9 @@ def test_models_lists_a_classifier(file: ModelFile, call: Call) -> None:
 def test_a_dry_run_counts_every_window(
     file: ModelFile, profile: str, tmp_path: Path, call: Call
 ) -> None:
-    """Six rows of two statements, the second always the same: 3 + 1 short questions, and 3 + 1 in two windows each."""
+    """Six rows of two statements, the second always the same: 3 + 1 short questions, and 3 + 1 in
+    two windows each.
+    """
     data = tmp_path / "data.jsonl"
     data.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), encoding="utf-8")
     how = (

@@ -90,7 +90,10 @@ def test_a_rubric_gives_levels_between_the_digits(judge: LoadedJudge) -> None:
         5: "very courteous: it offers more help",
     }
     rubric = Criterion(name="courtesy", question="How courteous is the response?", levels=levels)
-    kindly = "Thank you very much for asking! It opens at 8. I wish you a lovely day, and am glad to help further."
+    kindly = (
+        "Thank you very much for asking! It opens at 8. I wish you a lovely day, and am glad to"
+        " help further."
+    )
     rude, kind = ask(judge, rubric, "Are you blind? It is on the door, stupid.", kindly)
     assert kind.p_yes - rude.p_yes > 0.25
     assert all(0.001 < (1 + 4 * answer.p_yes) % 1 < 0.999 for answer in (rude, kind))

@@ -13,8 +13,9 @@ IDS = {"question": "Why?", "retrieved_context_ids": [1], "reference_context_ids"
 TALK = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
 THOUGHT = "<think>Why? Hm.</think>So."
 GERMAN = (
-    "Der Patient klagt seit dem 3. April über Schmerzen im Bauch. Er wurde von seiner Frau in die Klinik gebracht und "
-    "hat sich dort nicht mehr übergeben. Die Aufnahme erfolgte durch den Arzt, der auch für die Station da ist."
+    "Der Patient klagt seit dem 3. April über Schmerzen im Bauch. Er wurde von seiner Frau in die "
+    "Klinik gebracht und hat sich dort nicht mehr übergeben. Die Aufnahme erfolgte durch den Arzt, "
+    "der auch für die Station da ist."
 )
 GERMAN_ROW = {"reference": GERMAN, "contexts": [GERMAN, "Ja."]}
 
@@ -38,7 +39,8 @@ def said(data: Any, caplog: pytest.LogCaptureFixture, **options: Any) -> tuple[s
         (
             [ROW] * 2,
             {},
-            "2 samples with user_input (column question), retrieved_contexts (column contexts); contexts:",
+            "2 samples with user_input (column question), retrieved_contexts (column contexts);"
+            " contexts:",
         ),
         (
             [{**ROW, "zone": "z", "name": None}, {**ROW, "lang": "en", "name": ""}],
@@ -159,7 +161,8 @@ def test_a_script_is_warned_about_omitted_default_metrics(caplog: pytest.LogCapt
             {"question": "Why?", "context_1": "It is so.", "context_2": "It is not.", "lang": "en"},
             None,
             (
-                "from these columns (used: user_input (column question); not used: context_1, context_2, lang)",
+                "from these columns (used: user_input (column question);"
+                " not used: context_1, context_2, lang)",
                 "\n  no column for response, so skipped: answer_relevancy",
                 "map it: mapping={'FIELD': 'COLUMN'}",
             ),

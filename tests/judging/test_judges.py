@@ -59,7 +59,9 @@ def test_a_passed_engine_uses_the_profile_of_its_model(
 
 
 def test_an_untrained_model_gives_no_score(tmp_path: Path) -> None:
-    """Random weights spread their probability over the whole vocabulary, so the share of 0 and 1 is noise."""
+    """Random weights spread their probability over the whole vocabulary, so the share of 0 and 1 is
+    noise.
+    """
     path = random_model.write(tmp_path / "noise.gguf", random_model.piece_vocabulary())
     run = localjudge.evaluate(ROWS, judge=path, out=tmp_path / "run", **OPTIONS)
     assert run.summary.metrics["context_recall"].mean is None

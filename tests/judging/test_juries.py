@@ -214,8 +214,10 @@ def test_verify_repeats_the_answers_of_every_judge(small: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE answer SET p_yes = 1 - p_yes WHERE request = (SELECT min(request) FROM unit WHERE judge = 1)",
-        "UPDATE answer SET p_yes = 1 - p_yes WHERE request = (SELECT min(request) FROM unit WHERE judge = 0)",
+        "UPDATE answer SET p_yes = 1 - p_yes"
+        " WHERE request = (SELECT min(request) FROM unit WHERE judge = 1)",
+        "UPDATE answer SET p_yes = 1 - p_yes"
+        " WHERE request = (SELECT min(request) FROM unit WHERE judge = 0)",
         "DELETE FROM unit WHERE judge = 1 AND sample_id = '03'",
         "UPDATE unit SET request = (SELECT max(request) FROM unit WHERE judge = 1) "
         "WHERE judge = 1 AND sample_id = '01'",
@@ -318,7 +320,10 @@ def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Pa
 def write_registry(home: Path, small: str, *, scale: str = "", caution: str = "") -> None:
     model = localjudge.Judge.open(small, threads=1).card
     home.mkdir(exist_ok=True)
-    text = f'[[model]]\nname = "tiny"\npath = "{small}"\nsha256 = "{model.sha256}"\nsize = {model.size}\n'
+    text = (
+        f'[[model]]\nname = "tiny"\npath = "{small}"\n'
+        f'sha256 = "{model.sha256}"\nsize = {model.size}\n'
+    )
     text += f'profile = "instruct"\n{scale}\n'
     text += f'[[jury]]\nname = "both"\njudges = ["lexical", "tiny"]\n{caution}\n'
     (home / "registry.toml").write_text(text, encoding="utf-8")
@@ -470,7 +475,8 @@ def test_judges_are_named_by_repeating_the_option_or_as_a_list(
     code, _, errors = call("run", data, *options, "--config", config, "--out", tmp_path / "typed")
     assert code == 0, errors
     config.write_text(
-        f'data = ["data.jsonl"]\njudge = ["{small}", "lexical"]\nmetrics = ["faithfulness"]\nthreads = 1\n'
+        f'data = ["data.jsonl"]\njudge = ["{small}", "lexical"]\n'
+        'metrics = ["faithfulness"]\nthreads = 1\n'
         "min_valid_mass = 0\nweights = { lexical = 0.5, small = 0.25 }\n",
         encoding="utf-8",
     )

@@ -1,4 +1,6 @@
-"""A run killed at any moment resumes without loss or repeated questions and leaves the same files."""
+"""A run killed at any moment resumes without loss or repeated questions and leaves the same
+files.
+"""
 
 import json
 import os
@@ -21,7 +23,8 @@ pytestmark = pytest.mark.engine
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 
-# The engine notes each question, takes a moment for its answer, and waits to be killed after `most` questions.
+# The engine notes each question, takes a moment for its answer, and waits to be killed after
+# `most` questions.
 SLOW_RUN = """
 import sys, time, localjudge
 from localjudge.engine.scripted import unit_text
@@ -46,7 +49,8 @@ import signal, sys, time
 from localjudge.cli.main import main
 from localjudge.run_directory.store import Store
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
+# A job in the background inherits that it is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 left = int(sys.argv[1])
 add_answers = Store.add_answers
 
@@ -245,7 +249,9 @@ def test_the_command_resumes_after_kill_interrupt_and_terminate(
 def test_a_run_resumes_after_a_full_disk(
     data: Path, tmp_path: Path, judged: dict[str, bytes]
 ) -> None:
-    """With 64 KiB per file the store cannot grow: exit code 4. With more room the same command finishes."""
+    """With 64 KiB per file the store cannot grow: exit code 4. With more room the same command
+    finishes.
+    """
     command = (
         "run",
         str(data),

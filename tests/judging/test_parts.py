@@ -1,4 +1,6 @@
-"""A part of the data, by limit, sample or shard, is separate data; the whole run reuses its answers."""
+"""A part of the data, by limit, sample or shard, is separate data; the whole run reuses its
+answers.
+"""
 
 import hashlib
 import io
@@ -88,7 +90,9 @@ def test_a_part_is_announced_as_a_part(
 
 
 def test_the_shard_of_an_id_never_changes() -> None:
-    """Sha256 of "shard|" and the id, as one number, modulo the count: the content of a shard never changes."""
+    """Sha256 of "shard|" and the id, as one number, modulo the count: the content of a shard never
+    changes.
+    """
     for sample_id in ("a", "b", "ä", "danube"):
         expected = int(hashlib.sha256(f"shard|{sample_id}".encode()).hexdigest(), 16) % 7 + 1
         assert shard_number(sample_id, 7) == expected

@@ -40,7 +40,9 @@ class Engine(ScriptedEngine):
 
 
 def rows(count: int = SAMPLES) -> list[dict[str, Any]]:
-    """Two questions per sample, the statement for context recall and the answer for faithfulness."""
+    """Two questions per sample, the statement for context recall and the answer for
+    faithfulness.
+    """
     return [
         {
             "id": str(number),

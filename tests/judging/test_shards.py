@@ -1,4 +1,6 @@
-"""All shards of a run, reused together, give the files of the undivided run, with or without its data file."""
+"""All shards of a run, reused together, give the files of the undivided run, with or without its
+data file.
+"""
 
 import shutil
 import sqlite3
@@ -104,7 +106,8 @@ def stored(run: Run) -> dict[str, set[tuple[Any, ...]]]:
         "verdict": "SELECT * FROM verdict",
         "node": "SELECT sha256, text, pieces FROM node",
         "request": "SELECT key, content FROM request JOIN shape ON shape.id = shape",
-        "unit": "SELECT sample_id, metric, position, judge, window, key FROM unit JOIN request ON id = request",
+        "unit": "SELECT sample_id, metric, position, judge, window, key"
+        " FROM unit JOIN request ON id = request",
     }
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as connection:
         return {name: set(connection.execute(query)) for name, query in queries.items()}
@@ -230,7 +233,10 @@ def test_a_killed_shard_resumes(tmp_path: Path) -> None:
 )
 def test_killed_joining_can_be_repeated(folder: Path, tmp_path: Path, file: str) -> None:
     shards, out = shards_in(folder), tmp_path / "whole"
-    program = "import sys; from tests.judging.test_shards import *; joined(sys.argv[2:], Path(sys.argv[1]))"
+    program = (
+        "import sys; from tests.judging.test_shards import *;"
+        " joined(sys.argv[2:], Path(sys.argv[1]))"
+    )
     root = Path(__file__).parents[2]
     merging = subprocess.Popen(
         [sys.executable, "-c", program, str(out), *map(str, shards)], cwd=root

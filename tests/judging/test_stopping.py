@@ -166,7 +166,8 @@ class Slow(localjudge.ScriptedEngine):
             time.sleep(600)
         return super()._answer(request)
 
-localjudge.evaluate(ROWS, out=sys.argv[1], engine=Slow(says), metrics=["context_recall"], **eval(sys.argv[2]))
+options = {"metrics": ["context_recall"], **eval(sys.argv[2])}
+localjudge.evaluate(ROWS, out=sys.argv[1], engine=Slow(says), **options)
 """
 
 
@@ -289,7 +290,9 @@ def test_a_difference_from_a_baseline_stops_a_run(tmp_path: Path) -> None:
 
 
 def test_duplicate_questions_pair_as_in_the_comparison(tmp_path: Path) -> None:
-    """A question in two new samples pairs with none if both are judged, and with one if only one is."""
+    """A question in two new samples pairs with none if both are judged, and with one if only one
+    is.
+    """
 
     def rows(prefix: str, copies: int) -> list[dict[str, Any]]:
         context = [f"It rains in {prefix}."]

@@ -1,4 +1,6 @@
-"""Updated packages never block a run or the reuse of its answers; what can change an answer does."""
+"""Updated packages never block a run or the reuse of its answers; what can change an answer
+does.
+"""
 
 import json
 import platform
@@ -96,7 +98,7 @@ def test_a_run_resumes_after_an_update_and_names_it(
 def test_a_run_resumed_under_other_sentence_rules_is_cut_by_these_rules_only(
     stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new rules also cut at semicolons, so `One 0; two.` becomes two sentences and `Three 0.` stays.
+    """The new rules also cut at semicolons: `One 0; two.` becomes two sentences, `Three 0.` stays.
 
     Of the 30 stored answers, half are about sentences that still exist. `two.` is asked once for
     each of 40 contexts.

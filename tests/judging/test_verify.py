@@ -69,7 +69,9 @@ class Notes(Silence):
 
 @pytest.fixture
 def run(scripted_run: ScriptedRun) -> Run:
-    """Two metrics on three samples: 3 statements with contexts, 2 sentences of contexts, 1 statement without any."""
+    """Two metrics on three samples: 3 statements with contexts, 2 sentences of contexts, 1
+    statement without any.
+    """
     return scripted_run("run", ROWS, SCRIPT, metrics=["context_recall", "context_relevancy"])
 
 
@@ -243,7 +245,8 @@ ALL = ["scores.jsonl", "verdicts.jsonl", "summary.json"]
     ("statement", "expected"),
     [
         ("UPDATE answer SET p_yes = 0.95 WHERE p_yes = 0.3", {"moved": 1, "files": ALL}),
-        # not the content of their keys any more: two statements against the context, and its own sentence
+        # not the content of their keys any more: two statements against the context, and its own
+        # sentence
         ("UPDATE node SET text = replace(text, 'A context.', 'A kontext.')", {"altered": 3}),
         (
             "UPDATE sample SET content = replace(content, 'Three.', 'Thrice.')",
