@@ -57,9 +57,11 @@ def parts(path: Path) -> tuple[Path, ...]:
         files.append(path.with_name(f"{stem}-{place:05d}-of-{count:05d}.gguf"))
     missing = [file.name for file in files if not file.is_file()]
     if missing or number != 1:
-        lacks = f"; missing: {', '.join(missing):.200}" if missing else ""
+        problem = f"{path} is part {number} of a model in {count} files"
+        if missing:
+            problem = f"{problem}; missing: {', '.join(missing):.200}"
         hint = f"put all parts into one folder, and give the first: {files[0]}"
-        raise ModelError(f"{path} is part {number} of a model in {count} files{lacks}", hint=hint)
+        raise ModelError(problem, hint=hint)
     return tuple(files)
 
 
@@ -120,7 +122,9 @@ def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[P
         part = _PART.fullmatch(file.name)
         if file.suffix.casefold() != ".gguf" or (part and int(part[2]) != 1):
             continue
-        reason = None if os.path.isfile(file) else "is not a file, or is a broken link"
+        reason = None
+        if not os.path.isfile(file):
+            reason = "is not a file, or is a broken link"
         try:
             parts(file)
         except ModelError as error:
@@ -136,7 +140,9 @@ def _tree(folder: Path, skipped: list[SkippedFile]) -> _Named:
         _gguf_files(_below(folder, skipped), skipped),
         key=lambda file: file.parent,
     ):
-        repository = "" if parent == folder else parent.relative_to(folder).as_posix()
+        repository = ""
+        if parent != folder:
+            repository = parent.relative_to(folder).as_posix()
         yield from _name_models(repository, {file.name: file for file in files})
 
 

@@ -17,7 +17,10 @@ def list_used(dataset: Dataset) -> str:
     """Return the fields, with their columns where these have other names."""
     fields: list[str] = []
     for field, column in dataset.mapping.items():
-        fields.append(field if field == column else f"{field} (column {column})")
+        if column == field:
+            fields.append(field)
+        else:
+            fields.append(f"{field} (column {column})")
     return ", ".join(fields)
 
 

@@ -187,7 +187,8 @@ def _estimate_judge(
     must_decide = is_single and job.plan.settings.optional_stopping
     if not must_decide and not work.tokens:
         return work
-    stopwatch = _Stopwatch(clock, math.inf if must_decide else _MAX_ANSWERS)
+    max_answers = math.inf if must_decide else _MAX_ANSWERS
+    stopwatch = _Stopwatch(clock, max_answers)
     aims = _measure(job, place, judge, stopwatch, earlier)
     work = work._replace(aims=aims, measured=len(stopwatch.requests))
     if stopwatch.requests:
@@ -203,13 +204,16 @@ def _add_up(works: Sequence[_Work]) -> _Work:
     reused: Counter[str] = Counter()
     for work in works:
         reused.update(work.reused)
-    seconds = [work.seconds for work in works if work.seconds is not None]
+    measured_seconds = [work.seconds for work in works if work.seconds is not None]
+    seconds = None
+    if measured_seconds:
+        seconds = sum(measured_seconds)
     return _Work(
         verdicts=works[0].verdicts,
         requests=sum(work.requests for work in works),
         reused=dict(reused),
         tokens=sum(work.tokens for work in works),
-        seconds=sum(seconds) if seconds else None,
+        seconds=seconds,
         measured=sum(work.measured for work in works),
         aims=works[0].aims,
     )

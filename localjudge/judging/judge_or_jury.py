@@ -54,9 +54,12 @@ def use_judge_or_jury(
     if isinstance(judge, LoadedJury):
         yield judge
         return
-    if engine is not None or isinstance(judge, LoadedJudge):
-        loaded = judge if isinstance(judge, LoadedJudge) else None
-        with use_judge(loaded, engine, settings, progress) as opened:
+    if isinstance(judge, LoadedJudge):
+        with use_judge(judge, None, settings, progress) as opened:
+            yield opened
+        return
+    if engine is not None:
+        with use_judge(None, engine, settings, progress) as opened:
             yield opened
         return
     jury_name, names = _expand_jury(_list_names(judge))

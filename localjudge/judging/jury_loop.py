@@ -104,7 +104,8 @@ def _decide_by_windows(windows: Sequence[AskedWindow], rule: VerdictRule) -> Ver
     for window in windows:
         if window.answer is None:
             return NOT_YET
-        answers.append((window.answer, window.number if is_cut else None))
+        number = window.number if is_cut else None
+        answers.append((window.answer, number))
     if not answers:
         return NOT_YET
     return decide_verdict(answers, rule)
