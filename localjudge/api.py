@@ -23,7 +23,7 @@ from localjudge.judging.settings import SETTINGS, settings_among
 from localjudge.metrics import Metric
 from localjudge.open_judge import Judge, make_run
 from localjudge.progress import Progress
-from localjudge.run import Output, Run, progress_for, runs_in
+from localjudge.run import Output, Run, list_runs, progress_for
 from localjudge.run_directory.calibration import Calibration, CalibrationLike
 from localjudge.run_directory.run_record import RunLike, as_run
 from localjudge.words import option_name
@@ -214,7 +214,7 @@ def calibrate(  # noqa: PLR0913
     """
     options = settings_among(locals())
     how = {**options, "metrics": metrics, "out": out, "engine": engine}
-    sources: list[RunLike] = [labels] if isinstance(labels, RunLike) else runs_in(labels)
+    sources: list[RunLike] = [labels] if isinstance(labels, RunLike) else list_runs(labels)
     judges: list[JudgeName] = [judge] if isinstance(judge, JudgeName) else list(judge or ())
     with closing(progress_for(progress)) as shown:
         return measure_judges(sources, how, judges=judges, name=name, progress=shown)

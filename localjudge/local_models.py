@@ -65,11 +65,11 @@ def parts(path: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def size_of(path: Path) -> int:
+def measure_size(path: Path) -> int:
     return sum(file.stat().st_size for file in parts(path))
 
 
-def quantisation_in(file: str) -> str | None:
+def find_quantisation(file: str) -> str | None:
     """Return the quantisation at the end of a file name, or None."""
     match = _QUANTISATION.search(file)
     return match[1].upper() if match else None
@@ -179,11 +179,11 @@ def _name_models(repository: str, files: Mapping[str, Path]) -> _Named:
     """Name models by repository and quantisation if that is unique, else by repository and file."""
     # Not the image or sound part of a model.
     whole = [file for file in files if "mmproj" not in file.casefold()]
-    tags = Counter(quantisation_in(file) for file in whole)
+    tags = Counter(find_quantisation(file) for file in whole)
     for file, path in files.items():
         name = f"{repository}/{file}".lstrip("/")
         aliases = {f"{repository}/{file}", Path(file).name, Path(file).stem}
-        tag = quantisation_in(file) if file in whole else None
+        tag = find_quantisation(file) if file in whole else None
         if repository and tag and tags[tag] == 1:
             name = f"{repository}:{tag}"
         elif repository and not tag and whole == [file]:
@@ -273,7 +273,7 @@ def file_in_package(package: str, file: str) -> Path | None:
 
 
 def _ollama_folders() -> list[Path]:
-    chosen = _folder_in("OLLAMA_MODELS")
+    chosen = _read_folder("OLLAMA_MODELS")
     if chosen:
         return [chosen]
     folder_of_service = Path("/usr/share/ollama/.ollama/models")
@@ -281,9 +281,9 @@ def _ollama_folders() -> list[Path]:
 
 
 def _hub_folders() -> list[Path]:
-    cache = _folder_in("XDG_CACHE_HOME") or Path.home() / ".cache"
-    home = _folder_in("HF_HOME") or cache / "huggingface"
-    return [_folder_in("HF_HUB_CACHE") or _folder_in("HUGGINGFACE_HUB_CACHE") or home / "hub"]
+    cache = _read_folder("XDG_CACHE_HOME") or Path.home() / ".cache"
+    home = _read_folder("HF_HOME") or cache / "huggingface"
+    return [_read_folder("HF_HUB_CACHE") or _read_folder("HUGGINGFACE_HUB_CACHE") or home / "hub"]
 
 
 def _lm_studio_folders() -> list[Path]:
@@ -321,7 +321,7 @@ PROGRAMS = {
 """Programs by the prefix of their names."""
 
 
-def models_in(program: str, folder: Path) -> Iterator[Found]:
+def scan_folder(program: str, folder: Path) -> Iterator[Found]:
     """Yield models and skipped files in one folder of a program, or in any folder (other names)."""
     skipped: list[SkippedFile] = []
     layout = PROGRAMS[program].layout if program in PROGRAMS else _tree
@@ -334,7 +334,7 @@ def list_models(program: str) -> Iterator[Found]:
     """Yield the models of a program, the first of each name, and skipped files."""
     names: set[str] = set()
     for folder in PROGRAMS[program].folders():
-        for model in models_in(program, folder):
+        for model in scan_folder(program, folder):
             if isinstance(model, SkippedFile):
                 yield model
             elif model.name not in names:
@@ -392,7 +392,7 @@ def _match_name(name: str, models: list[FoundModel]) -> list[FoundModel]:
     return exact or [model for model in models if name.casefold() in model.aliases]
 
 
-def _folder_in(variable: str) -> Path | None:
+def _read_folder(variable: str) -> Path | None:
     value = os.environ.get(variable)
     if not value:
         return None

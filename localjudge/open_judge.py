@@ -43,7 +43,7 @@ from localjudge.run_directory.result_rows import Evaluation
 from localjudge.types import Answer, JudgeCard, NoAnswer
 from localjudge.words import option
 
-ANSWERS_KEPT = 65_536
+MAX_ANSWERS = 65_536
 """About a kilobyte each."""
 
 
@@ -239,11 +239,11 @@ def make_run(
             run = job.run()
         types = planned.column_types
         if planned.stored_in is not None:
-            types = _column_types_of(options.get("reuse"))
+            types = _find_column_types(options.get("reuse"))
         return Run.of(run, folder, types)
 
 
-def _column_types_of(reused: object) -> Mapping[str, Any]:
+def _find_column_types(reused: object) -> Mapping[str, Any]:
     """Return the column types of the evaluated frame of a reused run that is still in memory."""
     if isinstance(reused, Run):
         return reused.types
@@ -268,5 +268,5 @@ class _Memory:
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
         if isinstance(answer, Answer):
             self._answers[key] = answer
-        while len(self._answers) > ANSWERS_KEPT:
+        while len(self._answers) > MAX_ANSWERS:
             self._answers.popitem(last=False)

@@ -164,7 +164,7 @@ def assert_score(
     session = localjudge_session
 
     @_without_our_frames
-    def score_of(
+    def check_score(
         sample: "Mapping[str, Any] | Sample",
         metric: str,
         *,
@@ -214,7 +214,7 @@ def assert_score(
             pytest.fail("\n".join(lines), pytrace=False)
         return score.score
 
-    return score_of
+    return check_score
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def assert_gates(
     session = localjudge_session
 
     @_without_our_frames
-    def run_of(
+    def check_data(
         data: Any,
         gates: str | Sequence[str] = (),
         *,
@@ -276,7 +276,7 @@ def assert_gates(
             pytest.fail("\n".join([*lines, *_sentences(rows), f"  run {out}"]), pytrace=False)
         return run
 
-    return run_of
+    return check_data
 
 
 def _as_list(gates: str | Sequence[str]) -> Sequence[str]:

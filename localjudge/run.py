@@ -428,7 +428,7 @@ def _is_in_notebook() -> bool:
     return type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
 
 
-def runs_in(runs: object) -> list[RunLike]:
+def list_runs(runs: object) -> list[RunLike]:
     """Return the runs in a list. Raises InputError."""
     if isinstance(runs, Sequence | Iterator) and not isinstance(runs, RunLike):
         listed = list(runs)

@@ -194,8 +194,8 @@ def about(count: int) -> str:
 
 _MINUTE = 60
 _HOUR = 3_600
-_LEAST_MINUTES = 0.9
-_LEAST_HOURS = 2
+_MIN_MINUTES = 0.9
+_MIN_HOURS = 2
 
 
 def roughly(seconds: float, ends: tuple[float, float] | None = None) -> str:
@@ -203,9 +203,9 @@ def roughly(seconds: float, ends: tuple[float, float] | None = None) -> str:
 
     Seconds are rounded to 5, minutes and hours to 1.
     """
-    if seconds >= _LEAST_HOURS * _HOUR:
+    if seconds >= _MIN_HOURS * _HOUR:
         return _rounded(seconds, ends, _HOUR, "hour")
-    if seconds >= _LEAST_MINUTES * _MINUTE:
+    if seconds >= _MIN_MINUTES * _MINUTE:
         return _rounded(seconds, ends, _MINUTE, "minute")
     return _rounded(seconds, ends, 1, "second", step=5)
 

@@ -24,7 +24,7 @@ import pytest
 from localjudge.cli.main import COMMANDS, command_line
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
 from localjudge.metrics import catalog
-from localjudge.model_registry import registered, requirement_of
+from localjudge.model_registry import format_requirement, registered
 
 pytestmark = pytest.mark.engine
 
@@ -162,7 +162,7 @@ def test_python_blocks_run(name: str, tmp_path: Path) -> None:
 
 
 def test_judge_packages_are_named_with_the_registered_version() -> None:
-    wanted = {requirement_of(model) for model in registered().values() if model.package}
+    wanted = {format_requirement(model) for model in registered().values() if model.package}
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     pinned = {
         place: set(re.findall(r"[\w-]+==[\d.]*\d", text))

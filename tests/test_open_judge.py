@@ -194,7 +194,7 @@ def test_remembered_answers_are_bounded(
     engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With room for two answers, the first of three is judged again."""
-    monkeypatch.setattr(open_judge, "ANSWERS_KEPT", 2)
+    monkeypatch.setattr(open_judge, "MAX_ANSWERS", 2)
     with Judge.open(engine=engine) as judge:
         judge.evaluate(ROWS, ["context_recall"], out=False)
         judge.evaluate(ROWS[1:], ["context_recall"], out=False)

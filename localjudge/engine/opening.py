@@ -20,7 +20,7 @@ def find_model(judge: str) -> ModelFile:
     """Find a model by registered name, path, or another program's name. Raises ModelError, also if it is not GGUF."""
     from localjudge.engine.llamacpp.gguf import require_gguf
 
-    if (file := model_registry.place_of(judge)) is not None and file.is_file():
+    if (file := model_registry.locate(judge)) is not None and file.is_file():
         require_gguf(file)
     return model_registry.find(judge)
 

@@ -255,7 +255,7 @@ class LoadedJury:
         """Return the registered jury of this name, if its files are the registered ones."""
         registered = model_registry.registered_juries().get(self.source or "")
         checksums = [member.card.sha256 for member in self.members]
-        if registered is None or not model_registry.is_jury_of(registered, checksums):
+        if registered is None or not model_registry.has_judges(registered, checksums):
             return None
         return registered
 
@@ -314,7 +314,7 @@ def use_jury(
 
 
 def _file_size(source: str) -> int:
-    file = model_registry.place_of(source)
+    file = model_registry.locate(source)
     if file is None or not file.is_file():
         return 0
     return file.stat().st_size

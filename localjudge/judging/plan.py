@@ -177,7 +177,7 @@ def group_samples(dataset: Dataset, column: str) -> dict[str, str]:
     return groups
 
 
-def _package_of(data: Any) -> str:
+def _name_package(data: Any) -> str:
     """Return the package of a frame, or "" for other data."""
     if not hasattr(data, "columns"):
         return ""
@@ -186,7 +186,7 @@ def _package_of(data: Any) -> str:
 
 def _list_column_types(data: Any) -> dict[str, Any]:
     """Return the type of each column of a frame."""
-    attribute = {"pandas": "dtypes", "polars": "schema"}.get(_package_of(data), "")
+    attribute = {"pandas": "dtypes", "polars": "schema"}.get(_name_package(data), "")
     types = getattr(data, attribute, {})
     return {str(name): dtype for name, dtype in types.items()}
 
@@ -197,7 +197,7 @@ def _unpack_index(data: Any) -> tuple[Data, list[IndexLevel]]:
     Other data, and a frame whose index only numbers the rows, remain as they are.
     """
     index = getattr(data, "index", None)
-    if _package_of(data) != "pandas" or index is None:
+    if _name_package(data) != "pandas" or index is None:
         return data, []
     if list(index.names) == [None] and index.equals(type(index)(range(len(index)))):
         return data, []

@@ -390,7 +390,7 @@ def _require_present(run: RunRecord, judge: str | None) -> str:
     if judge is None:
         message = f"{run.directory} does not name its judge"
         raise InputError(message, hint=f"name it with {option('judge')}")
-    file = model_registry.place_of(judge)
+    file = model_registry.locate(judge)
     if file is not None and file.is_file():
         return judge
     checksum = excerpt((run.summary.judge.sha256 or "unknown")[:12])

@@ -410,7 +410,7 @@ class Manifest(Record):
         registered = model_registry.registered_juries().get(self.environment.judge or "")
         name = self.environment.judge
         sums = [card.sha256 for card in cards]
-        if registered is None or not model_registry.is_jury_of(registered, sums):
+        if registered is None or not model_registry.has_judges(registered, sums):
             return jury_card(cards, name, None)
         return jury_card(cards, name, registered.caution or None)
 

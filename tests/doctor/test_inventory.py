@@ -4,7 +4,7 @@ import pytest
 
 from localjudge.doctor.inventory import ListedModel, inventory
 from localjudge.errors import InputError
-from localjudge.model_registry import sha256_of
+from localjudge.model_registry import compute_sha256
 from tests.local_models.conftest import downloaded, gguf, pulled, user
 
 __all__ = ["user"]
@@ -33,7 +33,7 @@ def test_checksums_come_from_blob_names_or_the_cache(user: Path, tmp_path: Path)
     pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)
     downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q4_0.gguf", model)
     before = listed(tmp_path / "m")
-    checksum = sha256_of(model)
+    checksum = compute_sha256(model)
     assert before["ollama:qwen3:8b"].sha256 == checksum
     assert before["hf:org/repo:Q4_0"].sha256 == checksum
     assert before[str(model)].sha256 is None

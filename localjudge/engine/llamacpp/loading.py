@@ -37,7 +37,7 @@ from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model, u
 from localjudge.engine.protocol import EngineSettings, ModelShape
 from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, SampleError
-from localjudge.local_models import parts, size_of
+from localjudge.local_models import measure_size, parts
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
 from localjudge.types import Record
@@ -179,7 +179,8 @@ def _open_as_hashed(
             )
             undo.callback(model.close)
             unchanged = (
-                _state(file.path) == state and model_registry.sha256_of(file.path) == file.sha256
+                _state(file.path) == state
+                and model_registry.compute_sha256(file.path) == file.sha256
             )
         except OSError:
             unchanged = False
@@ -220,7 +221,7 @@ def self_check_of(
 
 
 def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> SelfCheckResult:
-    expected = _START_SECONDS + size_of(wanted.path) / _GIB * _SECONDS_A_GIB
+    expected = _START_SECONDS + measure_size(wanted.path) / _GIB * _SECONDS_A_GIB
     text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
     _log.info(text) if progress is None else progress.note(text)
     began, shown = time.monotonic(), progress or Silence()
