@@ -76,9 +76,10 @@ def main() -> None:
     parser.add_argument("--vocabulary", type=Path, required=True, help="GGUF file with the tokens")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", nargs="*", default=[], help="methods of Generator; default all")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    rows = Generator(arguments.data, arguments.seed).rows()
+    rows = Generator(arguments.data, arguments.seed).rows(arguments.kinds)
     print(f"{len(rows)} rows generated", flush=True)
     counts = write_shards(rows, Tokenizer(arguments.vocabulary), arguments.out)
     for name, count in sorted(counts.items()):

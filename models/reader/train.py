@@ -16,7 +16,7 @@ import json
 import multiprocessing
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -39,7 +39,8 @@ SMOOTHING = 0.025
 CLIP = 1.0
 PADDING = 1
 # The share of the rows of a kind that is used: there are more short rows than are needed
-KEEP = {"sentence": 0.45, "claim": 0.5}
+SHARES = {"sentence": 0.45, "claim": 0.5}
+MORE_PARTS = 8  # a second folder of rows is spread over so many blocks
 
 
 @dataclass(frozen=True)
@@ -51,20 +52,39 @@ class Example:
     kind: str
 
 
+@dataclass(frozen=True)
+class Mixture:
+    """Where rows come from, and the share of the rows of each kind that is used, by default all."""
+
+    folder: Path
+    more: Path | None
+    shares: Mapping[str, float]
+
+
 class Rows:
     """The batches of a run, each a function of the seed and of its number."""
 
-    def __init__(self, folder: Path, weights: Any, seed: int) -> None:
-        self._folder = folder
+    def __init__(self, mixture: Mixture, weights: Any, seed: int) -> None:
+        self._folder = mixture.folder
+        self._shares = mixture.shares
         self._weights = weights
         self._seed = seed
+        self._more: list[Example] = []
+        if mixture.more:
+            for path in sorted(mixture.more.glob("rows-*.npz")):
+                self._more.extend(self._examples(path))
 
     def batches(self, block: int) -> list[list[Example]]:
         """The batches of one block of shards; none after the last block."""
-        examples = [example for shard in self._shards(block) for example in self._examples(shard)]
+        examples: list[Example] = []
+        for shard in self._shards(block):
+            examples.extend(self._examples(shard))
+        if not examples:
+            return []
+        examples += self._more[block % MORE_PARTS :: MORE_PARTS]
         rng = np.random.default_rng([self._seed, block])
         rng.shuffle(examples)
-        examples = [e for e in examples if rng.random() < KEEP.get(e.kind, 1.0)]
+        examples = [e for e in examples if rng.random() < self._shares.get(e.kind, 1.0)]
         batches: list[list[Example]] = []
         stride = BATCH_ROWS * SORTED_BATCHES
         for start in range(0, len(examples), stride):
@@ -183,8 +203,8 @@ class Helper:
 class Training:
     """A run: weights, optimiser and position, all of which a checkpoint holds."""
 
-    def __init__(self, start: Path, out: Path, rate: float) -> None:
-        self.reader = read_gguf(start)
+    def __init__(self, reader: Reader, out: Path, rate: float, *, processes: int) -> None:
+        self.reader = reader
         self.reader.freeze(FROZEN_LAYERS)
         self._out = out
         self._rate = rate
@@ -199,7 +219,9 @@ class Training:
         self.seconds = 0.0
         if (out / "latest.pt").exists():
             self._load(out / "latest.pt")
-        self._helper = Helper(self.reader)
+        self._helper = None
+        if processes > 1:
+            self._helper = Helper(self.reader)
 
     def _load(self, path: Path) -> None:
         state = torch.load(path, weights_only=True)
@@ -207,6 +229,11 @@ class Training:
         self._optimizer.load_state_dict(state["optimizer"])
         for name, value in state["position"].items():
             setattr(self, name, value)
+
+    def begin_at(self, block: int) -> None:
+        """Begin a new run with this block; a run that continues stays where it was."""
+        if self.steps == 0:
+            self.block = block
 
     def save(self) -> None:
         position = {
@@ -236,13 +263,7 @@ class Training:
 
     def step(self, examples: list[Example]) -> list[float]:
         """Train on one batch and return the loss of each of its rows, in order."""
-        own, other = examples[::2], examples[1::2]
-        if other:
-            self._helper.begin(other)
-        losses: list[float] = [0.0] * len(examples)
-        losses[::2] = backward(self.reader, own)
-        if other:
-            losses[1::2] = self._helper.add_gradients(self.reader)
+        losses = self._add_gradients(examples)
         torch.nn.utils.clip_grad_norm_(self.reader.trained(), CLIP)
         for group in self._optimizer.param_groups:
             group["lr"] = self.rate()
@@ -253,12 +274,23 @@ class Training:
         self.rows += len(examples)
         return losses
 
+    def _add_gradients(self, examples: list[Example]) -> list[float]:
+        own, other = examples[::2], examples[1::2]
+        if self._helper is None or not other:
+            return backward(self.reader, examples)
+        self._helper.begin(other)
+        losses: list[float] = [0.0] * len(examples)
+        losses[::2] = backward(self.reader, own)
+        losses[1::2] = self._helper.add_gradients(self.reader)
+        return losses
+
     def next_block(self) -> None:
         self.block += 1
         self.batch = 0
 
     def end(self) -> None:
-        self._helper.end()
+        if self._helper is not None:
+            self._helper.end()
 
 
 class Log:
@@ -328,11 +360,25 @@ def train(training: Training, rows: Rows, out: Path, pause: Path, save_seconds: 
         training.next_block()
 
 
+def read_shares(texts: Sequence[str]) -> dict[str, float]:
+    """Read `KIND=SHARE`, in place of the default share of that kind."""
+    shares = dict(SHARES)
+    for text in texts:
+        kind, share = text.split("=")
+        shares[kind] = float(share)
+    return shares
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--start", type=Path, required=True, help="GGUF file to start from")
     parser.add_argument("--rows", type=Path, required=True, help="folder of prepare.py")
+    parser.add_argument("--more-rows", type=Path, help="a second folder, spread over the blocks")
+    parser.add_argument("--shares", nargs="*", default=[], metavar="KIND=SHARE")
+    parser.add_argument("--first-block", type=int, default=0, help="block to begin with")
+    parser.add_argument("--weights", type=Path, help="weights of an earlier run to go on from")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--processes", type=int, choices=(1, 2), default=2)
     parser.add_argument("--rate", type=float, default=5e-5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause", type=Path, help="wait while this file exists (OUT/PAUSE)")
@@ -340,8 +386,13 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    training = Training(arguments.start, arguments.out, arguments.rate)
-    rows = Rows(arguments.rows, piece_weights(arguments.start), arguments.seed)
+    reader = read_gguf(arguments.start)
+    if arguments.weights:
+        reader.load_state_dict(torch.load(arguments.weights, weights_only=True))
+    training = Training(reader, arguments.out, arguments.rate, processes=arguments.processes)
+    training.begin_at(arguments.first_block)
+    mixture = Mixture(arguments.rows, arguments.more_rows, read_shares(arguments.shares))
+    rows = Rows(mixture, piece_weights(arguments.start), arguments.seed)
     pause = arguments.pause or arguments.out / "PAUSE"
     train(training, rows, arguments.out, pause, arguments.save_seconds)
     training.save()

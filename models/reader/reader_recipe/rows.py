@@ -6,7 +6,7 @@ import math
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,10 @@ JOINED_ROWS = 9000
 JOINED_LENGTHS = range(61, 800)
 LONGEST_JOINED_STATEMENT = 200
 EDITED_LENGTHS = range(41, 350)
+SUMMARY_ROWS = 14000
+SUMMARISED_LENGTHS = range(500, 1700)
+SUMMARY_SENTENCES = (2, 2, 3, 4)
+LONGEST_SUMMARY = 440  # characters, about 110 tokens
 SHORTEST_SENTENCE = 20
 SHORTEST_REST = 60
 CLAIM_LENGTHS = range(201, 1500)
@@ -98,6 +102,7 @@ class Generator:
 
     def __init__(self, data: Path, seed: int, joined_rows: int = JOINED_ROWS) -> None:
         self._joined_rows = joined_rows
+        self._summary_rows = SUMMARY_ROWS
         self._rng = random.Random(seed)
         self._short = self._read_nli(data / "nli" / "sentences.jsonl.gz")
         self._passages = self._read_nli(data / "nli" / "passages.jsonl.gz")
@@ -128,15 +133,19 @@ class Generator:
         rows = [row for row in read_rows(path) if row["dataset"] not in LEFT_OUT_PROSE]
         return [row["text"] for row in rows if len(row["text"]) >= NEIGHBOUR_LENGTHS.start]
 
-    def rows(self) -> list[Row]:
-        """Every kind of row, shuffled together so that any first part is a fair sample."""
+    def rows(self, kinds: Collection[str] = ()) -> list[Row]:
+        """The kinds of rows, all by default, shuffled so that any first part is a fair sample.
+
+        A kind is the name of a method below.
+        """
         makers: list[Callable[[], Iterator[Row]]] = [
             self.short_pairs, self.passages, self.among_passages, self.joined, self.edited,
-            self.answer_sentences, self.answer_passages, self.statement_queries,
+            self.summaries, self.answer_sentences, self.answer_passages, self.statement_queries,
         ]  # fmt: skip
         rows: list[Row] = []
         for maker in makers:
-            rows.extend(maker())
+            if not kinds or maker.__name__ in kinds:
+                rows.extend(maker())
         self._rng.shuffle(rows)
         return rows
 
@@ -254,6 +263,47 @@ class Generator:
         crowd = near if self._chance(0.7) else []
         parts = self._crowd([paragraph.strip()], crowd)
         return Row(ATTRIBUTION, "edited", statement, parts, int(pattern in {"same", "both"}))
+
+    def summaries(self) -> Iterator[Row]:
+        """Two to four sentences of a longer text in one statement, at most one of them unsupported.
+
+        As in `edited`, the change is made in the statement, in the text, or in both.
+        """
+        long_enough = [text for text in self._prose if len(text) in SUMMARISED_LENGTHS]
+        count = min(self._summary_rows, len(long_enough))
+        for paragraph in self._rng.sample(long_enough, count):
+            near = self._neighbours.nearest(paragraph, 3)
+            row = self._summary_row(paragraph, near)
+            if row:
+                yield row
+
+    def _summary_row(self, paragraph: str, near: list[str]) -> Row | None:
+        sentences = [s for s in edits.split_sentences(paragraph) if len(s) in EDITED_LENGTHS]
+        count = self._rng.choice(SUMMARY_SENTENCES)
+        if len(sentences) <= count:
+            return None
+        places = sorted(self._rng.sample(range(len(sentences)), count))
+        summary = [sentences[place] for place in places]
+        target = self._rng.randrange(count)
+        original = summary[target]
+        pattern = self._rng.choice(("same", "same", "statement", "text", "both", "absent"))
+        if pattern == "absent":
+            paragraph = paragraph.replace(original, "")
+        elif pattern != "same":
+            changed = edits.change(original, " ".join([paragraph, *near[:1]]), self._rng)
+            if changed is None:
+                return None
+            if pattern in {"statement", "both"}:
+                summary[target] = changed
+            if pattern in {"text", "both"}:
+                paragraph = paragraph.replace(original, changed)
+        reworded = [edits.reword(sentence, self._rng) for sentence in summary]
+        statement = " ".join(reworded)
+        if len(statement) > LONGEST_SUMMARY:
+            return None
+        crowd = near if self._chance(0.5) else []
+        parts = self._crowd([paragraph.strip()], crowd)
+        return Row(ATTRIBUTION, "summary", statement, parts, int(pattern in {"same", "both"}))
 
     # Relevance
 

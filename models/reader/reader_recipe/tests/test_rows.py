@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reader_recipe.edits import split_sentences
 from reader_recipe.rows import Generator, Neighbours, Row
 from reader_recipe.tokens import RELEVANCE
 
@@ -63,6 +64,26 @@ def rows_of_kind(data: Path, kind: str, seed: int = 1) -> list[Row]:
 def test_rows_depend_on_the_seed_only(data: Path) -> None:
     assert generate(data, 1) == generate(data, 1)
     assert generate(data, 1) != generate(data, 2)
+
+
+def test_a_summary_is_supported_only_if_each_of_its_sentences_is_in_the_text(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without rewording, a supported summary is copied from the text sentence by sentence."""
+    monkeypatch.setattr("reader_recipe.edits.reword", lambda sentence, rng: sentence)
+    towns = [TOWNS[start : start + 3] for start in range(6)]
+    long_texts = [" ".join(paragraph(town, 1) for town in three) for three in towns]
+    prose = [{"dataset": "prose", "text": text} for text in long_texts]
+    write(data / "train_prose.jsonl.gz", prose)
+    rows: list[Row] = []
+    for seed in range(8):
+        rows += Generator(data, seed).rows(["summaries"])
+    assert {row.kind for row in rows} == {"summary"}
+    assert {row.label for row in rows} == {0, 1}
+    for row in rows:
+        sentences = split_sentences(row.statement)
+        assert len(sentences) in {2, 3, 4}
+        assert row.label == all(sentence in " ".join(row.parts) for sentence in sentences)
 
 
 def test_a_joined_statement_is_supported_only_by_both_passages(data: Path) -> None:

@@ -1,3 +1,4 @@
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ WEIGHTS = np.ones(500)
 ROWS = 160
 
 
-def small_reader(path: Path) -> "network.Reader":
+def small_reader() -> "network.Reader":
     torch.manual_seed(0)
     reader = network.Reader(torch.randn(500, network.WIDTH))
     with torch.no_grad():
@@ -24,24 +25,40 @@ def small_reader(path: Path) -> "network.Reader":
 
 
 @pytest.fixture
-def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "train.Rows":
-    monkeypatch.setattr(train, "read_gguf", small_reader)
+def rows(tmp_path: Path) -> "train.Rows":
+    write_shard(tmp_path / "rows-000.npz", "passages")
+    (tmp_path / "complete").touch()
+    return make_rows(tmp_path, seed=1)
+
+
+def make_rows(
+    folder: Path,
+    seed: int,
+    more: Path | None = None,
+    shares: dict[str, float] | None = None,
+) -> "train.Rows":
+    return train.Rows(train.Mixture(folder, more, shares or {}), WEIGHTS, seed)
+
+
+def write_shard(path: Path, kind: str) -> None:
     rng = np.random.default_rng(0)
     lengths = [(4, int(rng.integers(3, 30)), n % 2, ATTRIBUTION) for n in range(ROWS)]
     size = sum(row[0] + row[1] for row in lengths)
     np.savez(
-        tmp_path / "rows-000.npz",
+        path,
         tokens=rng.integers(5, 500, size).astype(np.int32),
         lengths=np.array(lengths, dtype=np.int32),
-        kinds=np.array(["passages"] * ROWS),
+        kinds=np.array([kind] * ROWS),
     )
-    (tmp_path / "complete").touch()
-    return train.Rows(tmp_path, WEIGHTS, seed=1)
 
 
-def run(out: Path, batches: list[list["train.Example"]]) -> dict[str, Any]:
+def run(
+    out: Path,
+    batches: list[list["train.Example"]],
+    processes: int = 2,
+) -> dict[str, Any]:
     out.mkdir(exist_ok=True)
-    training = train.Training(Path("unused"), out, rate=1e-3)
+    training = train.Training(small_reader(), out, rate=1e-3, processes=processes)
     for examples in batches[training.batch :]:
         training.step(examples)
     training.save()
@@ -51,8 +68,8 @@ def run(out: Path, batches: list[list["train.Example"]]) -> dict[str, Any]:
 
 def test_batches_depend_on_the_seed_and_hold_every_row(rows: "train.Rows", tmp_path: Path) -> None:
     first = rows.batches(0)
-    again = train.Rows(tmp_path, WEIGHTS, seed=1).batches(0)
-    other = train.Rows(tmp_path, WEIGHTS, seed=2).batches(0)
+    again = make_rows(tmp_path, seed=1).batches(0)
+    other = make_rows(tmp_path, seed=2).batches(0)
     tokens = [[example.tokens.tolist() for example in batch] for batch in first]
     assert tokens == [[example.tokens.tolist() for example in batch] for batch in again]
     assert tokens != [[example.tokens.tolist() for example in batch] for batch in other]
@@ -60,19 +77,65 @@ def test_batches_depend_on_the_seed_and_hold_every_row(rows: "train.Rows", tmp_p
     assert rows.batches(1) == []
 
 
-def test_a_continued_run_computes_the_same_weights(rows: "train.Rows", tmp_path: Path) -> None:
+def test_shares_leave_out_rows_of_a_kind(rows: "train.Rows", tmp_path: Path) -> None:
+    """Of 160 rows, a share of a quarter keeps 40, give or take four standard deviations of 5.5."""
+    quarter = make_rows(tmp_path, seed=1, shares={"passages": 0.25}).batches(0)
+    assert 18 <= sum(map(len, quarter)) <= 62
+    assert not make_rows(tmp_path, seed=1, shares={"passages": 0.0}).batches(0)
+
+
+def test_a_second_folder_is_spread_over_the_blocks(rows: "train.Rows", tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    more.mkdir()
+    write_shard(more / "rows-000.npz", "summary")
+    mixed = make_rows(tmp_path, seed=1, more=more)
+    kinds = Counter(example.kind for batch in mixed.batches(0) for example in batch)
+    assert kinds == {"passages": ROWS, "summary": ROWS / train.MORE_PARTS}
+    assert mixed.batches(1) == []
+
+
+def test_a_new_run_begins_with_the_named_block_and_a_continued_one_where_it_was(
+    tmp_path: Path,
+) -> None:
+    training = train.Training(small_reader(), tmp_path, rate=1e-3, processes=1)
+    training.begin_at(4)
+    assert training.block == 4
+    training.steps = 7
+    training.begin_at(2)
+    assert training.block == 4
+
+
+def test_shares_replace_the_default_of_their_kind() -> None:
+    shares = train.read_shares(["short=0.5", "claim=0"])
+    assert shares == {"sentence": 0.45, "claim": 0.0, "short": 0.5}
+
+
+@pytest.mark.timeout(600)
+def test_one_process_computes_what_two_do(rows: "train.Rows", tmp_path: Path) -> None:
+    """Up to the order of sums, in bfloat16, and what AdamW makes of it in three steps of 1e-3."""
+    batches = rows.batches(0)[:3]
+    one = run(tmp_path / "one", batches, processes=1)
+    two = run(tmp_path / "two", batches, processes=2)
+    for name, weights in one.items():
+        assert torch.allclose(weights, two[name], atol=3e-3), name
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_continued_run_computes_the_same_weights(
+    processes: int, rows: "train.Rows", tmp_path: Path
+) -> None:
     batches = rows.batches(0)[:4]
-    unbroken = run(tmp_path / "unbroken", batches)
-    run(tmp_path / "broken", batches[:2])
-    continued = run(tmp_path / "broken", batches)
+    unbroken = run(tmp_path / "unbroken", batches, processes)
+    run(tmp_path / "broken", batches[:2], processes)
+    continued = run(tmp_path / "broken", batches, processes)
     for name, weights in unbroken.items():
         assert torch.equal(weights, continued[name]), name
-    start = small_reader(Path()).state_dict()
+    start = small_reader().state_dict()
     assert not torch.equal(unbroken["cls.weight"], start["cls.weight"])
 
 
 def test_the_rate_warms_up_stays_and_decays(rows: "train.Rows", tmp_path: Path) -> None:
-    training = train.Training(Path("unused"), tmp_path, rate=0.6)
+    training = train.Training(small_reader(), tmp_path, rate=0.6, processes=1)
     assert training.rate() == pytest.approx(0.6 / train.WARM_UP_BATCHES)
     training.steps = 100
     assert training.rate() == pytest.approx(0.6)
