@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import localjudge
+from localjudge import model_registry
 from localjudge.errors import LocaljudgeError
 from localjudge.metrics import Metric
 from localjudge.stats.interval import Floats
@@ -37,11 +38,12 @@ def probabilities(
 ) -> Floats:
     """Return the judge's probability of yes for each row (n,).
 
-    Judges that answer together reuse the answers of runs of one of them. Raises LocaljudgeError,
-    also for a row without a verdict.
+    Judges that answer together, also under one registered name, reuse the answers of runs of one of
+    them. Raises LocaljudgeError, also for a row without a verdict.
     """
     names = members(judge)
-    alone = [_directory(folder, name) for name in names] if names[1:] else []
+    asked = [name for part in names for name in model_registry.expand_jury(part)]
+    alone = [_directory(folder, name) for name in asked if name != judge]
     run = localjudge.evaluate(
         [row.sample for row in rows],
         judge=names if names[1:] else judge,
