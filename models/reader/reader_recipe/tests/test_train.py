@@ -11,6 +11,8 @@ import train  # noqa: E402  the import needs PyTorch
 from reader_recipe import network  # noqa: E402
 from reader_recipe.tokens import ATTRIBUTION  # noqa: E402
 
+pytestmark = pytest.mark.timeout(600)  # the whole network is trained
+
 WEIGHTS = np.ones(500)
 ROWS = 160
 
@@ -110,7 +112,6 @@ def test_shares_replace_the_default_of_their_kind() -> None:
     assert shares == {"sentence": 0.45, "claim": 0.0, "short": 0.5}
 
 
-@pytest.mark.timeout(600)
 def test_one_process_computes_what_two_do(rows: "train.Rows", tmp_path: Path) -> None:
     """Up to the order of sums, in bfloat16, and what AdamW makes of it in three steps of 1e-3."""
     batches = rows.batches(0)[:3]
