@@ -29,13 +29,9 @@ from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.headline import withholds_mean
 from localjudge.analysis.slices import Slice, slices
 from localjudge.errors import InputError
-from localjudge.labels.run_labels import (
-    NO_SHARE,
-    SECONDS_A_LABEL,
-    CorrectedMean,
-    RunLabels,
-    labels_of,
-)
+from localjudge.labels.corrected_mean import NO_SHARE, CorrectedMean
+from localjudge.labels.decisions import SECONDS_A_LABEL
+from localjudge.labels.run_labels import RunLabels, labels_of
 from localjudge.run_directory.column_values import NO_VALUE, column_values
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.files import allowed_failures

@@ -1,22 +1,17 @@
 """Difference of two runs, corrected by the labels of both.
 
 Labels match statements by the text shown to the annotator, so a label of A also counts for the same
-statement of B. A run uses only labels drawn from its statements (`localjudge.labels.run_labels`),
+statement of B. A run uses only labels drawn from its statements (`localjudge.labels.decisions`),
 or all if every statement has one.
 """
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE, labels_in_words
+from localjudge.labels.decisions import Decisions
 from localjudge.labels.label_counts import LabelCounts, count_labels
-from localjudge.labels.run_labels import (
-    BY_SCORES,
-    NO_SHARE,
-    Decisions,
-    LabelledMetric,
-    LabelledUnits,
-    labels_in_words,
-)
+from localjudge.labels.labelled_units import LabelledMetric, LabelledUnits
 from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.run_directory.label_rows import LabelRow, planned_statements, stored_labels
 from localjudge.run_directory.run_record import RunRecord

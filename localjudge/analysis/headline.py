@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from localjudge.labels.run_labels import NO_SHARE, CorrectedMean
+from localjudge.labels.corrected_mean import NO_SHARE, CorrectedMean
 from localjudge.run_directory.files import MetricSummary
 
 Basis = Literal["labels", "too few labels", "judge"]

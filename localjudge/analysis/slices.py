@@ -5,7 +5,8 @@ from itertools import groupby
 
 from pydantic import Field
 
-from localjudge.labels.run_labels import CorrectedMean, slice_means
+from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.run_labels import slice_means
 from localjudge.run_directory.column_values import column_values, slice_order
 from localjudge.run_directory.files import MetricSummary, Totals
 from localjudge.run_directory.label_rows import LabelRow

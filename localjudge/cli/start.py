@@ -34,8 +34,10 @@ from localjudge.judging.judges import default_judge
 from localjudge.judging.plan import Plan, plan
 from localjudge.judging.settings import checked
 from localjudge.judging.verify import REPORT
+from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.decisions import SECONDS_A_LABEL
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
-from localjudge.labels.run_labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
+from localjudge.labels.run_labels import RunLabels, labels_of
 from localjudge.report.estimate_views import estimate_view
 from localjudge.report.judge_views import model_facts
 from localjudge.report.next_step import next_step

@@ -10,17 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from localjudge.errors import DataError
+from localjudge.labels.decisions import Decisions
 from localjudge.labels.labelled_question import (
     HumanLabel,
     JudgeAnswers,
     LabelledQuestion,
 )
-from localjudge.labels.run_labels import (
-    Decisions,
-    check_labels_allowed,
-    labels_of,
-    sampling_weights,
-)
+from localjudge.labels.labelled_units import sampling_weights
+from localjudge.labels.run_labels import check_labels_allowed, labels_of
 from localjudge.labels.units import UnitFrame, UnitPlace, unit_frames, verdicts_at
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress

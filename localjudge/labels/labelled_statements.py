@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from localjudge.labels.run_labels import Decisions
+from localjudge.labels.decisions import Decisions
 from localjudge.labels.units import UnitPlace, unit_frames
 from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.result_rows import VerdictRow

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from localjudge.errors import DataError, InputError
+from localjudge.labels.annotator_agreement import shorten_name
+from localjudge.labels.corrected_mean import cannot_correct
+from localjudge.labels.decisions import Decisions, pace
 from localjudge.labels.drawing import (
     Drawing,
     DrawingOptions,
@@ -21,13 +24,7 @@ from localjudge.labels.drawing import (
     sheet_rows,
 )
 from localjudge.labels.label_sheet import PLANNED, Sheet, SheetLabel, SheetRow, is_whole, read_sheet
-from localjudge.labels.run_labels import (
-    Decisions,
-    cannot_correct,
-    check_labels_allowed,
-    pace,
-    shorten_name,
-)
+from localjudge.labels.run_labels import check_labels_allowed
 from localjudge.labels.units import UnitFrame, correctable, first_places, unit_frames, verdicts_at
 from localjudge.run_directory.label_rows import (
     Decision,

@@ -16,8 +16,10 @@ from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import alterations
+from localjudge.labels.annotator_agreement import Agreement
+from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.label_counts import LabelCounts
-from localjudge.labels.run_labels import Agreement, CorrectedMean, RunLabels
+from localjudge.labels.run_labels import RunLabels
 from localjudge.metrics.catalog import get_question
 from localjudge.report.messages import Messages
 from localjudge.report.overview import overview

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.labelled_statements import LabelledStatement, LabelledVerdict
-from localjudge.labels.run_labels import CorrectedMean, RunLabels, labels_of
+from localjudge.labels.run_labels import RunLabels, labels_of
 from localjudge.report.terminal import Table, number
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord

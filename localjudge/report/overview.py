@@ -15,8 +15,9 @@ from localjudge.analysis.compare import RunComparison
 from localjudge.analysis.headline import Headline, headline_of
 from localjudge.analysis.pooled import pooled_shares
 from localjudge.engine.hardware import readable
+from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.labelled_statements import disputed_statements
-from localjudge.labels.run_labels import CorrectedMean, RunLabels, how_to_label
+from localjudge.labels.run_labels import RunLabels, how_to_label
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.comparison_views import (

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from localjudge.analysis.headline import Headline, headline_of, withholds_mean
 from localjudge.analysis.pooled import PooledShare, pooled_shares
-from localjudge.labels.run_labels import CorrectedMean, labels_of
+from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.run_labels import labels_of
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.terminal import Table, number

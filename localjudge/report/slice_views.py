@@ -7,7 +7,7 @@ from dataclasses import replace
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.headline import Basis, headline_of
 from localjudge.analysis.slices import Slice, Slices
-from localjudge.labels.run_labels import CorrectedMean
+from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.report.remarks import ALWAYS_VALID, judge_lines, select_metrics
 from localjudge.report.terminal import Table, interval_cells
 from localjudge.run_directory.column_values import NO_VALUE

@@ -9,7 +9,8 @@ from typing import Any
 from localjudge.analysis.headline import headline_of
 from localjudge.analysis.missing_scores import missing_scores
 from localjudge.analysis.pooled import pooled_shares
-from localjudge.labels.run_labels import CorrectedMean, RunLabels, labels_of
+from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.run_labels import RunLabels, labels_of
 from localjudge.report.label_views import label_remarks
 from localjudge.report.next_step import next_step
 from localjudge.report.remarks import (

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run
+from localjudge.labels.decisions import Decisions
 from localjudge.labels.labelled_statements import disputed_statements, labelled_statements
 from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
-from localjudge.labels.run_labels import Decisions, RunLabels, labels_of
+from localjudge.labels.run_labels import RunLabels, labels_of
 from localjudge.run_directory.label_rows import stored_labels
 from tests.analysis.conftest import JudgedRun, human_of, label, written
 from tests.analysis.labelled_runs import METRIC

@@ -9,8 +9,9 @@ from localjudge import Run
 from localjudge.analysis.check import check
 from localjudge.analysis.headline import headline_of
 from localjudge.analysis.slices import slices
+from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
 from localjudge.labels.label_counts import LabelCounts
-from localjudge.labels.run_labels import BY_SCORES, NO_SHARE, labels_of
+from localjudge.labels.run_labels import labels_of
 from localjudge.report.ci import run_markdown
 from localjudge.report.overview import overview
 from localjudge.report.sentences import two_means_view

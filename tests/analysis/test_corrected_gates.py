@@ -5,7 +5,8 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.check import GateDecision, check, signed
-from localjudge.labels.run_labels import CorrectedMean, labels_of
+from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.run_labels import labels_of
 from localjudge.report.ci import finished, run_markdown
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import labels_needed

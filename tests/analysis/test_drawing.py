@@ -7,9 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Criterion, InputError, Run
+from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import draw_again, draw_statements, frame_of, metrics_of, sheet_rows
+from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.run_labels import Decisions, sampling_weights
 from localjudge.labels.units import correctable, unit_frames
 from localjudge.metrics import catalog
 from localjudge.run_directory.label_rows import stored_labels

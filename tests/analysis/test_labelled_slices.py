@@ -11,10 +11,11 @@ from localjudge.analysis.check import Gate, check, parse_gate
 from localjudge.analysis.compare import compare
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
+from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import draw_again, draw_statements
 from localjudge.labels.label_sheet import read_sheet
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.run_labels import CorrectedMean, labels_of
+from localjudge.labels.run_labels import labels_of
 from localjudge.labels.units import correctable, unit_frames
 from localjudge.report.comparison_views import ONE_LOOK, comparison_view
 from localjudge.run_directory.label_rows import stored_labels

@@ -13,22 +13,19 @@ from hypothesis import strategies as st
 
 from localjudge import Criterion, DataError, InputError, Run, ScriptedEngine
 from localjudge.judging.verify import Verification
-from localjudge.labels.drawing import draw_statements, sheet_rows
-from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
-from localjudge.labels.run_labels import (
+from localjudge.labels.corrected_mean import (
     ALL_LABELLED,
     NO_SAVING,
     NO_SHARE,
     NOT_DRAWN,
-    SECONDS_A_LABEL,
     TOO_SMALL,
     CorrectedMean,
-    Decisions,
-    RunLabels,
-    labels_of,
-    pace,
-    sampling_weights,
 )
+from localjudge.labels.decisions import SECONDS_A_LABEL, Decisions, pace
+from localjudge.labels.drawing import draw_statements, sheet_rows
+from localjudge.labels.labelled_units import sampling_weights
+from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
+from localjudge.labels.run_labels import RunLabels, labels_of
 from localjudge.labels.units import correctable, unit_frames
 from localjudge.report.judge_views import verification_view
 from localjudge.run_directory.files import RowsSoFar

@@ -11,9 +11,11 @@ import pytest
 
 from localjudge import Run
 from localjudge.errors import DataError
+from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.label_sheet import write_sheet
+from localjudge.labels.labelled_units import LabelledMetric
 from localjudge.labels.labelling import Labelling, read_all_labels, read_labels
-from localjudge.labels.run_labels import CorrectedMean, LabelledMetric, labels_of
+from localjudge.labels.run_labels import labels_of
 from localjudge.labels.units import unit_frames
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.stats.corrected import prediction_powered
@@ -44,7 +46,7 @@ def ordinary(run: Run, mean: CorrectedMean) -> tuple[float, float] | None:
     rows = stored_labels(run.directory)
     frame = unit_frames(run)[METRIC]
     labels = {row.key: float(row.human) for row in rows if row.human in (0, 1)}
-    from localjudge.labels.run_labels import Decisions
+    from localjudge.labels.decisions import Decisions
 
     drawings = Decisions(rows).drawings({METRIC: frame})[METRIC]
     units = LabelledMetric(frame, labels, drawings, [labels.keys()]).units()

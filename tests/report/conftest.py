@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwrig
 from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.labels.run_labels import CorrectedMean, LabelledMean
+from localjudge.labels.corrected_mean import CorrectedMean, LabelledMean
 from localjudge.report.terminal import Table, View, drawn
 
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."

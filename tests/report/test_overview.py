@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from localjudge import Criterion, Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import Check, Gate, check
-from localjudge.labels.run_labels import Agreement, PairAgreement
+from localjudge.labels.annotator_agreement import Agreement, PairAgreement
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
 from localjudge.metrics.metric import get_about

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import InputError, RunDirectoryError
-from localjudge.labels.run_labels import Decisions
+from localjudge.labels.decisions import Decisions
 from localjudge.run_directory.directory import RunDirectory
 from localjudge.run_directory.label_rows import (
     LABELS,

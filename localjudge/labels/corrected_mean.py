@@ -1,0 +1,339 @@
+"""The mean of a metric corrected by its labels.
+
+    context_recall   the judge                 0.708   0.669 - 0.745
+                     50 labels only            0.622   0.480 - 0.747
+                     corrected                 0.641   0.580 - 0.702
+
+Labels correct a mean only if they were drawn from the statements of the run. If annotators
+contradict each other, the mean is corrected once per annotator, and the interval covers all. Two
+drawings are combined in proportion to their labels. Labels count at planned numbers only
+(`localjudge.stats.looks`). If every statement has a label, the mean is the mean of the labels.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from localjudge.labels.judge_figures import FEW
+from localjudge.labels.label_counts import LabelCounts, count_labels
+from localjudge.labels.labelled_units import LabelledMetric, LabelledUnits, interval_of_labels
+from localjudge.labels.matched_labels import MatchedLabels
+from localjudge.labels.units import UnitFrame
+from localjudge.stats.corrected import (
+    MIN_CLUSTERS,
+    JudgedUnits,
+    PredictionPowered,
+    covering,
+    labels_alone,
+    labels_saved,
+    prediction_powered,
+)
+from localjudge.stats.looks import Look
+from localjudge.types import Record
+from localjudge.words import numbered
+
+NO_SHARE = "its scores are not shares of its verdicts, so labels cannot correct its mean"
+NOT_DRAWN = "its labels were not drawn from its statements, so they cannot correct its mean"
+TOO_SMALL = (
+    f"fewer than {MIN_CLUSTERS} samples (or groups of samples): an interval needs labels of all "
+    "statements"
+)
+TOO_MANY_FAILED = "too many of its samples failed"
+BY_SCORES = "scores decided how many samples were judged, so labels cannot correct its mean"
+ONE_GROUP = "all samples are in one group, so there is no interval"
+NO_SAVING = "the judge saves no labels"
+ALL_LABELLED = "every statement has a label, so this is the mean of the labels"
+
+
+def labels_in_words(counted: int, labelled: int) -> str:
+    """Return `50 labels`, or `50 of 63 labels` between two looks."""
+    if counted < labelled:
+        return f"{counted:,} of {labelled:,} labels"
+    return numbered(counted, "label")
+
+
+class LabelledMean(Record):
+    """A mean with its 95 % interval, by labels without the judge or corrected by one annotator."""
+
+    mean: float
+    ci95: tuple[float, float] | None
+
+
+class CorrectedMean(Record):
+    """A mean corrected by labels, with its 95 % interval, or None with too few usable labels.
+
+    Of the `labelled` `statements`, `labels` count, in `clusters` samples or groups, until the next
+    look at `next_look` labels. An interval needs at least `needed` more labels, which take about
+    `minutes`. `worth_labels` is the number of extra labels that a labels-only estimate would need
+    for the same interval width. `power` is the weight of the judge, from 0 to 1. `counts` are all
+    labels of its statements, also ones that cannot correct the mean; `own_labels` of these
+    statements were labelled in this run, others in a run with the same statements. If every
+    statement has a label (`is_complete`), the mean is the one of the labels. `is_planned`: the
+    number of labels was planned, and the interval is an ordinary one. `right_on_ones` contains the
+    number of labels of 1 that the judge gets right, and their total. `sensitivity` and
+    `specificity` use the weights of the mean and need 20 labels of a kind. `remark` explains what
+    is missing.
+
+    If annotators contradict each other, `by_annotator` has a corrected mean for each, with missing
+    labels from the annotator with the most. The interval covers all of theirs, and the mean is
+    midway between the extremes. If agreement is too low, there is no mean until the `unsettled`
+    statements are settled.
+    """
+
+    mean: float | None = None
+    ci95: tuple[float, float] | None = None
+    labels: int = 0
+    labelled: int = 0
+    next_look: int | None = None
+    statements: int = 0
+    worth_labels: int | None = None
+    labels_alone: LabelledMean | None = None
+    by_annotator: dict[str, LabelledMean] | None = None
+    pooled: LabelledMean | None = None
+    unsettled: int = 0
+    clusters: int = 0
+    needed: int | None = None
+    minutes: int | None = None
+    power: float | None = None
+    right_on_ones: tuple[int, int] | None = None
+    right_on_zeros: tuple[int, int] | None = None
+    sensitivity: float | None = None
+    specificity: float | None = None
+    counts: LabelCounts | None = None
+    own_labels: int = 0
+    is_complete: bool = False
+    is_planned: bool = False
+    remark: str | None = None
+
+    @property
+    def in_words(self) -> str:
+        """`50 labels`, or `50 of 63 labels` between two looks."""
+        return labels_in_words(self.labels, self.labelled)
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether statements have labels that were made in this run or drawn from its statements."""
+        return self.own_labels > 0 or self.labelled > 0
+
+    @property
+    def contradiction(self) -> str | None:
+        """How the labels contradict the judge, if they do."""
+        if self.counts is None:
+            return None
+        return self.counts.contradiction
+
+    @property
+    def shortage(self) -> str | None:
+        """Why the labels give no interval: `19 labels, 20 needed`. None with one or without labels."""
+        if self.counts is None or self.ci95:
+            return None
+        if self.needed is None:
+            return f"{numbered(self.counts.labelled, 'label')}: {self.remark}"
+        needed = self.labelled + self.needed
+        return f"{numbered(self.labelled, 'label')}, {needed:,} needed"
+
+    @property
+    def rates_in_words(self) -> str:
+        """How often the judge is right on each kind of label. Few labels give no rate.
+
+        For example: `the judge gives 1 to 29 of 33 statements labelled 1 (sensitivity 87 %), and 0
+        to 9 of 17 labelled 0`.
+        """
+        parts: list[str] = []
+        if self.right_on_ones and self.right_on_ones[1]:
+            right, total = self.right_on_ones
+            statements = numbered(total, "statement")
+            rate = _format_rate("sensitivity", self.sensitivity)
+            parts.append(f"1 to {right:,} of {statements} labelled 1{rate}")
+        if self.right_on_zeros and self.right_on_zeros[1]:
+            right, total = self.right_on_zeros
+            statements = f"{total:,}"
+            if not parts:
+                statements = numbered(total, "statement")
+            rate = _format_rate("specificity", self.specificity)
+            parts.append(f"0 to {right:,} of {statements} labelled 0{rate}")
+        if not parts:
+            return ""
+        return f"the judge gives {', and '.join(parts)}"
+
+
+def _format_rate(name: str, rate: float | None) -> str:
+    if rate is None:
+        return ""
+    return f" ({name} {100 * rate:.0f} %)"
+
+
+def correct_mean(
+    frame: UnitFrame, matched: MatchedLabels, seconds: float, *, too_many_failed: bool = False
+) -> CorrectedMean:
+    """Return the mean of a metric corrected by the labels of its statements.
+
+    `seconds` is the time for one label. With `too_many_failed` samples there is no mean.
+    """
+    decisions = matched.decisions
+    corrected = CorrectedMean(
+        statements=len(frame.by_key),
+        counts=count_labels(frame, decisions.human),
+        own_labels=len(frame.by_key.keys() & matched.own),
+    )
+    obstacle = _find_obstacle(frame, matched, too_many_failed=too_many_failed)
+    if obstacle:
+        return corrected.model_copy(update={"remark": obstacle})
+    agreement = decisions.agreement(frame.by_key)
+    if agreement and agreement.is_too_low:
+        disputes = {"remark": agreement.request, "unsettled": agreement.unsettled}
+        return corrected.model_copy(update=disputes)
+    people: dict[str, LabelledMetric] = {}
+    labels = decisions.by_annotator(frame.by_key.keys() & decisions.human.keys())
+    for name, human in labels.items():
+        drawings = matched.drawings[frame.metric]
+        people[name] = LabelledMetric(frame, human, drawings, matched.plans)
+    units = {name: person.units() for name, person in people.items()}
+    first = next(iter(units.values()))
+    update: dict[str, Any] = {
+        "labels": len(first.counted),
+        "labelled": len(first.labelled),
+        "next_look": first.look.next,
+        "is_complete": first.is_complete,
+        "is_planned": first.is_planned,
+    }
+    if first.is_complete:
+        update |= _mean_of_labels(frame, units)
+    elif first.counted:
+        update |= _mean_by_labels(frame, units)
+    elif corrected.counts:
+        update["remark"] = NOT_DRAWN
+    if first.counted:
+        update["pooled"] = _pooled_share(people)
+    if not update.get("ci95"):
+        update |= _missing_labels(frame, first, seconds)
+    return corrected.model_copy(update=update)
+
+
+def _find_obstacle(
+    frame: UnitFrame, matched: MatchedLabels, *, too_many_failed: bool
+) -> str | None:
+    """Return why no label can correct the mean, if so."""
+    if too_many_failed:
+        return TOO_MANY_FAILED
+    if matched.is_stopped:
+        return BY_SCORES
+    if frame.share_of is None:
+        return NO_SHARE
+    return None
+
+
+def _missing_labels(frame: UnitFrame, units: LabelledUnits, seconds: float) -> dict[str, int]:
+    """Return the number of labels that are missing for an interval, and their minutes."""
+    if units.look.next is None:
+        return {}
+    total = units.look.next
+    if cannot_correct(frame):
+        total = len(frame.by_key)
+    more = total - len(units.labelled)
+    return {"needed": more, "minutes": max(1, math.ceil(more * seconds / 60))}
+
+
+def _pooled_share(people: Mapping[str, LabelledMetric]) -> LabelledMean:
+    estimates = []
+    for person in people.values():
+        pooled = person._replace(frame=person.frame.pooled())
+        units = pooled.units()
+        if units.is_complete:
+            estimates.append(_estimate_of_labels(pooled.frame, units))
+        else:
+            estimates.append(prediction_powered(units.units, units.look.confidence))
+    share = covering(estimates)
+    return LabelledMean(mean=share.mean, ci95=share.limits)
+
+
+def _estimate_of_labels(frame: UnitFrame, units: LabelledUnits) -> PredictionPowered:
+    assert units.look.confidence  # every statement has a label
+    interval = interval_of_labels(frame, units.units, units.look.confidence)
+    return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
+
+
+def _mean_of_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
+    """Return the fields of a mean whose statements all have a label."""
+    means = {name: _estimate_of_labels(frame, units) for name, units in people.items()}
+    mean = covering(list(means.values()))
+    first = next(iter(people.values()))
+    remark = ONE_GROUP
+    if mean.limits:
+        remark = ALL_LABELLED
+    return {
+        "mean": mean.mean,
+        "ci95": mean.limits,
+        "by_annotator": _by_annotator(means),
+        "clusters": mean.clusters,
+        "remark": remark,
+        **_judge_rates(frame, first.units),
+    }
+
+
+def _by_annotator(means: Mapping[str, PredictionPowered]) -> dict[str, LabelledMean] | None:
+    if len(means) == 1:
+        return None
+    return {name: LabelledMean(mean=mean.mean, ci95=mean.limits) for name, mean in means.items()}
+
+
+def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
+    """Return the fields of the judge's mean corrected by some labels."""
+    first = next(iter(people.values()))
+    confidence = first.look.confidence
+    means = {name: prediction_powered(side.units, confidence) for name, side in people.items()}
+    alones = {name: labels_alone(side.units, confidence) for name, side in people.items()}
+    corrected = covering(list(means.values()))
+    alone = covering(list(alones.values()))
+    first_mean = next(iter(means.values()))
+    first_alone = next(iter(alones.values()))
+    saved = labels_saved(first_mean, first_alone, len(first.counted))
+    remark = None
+    if corrected.limits is None:
+        remark = cannot_correct(frame) or _why_no_interval(first.look)
+    elif not saved:
+        remark = NO_SAVING
+    return {
+        "mean": corrected.mean,
+        "ci95": corrected.limits,
+        "worth_labels": saved,
+        "labels_alone": LabelledMean(mean=alone.mean, ci95=alone.limits),
+        "by_annotator": _by_annotator(means),
+        "clusters": corrected.clusters,
+        "power": corrected.ppi_lambda,
+        "remark": remark,
+        **_judge_rates(frame, first.units),
+    }
+
+
+def _why_no_interval(look: Look) -> str:
+    if look.confidence is None:
+        return "too few labels for an interval"
+    return f"fewer than {MIN_CLUSTERS} samples (or groups of samples) have labels: no interval"
+
+
+def cannot_correct(frame: UnitFrame) -> str | None:
+    """Return why labels of some statements cannot correct the mean, if so."""
+    if frame.share_of is None:
+        return NO_SHARE
+    # A shared statement is labelled in one sample only.
+    clusters = {frame.clusters[indices[0]] for indices in frame.by_key.values()}
+    if len(clusters) < MIN_CLUSTERS:
+        return TOO_SMALL
+    return None
+
+
+def _judge_rates(frame: UnitFrame, units: JudgedUnits) -> dict[str, Any]:
+    """Return how often the judge is right on labels of 1 and of 0, with rates for enough labels."""
+    good = "zeros" if frame.share_of == "zeros" else "ones"
+    rates: dict[str, Any] = {}
+    kinds = {"ones": "sensitivity", "zeros": "specificity"}
+    for kind, name in kinds.items():
+        wanted = float(kind == good)  # units count as 1 if they are good
+        of_kind = units.labelled & (units.human == wanted)
+        right = of_kind & (units.judged == wanted)
+        labels = int(of_kind.sum())
+        rates[f"right_on_{kind}"] = int(right.sum()), labels
+        if labels >= FEW:
+            rates[name] = float(units.drawn[right].sum()) / float(units.drawn[of_kind].sum())
+    return rates

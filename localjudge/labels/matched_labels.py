@@ -1,0 +1,43 @@
+"""Match the labels of a run, and of others, with its statements by the text shown to annotators."""
+
+from collections.abc import Set
+from typing import NamedTuple
+
+from localjudge.labels.decisions import Decisions, DrawnLabel, count_undrawn
+from localjudge.labels.units import UnitFrame, unit_frames
+from localjudge.run_directory.label_rows import LabelRow, planned_statements
+from localjudge.run_directory.run_cache import cached_by_run
+from localjudge.run_directory.run_record import RunRecord
+
+
+class MatchedLabels(NamedTuple):
+    """Statements of a run, the decisions on them, and their drawings by metric."""
+
+    frames: dict[str, UnitFrame]
+    decisions: Decisions
+    drawings: dict[str, list[list[DrawnLabel]]]
+    undrawn: int
+    plans: tuple[Set[str], ...]
+    own: Set[str]
+    """Statements with a label in this run's own file."""
+    is_stopped: bool
+    """Whether scores decided how many samples were judged."""
+
+
+@cached_by_run
+def match_labels(
+    run: RunRecord, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]
+) -> MatchedLabels:
+    """Return the run's own labels and those of other runs that are for its statements."""
+    frames = unit_frames(run)
+    keys = {key for frame in frames.values() for key in frame.by_key}
+    decisions = Decisions(row for row in (*own, *others) if row.key in keys)
+    return MatchedLabels(
+        frames=frames,
+        decisions=decisions,
+        drawings=decisions.drawings(frames),
+        undrawn=count_undrawn(own, frames),
+        plans=(planned_statements(own), planned_statements(others)),
+        own={row.key for row in own} & decisions.human.keys(),
+        is_stopped=run.sampling.optional_stopping,
+    )
