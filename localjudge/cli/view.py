@@ -181,9 +181,10 @@ def _show_sample(
 def _sample_values(run: RunRecord, sample: Sample, metrics: Sequence[str]) -> dict[str, Any]:
     scores = [vars(row) for row in run.scores_of(sample.id) if row.metric in metrics]
     verdicts: list[Mapping[str, Any]] = []
-    for verdict in with_labels(run, run.verdicts_of(sample.id)):
+    for verdict in with_labels(run, run.verdicts_with_evidence_of(sample.id)):
         if verdict.row.metric in metrics:
-            verdicts.append(verdict.values)
+            evidence = [vars(row) for row in verdict.row.evidence]
+            verdicts.append({**verdict.values, "evidence": evidence})
     return {
         "schema_version": run.summary.schema_version,
         "judge": run.judge.model_dump(mode="json"),

@@ -27,6 +27,7 @@ from localjudge.analysis.slices import slices
 from localjudge.judging.verify import REPORT
 from localjudge.labels.labelled_statements import LabelledVerdict, labelled_statements, with_labels
 from localjudge.metrics import catalog
+from localjudge.report.evidence_views import EvidenceBySample, browser_offset
 from localjudge.report.overview import Values, overview
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.sample_views import describe_outcome, explain_score, remark_on
@@ -51,7 +52,6 @@ _LETTERS_OF_A_QUESTION = 200
 _SCORE_DIGITS = 6
 _PROBABILITY_DIGITS = 4
 """Digits for values displayed with three digits, including differences."""
-_LAST_OF_ONE_UNIT = "\uffff"
 
 
 def write_report(
@@ -214,6 +214,7 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
     )
     partners = _Baseline(baseline, side) if baseline is not None else None
     statements = labelled_statements(run)
+    evidence = EvidenceBySample(run)
     for position, (sample, scores) in enumerate(run.iter_scored_samples()):
         verdicts = {metric: side.verdicts(metric, position) for metric in scores}
         labelled = {
@@ -229,7 +230,7 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
             None if groups is None else groups[sample.id],
             outcomes,
         ]
-        details = {
+        details: dict[str, Values] = {
             name: {
                 "outcome": describe_outcome(score),
                 "why": explain_score(score, verdicts[name]) if score.status == "scored" else "",
@@ -237,6 +238,8 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
             }
             for name, score in scores.items()
         }
+        for name, of_verdicts in evidence.values_of(sample, verdicts).items():
+            details[name]["evidence"] = of_verdicts
         values: Values = {"id": sample.id, "texts": _text_values(sample), "metrics": details}
         if partners:
             row.append([partners.score(position, metric) for metric in metrics])
@@ -295,15 +298,6 @@ def _largest_certainty(verdicts: Iterable[LabelledVerdict]) -> float | None:
     """Return the largest certainty of a verdict that differs from its human label."""
     return _rounded(
         max((each.certainty for each in verdicts if each.certainty is not None), default=None)
-    )
-
-
-def browser_offset(text: str, place: int) -> int:
-    """Convert a code point offset to UTF-16 code units."""
-    return (
-        place
-        if text.isascii()
-        else place + sum(character > _LAST_OF_ONE_UNIT for character in text[:place])
     )
 
 

@@ -17,6 +17,11 @@ from localjudge.errors import InputError
 from localjudge.labels.labelled_statements import LabelledVerdict, with_labels
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
+from localjudge.report.evidence_views import (
+    describe_evidence,
+    evidence_to_show,
+    misplaced_citation,
+)
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run_directory.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.run_directory.directory import STORE, excerpt
@@ -41,7 +46,7 @@ def sample_view(run: RunRecord, name: str, *, metric: str | None = None) -> View
     sample = find_sample(run, name)
     rows = [(Text(field, style="dim"), text) for field, text in _texts(sample)]
     verdicts: list[VerdictRow] = []
-    for verdict in with_labels(run, run.verdicts_of(sample.id)):
+    for verdict in with_labels(run, run.verdicts_with_evidence_of(sample.id)):
         verdicts.append(_with_remark(verdict))
     texts = Table(rows=rows, titles=[sample.id], indent=2)
     judged = verdicts_view(run.scores_of(sample.id), verdicts, metric)
@@ -97,7 +102,11 @@ def _in_brief(verdict: VerdictRow) -> VerdictRow:
 def _tabulate(verdicts: Sequence[VerdictRow]) -> Iterator[Sequence[_Cells]]:
     """Yield the cells of one table with a row for each verdict, or of a matrix for each text."""
     if not _fit_a_matrix(verdicts):
-        yield [(_verdict_cell(row), _unit_cell(row, [remark_on(row)])) for row in verdicts]
+        table: list[_Cells] = []
+        for row in verdicts:
+            table.append((_verdict_cell(row), _unit_cell(row, [remark_on(row)])))
+            table += _evidence_cells(row)
+        yield table
         return
     sources: dict[str, dict[int, dict[_Against, VerdictRow]]] = {}
     for verdict in verdicts:
@@ -151,6 +160,17 @@ def _probability(verdict: VerdictRow) -> str:
     if verdict.p_yes is None:
         return ""
     return f" {number(verdict.p_yes)}"
+
+
+def _evidence_cells(verdict: VerdictRow) -> Iterator[_Cells]:
+    """Yield a row for each sentence of evidence, below its statement."""
+    for row in evidence_to_show(verdict):
+        text = Text(f"  {describe_evidence(row)}  ", style="dim")
+        text.append(safe_text(row.text))
+        yield Text(), text
+    misplaced = misplaced_citation(verdict)
+    if misplaced is not None:
+        yield Text(), Text(f"  {misplaced}", style="yellow")
 
 
 def _unit_cell(verdict: VerdictRow, remarks: Iterable[str | None]) -> Text:

@@ -387,6 +387,11 @@ class RunRecord(Mapping[str, MetricSummary]):
     def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
         return [row for row in self.iter_verdicts() if row.sample_id == sample_id]
 
+    def verdicts_with_evidence_of(self, sample_id: str) -> list[VerdictRow]:
+        """Return the verdicts of a sample, each with its evidence."""
+        evidence = (row for row in self.iter_evidence() if row.sample_id == sample_id)
+        return list(with_evidence(self.verdicts_of(sample_id), evidence))
+
     def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
         """Yield each sample with its scores by metric."""
         if not self.in_one_order():

@@ -216,8 +216,8 @@ def test_a_certificate_names_all_that_decides_the_number(
         count = sum(int(row.sample_id[1:]) % 2 == remainder for row in labels)
         assert f"{value}faithfulness20--by {count} labels" in page
     assert (
-        "Files checkedmanifest.json, run.sqlite, summary.json, scores.jsonl, verdicts.jsonl, evidence.jsonl, labels.jsonl"
-        in page
+        "Files checkedmanifest.json, run.sqlite, summary.json, scores.jsonl, verdicts.jsonl, "
+        "evidence.jsonl, labels.jsonl" in page
     )
     for gate in gates:
         assert gate in page

@@ -12,7 +12,8 @@ from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
 from localjudge.report import html_page
-from localjudge.report.html_page import browser_offset, data_blocks, page
+from localjudge.report.evidence_views import browser_offset
+from localjudge.report.html_page import data_blocks, page
 from tests.conftest import ScriptedRun
 from tests.report.conftest import HOSTILE, PageReader, check_policy, check_script
 

@@ -262,9 +262,10 @@ def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: 
         "reference              It rains. It is red.",
         lines[3],
     ]
-    assert lines[5:8] == [
+    assert lines[5:9] == [
         "good: context_recall 1/2 = 0.500",
         "1 0.900  It rains.",
+        "evidence [1] 0.840  Rain.",
         "0 0.100  It is red.",
     ]
     assert "It snows.  (it does not fit)" in printed(

@@ -14,8 +14,49 @@ const VERDICTS = {
 };
 
 /** A row of verdict values as an object; `was` is its label and probability in the baseline. */
-function verdictOf([field, context, start, end, label, p, words, human, differs], was) {
-  return { field, context, start, end, label, p, words, human, differs, was };
+function verdictOf([field, context, start, end, label, p, words, human, differs], was, evidence = []) {
+  return { field, context, start, end, label, p, words, human, differs, was, evidence };
+}
+
+/** A sentence of evidence as an object. */
+function evidenceOf([context, start, end, supports, words, text]) {
+  return { context, start, end, supports, words, text };
+}
+
+/** The id of a sentence of evidence in the texts of a sample. */
+function evidenceId({ context, start }, { sampleNumber }) {
+  return `evidence-${sampleNumber}-${context}-${start}`;
+}
+
+/** A link to a sentence of evidence; the closest sentence of an unsupported statement stands beside it. */
+function evidenceLink(sentence, config) {
+  const { context, supports, words, text } = sentence;
+  const quote = supports ? null : element("q", { dir: "auto" }, ...visible(text));
+  const kind = supports ? "evidence" : "evidence closest";
+  if (context === null) return element("span", { class: kind }, words, " ", quote ?? inLine(text));
+  const id = evidenceId(sentence, config);
+  const show = (event) => {
+    event.preventDefault();
+    showEvidence(id);
+  };
+  return element("span", { class: kind }, element("a", { href: `#${id}`, click: show }, words), quote && " ", quote);
+}
+
+/** Scroll to a sentence of evidence and mark it, and no other. */
+function showEvidence(id) {
+  for (const shown of document.querySelectorAll("mark.evidence.shown")) shown.classList.remove("shown");
+  const sentence = document.getElementById(id);
+  if (!sentence) return;
+  sentence.classList.add("shown");
+  sentence.scrollIntoView({ block: "center" });
+  sentence.focus({ preventScroll: true });
+}
+
+/** Show the evidence of a clicked statement. */
+function evidenceOnClick(verdicts, config) {
+  const sentence = verdicts.flatMap(({ evidence }) => evidence).find(({ context }) => context !== null);
+  if (!sentence) return {};
+  return { click: () => showEvidence(evidenceId(sentence, config)), "data-evidence": true };
 }
 
 /** The sign of a verdict and its probability, with words for screen readers. */
@@ -37,8 +78,8 @@ function earlier([label, p]) {
 }
 
 /** The notes behind a unit: its verdicts, human labels, different verdicts of the baseline, and remarks. */
-function verdictNotes(verdicts) {
-  return verdicts.map(({ label, p, words, human, differs, was }) =>
+function verdictNotes(verdicts, config) {
+  return verdicts.map(({ label, p, words, human, differs, was, evidence }) =>
     element(
       "span",
       { class: "verdict" },
@@ -46,6 +87,7 @@ function verdictNotes(verdicts) {
       human ? element("span", { class: differs ? "human differs" : "human" }, inLine(human)) : null,
       was && was[0] !== label ? earlier(was) : null,
       words ? element("span", { class: "note", dir: "auto" }, inLine(words)) : null,
+      ...evidence.map((sentence) => evidenceLink(sentence, config)),
     ),
   );
 }
@@ -78,22 +120,47 @@ function judgedPieces(text, verdicts, config) {
     const to = Math.max(Math.min(end, text.length), from);
     pieces.push(
       ...visible(text.slice(at, from), { lines: true }),
-      element("mark", { class: kindOf(together, config) }, ...visible(text.slice(from, to), { lines: true })),
-      ...verdictNotes(together),
+      element(
+        "mark",
+        { class: kindOf(together, config), ...evidenceOnClick(together, config) },
+        ...visible(text.slice(from, to), { lines: true }),
+      ),
+      ...verdictNotes(together, config),
     );
     at = to;
   }
   return [...pieces, ...visible(text.slice(at), { lines: true })];
 }
 
+/** The text of a context with the sentences marked that are evidence of a statement. */
+function textWithEvidence(text, sentences, config) {
+  return textBlock(text, (shown) => {
+    const places = new Map(sentences.map((sentence) => [sentence.start, sentence]));
+    const drawn = [];
+    let at = 0;
+    for (const sentence of [...places.values()].sort((one, other) => one.start - other.start)) {
+      if (sentence.start < at || sentence.end > shown.length) continue;
+      const attributes = { class: "evidence", id: evidenceId(sentence, config), tabindex: "-1" };
+      drawn.push(
+        ...visible(shown.slice(at, sentence.start), { lines: true }),
+        element("mark", attributes, ...visible(shown.slice(sentence.start, sentence.end), { lines: true })),
+      );
+      at = sentence.end;
+    }
+    return [...drawn, ...visible(shown.slice(at), { lines: true })];
+  });
+}
+
 /** One context with its number, id and score. */
-function contextItem({ text, id, score }, verdicts, config) {
+function contextItem({ text, id, score }, verdicts, sentences, config) {
+  const drawn = () =>
+    sentences.length ? textWithEvidence(text, sentences, config) : judgedText(text, verdicts, config);
   return element(
     "li",
     {},
     id === undefined ? null : element("span", { class: "known" }, "id ", inLine(id)),
     score === undefined ? null : element("span", { class: "known" }, `retrieval score ${score}`),
-    text === undefined ? remark("no text, only an id") : judgedText(text, verdicts, config),
+    text === undefined ? remark("no text, only an id") : drawn(),
   );
 }
 
@@ -103,10 +170,12 @@ function fieldView(field, value, verdicts, config) {
   if (value === null || value === undefined) return remark("missing");
   if (!Array.isArray(value)) return judgedText(value, here, config);
   if (!value.length) return remark("none");
+  const sentences = field === "retrieved_contexts" ? verdicts.flatMap(({ evidence }) => evidence) : [];
   const items = value.map((context, at) =>
     contextItem(
       context,
       here.filter((verdict) => verdict.context === at),
+      sentences.filter((sentence) => sentence.context === at),
       config,
     ),
   );
@@ -116,10 +185,13 @@ function fieldView(field, value, verdicts, config) {
 /** All fields, one below the other. If text or units differ from the baseline, both are shown side by side. */
 function textsView(sample, metric, config) {
   const { texts, before } = sample;
-  const own = { ...config, threshold: config.thresholds[metric] ?? config.threshold };
+  const threshold = config.thresholds[metric] ?? config.threshold;
+  const own = { ...config, threshold, sampleNumber: sample.number };
   const now = sample.metrics[metric];
   const then = before?.metrics[metric];
-  const verdicts = (now?.verdicts ?? []).map((values, at) => verdictOf(values, then?.was[at]));
+  const verdicts = (now?.verdicts ?? []).map((values, at) =>
+    verdictOf(values, then?.was[at], now.evidence?.[at].map(evidenceOf)),
+  );
   const old = (then?.verdicts ?? []).map((values) => verdictOf(values));
   const textsBefore = { ...texts, ...before?.texts };
   const fields = Object.keys(FIELD_NAMES).filter((field) => field in texts || field in textsBefore);
