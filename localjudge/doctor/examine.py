@@ -33,7 +33,7 @@ from localjudge.doctor.plain_cases import check_plain_cases, plain_cases, plain_
 from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import InputError, OutOfResource, SampleError
-from localjudge.judge.probes import PER_PASSAGE, probe_tasks
+from localjudge.judge.probes import probe_tasks
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging import judges
 from localjudge.judging.settings import RunSettings, checked
@@ -55,7 +55,6 @@ _CHECKS_OF_JUDGE = (
     "speed",
     ADMISSION,
 )
-_PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
 _OTHER_MINUTES = 3
 """Loading, the self-test, prompts and plain cases of a slow judge."""
 _REPEAT_EVERY = 3
@@ -191,7 +190,10 @@ class _Examiner:
         if figures is None and can_judge and not self.required:
             return
         admission = fitness.check_admission(
-            figures, passes_plain_cases=can_judge, required=self.required
+            figures,
+            passes_plain_cases=can_judge,
+            required=self.required,
+            tasks=fitness.find_probed_tasks(judge.writer),
         )
         _remember(engine, judge, admission, figures)
         yield admission
@@ -200,15 +202,16 @@ class _Examiner:
         self, judge: Examinee, *, can_judge: bool
     ) -> Generator[HealthCheck, None, ProbeFigures | None]:
         """Yield the findings on labelled items, and return the figures, None without items."""
+        tasks = fitness.find_probed_tasks(judge.writer)
         is_wanted = can_judge or self.probes
-        if not is_wanted or judge.writer.unsupported(_PROBED):
+        if not is_wanted or not tasks:
             return None
         count, why = fitness.choose_passages(judge, self.probes)
         if not count:
             return None
         self._begin("probes")
-        answers = judge.ask(probe_tasks(count))
-        figures, checks = fitness.measure_skills(count, why, answers)
+        answers = judge.ask(fitness.list_questions(count, tasks))
+        figures, checks = fitness.measure_skills(count, why, answers, tasks)
         yield from checks
         return figures
 
@@ -239,11 +242,9 @@ def _remember(
 ) -> None:
     """Store the recommended uses, if they are decided, to show them with the judge's numbers."""
     uses = admission.figures["uses"]
-    if uses is None:
+    if not uses:
         return
-    items = 0
-    if figures is not None:
-        items = PER_PASSAGE * figures.passages
+    items = 0 if figures is None else figures.items
     remember_examination(
         EngineIdentity(**engine.identity),
         PromptsIdentity(**judge.writer.identity),

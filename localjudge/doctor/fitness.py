@@ -27,6 +27,7 @@ from localjudge.doctor.health_check import (
 )
 from localjudge.errors import DataError
 from localjudge.judge.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
+from localjudge.judge.wording import PromptWriter
 from localjudge.labels.recommended_uses import (
     MAX_ORDER_FLIP_RATE,
     MIN_AUC,
@@ -43,6 +44,11 @@ from localjudge.types import Answer, Attribution, Task, Use
 
 ProbedTask = Literal["attribution", "relevance"]
 TASKS: tuple[ProbedTask, ...] = ("attribution", "relevance")
+_PROMPTS: Mapping[ProbedTask, Sequence[str]] = {
+    "attribution": ["attribution"],
+    "relevance": ["relevance_sentence", "relevance_chunk"],
+}
+"""The prompts that a judge needs for the items of each task."""
 PROBE_SECONDS = 300
 """Time for the items, by the speed of the plain cases; a user may name their number instead."""
 _MIN_PASSAGES = 8
@@ -55,8 +61,27 @@ class ProbeFigures(NamedTuple):
     """Skills by task on the items of so many passages, and the median mass of valid answers."""
 
     passages: int
+    items: int
     skills: Mapping[ProbedTask, Skill]
     median_mass: float | None
+
+
+def find_probed_tasks(writer: PromptWriter) -> tuple[ProbedTask, ...]:
+    """Return the tasks for which the judge has prompts. The bundled reader has only attribution."""
+    return tuple(task for task in TASKS if not writer.unsupported(_PROMPTS[task]))
+
+
+def list_questions(count: int | None, tasks: Sequence[ProbedTask]) -> list[Task]:
+    """Return the questions about the first `count` passages (None: all), with rearrangements."""
+    return [question for question in probe_tasks(count) if _classify(question) in tasks]
+
+
+def _list_items(count: int | None, tasks: Sequence[ProbedTask]) -> list[Probe]:
+    return [probe for probe in probes(count) if _classify(probe.task) in tasks]
+
+
+def _classify(question: Task) -> ProbedTask:
+    return "attribution" if isinstance(question, Attribution) else "relevance"
 
 
 def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
@@ -68,14 +93,18 @@ def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
     if items is not None:
         count = min(ceil(items / PER_PASSAGE), every)
         return count, "as requested" if count < every else ""
-    count, why = judge.fit_in_time(probe_tasks(), every, PROBE_SECONDS)
+    questions = list_questions(None, find_probed_tasks(judge.writer))
+    count, why = judge.fit_in_time(questions, every, PROBE_SECONDS)
     if why:
         why = f"{why} (--probes all)"
     return max(count, _MIN_PASSAGES), why
 
 
 def measure_skills(
-    count: int, why: str, answers: Mapping[Task, Answer]
+    count: int,
+    why: str,
+    answers: Mapping[Task, Answer],
+    tasks: Sequence[ProbedTask] = TASKS,
 ) -> tuple[ProbeFigures, list[HealthCheck]]:
     """Return the figures on the items of `count` passages, and the findings.
 
@@ -83,13 +112,11 @@ def measure_skills(
     """
     items: dict[ProbedTask, list[tuple[Probe, float]]] = {task: [] for task in TASKS}
     masses = []
-    for probe in probes(count):
+    asked = _list_items(count, tasks)
+    for probe in asked:
         answer = answers.get(probe.task)
         if answer is not None:
-            task: ProbedTask = "relevance"
-            if isinstance(probe.task, Attribution):
-                task = "attribution"
-            items[task].append((probe, answer.p_yes))
+            items[_classify(probe.task)].append((probe, answer.p_yes))
             masses.append(answer.valid_mass)
     sensitivity, sensitivity_checks = _measure_sensitivity(items["attribution"])
     flip_rate, order_checks = _measure_order(count, answers)
@@ -98,7 +125,10 @@ def measure_skills(
         labels = {probe.answer for probe, _ in items[task]}
         if len(labels) > 1:
             skills[task] = measure_skill(items[task])
-    checks = [_check_probes(count, why, masses)]
+    of_items = f"{len(asked)} of {len(_list_items(None, tasks))} labelled items"
+    if why:
+        of_items += f", {why}"
+    checks = [_check_probes(of_items, count, len(asked), masses)]
     checks += [_check_skill(task, skill) for task, skill in skills.items()]
     checks += [*sensitivity_checks, *order_checks]
     if "attribution" in skills:
@@ -106,7 +136,7 @@ def measure_skills(
             pair_sensitivity=sensitivity, order_flip_rate=flip_rate
         )
     median_mass = median(masses) if masses else None
-    return ProbeFigures(count, skills, median_mass), checks
+    return ProbeFigures(count, len(asked), skills, median_mass), checks
 
 
 def measure_skill(items: Sequence[tuple[Probe, float]]) -> Skill:
@@ -142,11 +172,7 @@ def _measure_slope(rows: LabelledScores) -> Interval | None:
     return slopes["slope"]
 
 
-def _check_probes(count: int, why: str, masses: Sequence[float]) -> HealthCheck:
-    asked = len(probes(count))
-    finding = f"{asked} of {len(probes())} labelled items"
-    if why:
-        finding += f", {why}"
+def _check_probes(finding: str, count: int, asked: int, masses: Sequence[float]) -> HealthCheck:
     figures: dict[str, Any] = {"items": asked, "passages": count, "answered": len(masses)}
     if not masses:
         return failed("probes", f"{finding}: no answers", ANOTHER_JUDGE, **figures)
@@ -283,9 +309,13 @@ def admit_by_task(
 
 
 def check_admission(
-    figures: ProbeFigures | None, *, passes_plain_cases: bool, required: Use | None
+    figures: ProbeFigures | None,
+    *,
+    passes_plain_cases: bool,
+    required: Use | None,
+    tasks: Sequence[ProbedTask] = TASKS,
 ) -> HealthCheck:
-    """Summarise the admission in one line.
+    """Summarise the admission in one line. `tasks` are those for which the judge has prompts.
 
     Fails below `required`; warns if a task has no recommended use.
     """
@@ -294,12 +324,12 @@ def check_admission(
             ADMISSION,
             f"{recommendation(())}: it fails the plain cases",
             f"{ANOTHER_JUDGE}{LABELS_INSTEAD}",
-            uses={task: [] for task in TASKS},
+            uses={task: [] for task in tasks},
         )
-    figures = figures or ProbeFigures(0, {}, None)
+    figures = figures or ProbeFigures(0, 0, {}, None)
     admissions = admit_by_task(figures, passes_plain_cases=passes_plain_cases)
     is_too_small = figures.passages < _MIN_PASSAGES and passes_plain_cases
-    if len(admissions) < len(TASKS) or is_too_small:
+    if len(admissions) < len(tasks) or is_too_small:
         conclude = failed if required else warning
         finding = "undecided: too few answered items"
         return conclude(ADMISSION, finding, "ask more (--probes all)", uses=None)

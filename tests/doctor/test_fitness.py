@@ -156,6 +156,22 @@ def test_a_low_valid_mass_or_missing_answers_are_a_warning_and_no_answer_a_failu
     assert [(check.name, check.status) for check in checks.values()] == [("probes", "failed")]
 
 
+def test_a_judge_with_prompts_for_attribution_only_is_recommended_for_it() -> None:
+    """32 x 8 statements, as for the bundled reader: relevance is neither asked nor undecided."""
+    questions = fitness.list_questions(None, ["attribution"])
+    answers: dict[Task, Answer] = {}
+    for item in probes():
+        if item.task in questions:
+            answers[item.task] = Answer(p_yes=knows(item), valid_mass=1.0, raw="")
+    figures, checks = fitness.measure_skills(32, "", answers, ["attribution"])
+    assert (figures.items, checks[0].status, checks[0].figures["items"]) == (256, "ok", 256)
+    check = fitness.check_admission(
+        figures, passes_plain_cases=True, required="means", tasks=["attribution"]
+    )
+    assert check.status == "ok"
+    assert check.figures["uses"] == {"attribution": ["ranking", "means", "thresholds"]}
+
+
 @pytest.mark.parametrize(
     ("required", "status"),
     [(None, "warning"), ("ranking", "failed"), ("thresholds", "failed")],
@@ -243,7 +259,7 @@ def at_bounds(**changed: float) -> ProbeFigures:
     attribution = relevance._replace(
         pair_sensitivity=limits(at["pair_sensitivity"]), order_flip_rate=at["order_flip_rate"]
     )
-    return ProbeFigures(32, {"attribution": attribution, "relevance": relevance}, at["mass"])
+    return ProbeFigures(32, 384, {"attribution": attribution, "relevance": relevance}, at["mass"])
 
 
 @pytest.mark.parametrize(
