@@ -372,7 +372,13 @@ class Run(run_record.RunRecord):
         )
         rows = labelling.rows_to_send()
         if path.suffix == ".html":
-            write_label_page(path, rows, title=self.directory.name, language=language)
+            write_label_page(
+                path,
+                rows,
+                title=self.directory.name,
+                language=language,
+                parts_of_juries=labelling.parts_of_juries(),
+            )
         else:
             write_translated_sheet(path, rows, language=language, separator=separator)
         return path

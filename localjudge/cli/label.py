@@ -182,6 +182,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
             rows,
             title=run.directory.name,
             language=options["language"],
+            parts_of_juries=labelling.parts_of_juries(),
         )
     if as_json:
         paths = {"file" if name == "out" else name: str(file) for name, file in files.items()}

@@ -196,6 +196,17 @@ class Labelling:
         more = {"annotator": self._named, PLANNED: len(self.rows)}
         return [{**row, **more} for row in self.rows]
 
+    def parts_of_juries(self) -> dict[str, dict[str, float]]:
+        """Return the probability of each judge for the remaining rows by a jury, by `label_id`."""
+        places = {drawn.place: drawn.key for drawn in self._drawing.statements}
+        parts: dict[str, dict[str, float]] = {}
+        for key, verdict in verdicts_at(self.run, places).items():
+            if verdict.judges:
+                parts[key] = verdict.judges
+        return {
+            row["label_id"]: parts[row["label_id"]] for row in self.rows if row["label_id"] in parts
+        }
+
     def answer(self, label: Label | Literal["?"]) -> None:
         self._keep(self.rows[0], label)
         self._passed.append(self.rows.pop(0))

@@ -4,7 +4,8 @@
     decisions.js      decisions, stored in the browser and downloaded as labels-NAME.jsonl
     label.js          keys and buttons
 
-The page has no verdicts and no labels of others. The downloaded file has a row for each answer:
+The page has no labels of others, and the verdicts of a single judge are not in it. The parts of a
+jury are shown on request, and only after the statement has an answer. The downloaded file has a row for each answer:
 label_id, draw, sample_id, metric, position, text, planned (statements of the page), human (1, 0, or
 null for "cannot tell" and undone answers), annotator, when (UTC).
 """
@@ -12,6 +13,7 @@ null for "cannot tell" and undone answers), annotator, when (UTC).
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from localjudge.report.messages import Messages
@@ -25,9 +27,16 @@ _SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text", "so
 
 
 def write_label_page(
-    path: Path, rows: Sequence[Mapping[str, Any]], *, title: str, language: Language = "en"
+    path: Path,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    title: str,
+    language: Language = "en",
+    parts_of_juries: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> None:
     """Write sheet rows as a page, reproducibly. The first row may name the annotator.
+
+    `parts_of_juries` has the probability of each judge by `label_id`, for verdicts of a jury.
 
     Replaces an earlier page. Raises InputError for another file of that name, or if it cannot be
     written.
@@ -37,6 +46,8 @@ def write_label_page(
     for row in shown:
         row["asks"] = messages.question(row["metric"]) or row["asks"]
         row["planned"] = len(rows)
+        if row["label_id"] in parts_of_juries:
+            row["judges"] = dict(parts_of_juries[row["label_id"]])
     annotator = rows[0].get("annotator") if rows else None
     config = {"key": _storage_key(title, shown), "annotator": annotator, "rows": shown}
     values: dict[str, Any] = {"config": config, "title": title, "count": len(shown)}

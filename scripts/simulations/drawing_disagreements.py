@@ -246,7 +246,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--repeats", type=int, default=1_000, help="runs for each cell")
+    parser.add_argument("--repeats", type=int, default=500, help="runs for each cell")
     parser.add_argument(
         "--factors",
         type=float,

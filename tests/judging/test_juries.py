@@ -537,3 +537,42 @@ def test_a_jury_can_be_the_default(
     code, printed, _ = call("doctor", "--probes", 0, "--injections", 0, "--json", "--quiet")
     assert json.loads(printed)["judge"] == "lexical"
     assert code in (0, 1)
+
+
+def test_labels_of_more_disagreements_correct_the_mean_of_a_jury(
+    small: str, tmp_path: Path, call: Call
+) -> None:
+    """A sheet of all 24 statements, filled in with 1 for every second, by an annotator and again."""
+    rows = []
+    for number in range(24):
+        fact = f"Bridge {number} opened in {1800 + number}."
+        response = fact if number % 2 else f"The moon {number} is made of cheese."
+        texts = {"retrieved_contexts": [fact], "response": response}
+        rows.append({"id": str(number), "user_input": "When?", **texts})
+    run = jury(small, tmp_path / "run", rows=rows, metrics=["faithfulness"])
+    divided = sum(
+        len({p >= 0.5 for p in row["judges"].values()}) > 1 for row in verdicts(run.directory)
+    )
+    assert 0 < divided < 24
+    options: dict[str, Any] = {"sample": 24, "more_disagreements": True}
+    sheet = run.label(tmp_path / "sheet.jsonl", annotator="ann", **options)
+    drawn = [json.loads(line) for line in sheet.read_text(encoding="utf-8").splitlines()]
+    assert {row["draw"] for row in drawn if "draw" in row} != set()
+    page = run.label(tmp_path / "page.html", annotator="ann", **options)
+    assert '"judges"' in page.read_text(encoding="utf-8")
+    filled = tmp_path / "filled.jsonl"
+    with filled.open("w", encoding="utf-8") as file:
+        for row in drawn[:20]:
+            file.write(f"{json.dumps({**row, 'human': int(row['sample_id']) % 2})}\n")
+    assert run.read_labels(filled).new == 20
+    corrected = run["faithfulness"].corrected
+    assert corrected is not None
+    assert (corrected.labels, corrected.labelled) == (20, 20)
+    assert corrected.ci95 is not None
+    assert corrected.ci95[0] <= 0.5 <= corrected.ci95[1]
+    code, printed, errors = call("verify", run.directory, "--quiet")
+    assert code == 0, errors
+    assert "labels" in printed
+    again = run.label(tmp_path / "again.jsonl", annotator="bob", again=True)
+    names = {json.loads(line).get("draw") for line in again.read_text().splitlines()}
+    assert names & {row.get("draw") for row in drawn}

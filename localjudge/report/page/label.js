@@ -62,7 +62,21 @@ function showRow(row) {
   const answer = decisions.current.get(at)?.human;
   for (const button of document.querySelectorAll("[data-human]"))
     button.setAttribute("aria-pressed", String(button.dataset.human === String(answer)));
+  showJudges(row, answer !== undefined);
   show("task", "place");
+}
+
+/** What each judge of a jury says, closed, and only for an answered statement, so that it biases no answer. */
+function showJudges(row, isAnswered) {
+  part("judges").hidden = !row.judges || !isAnswered;
+  part("judges").open = false;
+  const judges = isAnswered ? Object.entries(row.judges ?? {}) : [];
+  part("parts").replaceChildren(
+    ...judges.flatMap(([name, probability]) => [
+      element("dt", {}, inLine(name)),
+      element("dd", {}, threeDigits(probability)),
+    ]),
+  );
 }
 
 /**
