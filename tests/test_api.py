@@ -107,10 +107,8 @@ def test_the_example_gates_of_help_are_valid(tmp_path: Path) -> None:
 
 def test_runs_of_one_directory_are_equal(tmp_path: Path) -> None:
     """`localjudge.Run` and `record.run.Run`, also in sets."""
-    run, same = (
-        evaluated(tmp_path / "a", metrics=["context_recall"]),
-        run_record.RunRecord.open(tmp_path / "a"),
-    )
+    run = evaluated(tmp_path / "a", metrics=["context_recall"])
+    same = run_record.RunRecord.open(tmp_path / "a")
     assert (run == same, same == run, len({run, same})) == (True, True, 1)
     other = evaluated(tmp_path / "b", metrics=["context_recall"])
     assert run != other
@@ -212,7 +210,8 @@ def test_a_temporary_run_lives_as_long_as_its_object(
     run = localjudge.evaluate([ROW], engine=ScriptedEngine({}, default=1.0), out=False)
     folder = run.directory.parent
     assert folder.stat().st_mode & 0o77 == 0
-    frame, scores = run.to_pandas(), copy.copy(copy.deepcopy(run))
+    frame = run.to_pandas()
+    scores = copy.copy(copy.deepcopy(run))
     with pytest.raises(localjudge.InputError, match="cannot be pickled"):
         pickle.dumps(run)
     del run

@@ -36,7 +36,8 @@ def test_gates_of_until_are_checked_too(tmp_path: Path) -> None:
         'data = "d.jsonl"\ngates = "recall@1>=0"\n'
         'baseline = "main"\nuntil = "hit_rate@1.delta>=0"\n'
     )
-    config, main = read_config(written(tmp_path, text)), str(tmp_path / "main")
+    config = read_config(written(tmp_path, text))
+    main = str(tmp_path / "main")
     assert config.evaluation == {
         "data": config.arguments["data"],
         "until": "hit_rate@1.delta>=0",

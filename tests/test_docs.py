@@ -125,7 +125,8 @@ def test_commands_print_the_shown_output(name: str, tmp_path: Path) -> None:
 
 def _differences(example: Example, folder: Path, judge: str) -> Iterator[str]:
     done = _run(["/bin/sh", "-c", example.command], folder, judge=judge)
-    shown, printed = without_trailing_space(example.output), without_trailing_space(done.stdout)
+    shown = without_trailing_space(example.output)
+    printed = without_trailing_space(done.stdout)
     if done.returncode != 0:
         yield f"{example.command} ends with {done.returncode}:\n{printed}"
     elif not re.fullmatch(pattern(shown), printed):

@@ -52,7 +52,8 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of the user next to the repository, which is the working directory. Opened files are
     recorded.
     """
-    repository, outside = tmp_path / "repository", tmp_path / "outside"
+    repository = tmp_path / "repository"
+    outside = tmp_path / "outside"
     for file in SECRETS:
         (outside / file).parent.mkdir(parents=True, exist_ok=True)
         (outside / file).write_text("Geheimrat\n", encoding="utf-8")
@@ -158,7 +159,8 @@ def test_settings_of_a_manifest_are_never_read_as_paths(outside: Path, name: str
     """The manifest stores the content of profiles and prompts."""
     engine = localjudge.ScriptedEngine({})
     run = localjudge.evaluate([ROW], metrics=["hit_rate@1"], engine=engine, out="run")
-    words, profile = str(outside / "words.txt"), str(outside / "profile")
+    words = str(outside / "words.txt")
+    profile = str(outside / "profile")
     for value in (words, [words], profile, {"path": profile, "files": {}}):
         manifest = json.loads((run.directory / MANIFEST).read_text())
         manifest["environment"]["settings"][name] = value

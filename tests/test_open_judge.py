@@ -135,7 +135,8 @@ def test_failures_are_rows_and_not_errors(judge: Judge) -> None:
 
 def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:
     """The run finishes; later calls are refused."""
-    asked, go_on = threading.Event(), threading.Event()
+    asked = threading.Event()
+    go_on = threading.Event()
 
     def answer(_: VerdictRequest) -> float:
         asked.set()
@@ -151,7 +152,8 @@ def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:
         )
         means.append(run["context_recall"].mean)
 
-    running, closing = threading.Thread(target=evaluate), threading.Thread(target=judge.close)
+    running = threading.Thread(target=evaluate)
+    closing = threading.Thread(target=judge.close)
     running.start()
     assert asked.wait(10)
     closing.start()

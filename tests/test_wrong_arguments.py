@@ -54,7 +54,9 @@ class Own(Half):
 class Whole(Half):
     """Metric with the name of a bundled one."""
 
-    name, version, required_fields = "faithfulness", 1, frozenset[str]()
+    name = "faithfulness"
+    version = 1
+    required_fields = frozenset[str]()
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,8 @@ def test_the_threshold_decides_the_metrics_that_ask_its_question(calibration: Ca
 
 
 def test_only_a_calibration_changes_the_signature(calibration: Calibration) -> None:
-    plain, with_it = judged("plain"), judged("with", calibration=calibration)
+    plain = judged("plain")
+    with_it = judged("with", calibration=calibration)
     other = judged("other", calibration=calibration.model_copy(update={"threshold": 0.41}))
     assert len({run.manifest.signature for run in (plain, with_it, other)}) == 3
     assert not {"thresholds", "calibrations"} & plain.manifest.judge.as_json.keys()

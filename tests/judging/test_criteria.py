@@ -112,7 +112,8 @@ def test_criteria_are_signed_and_stored_in_the_run(tmp_path: Path) -> None:
 
 def test_rescoring_needs_no_criteria_file_and_can_add_a_criterion(tmp_path: Path) -> None:
     """At .95 no answer to `kind` is yes: 0. Only the added criterion is asked."""
-    first, asked = run(tmp_path / "run", KIND), engine()
+    first = run(tmp_path / "run", KIND)
+    asked = engine()
     assert (
         evaluate(reuse=first, threshold=0.95, out=tmp_path / "stricter", engine=asked)["kind"].mean
         == 0

@@ -61,7 +61,8 @@ def engine() -> ScriptedEngine:
 def test_a_dry_run_stops_after_30_seconds_and_the_run_asks_only_the_rest(tmp_path: Path) -> None:
     """2 + 4 + 3 + ... = 27 s after 9 answers, 29 s after 10, 33 s after 11. 80 - 11 = 69 remain."""
     whole = run(tmp_path / "whole", engine())
-    dry, later = engine(), engine()
+    dry = engine()
+    later = engine()
     estimate = estimated(tmp_path / "run", dry)
     assert len(dry.asked) == 11
     assert (estimate.measured, estimate.directory) == (11, str(tmp_path / "run"))
@@ -173,7 +174,8 @@ def test_a_run_that_stops_early_uses_the_answers_of_its_dry_run(
 ) -> None:
     """The dry run judges in the same random order, no more samples than the run."""
     plain = run(tmp_path / "plain", engine(), **options)
-    dry, later = engine(), engine()
+    dry = engine()
+    later = engine()
     estimate = estimate_plan(
         plan(rows(40), METRICS, checked(options)), out=tmp_path / "run", engine=dry
     )

@@ -54,7 +54,9 @@ def unit(text: str, index: int = 0) -> Unit:
 class TwoRounds:
     """A metric with a second question if the first is answered with 1."""
 
-    name, version, required_fields = "two_rounds", 1, frozenset[str]()
+    name = "two_rounds"
+    version = 1
+    required_fields = frozenset[str]()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask, ask for an empty round, and perhaps ask again."""
@@ -70,7 +72,9 @@ class TwoRounds:
 class Computed:
     """A metric without a judge that fails on one sample."""
 
-    name, version, required_fields = "computed", 1, frozenset[str]()
+    name = "computed"
+    version = 1
+    required_fields = frozenset[str]()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Return 1, unless the sample is bad."""

@@ -64,7 +64,8 @@ def add_and_wait(*arguments):
 Store.add_answers = add_and_wait
 main(sys.argv[2:])
 """
-SAMPLES, SENTENCES = 25, 6
+SAMPLES = 25
+SENTENCES = 6
 NEVER = 1_000_000
 
 
@@ -123,7 +124,8 @@ def test_resume_after_random_kills_gives_identical_files(
     At most 20 of 150 questions go to the first process and 80 to the second, so there are at least
     two kills.
     """
-    out, notes = tmp_path / "run", tmp_path / "notes"
+    out = tmp_path / "run"
+    notes = tmp_path / "notes"
     notes.touch()
     moments = random.Random()
     starting = start(data, out, notes, most=20)
@@ -164,7 +166,8 @@ def test_resume_after_a_kill_while_writing_results(data: Path, tmp_path: Path, n
     """Half a file under its temporary name, and none of the later files, as after a kill."""
     engine = ScriptedEngine({}, default=0.6)
     evaluate(data, out=tmp_path, engine=engine)
-    before, asked = results(tmp_path), len(engine.asked)
+    before = results(tmp_path)
+    asked = len(engine.asked)
     for later in FILES[FILES.index(name) :]:
         (tmp_path / later).unlink()
     part = tmp_path / f".{name}.abandons.part"

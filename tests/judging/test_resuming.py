@@ -95,7 +95,8 @@ def test_resuming_asks_only_unanswered_questions(stopped: Path, whole: dict[str,
 
 
 def test_resume_after_a_stop_in_any_block(tmp_path: Path, whole: dict[str, bytes]) -> None:
-    out, starts = tmp_path / "run", 0
+    out = tmp_path / "run"
+    starts = 0
     for most in [1, 20, 30, 1, 60, 2, 100, 1_000]:
         starts += 1
         try:

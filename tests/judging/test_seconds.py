@@ -21,7 +21,8 @@ from localjudge.run_directory.run_record import RunRecord, seconds_per_verdict
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 
 SHA256 = "ab" * 32
-SECONDS, TOKENS = 2.5, 40
+SECONDS = 2.5
+TOKENS = 40
 
 
 class Timed(ScriptedEngine):

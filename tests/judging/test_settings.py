@@ -49,11 +49,10 @@ def test_abbreviations_are_stored_and_signed_by_content(tmp_path: Path) -> None:
 
     file = tmp_path / "own.txt"
     file.write_text("Exkmt.\nPat\n")
-    plain, read = judge("plain"), judge("read", abbreviations=file)
-    both, other = (
-        judge("named", abbreviations=["Pat.", "Exkmt"]),
-        judge("other", abbreviations=["Exkmt"]),
-    )
+    plain = judge("plain")
+    read = judge("read", abbreviations=file)
+    both = judge("named", abbreviations=["Pat.", "Exkmt"])
+    other = judge("other", abbreviations=["Exkmt"])
     assert [len(run.verdicts) for run in (plain, read, both)] == [2, 1, 1]
     assert read.summary.signature == both.summary.signature
     assert len({run.summary.signature for run in (plain, read, other)}) == 3

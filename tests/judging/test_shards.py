@@ -162,10 +162,12 @@ def shards_in(folder: Path) -> list[Path]:
 
 
 def test_a_joined_run_equals_the_whole_run(folder: Path, tmp_path: Path) -> None:
-    whole, merged = Run.open(folder / "whole"), Run.open(folder / "merged")
+    whole = Run.open(folder / "whole")
+    merged = Run.open(folder / "merged")
     assert results(merged) == results(whole)
     assert b"a logit is not a number" in results(whole)["verdicts.jsonl"]
-    answers, of_whole = merged.manifest.environment.answers, whole.manifest.environment.answers
+    answers = merged.manifest.environment.answers
+    of_whole = whole.manifest.environment.answers
     assert answers is not None
     assert of_whole is not None
     assert answers.asked + sum(answers.reused.values()) == of_whole.asked
@@ -232,7 +234,8 @@ def test_a_killed_shard_resumes(tmp_path: Path) -> None:
     ["manifest.json", "run.sqlite", "run.sqlite-wal", "scores.jsonl.part", "resume.json"],
 )
 def test_killed_joining_can_be_repeated(folder: Path, tmp_path: Path, file: str) -> None:
-    shards, out = shards_in(folder), tmp_path / "whole"
+    shards = shards_in(folder)
+    out = tmp_path / "whole"
     program = (
         "import sys; from tests.judging.test_shards import *;"
         " joined(sys.argv[2:], Path(sys.argv[1]))"

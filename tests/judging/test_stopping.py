@@ -87,7 +87,8 @@ def test_a_stopped_run_equals_a_run_on_its_random_sample(stopped: Run, tmp_path:
         "metrics",
         "stopped",
     }
-    one, other = early["metrics"]["context_recall"], fixed["metrics"]["context_recall"]
+    one = early["metrics"]["context_recall"]
+    other = fixed["metrics"]["context_recall"]
     assert {name for name in one if one[name] != other[name]} == {"ci95", "method"}
     assert one["ci95"][0] < other["ci95"][0], "what holds at every size is wider"
     assert str(stopped.part) == f"{count} of 120 samples, drawn with seed 0"
@@ -109,7 +110,8 @@ def test_a_run_stops_at_the_first_deciding_sample(stopped: Run) -> None:
 
 
 def test_repeating_a_stopped_run_changes_no_file(stopped: Run) -> None:
-    before, again = bytes_of(stopped), engine()
+    before = bytes_of(stopped)
+    again = engine()
     times = [(stopped.directory / name).stat().st_mtime_ns for name in FILES]
     run = judge(stopped.directory, again, until=GATE)
     assert (len(again.asked), bytes_of(run)) == (0, before)
@@ -121,7 +123,8 @@ def test_without_until_a_stopped_run_continues(
 ) -> None:
     """In the same default directory."""
     monkeypatch.chdir(tmp_path)
-    first, rest = engine(), engine()
+    first = engine()
+    rest = engine()
     early = judge(None, first, until=GATE)
     asked = {unit_text(request) for request in first.asked}
     whole = judge(None, rest)
@@ -214,7 +217,8 @@ def test_whole_groups_are_drawn(tmp_path: Path) -> None:
     assert set(groups) == {name for topic in order[:count] for name in of_group[topic]}
     assert run.sampling.max_cluster_size == 8  # 120 samples in 17 topics: one topic has 8, or 7
     rows = [row for row in run.scores if row.score is not None]
-    values, names = [row.score for row in rows], [groups[row.sample_id] for row in rows]
+    values = [row.score for row in rows]
+    names = [groups[row.sample_id] for row in rows]
     assert (
         run["context_recall"].ci95
         == sequence_interval(np.array(values), clusters=names, largest=8).limits
@@ -334,12 +338,11 @@ def test_an_unreached_width_is_not_claimed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("grouped", ["run", "baseline"])
 def test_differences_of_groups_count_groups_as_draws(tmp_path: Path, grouped: str) -> None:
     if grouped == "run":
-        baseline, options = judge(tmp_path / "old"), {"cluster_by": "topic"}
+        baseline = judge(tmp_path / "old")
+        options = {"cluster_by": "topic"}
     else:
-        baseline, options = (
-            judge(tmp_path / "old", cluster_by="topic", until="context_recall>=0.5"),
-            {},
-        )
+        baseline = judge(tmp_path / "old", cluster_by="topic", until="context_recall>=0.5")
+        options = {}
     gate = "context_recall.delta>=-0.4"
     run = judge(
         tmp_path / "new",
@@ -418,7 +421,8 @@ def test_another_seed_is_refused_and_a_full_run_is_unchanged(tmp_path: Path) -> 
         judge(tmp_path / "run", until=GATE, seed=1)
     assert bytes_of(run) == before
     whole = judge(tmp_path / "whole")
-    before, rest = bytes_of(whole), engine()
+    before = bytes_of(whole)
+    rest = engine()
     for option in ({"until": GATE}, {"width": 0.5}, {"budget": "1h"}):
         again = judge(tmp_path / "whole", rest, **option)
         assert bytes_of(again) == before
@@ -495,7 +499,8 @@ def test_progress_shows_interval_and_samples_still_needed(tmp_path: Path) -> Non
 
 
 def test_progress_gives_no_forecast_before_the_first_score(tmp_path: Path) -> None:
-    told, first = Told(), in_order()[0]
+    told = Told()
+    first = in_order()[0]
     rows = [{**row, "reference": None if row["id"] == first else row["reference"]} for row in ROWS]
     judge(tmp_path / "run", until=GATE, rows=rows, progress=told)
     assert told.standings[0] == "context_recall -, needs >= 0.6"
