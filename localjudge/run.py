@@ -30,7 +30,8 @@ from localjudge.judging.judges import JudgeName
 from localjudge.judging.verify import Verification, verify_run
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.label_sheet import Separator
-from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, labels_of
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence

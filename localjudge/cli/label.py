@@ -14,7 +14,8 @@ import click
 from localjudge.cli import options as cli
 from localjudge.errors import InputError
 from localjudge.labels.label_sheet import Separator
-from localjudge.labels.labelling import NO_DISPUTE, Labelling, read_all_labels
+from localjudge.labels.labelling import NO_DISPUTE, Labelling
+from localjudge.labels.read_labels import read_all_labels
 from localjudge.report.judge_views import KEYS, KEYS_LINE, ended_view, read_view, row_view
 from localjudge.report.label_page import write_label_page
 from localjudge.report.summary_views import summary_view

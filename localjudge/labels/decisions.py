@@ -220,7 +220,7 @@ def count_passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> 
             continue
         drawing = draw_again(name, frames, last)
         if drawing and drawing.frame == frame:
-            shown.update(each.key for each in drawing.statements if each.turn <= last)
+            shown.update(each.key for each in drawing.statements if each.draw_index <= last)
     return len(shown - decisions.human.keys())
 
 

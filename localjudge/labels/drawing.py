@@ -56,16 +56,19 @@ _NAME = re.compile(
 
 
 class DrawnStatement(NamedTuple):
-    """A drawn statement: its key, its first verdict, its share of the total size, and its turn."""
+    """A drawn statement: key, first verdict, share of the total size, and number from 1."""
 
     key: str
     place: UnitPlace
-    share: float
-    turn: int
+    size_share: float
+    draw_index: int
 
 
 class Drawing(NamedTuple):
-    """Statements in order. `name` encodes seed, metrics, sizes and column; `frame` is the hash of the statements."""
+    """Statements in order.
+
+    `name` encodes seed, metrics, sizes and column; `frame` is the hash of the statements.
+    """
 
     name: str
     frame: str
@@ -77,8 +80,8 @@ class Drawing(NamedTuple):
         return {
             "draw": self.name,
             "frame": self.frame,
-            "size_share": statement.share,
-            "draw_index": statement.turn,
+            "size_share": statement.size_share,
+            "draw_index": statement.draw_index,
         }
 
 
@@ -125,7 +128,8 @@ def _check_drawing(count: int, seed: int) -> None:
         raise InputError(f"{option_name('sample')} must be at least 1, got {count}")
     if not 0 <= seed < 10**_SEED_DIGITS:
         raise InputError(
-            f"{option_name('seed')} must have at most {_SEED_DIGITS} digits and no sign, got {seed!s:.40}",
+            f"{option_name('seed')} must have at most {_SEED_DIGITS} digits and no sign, "
+            f"got {seed!s:.40}"
         )
 
 
@@ -182,38 +186,54 @@ def _drawing_name(options: DrawingOptions, shares: Floats) -> str:
 
 def disputed_statements(frames: Mapping[str, UnitFrame], keys: Iterable[str]) -> Drawing:
     """Return the statements with these keys in the order of the run, in place of a drawing."""
-    places, wanted = first_places(frames.values()), {*keys}
-    return Drawing(
-        DISPUTED,
-        "",
-        [DrawnStatement(key, place, 0.0, 0) for key, place in places.items() if key in wanted],
-    )
+    wanted = set(keys)
+    statements = []
+    for key, place in first_places(frames.values()).items():
+        if key in wanted:
+            statements.append(DrawnStatement(key, place, size_share=0.0, draw_index=0))
+    return Drawing(DISPUTED, "", statements)
 
 
 def _slices(
     sizes: Floats, frames: Iterable[UnitFrame], numbers: Mapping[str, int], by: str
 ) -> tuple[Floats, Indices]:
-    """Return the factor of each statement's size, and its slice. A statement in two slices belongs to the smaller one.
+    """Return the factor of each statement's size, and its slice.
 
-    Slices with too few samples for an interval count as one slice.
+    A statement in two slices belongs to the smaller one. Slices with too few samples for an
+    interval count as one slice.
     """
-    members: dict[str | None, set[int]] = defaultdict(set)
-    samples: dict[str | None, set[str]] = defaultdict(set)
-    for frame in frames:
-        value_of = frame.values_of(by)
-        for key, units in frame.by_key.items():
-            for sample in (frame.places[unit].sample_id for unit in units):
-                members[value_of[sample]].add(numbers[key])
-                samples[value_of[sample]].add(sample)
-    parts = [members[value] for value, those in samples.items() if len(those) >= MIN_CLUSTERS]
-    parts += [rest] if (rest := set[int]().union(*members.values()).difference(*parts)) else []
-    factors, slices = np.zeros(len(sizes)), np.zeros(len(sizes), dtype=np.intp)
-    for number, part in enumerate(parts):
-        indices = np.array(sorted(part))
+    factors = np.zeros(len(sizes))
+    slices = np.zeros(len(sizes), dtype=np.intp)
+    for number, statements in enumerate(_group_by_slice(frames, numbers, by)):
+        indices = np.array(sorted(statements))
         factor = 1 / float(sizes[indices].sum())
         slices[indices] = np.where(factor > factors[indices], number, slices[indices])
         factors[indices] = np.maximum(factor, factors[indices])
     return factors, slices
+
+
+def _group_by_slice(
+    frames: Iterable[UnitFrame], numbers: Mapping[str, int], by: str
+) -> list[set[int]]:
+    """Return the statements of each large slice, then the ones that are in small slices only."""
+    statements: dict[str | None, set[int]] = defaultdict(set)
+    samples: dict[str | None, set[str]] = defaultdict(set)
+    for frame in frames:
+        value_of = frame.values_of(by)
+        for key, units in frame.by_key.items():
+            for unit in units:
+                sample = frame.places[unit].sample_id
+                statements[value_of[sample]].add(numbers[key])
+                samples[value_of[sample]].add(sample)
+    groups = []
+    rest = set[int]().union(*statements.values())
+    for value, names in samples.items():
+        if len(names) >= MIN_CLUSTERS:
+            groups.append(statements[value])
+            rest -= statements[value]
+    if rest:
+        groups.append(rest)
+    return groups
 
 
 def frame_of(frames: Iterable[UnitFrame]) -> str:
@@ -224,7 +244,9 @@ def frame_of(frames: Iterable[UnitFrame]) -> str:
 def metrics_of(drawing: str) -> list[str]:
     """Return the metrics in a drawing's name, or [] for an invalid name."""
     parts = _NAME.fullmatch(drawing)
-    return parts["metrics"].split(_AND) if parts else []
+    if parts is None:
+        return []
+    return parts["metrics"].split(_AND)
 
 
 def drawing_options(name: str) -> DrawingOptions | None:
@@ -260,7 +282,9 @@ def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawin
         )
     except InputError:  # no such column
         return None
-    return drawing if drawing.name == name else None
+    if drawing.name != name:
+        return None
+    return drawing
 
 
 def sheet_rows(

@@ -13,7 +13,8 @@ from localjudge.doctor.inventory import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.judging.verify import REPORT, Verification
 from localjudge.judging.verify_labels import LabelsCheck
-from localjudge.labels.labelling import Labelling, LabelsRead
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.read_labels import LabelsRead
 from localjudge.labels.recommended_uses import recommendation
 from localjudge.labels.units import AnswerAround
 from localjudge.metrics.catalog import MetricDescription

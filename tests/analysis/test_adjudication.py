@@ -7,7 +7,8 @@ import pytest
 from localjudge import InputError, Run
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.labelled_statements import disputed_statements, labelled_statements
-from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, labels_of
 from localjudge.run_directory.label_rows import stored_labels
 from tests.analysis.conftest import JudgedRun, human_of, label, written

@@ -8,7 +8,8 @@ import pytest
 
 from localjudge import Run
 from localjudge.labels.label_sheet import write_sheet
-from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.report.judge_views import row_view
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun

@@ -72,7 +72,7 @@ def test_the_size_of_a_statement_by_hand(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", rows, {"Two.": 0.5, "Three.": 0.0}, metrics=["context_recall"])
     drawing = draw_statements(correctable(run), 3, 0)
     texts = {row["label_id"]: row["text"] for row in sheet_rows(run, drawing, drawing.statements)}
-    shares = {texts[drawn.key]: drawn.share for drawn in drawing.statements}
+    shares = {texts[drawn.key]: drawn.size_share for drawn in drawing.statements}
     assert shares == pytest.approx(
         {"One.": 0.377774, "Two.": 0.433338, "Three.": 0.188887}, abs=1e-5
     )
@@ -97,9 +97,9 @@ def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(
         labelling.answer(0 if labelling.rows[0]["text"].startswith("Fact 1 ") else 1)
     assert run["context_recall"].corrected.mean == pytest.approx(23 / 24)  # type: ignore[union-attr]
     assert run["faithfulness"].corrected.mean == pytest.approx(11 / 12)  # type: ignore[union-attr]
-    one_third = {drawn.share for drawn in drawing.statements if drawn.place.position == 0}
+    one_third = {drawn.size_share for drawn in drawing.statements if drawn.place.position == 0}
     assert max(one_third) == pytest.approx(min(one_third))
-    [other] = {drawn.share for drawn in drawing.statements} - one_third
+    [other] = {drawn.size_share for drawn in drawing.statements} - one_third
     # "Another." is in twelve equal samples: twelve times 1/24 is one key of 1/2.
     assert other / max(one_third) == pytest.approx(0.5 / (1 / 24**2 + 1 / 12**2) ** 0.5)
 

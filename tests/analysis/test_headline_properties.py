@@ -16,7 +16,8 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.analysis.headline import headline_of
 from localjudge.analysis.slices import slices
-from localjudge.labels.labelling import Labelling, read_labels
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.read_labels import read_labels
 from localjudge.labels.run_labels import labels_of
 from localjudge.types import Label
 from tests.analysis.conftest import written

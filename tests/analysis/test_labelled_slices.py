@@ -86,7 +86,7 @@ def test_a_drawing_by_a_column_gives_each_slice_the_same_share(
     run = departments(sizes={**SIZES, "one": 3, "two": 3})
     drawing = draw_statements(correctable(run), 120, 0, "department")
     value_of = values_of(run)
-    shares = {value_of[drawn.place.sample_id]: drawn.share for drawn in drawing.statements}
+    shares = {value_of[drawn.place.sample_id]: drawn.size_share for drawn in drawing.statements}
     sizes = {"big": 60, "mid": 30, "small": 24, "one": 6, "two": 6}
     assert shares == {value: pytest.approx(1 / (4 * size)) for value, size in sizes.items()}
     counts = Counter(value_of[drawn.place.sample_id] for drawn in drawing.statements[:24])
@@ -143,7 +143,7 @@ def test_a_drawing_by_a_column_is_reproduced_from_its_name(departments: Callable
     drawing = draw_again(name, frames, 60)
     assert drawing is not None
     drawn = [(row.key, row.size_share, row.draw_index) for row in rows]
-    assert drawn == [(each.key, each.share, each.turn) for each in drawing.statements]
+    assert drawn == [(each.key, each.size_share, each.draw_index) for each in drawing.statements]
     for other in (
         name.replace("department", "ward"),
         name.removesuffix(' by "department"'),

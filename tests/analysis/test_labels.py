@@ -24,7 +24,8 @@ from localjudge.labels.corrected_mean import (
 from localjudge.labels.decisions import SECONDS_A_LABEL, Decisions, pace
 from localjudge.labels.drawing import draw_statements, sheet_rows
 from localjudge.labels.labelled_units import sampling_weights
-from localjudge.labels.labelling import Labelling, LabelsRead, read_labels
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, labels_of
 from localjudge.labels.units import correctable, unit_frames
 from localjudge.report.judge_views import verification_view

@@ -48,7 +48,7 @@ def frame_of_samples(
 
 
 def shares_of(drawing: Drawing) -> dict[int, float]:
-    return {int(drawn.key, 16): drawn.share for drawn in drawing.statements}
+    return {int(drawn.key, 16): drawn.size_share for drawn in drawing.statements}
 
 
 FOUR = frame_of_samples([AGREED, AGREED, AGREED, DIVIDED])
@@ -78,7 +78,7 @@ def test_statements_are_drawn_with_these_probabilities() -> None:
     labels = np.array([1.0, 0.0, 0.0, 1.0])
     for seed in range(4_000):
         drawing = draw_statements({METRIC: FOUR}, 2, seed, more_disagreements=True)
-        hit = [int(drawn.key, 16) for drawn in drawing.statements if drawn.turn <= 2]
+        hit = [int(drawn.key, 16) for drawn in drawing.statements if drawn.draw_index <= 2]
         hits[hit] += 1
         estimates.append(float((labels[hit] / chances[hit] / 4).sum()))
     assert hits / 4_000 == pytest.approx(chances, abs=0.031)

@@ -14,7 +14,8 @@ from localjudge.errors import DataError
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelled_units import LabelledMetric
-from localjudge.labels.labelling import Labelling, read_all_labels, read_labels
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.read_labels import read_all_labels, read_labels
 from localjudge.labels.run_labels import labels_of
 from localjudge.labels.units import unit_frames
 from localjudge.run_directory.label_rows import planned_statements, stored_labels

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from localjudge import Run, ScriptedEngine
-from localjudge.labels.labelling import Labelling, read_labels
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.read_labels import read_labels
 from localjudge.report.certificate import write_certificate
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun
