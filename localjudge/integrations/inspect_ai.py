@@ -108,5 +108,5 @@ def _score(evaluations: Sequence[Evaluation], problems: Sequence[str]) -> Score:
         for verdict in verdict_rows([evaluation]):
             if verdict.label in (lowering_label, None):
                 lines.append(format_verdict(verdict))
-    verdicts = [vars(verdict) for verdict in verdict_rows(evaluations)]
+    verdicts = [verdict.values for verdict in verdict_rows(evaluations)]
     return Score(value=values, explanation="\n".join(lines), metadata={"verdicts": verdicts})
