@@ -31,7 +31,10 @@ Draw = Callable[[np.random.Generator, int], Drawn]
 
 
 class Shape(NamedTuple):
-    """A population of differences and its mean. For clustered ones, `draw` takes the number of documents."""
+    """A population of differences and its mean.
+
+    For clustered ones, `draw` takes the number of documents.
+    """
 
     draw: Draw
     mean: float
@@ -221,7 +224,8 @@ SHAPES: dict[str, Shape] = {
     "documents: half move, 80 % of them down": _documents(0.5, 0.8, 0.5),
     "documents: 10 % move, down": _documents(0.1, 1.0, 0.5),
     "documents: 3 % move, down": _documents(0.03, 1.0, 1.0),
-    # Large moves so rare that few data sets hold one, among small ones: what was not seen shows in no figure.
+    # Large moves so rare that few data sets hold one, among small ones: what was not seen shows in
+    # no figure.
     "rare: 10 % up, of them 6 by 1/6, 2 by 1/3, 1 by 0.5, 1 by 1": moves(
         {1 / 6: 0.06, 1 / 3: 0.02, 0.5: 0.01, 1: 0.01}
     ),

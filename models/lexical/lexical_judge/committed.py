@@ -58,7 +58,10 @@ class Token(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """Name of the class of words that this token is taken for. Pieces inside a word are apart from words."""
+        """Name of the class of words that this token is taken for.
+
+        Pieces inside a word are apart from words.
+        """
         inside = not self.text.startswith(SPACE) and self.word.isalnum()
         return f"+{self.word}" if inside else stem(self.word)
 

@@ -83,7 +83,10 @@ Classes = Callable[[str], frozenset[str]]
 
 
 def derive_table(kept: frozenset[str]) -> dict[str, str]:
-    """The committed part of the table. `kept`: syllables and ideographs that are tokens, and stay whole."""
+    """The committed part of the table.
+
+    `kept`: syllables and ideographs that are tokens, and stay whole.
+    """
     table = {}
     for code in range(1, _LAST + 1):
         if code in _SURROGATES or chr(code) in _UNTOUCHED:

@@ -72,7 +72,10 @@ def _chunks(row: dict[str, Any]) -> Iterator[Example]:
 
 
 def _passages(row: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """Each passage, and whether one of its sentences is relevant. HotpotQA's sentences begin with their title."""
+    """Each passage, and whether one of its sentences is relevant.
+
+    HotpotQA's sentences begin with their title.
+    """
 
     def title(pair: tuple[str, int]) -> str:
         return pair[0].split(": ")[0] if row["dataset"] == "hotpotqa" else ""

@@ -118,7 +118,10 @@ class Products:
         self._used = 0
 
     def add(self, gate: Linear, times: Linear, to: int, gain: float = 1.0) -> "Products":
-        """Add gain * soft_step(gate) * times to dimension `to`. Key -1 of a linear function is its constant."""
+        """Add gain * soft_step(gate) * times to dimension `to`.
+
+        Key -1 of a linear function is its constant.
+        """
         self._fill(self.gate, self.gate_bias, gate, STEEPNESS)
         self._fill(self.up, self.up_bias, times, 1.0)
         self.down[to, self._used] = gain / STEEPNESS
@@ -284,7 +287,10 @@ def _means() -> Head:
 
 
 def _names() -> Head:
-    """Share of the names that are missing. B's marker stands for a little more that is there: one name counts less."""
+    """Share of the names that are missing.
+
+    B's marker stands for a little more that is there: one name counts less.
+    """
     marker = LOG_SPAN + math.log(ASSUMED_NAMES)
     preference = _only_in_b({FACT["log_name_weight"]: LOG_SPAN, FACT["is_b_marker"]: marker})
     return (

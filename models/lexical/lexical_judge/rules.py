@@ -97,7 +97,8 @@ def solve_bump(frequencies: Sequence[float], distance: int, size: float) -> Bump
     basis = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
     others = np.delete(basis, distance, axis=0) - basis[distance]
     count = basis.shape[1]
-    # Unknowns: positive and negative parts of the coefficients, and the margin, which is to be largest.
+    # Unknowns: positive and negative parts of the coefficients, and the margin, which is to be
+    # largest.
     rows = np.vstack(
         [np.hstack([others, -others, np.ones((len(others), 1))]), [*[1.0] * (2 * count), 0.0]]
     )
@@ -110,7 +111,10 @@ def solve_bump(frequencies: Sequence[float], distance: int, size: float) -> Bump
 
 
 def fit(features: Floats, labels: Labels, groups: Groups, signs: Sequence[int]) -> Floats:
-    """Weights of the features, then the constant. `signs` gives the sign that each weight may have."""
+    """Weights of the features, then the constant.
+
+    `signs` gives the sign that each weight may have.
+    """
     slopes = _slopes(features, labels, groups, signs)
 
     margins = np.zeros(len(labels))

@@ -139,7 +139,10 @@ def time_for(sample: str, rows: Sequence[Measurement], limit: float) -> float:
 
 
 def ask_process(order: Order, seconds: float) -> dict[str, Any]:
-    """Carry out the order in a separate process. Kills it with its children after the time limit."""
+    """Carry out the order in a separate process.
+
+    Kills it with its children after the time limit.
+    """
     path = os.pathsep.join(
         [str(_BENCHMARKS), str(_BENCHMARKS.parents[1]), os.environ.get("PYTHONPATH", "")]
     )

@@ -32,7 +32,10 @@ class Sample(NamedTuple):
 
 
 def make_samples(folder: Path, count: int) -> list[Sample]:
-    """Return the first N samples, independent of N. Raises ValueError if there are too few statements."""
+    """Return the first N samples, independent of N.
+
+    Raises ValueError if there are too few statements.
+    """
     rng, seen = random.Random(0), set()
     statements: tuple[list[tuple[str, str]], ...] = ([], [])
     rows = [
