@@ -23,7 +23,7 @@ from localjudge.labels.drawing import (
 )
 from localjudge.labels.label_sheet import PLANNED, SheetRow
 from localjudge.labels.run_labels import check_labels_allowed
-from localjudge.labels.units import UnitFrame, correctable, unit_frames
+from localjudge.labels.units import UnitFrame, correctable, unit_frames, verdicts_at
 from localjudge.run_directory.label_rows import (
     Decision,
     LabelRow,
