@@ -6,12 +6,12 @@ contains no texts of the data.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.analysis.check import GateDecision, check
-from localjudge.analysis.headline import headline_of
+from localjudge.analysis.headline import Headline, headline_of
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
@@ -63,7 +63,7 @@ _ROOM = {"MOST": 6, "FEW": 4}
 
 
 class Certificate(NamedTuple):
-    """A written certificate: its file, any reasons not to quote the results, and the decisions of its gates."""
+    """A written certificate: its file, reasons not to quote the results, and decisions of gates."""
 
     file: Path
     problems: tuple[str, ...]
@@ -85,11 +85,11 @@ def write_certificate(
     gates: Sequence[str] = (),
     by: str | None = None,
 ) -> Certificate:
-    """Write the certificate of a finished run, also of an altered one, and return it. `when` is a time in UTC.
+    """Write the certificate of a finished run, also of an altered one, and return it.
 
-    It has the results of the `gates`, and of slices `by` a column of the data. Replaces an earlier
-    page. Raises InputError for another file of that name or a file of the run, for an invalid gate
-    or column, or for a metric of another package.
+    `when` is a time in UTC. It has the results of the `gates`, and of slices `by` a column of the
+    data. Replaces an earlier page. Raises InputError for another file of that name or a file of
+    the run, for an invalid gate or column, or for a metric of another package.
     """
     path = Path(out).expanduser()
     refuse_own_file(run, path)
@@ -134,10 +134,8 @@ def _values(
         problems = (f"{REPORT}: {report.problem}",)
     verification = None if problems else last_verification(run.directory)
     is_verified = verification is not None and verification.is_of(run.directory)
-    environment, sources = (
-        run.manifest.environment,
-        [Path(source).name for source in run.manifest.environment.sources],
-    )
+    environment = run.manifest.environment
+    sources = [Path(source).name for source in environment.sources]
     values: dict[str, Any] = {
         "title": title or ", ".join(sources)[:_LETTERS_OF_TITLE] or run.directory.resolve().name,
         "samples": messages.plain("samples.all", n=run.summary.samples),
@@ -202,7 +200,10 @@ def _values(
 
 
 def translate_labels(counts: LabelCounts, messages: Messages) -> str:
-    """Return `0 of 19 labelled statements are supported by the documents`, in other languages in general words."""
+    """Return `0 of 19 labelled statements are supported by the documents`.
+
+    Other languages have general words.
+    """
     if messages.language == "en":
         return counts.contradiction or counts.in_words
     numbers = {
@@ -254,10 +255,6 @@ def _calibrations(run: RunRecord) -> Sequence[Calibration]:
 
 
 def _gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
-    interval = "-"
-    if decision.ci95:
-        low, high = (messages.number(end) for end in decision.ci95)
-        interval = messages.plain("certificate.range", low=low, high=high)
     basis = "certificate.judge_only"
     if decision.corrected or decision.labels is not None:
         basis = "certificate.by_labels"
@@ -265,7 +262,7 @@ def _gate_row(decision: GateDecision, messages: Messages) -> dict[str, Any]:
         "gate": decision.gate,
         "outcome": messages.plain(_OUTCOMES[decision.outcome]),
         "value": decision.value,
-        "interval": interval,
+        "interval": _interval(decision.ci95, messages),
         "basis": messages.plain(basis, n=decision.labels or 0),
     }
 
@@ -277,29 +274,35 @@ def _slice_rows(run: RunRecord, by: str, messages: Messages) -> list[dict[str, A
         for name, summary in part.metrics.items():
             corrected = part.corrected.get(name)
             headline = headline_of(summary, corrected)
-            interval = "-"
-            if headline.ci95:
-                low, high = (messages.number(end) for end in headline.ci95)
-                interval = messages.plain("certificate.range", low=low, high=high)
-            basis = messages.plain("certificate.judge_only")
-            if corrected and headline.basis == "labels":
-                basis = messages.plain(
-                    "certificate.corrected", labels=count_labels(corrected, messages)
-                )
-            elif corrected and headline.basis == "too few labels":
-                labelled = corrected.counts.labelled if corrected.counts else 0
-                basis = messages.plain("certificate.by_labels", n=labelled)
             rows.append(
                 {
                     "value": NO_VALUE if part.value is None else part.value,
                     "metric": name,
                     "samples": part.samples,
                     "mean": headline.mean,
-                    "interval": interval,
-                    "basis": basis,
+                    "interval": _interval(headline.ci95, messages),
+                    "basis": _slice_basis(headline, corrected, messages),
                 }
             )
     return rows
+
+
+def _slice_basis(headline: Headline, corrected: CorrectedMean | None, messages: Messages) -> str:
+    """Return what the mean of a slice is based on: the judge, or labels."""
+    if corrected and headline.basis == "labels":
+        labels = count_labels(corrected, messages)
+        return messages.plain("certificate.corrected", labels=labels)
+    if corrected and headline.basis == "too few labels":
+        labelled = corrected.counts.labelled if corrected.counts else 0
+        return messages.plain("certificate.by_labels", n=labelled)
+    return messages.plain("certificate.judge_only")
+
+
+def _interval(ci95: Limits, messages: Messages) -> str:
+    if not ci95:
+        return "-"
+    low, high = map(messages.number, ci95)
+    return messages.plain("certificate.range", low=low, high=high)
 
 
 def _checked_files(run: RunRecord) -> Iterator[str]:
@@ -309,21 +312,28 @@ def _checked_files(run: RunRecord) -> Iterator[str]:
 
 
 def translate_mean(name: str, mean: float | None, ci95: Limits, messages: Messages) -> str:
-    """Return the mean in the metric's words: `about 9 % of the answers decline to answer (2 to 22)`."""
+    """Return the mean in the metric's words.
+
+    For example, `about 9 % of the answers decline to answer (2 to 22)`.
+    """
     if mean is None:
         return ""
     headline = messages.headline(name)
-    limits = [*(ci95 or ())]
     if headline:
-        share = messages.plain("finding.share", share=f"{100 * mean:.0f}")
+        share = messages.plain("finding.share", share=_percent(mean))
         clause = headline.format(share=share)
-        ends = [f"{100 * limit:.0f}" for limit in limits]
+        show: Callable[[float], str] = _percent
     else:
         clause = messages.plain("finding.mean", name=name, mean=mean)
-        ends = [messages.number(limit) for limit in limits]
-    if not ends:
+        show = messages.number
+    if not ci95:
         return clause
-    return messages.plain("finding.with_limits", clause=clause, low=ends[0], high=ends[1])
+    low, high = map(show, ci95)
+    return messages.plain("finding.with_limits", clause=clause, low=low, high=high)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
 
 
 def describe_samples(run: RunRecord, messages: Messages) -> str:
@@ -401,12 +411,20 @@ def _commands(
     run: RunRecord, title: str | None, language: Language, gates: Sequence[str], by: str | None
 ) -> Iterator[str]:
     """Yield the commands for a third party to verify the run and write the page again."""
-    name, judge = run.directory.resolve().name, run.manifest.environment.judge or ""
+    name = run.directory.resolve().name
+    judge = run.manifest.environment.judge or ""
     is_file = os.sep in judge and "://" not in judge
     with as_typed():
-        yield call("verify", name, *(("judge", Path(judge).name) if is_file else ()))
-        values = {"title": title, "language": None if language == "en" else language}
-        more = [option(key, value) for key, value in values.items() if value]
-        more += [option("gate", gate) for gate in gates]
-        more += [option("by", by)] if by else []
-        yield " ".join([call("report", name, "certificate", "again.html"), *more])
+        if is_file:
+            yield call("verify", name, "judge", Path(judge).name)
+        else:
+            yield call("verify", name)
+        parts = [call("report", name, "certificate", "again.html")]
+        if title:
+            parts.append(option("title", title))
+        if language != "en":
+            parts.append(option("language", language))
+        parts += [option("gate", gate) for gate in gates]
+        if by:
+            parts.append(option("by", by))
+        yield " ".join(parts)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 from localjudge.analysis.check import Check, Gate, GateDecision
-from localjudge.analysis.compare import RunComparison
+from localjudge.analysis.compare import MetricChange, RunComparison
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.gate_views import gates_view
 from localjudge.report.summary_views import summary_view
@@ -39,52 +39,58 @@ _Problem = tuple[str, str, str] | None
 
 def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -> str:
     """Return the JUnit file of a finished run. `properties` identify the run."""
-    problems: dict[str, _Problem] = {
-        decision.gate: (
-            "skipped" if decision.passed else "failure",
-            decision.outcome,
-            decision.reason,
-        )
-        if decision.outcome != "pass"
-        else None
-        for decision in decisions
-    }
+    problems: dict[str, _Problem] = {}
+    for decision in decisions:
+        problems[decision.gate] = _problem(decision)
     return _junit(problems, properties)
 
 
+def _problem(decision: GateDecision) -> _Problem:
+    if decision.outcome == "pass":
+        return None
+    element = "skipped" if decision.passed else "failure"
+    return element, decision.outcome, decision.reason
+
+
 def unfinished(gates: Sequence[Gate]) -> str:
-    return _junit(
-        {str(gate): ("error", "unfinished", "the run did not finish") for gate in gates}, {}
-    )
+    """Return the JUnit file of a run that did not finish."""
+    problem = ("error", "unfinished", "the run did not finish")
+    return _junit({str(gate): problem for gate in gates}, {})
 
 
 def _junit(cases: Mapping[str, _Problem], properties: Mapping[str, str]) -> str:
     elements = Counter(problem[0] for problem in cases.values() if problem)
-    counts = {
-        "failures": elements["failure"],
-        "errors": elements["error"],
-        "skipped": elements["skipped"],
-    }
     about = {
         "name": "localjudge",
         "tests": str(len(cases)),
-        **{name: str(count) for name, count in counts.items()},
+        "failures": str(elements["failure"]),
+        "errors": str(elements["error"]),
+        "skipped": str(elements["skipped"]),
     }
     suites = ElementTree.Element("testsuites", about)
     suite = ElementTree.SubElement(suites, "testsuite", about)
-    holder = ElementTree.SubElement(suite, "properties") if properties else suite
+    if properties:
+        _add_properties(suite, properties)
+    for name, problem in cases.items():
+        attributes = {"classname": "localjudge.gates", "name": _xml_text(name)}
+        case = ElementTree.SubElement(suite, "testcase", attributes)
+        if problem:
+            _add_problem(case, name, problem)
+    ElementTree.indent(suites)
+    text = ElementTree.tostring(suites, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def _add_properties(suite: ElementTree.Element, properties: Mapping[str, str]) -> None:
+    holder = ElementTree.SubElement(suite, "properties")
     for name, value in properties.items():
         ElementTree.SubElement(holder, "property", {"name": name, "value": _xml_text(value)})
-    for name, problem in cases.items():
-        case = ElementTree.SubElement(
-            suite, "testcase", {"classname": "localjudge.gates", "name": _xml_text(name)}
-        )
-        if problem:
-            element, kind, message = problem
-            attributes = {"type": kind, "message": _xml_text(message)}
-            ElementTree.SubElement(case, element, attributes).text = _xml_text(f"{name}: {message}")
-    ElementTree.indent(suites)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
+
+
+def _add_problem(case: ElementTree.Element, name: str, problem: tuple[str, str, str]) -> None:
+    element, kind, message = problem
+    attributes = {"type": kind, "message": _xml_text(message)}
+    ElementTree.SubElement(case, element, attributes).text = _xml_text(f"{name}: {message}")
 
 
 def _xml_text(text: str) -> str:
@@ -92,40 +98,49 @@ def _xml_text(text: str) -> str:
 
 
 def run_markdown(run: RunRecord, checked: Check) -> str:
-    failed, count = (
-        sum(not decision.passed for decision in checked.decisions),
-        len(checked.decisions),
-    )
-    passed = (
-        f"all gates passed ({count})"
-        if count
-        else f"{numbered(run.summary.samples, 'sample')} scored"
-    )
-    headline = f"{failed} of {count} gates failed" if failed else passed
+    """Return the gates, the summary and the changes since the baseline, without texts."""
     summary = summary_view(run, labels=checked.labels, details=True, texts=False)
-    parts = [f"## localjudge: {headline}", as_markdown(replace(summary, notes=()))]
+    parts = [f"## localjudge: {_headline(run, checked)}"]
+    parts.append(as_markdown(replace(summary, notes=())))
     if checked.decisions:
         gates = gates_view(checked.decisions)
         rows = [(_SIGN[str(outcome)], *cells) for outcome, *cells in gates.rows]
         parts.append(as_markdown(replace(gates, rows=rows)))
     if checked.comparison:
-        parts += ["### Baseline (A) and this run (B)", *_comparison(run, checked.comparison)]
-    return "\n\n".join([*parts, markdown_block(map(str, summary.notes))]) + "\n"
+        parts.append("### Baseline (A) and this run (B)")
+        parts += _comparison(run, checked.comparison)
+    parts.append(markdown_block(map(str, summary.notes)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _headline(run: RunRecord, checked: Check) -> str:
+    count = len(checked.decisions)
+    failed = [decision for decision in checked.decisions if not decision.passed]
+    if failed:
+        return f"{len(failed)} of {count} gates failed"
+    if count:
+        return f"all gates passed ({count})"
+    return f"{numbered(run.summary.samples, 'sample')} scored"
 
 
 def _comparison(run: RunRecord, comparison: RunComparison) -> Iterator[str]:
-    unmoved = {
-        name: change.model_copy(update={"moved": ()}) for name, change in comparison.metrics.items()
-    }
-    yield from map(
-        as_markdown,
-        comparison_view(comparison.model_copy(update={"metrics": unmoved, "by": None})),
-    )
-    rows = {sample_id: row for row, sample_id in enumerate(stored_ids(run.directory / STORE), 1)}
-    lines = [
-        f"row {rows[sample.sample_id]:,}: {name} {number(sample.before)} -> {number(sample.after)}"
-        for name, change in comparison.metrics.items()
-        for sample in change.moved
-    ]
+    """Yield the comparison without samples, then the samples that changed most by their rows."""
+    unmoved: dict[str, MetricChange] = {}
+    for name, change in comparison.metrics.items():
+        unmoved[name] = change.model_copy(update={"moved": ()})
+    without_samples = comparison.model_copy(update={"metrics": unmoved, "by": None})
+    for table in comparison_view(without_samples):
+        yield as_markdown(table)
+    lines = list(_moved_lines(run, comparison))
     if lines:
-        yield f"<details><summary>Samples with the largest changes</summary>\n\n{markdown_block(lines)}\n\n</details>"
+        summary = "<summary>Samples with the largest changes</summary>"
+        yield f"<details>{summary}\n\n{markdown_block(lines)}\n\n</details>"
+
+
+def _moved_lines(run: RunRecord, comparison: RunComparison) -> Iterator[str]:
+    ids = stored_ids(run.directory / STORE)
+    rows = {sample_id: row for row, sample_id in enumerate(ids, start=1)}
+    for name, change in comparison.metrics.items():
+        for sample in change.moved:
+            scores = f"{number(sample.before)} -> {number(sample.after)}"
+            yield f"row {rows[sample.sample_id]:,}: {name} {scores}"

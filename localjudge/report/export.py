@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from importlib.util import find_spec
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -32,7 +32,7 @@ from localjudge.labels.labelled_statements import with_labels
 from localjudge.report.evidence_columns import evidence_kinds, evidence_values
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.types import CONTEXT_FIELDS, Context
+from localjudge.types import CONTEXT_FIELDS, Context, Sample
 from localjudge.words import escape_formula
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Format = Literal["jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]
-ROWS_OF_GROUP = 65_536
+GROUP_ROWS = 65_536
 _LARGEST = 2**63
 _BLOCK = 1 << 20
 _Kind = Literal["text", "texts", "contexts", "number", "whole", "flag"]
@@ -55,15 +55,24 @@ _TEXTS: dict[str, _Kind] = {
 }
 _CONTEXT_COLUMNS = ("id", "text", "score", "meta")
 _KINDS: dict[str, _Kind] = {
-    **dict.fromkeys(
-        ("index", "source_index", "start", "end", "label", "human", "window", "position"),
-        "whole",
-    ),
-    **dict.fromkeys(("p_yes", "valid_mass", "score", "numerator", "denominator"), "number"),
+    "index": "whole",
+    "source_index": "whole",
+    "start": "whole",
+    "end": "whole",
+    "label": "whole",
+    "human": "whole",
+    "window": "whole",
+    "position": "whole",
+    "p_yes": "number",
+    "valid_mass": "number",
+    "score": "number",
+    "numerator": "number",
+    "denominator": "number",
 }
 """Types of columns. All others are text, including `against`, a number or `reference`."""
 _KINDS_OF_TYPES: dict[frozenset[type], _Kind] = {
-    **dict.fromkeys((frozenset({float}), frozenset({int, float})), "number"),
+    frozenset({float}): "number",
+    frozenset({int, float}): "number",
     frozenset({int}): "whole",
     frozenset({bool}): "flag",
 }
@@ -77,19 +86,23 @@ class FlatTable(NamedTuple):
     user_columns: Mapping[str, str] = {}
     """The user's columns with their names in this table."""
 
-    def of(self, names: Sequence[str]) -> "FlatTable":
+    def select(self, names: Sequence[str]) -> "FlatTable":
+        """Return the table with these columns, in this order."""
+
+        def rows() -> Iterator[Row]:
+            for row in self.rows():
+                yield {name: row[name] for name in names}
+
         kinds = {name: self.kinds[name] for name in names}
-        return FlatTable(
-            kinds,
-            lambda: ({name: row[name] for name in names} for row in self.rows()),
-            self.user_columns,
-        )
+        return FlatTable(kinds, rows, self.user_columns)
 
     def columns(self, rows: Iterable[Row]) -> dict[str, list[Any]]:
+        """Return the values of each column, in its type."""
         block = list(rows)
-        return {
-            name: [_of_kind(row[name], kind) for row in block] for name, kind in self.kinds.items()
-        }
+        columns: dict[str, list[Any]] = {}
+        for name, kind in self.kinds.items():
+            columns[name] = [_convert(row[name], kind) for row in block]
+        return columns
 
 
 def flat_table(
@@ -110,26 +123,41 @@ def flat_table(
     if texts:
         kinds |= _TEXTS | dict.fromkeys(_fields_with_objects(run), "contexts")
     names: dict[str, str] = {}
-    for column, kind in (_kinds_of_user_columns(run) if columns else {}).items():
+    if columns:
+        names = _add_user_columns(run, kinds)
+
+    def rows_with_data() -> Iterator[Row]:
+        data = zip(run.iter_samples(), run.iter_extras(), strict=True)
+        for sample_id, group in groupby(plain_rows(run, rows), key=lambda row: row["sample_id"]):
+            sample, (_, extras) = next(entry for entry in data if entry[0].id == sample_id)
+            added = {name: extras.get(column) for column, name in names.items()}
+            if texts:
+                added = _sample_texts(sample) | added
+            for row in group:
+                yield row | added
+
+    return FlatTable(kinds, rows_with_data, names)
+
+
+def _add_user_columns(run: RunRecord, kinds: dict[str, _Kind]) -> dict[str, str]:
+    """Add the user's columns to the types, and return their names in the table."""
+    names: dict[str, str] = {}
+    for column, kind in _kinds_of_user_columns(run).items():
         name = column
         while name in kinds:
             name = f"data.{name}"
-        names[column], kinds[name] = name, kind
+        names[column] = name
+        kinds[name] = kind
+    return names
 
-    def with_data() -> Iterator[Row]:
-        data = zip(run.iter_samples(), run.iter_extras(), strict=True)
-        for sample_id, of_sample in groupby(
-            plain_rows(run, rows), key=lambda row: row["sample_id"]
-        ):
-            sample, (_, extras) = next(entry for entry in data if entry[0].id == sample_id)
-            values = vars(sample) | {
-                name: _context_values(getattr(sample, name)) for name in CONTEXT_FIELDS
-            }
-            more = {name: values[name] for name in _TEXTS if texts}
-            more |= {name: extras.get(column) for column, name in names.items()}
-            yield from (row | more for row in of_sample)
 
-    return FlatTable(kinds, with_data, names)
+def _sample_texts(sample: Sample) -> Row:
+    values: Row = {}
+    for name in _TEXTS:
+        values[name] = getattr(sample, name)
+        if name in CONTEXT_FIELDS:
+            values[name] = _context_values(values[name])
+    return values
 
 
 def _fields_with_objects(run: RunRecord) -> set[str]:
@@ -150,9 +178,13 @@ def _is_plain(context: Context) -> bool:
 def _context_values(contexts: Sequence[Context] | None) -> list[str | dict[str, Any] | None] | None:
     if contexts is None:
         return None
-    return [
-        context.text if _is_plain(context) else _context_object(context) for context in contexts
-    ]
+    values: list[str | dict[str, Any] | None] = []
+    for context in contexts:
+        if _is_plain(context):
+            values.append(context.text)
+        else:
+            values.append(_context_object(context))
+    return values
 
 
 def _context_object(context: Context) -> dict[str, Any]:
@@ -170,21 +202,19 @@ def _context_struct(context: str | Mapping[str, Any]) -> dict[str, Any]:
     values = {"text": context} if isinstance(context, str) else context
     struct = {name: values.get(name) for name in _CONTEXT_COLUMNS}
     if struct["meta"] is not None:
-        struct["meta"] = _of_kind(struct["meta"], "text")
+        struct["meta"] = _convert(struct["meta"], "text")
     return struct
 
 
 def plain_rows(run: RunRecord, rows: Rows) -> Iterator[Row]:
-    if rows != "samples":
-        of_scores = (dict(vars(row)) for row in run.iter_scores())
-        yield from (of_scores if rows == "scores" else _verdict_values(run))
-        return
-    for sample, scores in run.iter_scored_samples():
-        row: Row = {"sample_id": sample.id}
-        for metric in run.summary.metrics:
-            score = scores.get(metric)
-            row |= {metric: score and score.score, f"{metric}_status": score and score.status}
-        yield row
+    """Yield the rows without texts and columns of the data."""
+    if rows == "scores":
+        for score in run.iter_scores():
+            yield dict(vars(score))
+    elif rows == "verdicts":
+        yield from _verdict_values(run)
+    else:
+        yield from _sample_rows(run)
 
 
 def _verdict_values(run: RunRecord) -> Iterator[Row]:
@@ -195,18 +225,33 @@ def _verdict_values(run: RunRecord) -> Iterator[Row]:
         yield values
 
 
+def _sample_rows(run: RunRecord) -> Iterator[Row]:
+    for sample, scores in run.iter_scored_samples():
+        row: Row = {"sample_id": sample.id}
+        for metric in run.summary.metrics:
+            score = scores.get(metric)
+            row[metric] = score and score.score
+            row[f"{metric}_status"] = score and score.status
+        yield row
+
+
 def _kinds(run: RunRecord, rows: Rows) -> dict[str, _Kind]:
     kinds: dict[str, _Kind] = {"sample_id": "text"}
-    if rows != "samples":
-        names = [field.name for field in fields(ScoreRow if rows == "scores" else VerdictRow)]
-        names += ["human", "annotators"] if rows == "verdicts" else []
-        kinds |= {name: _KINDS.get(name, "text") for name in names}
-        kinds.pop("evidence", None)  # in columns of its own
-        if rows == "verdicts" and run.has_evidence:
-            kinds |= evidence_kinds()
+    if rows == "samples":
+        for metric in run.summary.metrics:
+            kinds[metric] = "number"
+            kinds[f"{metric}_status"] = "text"
         return kinds
-    for metric in run.summary.metrics:
-        kinds |= {metric: "number", f"{metric}_status": "text"}
+    if rows == "scores":
+        names = [field.name for field in fields(ScoreRow)]
+    else:
+        names = [field.name for field in fields(VerdictRow)]
+        names += ["human", "annotators"]
+    for name in names:
+        kinds[name] = _KINDS.get(name, "text")
+    kinds.pop("evidence", None)  # it has columns for its parts
+    if rows == "verdicts" and run.has_evidence:
+        kinds |= evidence_kinds()
     return kinds
 
 
@@ -214,15 +259,17 @@ def _kinds_of_user_columns(run: RunRecord) -> dict[str, _Kind]:
     types: dict[str, set[type]] = {}
     for _, extras in run.iter_extras():
         for name, value in extras.items():
-            too_large = isinstance(value, int) and not -_LARGEST <= value < _LARGEST
-            types.setdefault(name, set()).add(str if too_large else type(value))
-    return {
-        name: _KINDS_OF_TYPES.get(frozenset(of_column - {type(None)}), "text")
-        for name, of_column in types.items()
-    }
+            kind = type(value)
+            if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+                kind = str
+            types.setdefault(name, set()).add(kind)
+    kinds: dict[str, _Kind] = {}
+    for name, column_types in types.items():
+        kinds[name] = _KINDS_OF_TYPES.get(frozenset(column_types - {type(None)}), "text")
+    return kinds
 
 
-def _of_kind(value: Any, kind: _Kind) -> Any:
+def _convert(value: Any, kind: _Kind) -> Any:
     if kind == "number" and value is not None:
         return float(value)
     if kind == "contexts" and value is not None:
@@ -332,7 +379,7 @@ def _frame_table(run: RunRecord, rows: Rows) -> FlatTable:
         return flat_table(run, rows)
     table = flat_table(run, rows, texts=True, columns=True)
     leading = ["sample_id", *_TEXTS, *table.user_columns.values()]
-    return table.of([*leading, *(name for name in table.kinds if name not in leading)])
+    return table.select([*leading, *(name for name in table.kinds if name not in leading)])
 
 
 def _require(package: str) -> None:
@@ -355,21 +402,33 @@ def exported_parts(
     table = flat_table(run, rows, texts=texts, columns=columns)
     if as_format == "csv":
         return _csv(table)
-    return (
-        _parquet(table)
-        if as_format == "parquet"
-        else (json_line(row).encode() for row in table.rows())
-    )
+    if as_format == "parquet":
+        return _parquet(table)
+    return _jsonl(table)
+
+
+def _jsonl(table: FlatTable) -> Iterator[bytes]:
+    for row in table.rows():
+        yield json_line(row).encode()
 
 
 def _csv(table: FlatTable) -> Iterator[bytes]:
-    for cells in chain([table.kinds], (row.values() for row in table.rows())):
-        text = io.StringIO(newline="")
-        as_json = (
-            _of_kind(cell, "text") if isinstance(cell, list | dict) else cell for cell in cells
-        )
-        csv.writer(text).writerow(map(escape_formula, as_json))
-        yield text.getvalue().encode()
+    yield _csv_line(table.kinds)
+    for row in table.rows():
+        yield _csv_line(row.values())
+
+
+def _csv_line(cells: Iterable[Any]) -> bytes:
+    """Return a line in which lists and objects are JSON, and formulas have an apostrophe."""
+    escaped: list[Any] = []
+    for cell in cells:
+        value = cell
+        if isinstance(cell, list | dict):
+            value = _convert(cell, "text")
+        escaped.append(escape_formula(value))
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow(escaped)
+    return text.getvalue().encode()
 
 
 def _parquet(table: FlatTable) -> Iterator[bytes]:
@@ -394,7 +453,7 @@ def _parquet(table: FlatTable) -> Iterator[bytes]:
     rows = table.rows()
     with tempfile.TemporaryFile() as file:  # without a name, so no other process can open it
         with parquet.ParquetWriter(file, schema) as writer:
-            while block := list(islice(rows, ROWS_OF_GROUP)):
+            while block := list(islice(rows, GROUP_ROWS)):
                 writer.write_table(pyarrow.table(table.columns(block), schema=schema))
         file.seek(0)
         yield from iter(lambda: file.read(_BLOCK), b"")

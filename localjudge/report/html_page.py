@@ -13,9 +13,8 @@ import base64
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -39,7 +38,7 @@ from localjudge.run_directory.label_rows import label_file
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.verification import LastVerification, last_verification
-from localjudge.types import CONTEXT_FIELDS, Record, Sample, context_texts
+from localjudge.types import CONTEXT_FIELDS, Context, Record, Sample, context_texts
 from localjudge.words import as_typed
 
 _STYLES = ("base.css", "page.css", "samples.css", "paper.css")
@@ -47,8 +46,10 @@ _SCRIPTS = ("elements.js", "blocks.js", "details.js", "selection.js", "samples.j
 _SAMPLES_OF_A_LIST = 2_000
 _WORST_ON_PAPER = 10
 _LETTERS_OF_DETAILS = 256 << 10
-_PLACE_OF_DIVISION = 6  # in the row of a sample
-_LETTERS_OF_A_QUESTION = 200
+_CERTAINTY_PLACE = 5
+_DIVISION_PLACE = 6
+"""Positions in the entry of a sample, after its outcomes in the baseline."""
+_MAX_QUESTION = 200
 _SCORE_DIGITS = 6
 _PROBABILITY_DIGITS = 4
 """Digits for values displayed with three digits, including differences."""
@@ -69,7 +70,7 @@ def write_report(
     be written, or if the data has no suitable column `by`.
     """
     path = Path(os.path.expanduser(out or run.directory / REPORT))
-    inputs = ReportInputs.of(run, checked, baseline, title).model_copy(update={"by": by})
+    inputs = ReportInputs.collect(run, checked, baseline, title).model_copy(update={"by": by})
     write_page(path, page(run, checked, baseline, inputs), kind="report")
     return path
 
@@ -92,20 +93,23 @@ class ReportInputs(Record):
     allow_different: tuple[Obstacle, ...] = ()
 
     @classmethod
-    def of(
+    def collect(
         cls, run: RunRecord, checked: Check, baseline: RunRecord | None, title: str | None
     ) -> Self:
-        lenient = any(
-            decision.outcome == "undecided" and decision.passed for decision in checked.decisions
-        )
+        """Return the inputs of a report written now."""
+        undecided: Undecided = "fail"
+        for decision in checked.decisions:
+            if decision.outcome == "undecided" and decision.passed:
+                undecided = "pass"
+        relative: str | None = None
+        if baseline is not None:
+            relative = os.path.relpath(baseline.directory, run.directory)
         return cls(
             writer=writer(),
             title=title,
             gates=tuple(decision.gate for decision in checked.decisions),
-            undecided="pass" if lenient else "fail",
-            baseline=None
-            if baseline is None
-            else os.path.relpath(baseline.directory, run.directory),
+            undecided=undecided,
+            baseline=relative,
             labels=hash_labels(run, baseline),
             verification=last_verification(run.directory),
             examined=run.judge.examined,
@@ -114,6 +118,7 @@ class ReportInputs(Record):
 
 
 def writer() -> str:
+    """Return what decides about the bytes of a report besides its inputs."""
     return f"localjudge {version('localjudge')}, zlib {zlib.ZLIB_RUNTIME_VERSION}"
 
 
@@ -132,22 +137,35 @@ def page(
     inputs: ReportInputs | None = None,
 ) -> Iterator[str]:
     """Yield the page in parts. The `inputs` of an earlier report reproduce it."""
-    inputs = inputs or ReportInputs.of(run, checked, baseline, None)
-    with (
-        as_typed()
-    ):  # options as the command line spells them: the page does not depend on who writes it
-        first_screen = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
-        parts = slices_table(run, slices(run, inputs.by)) if inputs.by else None
-    config = {
+    inputs = inputs or ReportInputs.collect(run, checked, baseline, None)
+    # Options are spelled as on the command line, so that the page does not depend on its writer.
+    with as_typed():
+        values = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
+        values["slices"] = None
+        if inputs.by:
+            values["slices"] = slices_table(run, slices(run, inputs.by))
+    values["by"] = inputs.by
+    return page_parts(
+        "page.html",
+        styles=_STYLES,
+        scripts=_SCRIPTS,
+        config=_config(run, baseline, inputs),
+        blocks=data_blocks(run, baseline),
+        **values,
+    )
+
+
+def _config(run: RunRecord, baseline: RunRecord | None, inputs: ReportInputs) -> Values:
+    """Return what the scripts of the page need besides samples."""
+    metrics: list[Values] = []
+    for name in run.summary.metrics:
+        is_lower_better = catalog.lower_is_better(name)
+        is_judged = catalog.is_judged(name)
+        metrics.append({"name": name, "lowerIsBetter": is_lower_better, "judged": is_judged})
+    worst = worst_samples(run, list(run.summary.metrics), _WORST_ON_PAPER)
+    return {
         "inputs": inputs.model_dump(mode="json"),
-        "metrics": [
-            {
-                "name": name,
-                "lowerIsBetter": catalog.lower_is_better(name),
-                "judged": catalog.is_judged(name),
-            }
-            for name in run.summary.metrics
-        ],
+        "metrics": metrics,
         "threshold": run.summary.threshold,
         "thresholds": run.summary.thresholds,
         "near": NEAR,
@@ -156,21 +174,8 @@ def page(
         "labelled": bool(labelled_statements(run)),
         "jury": bool(run.manifest.judge.jury),
         "samples": run.summary.samples,
-        "worst": [
-            [row - 1, score.metric]
-            for row, _, score in worst_samples(run, list(run.summary.metrics), _WORST_ON_PAPER)
-        ],
+        "worst": [[row - 1, score.metric] for row, _, score in worst],
     }
-    blocks = data_blocks(run, baseline)
-    first_screen |= {"by": inputs.by, "slices": parts}
-    return page_parts(
-        "page.html",
-        styles=_STYLES,
-        scripts=_SCRIPTS,
-        config=config,
-        blocks=blocks,
-        **first_screen,
-    )
 
 
 class DataBlock(NamedTuple):
@@ -207,80 +212,95 @@ def data_blocks(run: RunRecord, baseline: RunRecord | None) -> Iterator[DataBloc
 
 
 def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[Any], Values]]:
-    metrics, groups, side = (
-        run.summary.metrics,
-        run.cluster_of,
-        ComparedRun(run, run.summary.metrics),
-    )
-    partners = _Baseline(baseline, side) if baseline is not None else None
+    """Yield the entry in the list and the details of each sample."""
+    metrics = list(run.summary.metrics)
+    groups = run.cluster_of
+    side = ComparedRun(run, metrics)
+    partners: _Baseline | None = None
+    if baseline is not None:
+        partners = _Baseline(baseline, side)
     statements = labelled_statements(run)
     evidence = EvidenceBySample(run)
     for position, (sample, scores) in enumerate(run.iter_scored_samples()):
         verdicts = {metric: side.verdicts(metric, position) for metric in scores}
-        labelled = {
-            metric: [*with_labels(run, rows, statements)] for metric, rows in verdicts.items()
-        }
-        question = (sample.user_input or sample.response or sample.reference or "")[
-            :_LETTERS_OF_A_QUESTION
-        ]
-        outcomes = [_outcome(scores.get(metric)) for metric in metrics]
-        row: list[Any] = [
-            sample.id,
-            question,
-            None if groups is None else groups[sample.id],
-            outcomes,
-        ]
-        details: dict[str, Values] = {
-            name: {
-                "outcome": describe_outcome(score),
-                "why": explain_score(score, verdicts[name]) if score.status == "scored" else "",
-                "verdicts": [_labelled_values(sample, verdict) for verdict in labelled[name]],
-            }
-            for name, score in scores.items()
-        }
-        for name, of_verdicts in evidence.values_of(sample, verdicts).items():
-            details[name]["evidence"] = of_verdicts
+        labelled: dict[str, list[LabelledVerdict]] = {}
+        for metric, rows in verdicts.items():
+            labelled[metric] = list(with_labels(run, rows, statements))
+        question = sample.user_input or sample.response or sample.reference or ""
+        entry: list[Any] = [sample.id, question[:_MAX_QUESTION]]
+        entry.append(None if groups is None else groups[sample.id])
+        entry.append([_outcome(scores.get(metric)) for metric in metrics])
+        details: Values = {}
+        for metric, score in scores.items():
+            details[metric] = _details(sample, score, labelled[metric])
+        for name, sentences in evidence.values_of(sample, verdicts).items():
+            details[name]["evidence"] = sentences
         values: Values = {"id": sample.id, "texts": _text_values(sample), "metrics": details}
         if partners:
-            row.append([partners.score(position, metric) for metric in metrics])
+            entry.append([partners.score(position, metric) for metric in metrics])
             values["before"] = partners.values(position, sample, verdicts)
         if statements:
-            row += [None] * (not partners)
-            row.append([_largest_certainty(labelled.get(metric, ())) for metric in metrics])
+            _extend(entry, _CERTAINTY_PLACE)
+            entry.append([_largest_certainty(labelled.get(metric, ())) for metric in metrics])
         if run.manifest.judge.jury:
-            row += [None] * (_PLACE_OF_DIVISION - len(row))
-            row.append([any(map(_is_divided, verdicts.get(metric, ()))) for metric in metrics])
-        yield row, values
+            _extend(entry, _DIVISION_PLACE)
+            entry.append([any(map(_is_divided, verdicts.get(metric, ()))) for metric in metrics])
+        yield entry, values
+
+
+def _extend(entry: list[Any], length: int) -> None:
+    """Add empty places up to this length."""
+    entry += [None] * (length - len(entry))
+
+
+def _details(sample: Sample, score: ScoreRow, verdicts: Sequence[LabelledVerdict]) -> Values:
+    """Return a score in words, its explanation, and its verdicts."""
+    explanation = ""
+    if score.status == "scored":
+        explanation = explain_score(score, [verdict.row for verdict in verdicts])
+    return {
+        "outcome": describe_outcome(score),
+        "why": explanation,
+        "verdicts": [_labelled_values(sample, verdict) for verdict in verdicts],
+    }
 
 
 def _outcome(score: ScoreRow | None) -> float | str | None:
     if score is None:
         return None
-    return score.status[0] if score.score is None else round(score.score, _SCORE_DIGITS)
+    if score.score is None:
+        return score.status[0]
+    return round(score.score, _SCORE_DIGITS)
 
 
 def _text_values(sample: Sample) -> Values:
-    texts: Values = {
-        field: getattr(sample, field) for field in ("user_input", "reference", "response")
-    }
+    """Return the texts of a sample by field, without missing ones."""
+    texts: Values = {}
+    for field in ("user_input", "reference", "response"):
+        text = getattr(sample, field)
+        if text is not None:
+            texts[field] = text
     for field in CONTEXT_FIELDS:
-        if (contexts := getattr(sample, field)) is not None:
-            include = {"text", "id", "score"}
-            texts[field] = [
-                context.model_dump(include=include, exclude_none=True) for context in contexts
-            ]
-    return {field: value for field, value in texts.items() if value is not None}
+        contexts = getattr(sample, field)
+        if contexts is not None:
+            texts[field] = [_context_values(context) for context in contexts]
+    return texts
+
+
+def _context_values(context: Context) -> Values:
+    return context.model_dump(include={"text", "id", "score"}, exclude_none=True)
 
 
 def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
     text = getattr(sample, verdict.source)
     if verdict.source_index is not None:
-        text = "".join(context_texts(text)[verdict.source_index : verdict.source_index + 1])
-    ends = (browser_offset(text or "", place) for place in (verdict.start, verdict.end))
+        place = verdict.source_index
+        text = "".join(context_texts(text)[place : place + 1])
     return [
         verdict.source,
         verdict.source_index,
-        *ends,
+        browser_offset(text or "", verdict.start),
+        browser_offset(text or "", verdict.end),
         verdict.label,
         _rounded(verdict.p_yes),
         remark_on(verdict),
@@ -296,9 +316,8 @@ def _labelled_values(sample: Sample, verdict: LabelledVerdict) -> list[Any]:
 
 def _largest_certainty(verdicts: Iterable[LabelledVerdict]) -> float | None:
     """Return the largest certainty of a verdict that differs from its human label."""
-    return _rounded(
-        max((each.certainty for each in verdicts if each.certainty is not None), default=None)
-    )
+    certainties = [each.certainty for each in verdicts if each.certainty is not None]
+    return _rounded(max(certainties, default=None))
 
 
 def _is_divided(verdict: VerdictRow) -> bool:
@@ -306,46 +325,57 @@ def _is_divided(verdict: VerdictRow) -> bool:
 
 
 def _rounded(p_yes: float | None) -> float | None:
-    return None if p_yes is None else round(p_yes, _PROBABILITY_DIGITS)
+    if p_yes is None:
+        return None
+    return round(p_yes, _PROBABILITY_DIGITS)
 
 
 class _Baseline:
     """Partners of a run's samples in the baseline, by position in the run."""
 
     def __init__(self, baseline: RunRecord, side: ComparedRun) -> None:
-        self._side = ComparedRun(
-            baseline, [metric for metric in side.scores if metric in baseline.summary.metrics]
-        )
-        self._partner = {
-            pair.after: pair.before for pair in pair_samples(self._side.samples, side.samples)
-        }
+        shared = [metric for metric in side.scores if metric in baseline.summary.metrics]
+        self._side = ComparedRun(baseline, shared)
+        pairs = pair_samples(self._side.samples, side.samples)
+        self._partner = {pair.after: pair.before for pair in pairs}
 
     def score(self, position: int, metric: str) -> float | None:
         partner = self._partner.get(position)
-        score = None if partner is None else self._side.score(metric, partner)
-        return None if score is None else round(score, _SCORE_DIGITS)
+        if partner is None:
+            return None
+        score = self._side.score(metric, partner)
+        if score is None:
+            return None
+        return round(score, _SCORE_DIGITS)
 
     def values(
         self, position: int, sample: Sample, verdicts: Mapping[str, list[VerdictRow]]
     ) -> Values | None:
         """Return changed fields, scores and verdicts, or None for a sample missing in the baseline."""
-        if (partner := self._partner.get(position)) is None:
+        partner = self._partner.get(position)
+        if partner is None:
             return None
         old = self._side.run.sample_at(partner)
-        old_texts, texts = _text_values(old), _text_values(sample)
-        differ = {
-            name: old_texts.get(name)
-            for name in old_texts | texts
-            if old_texts.get(name) != texts.get(name)
-        }
-        metrics = {}
+        changed_texts = _changed_texts(old, sample)
+        metrics: Values = {}
         for metric in self._side.scores:
-            old_rows, rows = self._side.verdicts(metric, partner), verdicts[metric]
-            changes = unit_changes(old_rows, rows, same_content=not differ)
-            was = [
-                [change.before, _rounded(change.p_before)] for change in islice(changes, len(rows))
-            ]
+            old_rows = self._side.verdicts(metric, partner)
+            rows = verdicts[metric]
+            changes = unit_changes(old_rows, rows, same_content=not changed_texts)
+            was = [[change.before, _rounded(change.p_before)] for change in changes[: len(rows)]]
             metrics[metric] = {"score": self.score(position, metric), "was": was}
-            if differ or len(changes) != len(rows):  # the old verdicts have other positions
+            # The old verdicts have other positions.
+            if changed_texts or len(changes) != len(rows):
                 metrics[metric]["verdicts"] = [_verdict_values(old, row) for row in old_rows]
-        return {"id": old.id, "texts": differ, "metrics": metrics}
+        return {"id": old.id, "texts": changed_texts, "metrics": metrics}
+
+
+def _changed_texts(old: Sample, new: Sample) -> Values:
+    """Return the old texts of the fields that differ, None for a missing one."""
+    old_texts = _text_values(old)
+    new_texts = _text_values(new)
+    changed: Values = {}
+    for name in old_texts | new_texts:
+        if old_texts.get(name) != new_texts.get(name):
+            changed[name] = old_texts.get(name)
+    return changed

@@ -20,19 +20,20 @@ from localjudge.labels.units import AnswerAround
 from localjudge.metrics.catalog import MetricDescription
 from localjudge.report.terminal import Table, View, number, safe_text, terminal
 from localjudge.run_directory.calibration import Calibration, Figure, LabelsUsed
+from localjudge.run_directory.differences import Difference
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.words import call, numbered, printable, printable_lines
 
 KEYS = {"1": "yes", "0": "no", "?": "cannot tell", "s": "skip", "u": "undo", "q": "quit"}
 KEYS_LINE = ", ".join(f"{key} {what}" for key, what in KEYS.items())
-_STYLE = {
-    **{"ok": "green", "warning": "yellow", "failed": "red"},
-    **{"bit-identical": "green", "same verdicts": "yellow", "different": "red"},
-}
-_STATUS_WIDTH, _NAME_WIDTH = 7, 14
-"""Widths of `warning` and `reasons before`, which align separately printed checks."""
+_STATUS_STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}
+_RESULT_STYLE = {"bit-identical": "green", "same verdicts": "yellow", "different": "red"}
+_STATUS_WIDTH = len("warning")
+_NAME_WIDTH = len("reasons before")
+"""The widths align separately printed checks."""
 _LEGEND = (
-    "* computed by default; of several metrics for one question, the first with all its columns in the data.",
+    "* computed by default; of several metrics for one question, the first with all its columns in "
+    "the data.",
     "verdicts: the parts of each sample that get a verdict.",
 )
 _DIGITS = 12
@@ -42,7 +43,8 @@ _FIGURES = {"auc": "AUC", "gain": "gain in balanced accuracy"}
 
 
 def check_view(check: HealthCheck) -> Table:
-    status = Text(f"{check.status:<{_STATUS_WIDTH}}", style=_STYLE[check.status])
+    """Return one finding of doctor: status, name, and finding with advice."""
+    status = Text(f"{check.status:<{_STATUS_WIDTH}}", style=_STATUS_STYLE[check.status])
     finding = safe_text(check.finding)
     if check.advice:
         finding.append(f"\n-> {printable(check.advice)}", style="bold")
@@ -50,99 +52,108 @@ def check_view(check: HealthCheck) -> Table:
 
 
 def conclusion_view(diagnosis: Diagnosis) -> View:
+    """Return the counts of doctor's findings, skipped checks, and the recommended uses."""
     counts = Counter(check.status for check in diagnosis.checks)
-    lines = [
-        f"{counts['ok']} ok, {numbered(counts['warning'], 'warning')}, {counts['failed']} failed",
-    ]
+    warnings = numbered(counts["warning"], "warning")
+    lines = [f"{counts['ok']} ok, {warnings}, {counts['failed']} failed"]
     if diagnosis.not_made:
         lines.append(f"skipped: {', '.join(diagnosis.not_made)}")
     for check in diagnosis.checks:
-        if check.name == ADMISSION and (uses := check.figures.get("uses")):
-            lines.append(
-                "; ".join(f"{task}: {recommendation(names)}" for task, names in uses.items())
-            )
+        uses = check.figures.get("uses")
+        if check.name == ADMISSION and uses:
+            parts = [f"{task}: {recommendation(names)}" for task, names in uses.items()]
+            lines.append("; ".join(parts))
     return View([Table(), Table(notes=lines)])
 
 
 def metric_list(metrics: Sequence[MetricDescription]) -> View:
+    """Return what each metric asks, needs and costs."""
     return View([*map(_metric_table, metrics), Table(notes=_LEGEND)])
 
 
 def _metric_table(metric: MetricDescription) -> Table:
-    remarks = ["needs a judge that follows instructions"] if metric.instructions else []
-    remarks += ["lower is better"] if metric.lower_is_better else []
+    remarks: list[str] = []
+    if metric.instructions:
+        remarks.append("needs a judge that follows instructions")
+    if metric.lower_is_better:
+        remarks.append("lower is better")
+    options = [f"{name}={'|'.join(values) or 'TEXT'}" for name, values in metric.options.items()]
     lines = {
         "asks": metric.about.question,
         "needs": ", ".join(metric.fields),
-        "options": ", ".join(
-            f"{name}={'|'.join(values) or 'TEXT'}" for name, values in metric.options.items()
-        ),
+        "options": ", ".join(options),
         "verdicts": metric.about.unit,
         "source": metric.about.source,
         "remark": "; ".join(remarks),
     }
     rows = [(Text(name, style="dim"), text) for name, text in lines.items() if text]
-    return Table(
-        rows=rows, titles=[f"{'*' if metric.default_metrics else ' '} {metric.name}"], indent=4
-    )
+    mark = "*" if metric.default_metrics else " "
+    return Table(rows=rows, titles=[f"{mark} {metric.name}"], indent=4)
 
 
 def model_list(inventory: Inventory, *, verbose: bool) -> str:
     """List usable models in unwrapped lines and, if `verbose`, other files with reasons."""
-    judges = [
-        (model.name, model_facts(model)) for model in inventory.models if model.cannot_judge is None
-    ]
-    unusable = [
-        (model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge
-    ]
+    judges: list[tuple[str, str]] = []
+    unusable: list[tuple[str, str]] = []
+    for model in inventory.models:
+        if model.cannot_judge is None:
+            judges.append((model.name, model_facts(model)))
+        elif model.cannot_judge:
+            unusable.append((model.name, model.cannot_judge))
     unusable += [(entry.where, entry.reason) for entry in inventory.skipped]
-    entries = [*judges, *(unusable if verbose else ())]
+    entries = list(judges)
+    if verbose:
+        entries += unusable
     lines = [f" {printable(name)}\n   {printable(text)}" for name, text in entries]
-    room = (
-        "" if inventory.free_bytes is None else f"; {readable(inventory.free_bytes)} of memory free"
-    )
-    lines.append(f" {numbered(len(judges), 'model')} that can be loaded as a judge{room}")
+    count = f" {numbered(len(judges), 'model')} that can be loaded as a judge"
+    if inventory.free_bytes is not None:
+        count += f"; {readable(inventory.free_bytes)} of memory free"
+    lines.append(count)
     if unusable:
-        advice = "" if verbose else " (--verbose shows why)"
-        lines.append(f" {numbered(len(unusable), 'more file')} cannot be used{advice}")
+        line = f" {numbered(len(unusable), 'more file')} cannot be used"
+        if not verbose:
+            line += " (--verbose shows why)"
+        lines.append(line)
     return "".join(f"{line}\n" for line in lines)
 
 
 def model_facts(model: ListedModel) -> str:
-    kind = "chat template" if model.chat_template else "no chat template"
+    """Return the size, format, kind and memory of a model."""
     if model.outputs:
         kind = f"classifier ({', '.join(model.outputs)})"
-    facts = (
-        readable(model.size),
-        model.quantisation,
-        f"context {model.context:,}",
-        kind,
-        f"needs {readable(model.needed_bytes or 0)}{', more than is free' if model.fits is False else ''}",
-        model.sha256 and f"sha256 {model.sha256[:_DIGITS]}",
-    )
-    return ", ".join(fact for fact in facts if fact)
+    elif model.chat_template:
+        kind = "chat template"
+    else:
+        kind = "no chat template"
+    memory = f"needs {readable(model.needed_bytes or 0)}"
+    if model.fits is False:
+        memory += ", more than is free"
+    facts = [readable(model.size)]
+    if model.quantisation:
+        facts.append(model.quantisation)
+    facts += [f"context {model.context:,}", kind, memory]
+    if model.sha256:
+        facts.append(f"sha256 {model.sha256[:_DIGITS]}")
+    return ", ".join(facts)
 
 
 def verification_view(verification: Verification) -> Table:
-    changed = list(_change_lines(verification))
-    name = "not verified" if verification.result == "different" else verification.result
-    headline = safe_text(
-        f"{name}: {_headline(verification, changed)}", style=_STYLE[verification.result]
-    )
-    lines: list[str | Text] = [headline, f"judge {verification.judge}"]
+    """Return the result of a verification, with everything that changed since the run."""
+    changes = list(_change_lines(verification))
+    name: str = verification.result
+    if verification.result == "different":
+        name = "not verified"
+    headline = f"{name}: {_headline(verification, changes)}"
+    lines: list[str | Text] = [safe_text(headline, style=_RESULT_STYLE[verification.result])]
+    lines.append(f"judge {verification.judge}")
     if verification.other_machine:
         lines.append(
-            "this machine's processor differs from the run's: equal bytes are promised only on the same kind",
+            "this machine's processor differs from the run's: equal bytes are promised only on the "
+            "same kind",
         )
-    for title, changes in (
-        ("changed since the run", verification.judge_changes),
-        ("changed in the stored data", verification.data_changes),
-    ):
-        said = (
-            f"{title}: {item.ingredient}: {item.before} then, {item.after} now" for item in changes
-        )
-        lines += [_CHECKSUM.sub(r"\1", line) for line in said]
-    if not changed:
+    lines += _difference_lines("changed since the run", verification.judge_changes)
+    lines += _difference_lines("changed in the stored data", verification.data_changes)
+    if not changes:
         lines.append("data, requests and result files are unchanged")
     lines += _labels_lines(verification.labels)
     if verification.report.note:
@@ -150,7 +161,15 @@ def verification_view(verification: Verification) -> Table:
     return Table(notes=lines)
 
 
+def _difference_lines(title: str, differences: Sequence[Difference]) -> Iterator[str]:
+    """Yield what was changed, with shortened checksums."""
+    for item in differences:
+        line = f"{title}: {item.ingredient}: {item.before} then, {item.after} now"
+        yield _CHECKSUM.sub(r"\1", line)
+
+
 def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
+    """Yield whether the labels are unchanged, and the means that they correct."""
     if labels.problems:
         yield "labels: altered"
         return
@@ -164,172 +183,219 @@ def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
         day = labels.verified.when[:10]
         changes = f"{added} added since the verification of {day}, the others are unchanged"
     yield f"labels: {numbered(rows, 'row')}; {changes}"
-    for name, mean in labels.means.corrected.items() if labels.means else ():
+    if not labels.means:
+        return
+    for name, mean in labels.means.corrected.items():
         if mean.mean is not None and mean.ci95:
             low, high = mean.ci95
-            yield f"corrected by {numbered(mean.labels, 'label')}: {name} {mean.mean:.3f}, {low:.3f} - {high:.3f}"
+            value = f"{mean.mean:.3f}, {low:.3f} - {high:.3f}"
+            yield f"corrected by {numbered(mean.labels, 'label')}: {name} {value}"
 
 
-def _headline(verification: Verification, changed: Sequence[str]) -> str:
-    stored, again, identical = (
-        verification.stored_requests,
-        verification.asked_again,
-        verification.identical,
-    )
+def _headline(verification: Verification, changes: Sequence[str]) -> str:
+    """Return the number of repeated answers, and what else was changed."""
+    stored = verification.stored_requests
+    again = verification.asked_again
+    identical = verification.identical
     if not stored:
-        return "; ".join(["the run asked its judge no questions", *changed])
-    asked = f"{again:,} of {stored:,} stored answers repeated"
+        return "; ".join(["the run asked its judge no questions", *changes])
+    if again == identical and changes:
+        answers = f"{again:,} answers"
+        if again == stored:
+            answers = f"all {answers}"
+        return f"the judge repeats {answers}, but {'; '.join(changes)}"
+    repeated = f"{again:,} of {stored:,} stored answers repeated"
     if again == identical:
-        repeats = f"the judge repeats {'all ' if again == stored else ''}{again:,} answers, but {'; '.join(changed)}"
-        return repeats if changed else f"{asked}, every bit the same"
+        return f"{repeated}, every bit the same"
     moved = f"{verification.verdicts_moved:,} of {verification.verdicts:,} verdicts changed"
-    largest = (
-        f"probabilities moved by at most {verification.largest_move:.2g} (--json lists the rows)"
-    )
-    return "; ".join([f"{asked}, {identical:,} the same", f"{moved}, {largest}", *changed])
+    largest = f"probabilities moved by at most {verification.largest_move:.2g}"
+    listed = f"{moved}, {largest} (--json lists the rows)"
+    return "; ".join([f"{repeated}, {identical:,} the same", listed, *changes])
 
 
 def _change_lines(verification: Verification) -> Iterator[str]:
+    """Yield what was changed in the run directory."""
     if verification.data_changes:
         yield "the stored data was changed"
     if verification.altered_requests:
-        yield f"{verification.altered_requests:,} stored requests differ from the run's: run.sqlite was changed"
+        altered = f"{verification.altered_requests:,} stored requests"
+        yield f"{altered} differ from the run's: run.sqlite was changed"
     for name, places in verification.files.items():
-        more = ", ..." if len(places) > _PLACES_SHOWN else ""
-        yield f"{name} was changed ({', '.join(places[:_PLACES_SHOWN])}{more})"
+        listed = ", ".join(places[:_PLACES_SHOWN])
+        if len(places) > _PLACES_SHOWN:
+            listed += ", ..."
+        yield f"{name} was changed ({listed})"
 
 
 def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
-    answer, contexts = row.get("source_text"), row.get("contexts")
-    texts = {"user_input": row.get("user_input")}
-    texts |= {
-        f"context {n}": text
-        for n, text in enumerate(contexts if isinstance(contexts, list) else (), 1)
-    }
-    texts |= {
-        name: row.get(name)
-        for name in ("reference", "response")
-        if not answer or name != answer.field
-    }
-    about = [
-        (Text("" if number else name, style="dim"), line)
-        for name, text in texts.items()
-        if isinstance(text, str)
-        for number, line in enumerate(filter(str.strip, text.splitlines()))
-    ]
-    metric, asks, unit = (str(row.get(name)) for name in ("metric", "asks", "text"))
+    """Return a statement to label, below the texts to compare it with."""
+    answer: AnswerAround | None = row.get("source_text")
+    cells: list[tuple[Text, str | Text]] = []
+    for name, text in _texts_to_compare(row, answer):
+        cells += _field_cells(name, text)
+    if answer:
+        cells.append((Text(answer.field, style="dim"), _marked(answer)))
+    metric = str(row.get("metric"))
     return View(
         [
-            Table(titles=[f"{labelled:,} of {total:,} answered   {metric}"], notes=[asks]),
             Table(
-                rows=[
-                    *about,
-                    *([(Text(answer.field, style="dim"), _marked(answer))] if answer else []),
-                ]
+                titles=[f"{labelled:,} of {total:,} answered   {metric}"],
+                notes=[str(row.get("asks"))],
             ),
-            Table(titles=[f"> {unit}"]),
+            Table(rows=cells),
+            Table(titles=[f"> {row.get('text')}"]),
             Table(notes=[Text(KEYS_LINE, style="dim")]),
         ]
     )
 
 
+def _texts_to_compare(
+    row: Mapping[str, Any], answer: AnswerAround | None
+) -> Iterator[tuple[str, Any]]:
+    """Yield the question, the contexts, and the answers except for the one around the statement."""
+    yield "user_input", row.get("user_input")
+    contexts = row.get("contexts")
+    if isinstance(contexts, list):
+        for number, text in enumerate(contexts, start=1):
+            yield f"context {number}", text
+    for name in ("reference", "response"):
+        if not answer or name != answer.field:
+            yield name, row.get(name)
+
+
+def _field_cells(name: str, text: Any) -> Iterator[tuple[Text, str]]:
+    """Yield the lines of a text without blank ones, the first with its name."""
+    if not isinstance(text, str):
+        return
+    heading = name
+    for line in text.splitlines():
+        if line.strip():
+            yield Text(heading, style="dim"), line
+            heading = ""
+
+
 def _marked(answer: AnswerAround) -> Text:
+    """Return the answer with its statement in bold, or in brackets without colours."""
     before, statement, after = map(printable_lines, answer[1:])
-    shown = statement if terminal().color_system else f"[[{statement}]]"
-    return Text.assemble(before, (shown, "bold underline"), after)
+    if not terminal().color_system:
+        statement = f"[[{statement}]]"
+    return Text.assemble(before, (statement, "bold underline"), after)
 
 
 def ended_view(labelling: Labelling) -> Table:
-    lines = (
-        [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
-    )
-    if not labelling.rows and not labelling.disputed:
-        lines.append(
-            f"to draw more: {call('label', str(labelling.run.directory), 'sample', 2 * labelling.total)}",
-        )
-    title = f"{labelling.labelled:,} of {labelling.total:,} answered, stored in {labelling.run.directory / LABELS}"
+    """Return the number of answers, and how to label more."""
+    file = labelling.run.directory / LABELS
+    title = f"{labelling.labelled:,} of {labelling.total:,} answered, stored in {file}"
+    lines: list[str] = []
+    if labelling.rows:
+        lines.append(f"{len(labelling.rows):,} left: run the same command to resume")
+    elif not labelling.disputed:
+        command = call("label", str(labelling.run.directory), "sample", 2 * labelling.total)
+        lines.append(f"to draw more: {command}")
     return Table(titles=[title], notes=lines)
 
 
 def read_view(taken: Mapping[str, LabelsRead]) -> Table:
-    lines = []
+    """Return the numbers of labels read from each source."""
+    lines: list[str] = []
     for source, labels in taken.items():
-        counts = {
-            "changed": labels.changed,
-            "withdrawn": labels.withdrawn,
-            "already stored": labels.known,
-            "older than the current label": labels.older,
-        }
-        parts = [
-            numbered(labels.new, "new label"),
-            *(f"{n:,} {words}" for words, n in counts.items() if n),
-        ]
-        parts += (
-            [f"{numbered(labels.unlabelled, 'row')} without a label"] if labels.unlabelled else []
-        )
-        lines.append(f"{source}: {', '.join(parts)}")
+        lines.append(f"{source}: {', '.join(_describe_labels_read(labels))}")
         lines += [f"warning: {remark}" for remark in labels.remarks]
     return Table(notes=lines)
 
 
+def _describe_labels_read(labels: LabelsRead) -> Iterator[str]:
+    yield numbered(labels.new, "new label")
+    counts = {
+        "changed": labels.changed,
+        "withdrawn": labels.withdrawn,
+        "already stored": labels.known,
+        "older than the current label": labels.older,
+    }
+    for words, count in counts.items():
+        if count:
+            yield f"{count:,} {words}"
+    if labels.unlabelled:
+        yield f"{numbered(labels.unlabelled, 'row')} without a label"
+
+
 def calibrations_view(calibrations: Sequence[Calibration]) -> View:
-    """Return a table of judges for each question with a recommendation, or all figures of a single judge."""
-    tables = []
-    for _, of_question in groupby(calibrations, key=lambda calibration: calibration.question):
-        judges = list(of_question)
-        tables += [
-            *(calibration_view(judges[0]) if len(judges) == 1 else ()),
-            _judges_table(judges),
-        ]
+    """Return a table of judges for each question with a recommendation.
+
+    A single judge of a question is shown with all its figures.
+    """
+    tables: list[Table] = []
+    for _, group in groupby(calibrations, key=lambda calibration: calibration.question):
+        judges = list(group)
+        if len(judges) == 1:
+            tables += calibration_view(judges[0])
+        tables.append(_judges_table(judges))
     return View(tables)
 
 
 def _judges_table(judges: Sequence[Calibration]) -> Table:
-    names, best = Counter(judge.card.name for judge in judges), judges[0]
-    rows = [
-        (
-            judge.card.name if names[judge.card.name] == 1 else judge.name,
-            _figure_cell(judge.figures.get("auc"), ".2f"),
-            _figure_cell(judge.at_one_half.get("bias"), "+.2f"),
-            "-" if judge.worth is None or judge.guesses else f"{judge.worth.labels:,}",
-            "-" if judge.seconds_per_verdict is None else f"{judge.seconds_per_verdict:.2g}",
-            judge.fit_for[-1] if judge.fit_for else "none",
-        )
-        for judge in judges
-    ]
-    notes = ["bias: share judged 1 minus share labelled 1, at 0.5; seconds: per verdict"]
-    if best.worth and not best.guesses:
-        notes.append(
-            f"saved: labels needed in addition to {best.worth.of} for the same interval width without the judge",
-        )
-    if len(judges) > 1:
-        shared = [
-            remark for remark in best.remarks if all(remark in judge.remarks for judge in judges)
-        ]
-        cautions = [
-            f"{judge.card.name}: {judge.card.caution}" for judge in judges if judge.card.caution
-        ]
-        notes = [_labels_line(best.labels), *notes, *shared, *dict.fromkeys(cautions)]
+    """Return a row for each judge of a question, the best one first, and a recommendation."""
+    best = judges[0]
+    names = Counter(judge.card.name for judge in judges)
+    rows: list[tuple[str | Text, ...]] = []
+    for judge in judges:
+        name = judge.card.name
+        if names[name] > 1:
+            name = judge.name
+        rows.append((name, *_judge_cells(judge)))
+    notes: list[str | Text] = list(_judges_notes(judges))
+    notes.append(Text(_advice(best, rows[0][0]), style="bold"))
     headings = ("judge", "AUC", "bias", "saved", "seconds", "use for")
-    return Table(
-        headings,
-        rows,
-        [*notes, Text(_advice(best, rows[0][0]), style="bold")],
-        titles=[best.question],
-    )
+    return Table(headings, rows, notes, titles=[best.question])
+
+
+def _judge_cells(judge: Calibration) -> Iterator[str | Text]:
+    yield _figure_cell(judge.figures.get("auc"), ".2f")
+    yield _figure_cell(judge.at_one_half.get("bias"), "+.2f")
+    if judge.worth is None or judge.guesses:
+        yield "-"
+    else:
+        yield f"{judge.worth.labels:,}"
+    if judge.seconds_per_verdict is None:
+        yield "-"
+    else:
+        yield f"{judge.seconds_per_verdict:.2g}"
+    if judge.fit_for:
+        yield judge.fit_for[-1]
+    else:
+        yield "none"
+
+
+def _judges_notes(judges: Sequence[Calibration]) -> Iterator[str]:
+    """Yield what the columns mean. For several judges, also the labels, remarks and cautions."""
+    best = judges[0]
+    is_comparison = len(judges) > 1
+    if is_comparison:
+        yield _labels_line(best.labels)
+    yield "bias: share judged 1 minus share labelled 1, at 0.5; seconds: per verdict"
+    if best.worth and not best.guesses:
+        extra = f"labels needed in addition to {best.worth.of}"
+        yield f"saved: {extra} for the same interval width without the judge"
+    if not is_comparison:
+        return
+    for remark in best.remarks:
+        if all(remark in judge.remarks for judge in judges):
+            yield remark
+    cautions = [
+        f"{judge.card.name}: {judge.card.caution}" for judge in judges if judge.card.caution
+    ]
+    yield from dict.fromkeys(cautions)
 
 
 def _advice(best: Calibration, name: str | Text) -> str:
     if best.guesses or best.worth is None:
         return "no judge is shown to be better than guessing: try another one"
-    labels, of, uses = (
-        best.worth.labels,
-        best.worth.of,
-        f"without labels it is {recommendation(best.fit_for)}",
-    )
-    if not labels:
+    saved = best.worth.labels
+    labels = best.worth.of
+    uses = f"without labels it is {recommendation(best.fit_for)}"
+    if not saved:
         return f"{name} is better than guessing, but saves no labels; {uses}"
-    return f"use {name}: with it, {of} labels do the work of {of + labels}; {uses}"
+    return f"use {name}: with it, {labels} labels do the work of {labels + saved}; {uses}"
 
 
 def _figure_cell(figure: Figure | None, form: str) -> str | Text:
@@ -347,47 +413,53 @@ def _labels_line(labels: LabelsUsed) -> str:
 
 
 def calibration_view(calibration: Calibration) -> View:
-    lines = [f"judge {calibration.card}", _labels_line(calibration.labels)]
-    sides, folds = (calibration.at_one_half, calibration.held_out), calibration.fold_thresholds
-    decisions = [
-        (_figure_name(name), *(_figure_text(side.get(name)) for side in sides))
-        for name in dict.fromkeys(name for side in sides for name in side)
-    ]
-    threshold = (
-        f"threshold {number(calibration.threshold)}, chosen on all labels; held out: thresholds of {len(folds)} folds, "
-        f"{number(min(folds))} to {number(max(folds))}, each chosen on the other groups"
-        if folds
-        else "no threshold chosen"
-    )
-    notes = [
-        *(f"{_figure_name(name)}: {why}" for name, why in calibration.undefined.items()),
-        *calibration.remarks,
-    ]
+    """Return all figures of a judge: of its probabilities, and of its decisions at thresholds."""
+    title = f"calibration {calibration.name}: {calibration.question}"
+    about = [f"judge {calibration.card}", _labels_line(calibration.labels)]
+    figures: list[tuple[str, str]] = []
+    for name, figure in calibration.figures.items():
+        figures.append((_figure_name(name), _figure_text(figure)))
+    at_one_half = calibration.at_one_half
+    held_out = calibration.held_out
+    decisions: list[tuple[str, str, str]] = []
+    for name in dict.fromkeys([*at_one_half, *held_out]):
+        half = _figure_text(at_one_half.get(name))
+        decisions.append((_figure_name(name), half, _figure_text(held_out.get(name))))
+    remarks: list[str] = []
+    for name, reason in calibration.undefined.items():
+        remarks.append(f"{_figure_name(name)}: {reason}")
+    remarks += calibration.remarks
     return View(
         [
-            Table(titles=[f"calibration {calibration.name}: {calibration.question}"], notes=lines),
-            Table(
-                rows=[
-                    (_figure_name(name), _figure_text(figure))
-                    for name, figure in calibration.figures.items()
-                ]
-            ),
-            Table(("", "at 0.5", "held out"), decisions, [threshold]),
-            Table(notes=notes),
+            Table(titles=[title], notes=about),
+            Table(rows=figures),
+            Table(("", "at 0.5", "held out"), decisions, [_describe_threshold(calibration)]),
+            Table(notes=remarks),
         ]
     )
 
 
+def _describe_threshold(calibration: Calibration) -> str:
+    folds = calibration.fold_thresholds
+    if not folds:
+        return "no threshold chosen"
+    chosen = f"threshold {number(calibration.threshold)}, chosen on all labels"
+    spread = f"{number(min(folds))} to {number(max(folds))}"
+    held_out = f"thresholds of {len(folds)} folds, {spread}, each chosen on the other groups"
+    return f"{chosen}; held out: {held_out}"
+
+
 def _figure_text(figure: Figure | None) -> str:
-    return (
-        ""
-        if figure is None
-        else f"{number(figure.value)} [{number(figure.ci95[0])}, {number(figure.ci95[1])}]"
-    )
+    if figure is None:
+        return ""
+    low, high = map(number, figure.ci95)
+    return f"{number(figure.value)} [{low}, {high}]"
 
 
 def _figure_name(name: str) -> str:
     """Format `held_out.bias` as `bias, held out`."""
     where, _, bare = name.rpartition(".")
     words = _FIGURES.get(bare, bare.replace("_", " "))
-    return f"{words}, {where.replace('_', ' ')}" if where else words
+    if not where:
+        return words
+    return f"{words}, {where.replace('_', ' ')}"

@@ -66,7 +66,7 @@ class Messages:
         return self._for_metric("question", metric)
 
     def headline(self, metric: str) -> str | None:
-        """Return the sentence about the mean of a metric, with `{share}` for its value, or None if it has none."""
+        """Return the sentence about the mean of a metric, with `{share}` for its value, or None."""
         in_english = get_about(catalog.ours(metric)).headline.replace("{}", "{share}")
         return self._for_metric("headline", metric) or in_english or None
 
@@ -75,10 +75,14 @@ class Messages:
         name = parse(metric)
         if name is None or catalog.ours(metric) is None:
             return None
-        base = name.base if name.k is None else f"{name.base}@k"
+        base = name.base
+        if name.k is not None:
+            base = f"{name.base}@k"
         messages = self._sections.get(section, {})
         message = messages.get(f"{base}({name.options})") or messages.get(base)
-        return message.replace("{k}", str(name.k)) if isinstance(message, str) else None
+        if not isinstance(message, str):
+            return None
+        return message.replace("{k}", str(name.k))
 
     def _template(self, key: str, values: dict[str, Any]) -> str:
         section, _, name = key.partition(".")

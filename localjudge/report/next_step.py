@@ -16,8 +16,7 @@ def next_step(run: RunRecord, labels: RunLabels | None) -> str:
     if run.so_far is not None:
         return "run the same command again to finish"
     if labels is None:
-        can_label = run.summary.verdicts.count > 0 and not run.sampling.optional_stopping
-        return call("label", directory) if can_label else _after_labels(run)
+        return _before_labels(run)
     means = labels.corrected.values()
     if any(mean.unsettled for mean in means):
         return call("label", directory, "disputed", True)
@@ -28,6 +27,13 @@ def next_step(run: RunRecord, labels: RunLabels | None) -> str:
     if answered < _FIRST_DRAWING:
         return call("label", directory)
     return call("label", directory, "sample", answered + max(missing))
+
+
+def _before_labels(run: RunRecord) -> str:
+    """Return the command to label, or the next one after labels if none can correct the run."""
+    if run.summary.verdicts.count > 0 and not run.sampling.optional_stopping:
+        return call("label", str(run.directory))
+    return _after_labels(run)
 
 
 def _after_labels(run: RunRecord) -> str:

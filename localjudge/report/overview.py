@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.analysis.check import Check, Gate, parse_gate
+from localjudge.analysis.check import Check, Gate, GateDecision, parse_gate
 from localjudge.analysis.compare import RunComparison
 from localjudge.analysis.headline import Headline, headline_of
 from localjudge.analysis.pooled import pooled_shares
@@ -40,11 +40,17 @@ from localjudge.words import numbered
 
 _BINS = 10
 """Bins of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
-_MOST_SENTENCES = 3
+_MAX_FINDINGS = 3
+_MIDDLE = 0.5
+_MIN_SCALE = 0.05
+"""End of the scale of differences if all intervals are narrower."""
 _RUNS = ("the baseline", "this run")
 _OUTCOMES = {"pass": "passed", "fail": "failed", "undecided": "undecided"}
 _BOUNDS = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
 _UNEQUAL = {">=": "not lower", ">": "higher", "<=": "not higher", "<": "lower"}
+_DISTANCES = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
+_MIRRORED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
+"""A difference of at least -0.02 is at most 0.02 lower."""
 
 Values = dict[str, Any]
 
@@ -65,29 +71,25 @@ def overview(
     verification: LastVerification | None = None,
     examined: str | None = None,
 ) -> Values:
+    """Return the values of the page, except for samples. `examined` is doctor's line on the judge."""
     environment = run.manifest.environment
     judge = run.summary.judge.model_copy(update={"examined": examined})
     gates = [parse_gate(decision.gate) for decision in checked.decisions]
     aims = map(parse_gate, environment.settings.until)
-    metrics = list(_metrics(run, checked.labels, [*dict.fromkeys([*gates, *aims])]))
-    sentences = [metric for metric in metrics if metric["sentence"]]
-    stopped = run.summary.stopped or ""
+    metrics = list(_metrics(run, checked.labels, list(dict.fromkeys([*gates, *aims]))))
     return {
         "title": title or ", ".join(Path(source).name for source in environment.sources),
-        "day": next((session.started for session in environment.sessions), "")[:10],
+        "day": _day(run),
         "samples": _samples(run),
-        "ended": stopped.partition(": ")[2] if run.part else stopped,
+        "ended": _ended(run),
         "how_to_label": how_to_label(run) if run.sampling.optional_stopping else "",
         "skipped": run.summary.skipped_rows,
         "judge": judge,
         "caution": "; ".join(filter(None, (judge.caution, judge.examined))),
-        "finding": sorted(sentences, key=lambda metric: not metric["checked"])[:_MOST_SENTENCES],
+        "finding": _findings(metrics),
         "metrics": metrics,
         "reasons": reason_lines(run),
-        "gates": [
-            (decision, _OUTCOMES[decision.outcome], describe_gate(gate), explain_decision(decision))
-            for decision, gate in zip(checked.decisions, gates, strict=True)
-        ],
+        "gates": list(_gate_rows(checked.decisions)),
         "comparison": checked.comparison and _comparison(checked.comparison),
         "labels": checked.labels,
         "disputes": disputed_statements(run, run.summary.metrics),
@@ -97,82 +99,134 @@ def overview(
     }
 
 
+def _day(run: RunRecord) -> str:
+    """Return the day on which the run began, or nothing."""
+    sessions = run.manifest.environment.sessions
+    if not sessions:
+        return ""
+    return sessions[0].started[:10]
+
+
 def _samples(run: RunRecord) -> str:
-    if run.part is None or run.summary.stopped is None:
-        return str(run.part or numbered(run.summary.samples, "sample"))
-    return f"{run.part.samples:,} of {run.part.whole:,} samples, in random order (seed {run.part.seed})"
+    """Return the judged samples in words."""
+    part = run.part
+    if part is None:
+        return numbered(run.summary.samples, "sample")
+    if run.summary.stopped is None:
+        return str(part)
+    counts = f"{part.samples:,} of {part.whole:,} samples"
+    return f"{counts}, in random order (seed {part.seed})"
+
+
+def _ended(run: RunRecord) -> str:
+    """Return why the run stopped, without the counts that `_samples` states."""
+    stopped = run.summary.stopped or ""
+    if not run.part:
+        return stopped
+    return stopped.partition(": ")[2]
+
+
+def _findings(metrics: Sequence[Values]) -> list[Values]:
+    """Return the first metrics with a sentence, corrected ones before others."""
+    with_sentence = [metric for metric in metrics if metric["sentence"]]
+    with_sentence.sort(key=lambda metric: not metric["checked"])
+    return with_sentence[:_MAX_FINDINGS]
+
+
+def _gate_rows(decisions: Sequence[GateDecision]) -> Iterator[tuple[GateDecision, str, str, str]]:
+    """Yield each decision with its outcome, gate and reason in words."""
+    for decision in decisions:
+        gate = describe_gate(parse_gate(decision.gate))
+        yield decision, _OUTCOMES[decision.outcome], gate, explain_decision(decision)
 
 
 def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) -> Iterator[Values]:
-    """Yield the values of each metric. Its first row has no mean if too many samples failed or none was scored."""
-    distributions = {name: [0] * _BINS for name in run.summary.metrics}
-    for score in run.iter_scores():
-        if score.metric in distributions and score.score is not None:
-            distributions[score.metric][min(int(score.score * _BINS), _BINS - 1)] += 1
-    withheld, shares = run.summary.failed_beyond(run.max_failed), pooled_shares(run)
-    gates = [gate for gate in gates if gate.column is None]
-    gates.sort(key=lambda gate: -abs(gate.threshold - 0.5))  # no mark crosses the words of another
+    """Yield the values of each metric.
+
+    Its first row has no mean if too many samples failed or none was scored.
+    """
+    distributions = _distributions(run)
+    withheld = run.summary.failed_beyond(run.max_failed)
+    shares = pooled_shares(run)
     for name, summary in run.summary.metrics.items():
         corrected = labels.corrected.get(name) if labels else None
         judge = MeanRow("judge only", summary.mean, summary.ci95)
-        headline = headline_of(summary, corrected)
-        rows = [MeanRow(name, None, None)]
         if name in withheld:
             headline = Headline(None, None, "judge")
+            rows = [MeanRow(name, None, None)]
         else:
-            rows = _mean_rows(name, judge, headline, corrected)
-        is_corrected = headline.basis == "labels"
-        checked = corrected.labels if corrected and is_corrected else 0
+            headline = headline_of(summary, corrected)
+            rows = list(_mean_rows(name, judge, headline, corrected))
+        is_corrected = corrected is not None and headline.basis == "labels"
         yield {
             "name": name,
             "meaning": _meaning(name, run),
             "basis": headline.basis,
             "sentence": state_headline(name, headline, corrected),
-            "contradiction": corrected.contradiction if corrected else None,
+            "contradiction": corrected and corrected.contradiction,
             "pooled": pooled_sentence(run, name, shares.get(name), corrected, pooled_for_page),
             "judged": catalog.is_judged(name) and headline.basis == "judge",
-            "checked": checked,
+            "checked": corrected.labels if corrected and is_corrected else 0,
             "corrected": corrected,
-            "needed": corrected.needed if corrected else None,
+            "needed": corrected and corrected.needed,
             "rows": rows,
             "counts": summary,
             "distribution": distributions[name],
-            "marks": [
-                (gate.threshold, _bound(gate))
-                for gate in gates
-                if gate.metric == name and not gate.delta and gate.column is None
-            ],
+            "marks": list(_marks(name, gates)),
             "remarks": list(metric_remarks(summary, withheld=name in withheld)),
         }
 
 
+def _distributions(run: RunRecord) -> dict[str, list[int]]:
+    """Return the number of scores in each bin, by metric."""
+    distributions = {name: [0] * _BINS for name in run.summary.metrics}
+    for score in run.iter_scores():
+        if score.metric in distributions and score.score is not None:
+            place = min(int(score.score * _BINS), _BINS - 1)
+            distributions[score.metric][place] += 1
+    return distributions
+
+
+def _marks(metric: str, gates: Sequence[Gate]) -> Iterator[tuple[float, str]]:
+    """Yield the gates on the mean of a metric as marks on its scale.
+
+    The order keeps the words of a mark free of other marks.
+    """
+    for gate in sorted(gates, key=lambda gate: -abs(gate.threshold - _MIDDLE)):
+        if gate.metric == metric and not gate.delta and gate.column is None:
+            yield gate.threshold, _bound(gate)
+
+
 def _mean_rows(
     name: str, judge: MeanRow, headline: Headline, corrected: CorrectedMean | None
-) -> list[MeanRow]:
-    rows = [MeanRow(name, headline.mean, headline.ci95)]
+) -> Iterator[MeanRow]:
+    """Yield the headline, then other means if labels correct it or are too few."""
+    yield MeanRow(name, headline.mean, headline.ci95)
     if headline.basis == "too few labels":
-        rows.append(judge)
+        yield judge
     elif corrected and headline.basis == "labels":
+        for annotator, mean in (corrected.by_annotator or {}).items():
+            yield MeanRow(f"by {annotator}", mean.mean, mean.ci95)
         saved = corrected.worth_labels
-        note = f"saves about {numbered(saved, 'label')}" if saved else ""
-        by = [
-            MeanRow(f"by {who}", mean.mean, mean.ci95)
-            for who, mean in (corrected.by_annotator or {}).items()
-        ]
-        rows += [*by, judge._replace(note=note)]
-    labels_only = corrected.labels_alone if corrected else None
-    return (
-        [*rows, MeanRow("labels only", labels_only.mean, labels_only.ci95)] if labels_only else rows
-    )
+        if saved:
+            judge = judge._replace(note=f"saves about {numbered(saved, 'label')}")
+        yield judge
+    if corrected and corrected.labels_alone:
+        labels_only = corrected.labels_alone
+        yield MeanRow("labels only", labels_only.mean, labels_only.ci95)
 
 
 def _meaning(name: str, run: RunRecord) -> str:
-    if words := get_about(catalog.ours(name)).headline:
-        question = words.format("how many")
-        lower = " Lower is better." if catalog.lower_is_better(name) else ""
-        return f"{question[0].upper()}{question[1:]}?{lower}"
-    criterion = run.manifest.criteria.get(name)
-    return criterion.question if criterion else ""
+    """Return the question that a metric answers, or a criterion's."""
+    words = get_about(catalog.ours(name)).headline
+    if not words:
+        criterion = run.manifest.criteria.get(name)
+        return criterion.question if criterion else ""
+    question = words.format("how many")
+    question = f"{question[0].upper()}{question[1:]}?"
+    if catalog.lower_is_better(name):
+        question += " Lower is better."
+    return question
 
 
 def _bound(gate: Gate) -> str:
@@ -180,64 +234,73 @@ def _bound(gate: Gate) -> str:
 
 
 def describe_gate(gate: Gate) -> str:
-    """Return `context recall is at least 0.8`, `context recall is at most 0.02 lower than in the baseline`."""
-    name = gate.metric.replace("_", " ") if catalog.is_ours(gate.metric) else gate.metric
-    name += "" if gate.column is None else f" ({gate.column} {gate.value})"
+    """Return the gate as a clause.
+
+    For example, `context recall is at least 0.8`, or `context recall is at most 0.02 lower than in
+    the baseline`.
+    """
+    name = gate.metric
+    if catalog.is_ours(name):
+        name = name.replace("_", " ")
+    if gate.column is not None:
+        name += f" ({gate.column} {gate.value})"
     if not gate.delta:
         return f"{name} is {_bound(gate)}"
     if not gate.threshold:
         return f"{name} is {_UNEQUAL[gate.comparison]} than in the baseline"
-    is_least, is_strict = (
-        gate.comparison.startswith(">") == (gate.threshold > 0),
-        "=" not in gate.comparison,
-    )
-    bound = (
-        ("more than" if is_least else "less than")
-        if is_strict
-        else ("at least" if is_least else "at most")
-    )
-    direction = "higher" if gate.threshold > 0 else "lower"
-    return f"{name} is {bound} {abs(gate.threshold):g} {direction} than in the baseline"
+    comparison: str = gate.comparison
+    direction = "higher"
+    if gate.threshold < 0:
+        comparison = _MIRRORED[gate.comparison]
+        direction = "lower"
+    bound = f"{_DISTANCES[comparison]} {abs(gate.threshold):g}"
+    return f"{name} is {bound} {direction} than in the baseline"
 
 
 def _comparison(comparison: RunComparison) -> Values:
-    changes: list[Values] = [
-        {
-            "name": name,
-            "scores": score_cells(change.headline or change.scores),
-            "counts": count_cells(name, change)[:4],
-            "difference": change.interval and change.interval.mean,
-            "interval": change.interval and change.interval.limits,
-            "remarks": list(
-                change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name)),
-            ),
-        }
-        for name, change in comparison.metrics.items()
-    ]
-    ends = [abs(end) for change in changes for end in change["interval"] or ()]
+    """Return the changes of each metric, the end of the widest interval, and notes."""
+    changes: list[Values] = []
+    ends = [_MIN_SCALE]
+    for name, change in comparison.metrics.items():
+        interval = change.interval
+        limits = interval and interval.limits
+        ends += [abs(end) for end in limits or ()]
+        obstacles = comparison.obstacles(name)
+        changes.append(
+            {
+                "name": name,
+                "scores": score_cells(change.headline or change.scores),
+                "counts": count_cells(name, change)[:4],
+                "difference": interval and interval.mean,
+                "interval": limits,
+                "remarks": list(change_remarks(name, change, _RUNS, obstacles=obstacles)),
+            }
+        )
     notes = list(comparison_notes(comparison, _RUNS))
-    return {"changes": changes, "widest": max([*ends, 0.05]), "notes": notes}
+    return {"changes": changes, "widest": max(ends), "notes": notes}
 
 
 def _facts(run: RunRecord, comparison: RunComparison | None) -> Iterator[tuple[str, str | None]]:
-    judge, summary = run.judge, run.summary
-    others = ", except for metrics with a calibration" if summary.thresholds else ""
-    size = None if judge.size is None else readable(judge.size)
+    """Yield what an auditor asks for, None or "" where there is nothing to state."""
+    judge = run.judge
+    summary = run.summary
+    size = "" if judge.size is None else readable(judge.size)
     yield "Model", ", ".join(filter(None, (size, judge.quantisation)))
     yield "sha256", judge.sha256
-    yield "Threshold", f"{summary.threshold:g}: a verdict is 1 at this probability or above{others}"
-    yield from (("Calibration", line) for line in calibration_lines(run))
+    threshold = f"{summary.threshold:g}: a verdict is 1 at this probability or above"
+    if summary.thresholds:
+        threshold += ", except for metrics with a calibration"
+    yield "Threshold", threshold
+    for line in calibration_lines(run):
+        yield "Calibration", line
     yield "Verdicts", decidedness_line(summary.verdicts)
     yield "Origin", "; ".join(map(str, run.origins))
     yield "Signature", summary.signature
-    if comparison:
-        yield (
-            "Baseline",
-            f"judge {comparison.baseline_judge}, signature {comparison.baseline_signature}",
-        )
-    for name, change in comparison.metrics.items() if comparison else ():
+    if comparison is None:
+        return
+    baseline = f"judge {comparison.baseline_judge}, signature {comparison.baseline_signature}"
+    yield "Baseline", baseline
+    for name, change in comparison.metrics.items():
         if change.verdicts:
-            yield (
-                "Verdicts changed",
-                f"{name}: {change.verdicts.up:,} from 0 to 1, {change.verdicts.down:,} from 1 to 0",
-            )
+            moved = f"{change.verdicts.up:,} from 0 to 1, {change.verdicts.down:,} from 1 to 0"
+            yield "Verdicts changed", f"{name}: {moved}"

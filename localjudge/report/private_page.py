@@ -28,7 +28,7 @@ _BEGINNING = re.compile(
     rb'<!doctype html>\n<html lang="[a-z]{2}">\n<head>\n<meta charset="utf-8">\n'
     rb'<meta name="generator" content="localjudge">\n'
 )
-_LETTERS_OF_BEGINNING = 200
+_BEGINNING_BYTES = 200
 
 
 def page_parts(
@@ -41,15 +41,13 @@ def page_parts(
     script_messages: Sequence[str] = (),
     **values: Any,
 ) -> Iterator[str]:
-    """Yield the page in parts. Its script gets the messages of the sections `script_messages`, too."""
+    """Yield the page in parts. Its script gets the sections `script_messages` of the messages, too."""
     messages = messages or Messages()
-    style, script = (
-        "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
-        for names in (styles, scripts)
-    )
+    style = _join_files(styles)
+    script = _join_files(scripts)
     environment = Environment(
         autoescape=True,
-        finalize=lambda value: printable(value) if type(value) is str else value,
+        finalize=_escape_controls,
         loader=FileSystemLoader(_FOLDER),
         lstrip_blocks=True,
         trim_blocks=True,
@@ -68,8 +66,21 @@ def page_parts(
     )
 
 
+def _join_files(names: Sequence[str]) -> str:
+    return "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
+
+
+def _escape_controls(value: Any) -> Any:
+    """Escape control characters of a text. Markup, a subclass of str, has its escapes already."""
+    if type(value) is str:
+        return printable(value)
+    return value
+
+
 def _cut(text: str, letters: int = 48) -> str:
-    return text if len(text) <= letters else f"{text[:letters]}..."
+    if len(text) <= letters:
+        return text
+    return f"{text[:letters]}..."
 
 
 def _begin(sentence: str) -> str:
@@ -77,15 +88,17 @@ def _begin(sentence: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    digests = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-        for text in (style, script)
-    )
-    style_source, script_source = (f"'sha256-{digest}'" for digest in digests)
     return (
-        f"default-src 'none'; style-src {style_source}; script-src {script_source}; base-uri 'none'; "
-        "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+        f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
+        "trusted-types 'none'"
     )
+
+
+def _source(text: str) -> str:
+    """Return the source of a policy that allows only this text."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest())
+    return f"'sha256-{digest.decode('ascii')}'"
 
 
 def write_page(path: Path, parts: Iterable[str], *, kind: str) -> None:
@@ -94,6 +107,6 @@ def write_page(path: Path, parts: Iterable[str], *, kind: str) -> None:
         raise InputError(f"{path} is a directory", hint="name a file")
     if os.path.lexists(path):
         with open_regular(path) as file:
-            if not _BEGINNING.match(file.read(_LETTERS_OF_BEGINNING)):
+            if not _BEGINNING.match(file.read(_BEGINNING_BYTES)):
                 raise InputError(f"{path} is not a {kind} of localjudge", hint="name another file")
     write_output(path, (part.encode() for part in parts))

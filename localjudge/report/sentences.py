@@ -12,28 +12,42 @@ from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import labels_of
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
+from localjudge.report.remarks import select_metrics
 from localjudge.report.terminal import Table, number
 from localjudge.run_directory.run_record import RunRecord
 
 Limits = tuple[float, float] | None
 Words = Callable[[str, int, float, Limits], str]
+_COUNTED = ("sentences", "documents", "citations")
 
 
 def state_mean(name: str, mean: float, ci95: Limits) -> str:
-    """Return the mean in the metric's words: `about 9 % of the answers decline to answer (2 to 22)`."""
-    words = get_about(catalog.ours(name)).headline
-    value, *ends = (
-        f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ()))
-    )
-    clause = words.format(f"about {value} %") if words else f"the mean of {name} is {value}"
-    return f"{clause} ({' to '.join(ends)})" if ends else clause
+    """Return the mean in the metric's words.
+
+    For example, `about 9 % of the answers decline to answer (2 to 22)`.
+    """
+    headline = get_about(catalog.ours(name)).headline
+    if headline:
+        return _with_limits(headline.format(f"about {_percent(mean)} %"), ci95, _percent)
+    return _with_limits(f"the mean of {name} is {number(mean)}", ci95, number)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+def _with_limits(clause: str, ci95: Limits, show: Callable[[float], str]) -> str:
+    if not ci95:
+        return clause
+    low, high = map(show, ci95)
+    return f"{clause} ({low} to {high})"
 
 
 def state_headline(name: str, headline: Headline, corrected: CorrectedMean | None) -> str:
     """Return the sentence to quote for a metric, "" without a mean.
 
     With too few labels: `0 of 19 labelled statements are supported by the documents (19 labels, 20
-        needed)`.
+    needed)`.
     """
     if headline.basis == "too few labels" and corrected and corrected.counts:
         says = corrected.contradiction or corrected.counts.in_words
@@ -44,26 +58,25 @@ def state_headline(name: str, headline: Headline, corrected: CorrectedMean | Non
 
 
 def state_pooled_share(name: str, units: int, share: float, ci95: Limits) -> str:
-    """Return the share in the metric's words: `about 66 % of all 312 sentences are supported (57 to 74)`."""
-    _, is_share, rest = get_about(catalog.ours(name)).headline.partition("{} of the ")
-    return _with_limits(
-        f"about {100 * share:.0f} % of all {units:,} {rest if is_share else 'units'}", ci95
-    )
+    """Return the share in the metric's words.
+
+    For example, `about 66 % of all 312 sentences are supported (57 to 74)`.
+    """
+    headline = get_about(catalog.ours(name)).headline
+    _, is_share, counted = headline.partition("{} of the ")
+    if not is_share:
+        counted = "units"
+    clause = f"about {_percent(share)} % of all {units:,} {counted}"
+    return _with_limits(clause, ci95, _percent)
 
 
 def pooled_for_page(name: str, units: int, share: float, ci95: Limits) -> str:
     """Return the share in words for the report, below the question of the metric."""
     headline = get_about(catalog.ours(name)).headline
-    noun = next(
-        (noun for noun in ("sentences", "documents", "citations") if noun in headline), "units"
-    )
-    return _with_limits(
-        f"counting each of the {units:,} {noun} once, it is about {100 * share:.0f} %", ci95
-    )
-
-
-def _with_limits(clause: str, ci95: Limits) -> str:
-    return f"{clause} ({' to '.join(f'{100 * end:.0f}' for end in ci95)})" if ci95 else clause
+    nouns = [noun for noun in _COUNTED if noun in headline]
+    noun = nouns[0] if nouns else "units"
+    clause = f"counting each of the {units:,} {noun} once, it is about {_percent(share)} %"
+    return _with_limits(clause, ci95, _percent)
 
 
 def pooled_sentence(
@@ -73,36 +86,36 @@ def pooled_sentence(
     corrected: CorrectedMean | None,
     words: Words = state_pooled_share,
 ) -> str:
-    """Return the sentence on a pooled share, corrected if the mean is, or "" if it must equal the mean.
+    """Return the sentence on a pooled share, corrected if the mean is.
 
-    Also "" if there are labels, but too few for an interval.
+    Returns "" if the share must equal the mean, or if there are labels, but too few for an
+    interval.
     """
     if pooled is None or pooled.units == pooled.samples:
         return ""
-    share, ci95 = pooled.share, pooled.ci95
+    share = pooled.share
+    ci95 = pooled.ci95
     if corrected and corrected.pooled and corrected.pooled.ci95:
-        share, ci95 = corrected.pooled.mean, corrected.pooled.ci95
+        share = corrected.pooled.mean
+        ci95 = corrected.pooled.ci95
     elif corrected and withholds_mean(corrected):
         return ""
     sentence = words(name, pooled.units, share, ci95)
-    return (
-        f"{sentence}, without an interval, because scores stopped the run"
-        if run.sampling.optional_stopping
-        else sentence
-    )
+    if run.sampling.optional_stopping:
+        sentence += ", without an interval, because scores stopped the run"
+    return sentence
 
 
 def two_means_view(run: RunRecord, *, metric: str | None = None) -> Table:
     """Return the mean and the pooled share of each metric, or one, in words, if they can differ."""
-    labels, shares, lines = labels_of(run), pooled_shares(run), list[str]()
-    for name in run.summary.metrics if metric is None else [metric]:
-        summary, corrected = (
-            run.summary.metrics[name],
-            labels.corrected.get(name) if labels else None,
-        )
-        if sentence := pooled_sentence(run, name, shares.get(name), corrected):
+    labels = labels_of(run)
+    shares = pooled_shares(run)
+    lines: list[str] = []
+    for name, summary in select_metrics(run, metric).items():
+        corrected = labels.corrected.get(name) if labels else None
+        sentence = pooled_sentence(run, name, shares.get(name), corrected)
+        if sentence:
             headline = headline_of(summary, corrected)
-            lines.append(
-                f"{name}: {state_mean(name, headline.mean or 0.0, headline.ci95)}; {sentence}"
-            )
+            mean = state_mean(name, headline.mean or 0.0, headline.ci95)
+            lines.append(f"{name}: {mean}; {sentence}")
     return Table(notes=lines)

@@ -34,7 +34,9 @@ _LONGEST_PAUSE_SECONDS = 300.0
 
 def safe_text(text: str | Text, *, style: str = "") -> Text:
     """Escape control characters for the terminal. A `Text` is returned unchanged."""
-    return text if isinstance(text, Text) else Text(printable(text), style=style, overflow="fold")
+    if isinstance(text, Text):
+        return text
+    return Text(printable(text), style=style, overflow="fold")
 
 
 def terminal() -> Console:
@@ -62,11 +64,18 @@ def put(text: str) -> None:
 
 
 def number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    """Format a score or probability with three digits, None as `-`."""
+    if value is None:
+        return "-"
+    return f"{value:.3f}"
 
 
 def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tuple[str, str]:
-    return number(mean), " - ".join(map(number, ci95)) if ci95 else "-"
+    """Return a mean and its interval as two cells."""
+    if ci95 is None:
+        return number(mean), "-"
+    low, high = map(number, ci95)
+    return number(mean), f"{low} - {high}"
 
 
 @dataclass(frozen=True)
@@ -87,21 +96,22 @@ class Table:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
-        yield from (
-            Padding(safe_text(title, style="bold"), (0, 1), expand=False) for title in self.titles
-        )
+        for title in self.titles:
+            yield Padding(safe_text(title, style="bold"), (0, 1), expand=False)
         if self.headings or self.rows:
             yield Padding(self._grid(), (0, 1, 0, 1 + self.indent), expand=False)
-            yield from [Text()] if self.notes else []
-        yield from (Padding(safe_text(note), (0, 1), expand=False) for note in self.notes)
+            if self.notes:
+                yield Text()
+        for note in self.notes:
+            yield Padding(safe_text(note), (0, 1), expand=False)
 
     def _grid(self) -> RichTable:
         grid = RichTable.grid(padding=(0, 2, 0, 0))
         if self.headings:
-            grid = RichTable(
-                box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1)
-            )
-        for place in range(max(map(len, (self.headings, *self.rows)))):
+            padding = (0, 0, 0, 1)
+            grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=padding)
+        columns = max(map(len, (self.headings, *self.rows)))
+        for place in range(columns):
             grid.add_column(overflow="fold")
             if self.headings:
                 grid.columns[place].header = safe_text(self.headings[place])
@@ -118,23 +128,38 @@ class View(tuple[Table, ...]):
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
         for place, table in enumerate(self):
-            yield from [Text()] if place else []
+            if place > 0:
+                yield Text()
             yield table
 
 
 def as_html(view: Table | View) -> str:
     """Return the view as HTML without styles or scripts."""
+    tables = [view] if isinstance(view, Table) else view
     lines: list[str] = []
-    for table in [view] if isinstance(view, Table) else view:
-        lines += [f"<p><strong>{_escaped(title)}</strong></p>" for title in table.titles]
-        rows = [("th", table.headings), *(("td", row) for row in table.rows)]
-        cells = [
-            "".join(f"<{tag}>{_escaped(cell)}</{tag}>" for cell in row) for tag, row in rows if row
-        ]
-        lines += ["<table>", *(f"<tr>{row}</tr>" for row in cells), "</table>"] if cells else []
-        notes = "<br>\n".join(map(_escaped, table.notes))
-        lines += [f"<p>{notes}</p>"] if notes else []
+    for table in tables:
+        lines += _html_lines(table)
     return "\n".join(lines)
+
+
+def _html_lines(table: Table) -> Iterator[str]:
+    for title in table.titles:
+        yield f"<p><strong>{_escaped(title)}</strong></p>"
+    rows = [_html_row("td", row) for row in table.rows if row]
+    if table.headings:
+        rows.insert(0, _html_row("th", table.headings))
+    if rows:
+        yield "<table>"
+        yield from rows
+        yield "</table>"
+    notes = "<br>\n".join(map(_escaped, table.notes))
+    if notes:
+        yield f"<p>{notes}</p>"
+
+
+def _html_row(tag: str, cells: Sequence[str | Text]) -> str:
+    row = "".join(f"<{tag}>{_escaped(cell)}</{tag}>" for cell in cells)
+    return f"<tr>{row}</tr>"
 
 
 def _escaped(text: str | Text) -> str:
@@ -143,10 +168,24 @@ def _escaped(text: str | Text) -> str:
 
 def as_markdown(table: Table) -> str:
     """Return the table for GitHub. Everything except headings and numbers is code."""
-    rule = ["---", *["--:" if table.names == 1 else "---"] * (len(table.headings) - 1)]
-    cells = [[_markdown_cell(str(cell)) for cell in row] for row in table.rows]
-    lines = [f"| {' | '.join(row)} |" for row in (table.headings, rule, *cells) if table.headings]
-    return "\n\n".join(filter(None, ["\n".join(lines), markdown_block(map(str, table.notes))]))
+    parts: list[str] = []
+    if table.headings:
+        parts.append("\n".join(_markdown_rows(table)))
+    if table.notes:
+        parts.append(markdown_block(map(str, table.notes)))
+    return "\n\n".join(parts)
+
+
+def _markdown_rows(table: Table) -> Iterator[str]:
+    yield _markdown_row(map(str, table.headings))
+    alignment = "--:" if table.names == 1 else "---"
+    yield _markdown_row(["---"] + [alignment] * (len(table.headings) - 1))
+    for row in table.rows:
+        yield _markdown_row(_markdown_cell(str(cell)) for cell in row)
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def markdown_block(lines: Iterable[str]) -> str:
@@ -167,9 +206,15 @@ class Lines:
     def __init__(
         self, stream: TextIO, clock: Callable[[], float] = time.monotonic, phase: str = ""
     ) -> None:
-        self._stream, self._clock, self._phase = stream, clock, phase
-        self._started = self._pause = self._next_line = 0.0
-        self._expected = self._recalled = self._answered = 0
+        self._stream = stream
+        self._clock = clock
+        self._phase = phase
+        self._started = 0.0
+        self._pause = 0.0
+        self._next_line = 0.0
+        self._expected = 0
+        self._recalled = 0
+        self._answered = 0
         self._counted = True
 
     def note(self, text: str) -> None:
@@ -177,21 +222,22 @@ class Lines:
         self._stream.flush()
 
     def rows(self, doing: str, done: int, total: int | None) -> None:
-        self._show(
-            printable(doing),
-            done,
-            total,
-            f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows",
-        )
+        text = f"{done:,} rows"
+        if total is not None:
+            text = f"{done:,} of {total:,} rows"
+        self._show(printable(doing), done, total, text)
 
     def elapsed(self, doing: str, seconds: float, expected: float) -> None:
         text = f"{seconds:.0f} s of {roughly(expected)}"
-        self._show(printable(doing), min(int(seconds), int(expected)), max(int(expected), 1), text)
+        done = min(int(seconds), int(expected))
+        total = max(int(expected), 1)
+        self._show(printable(doing), done, total, text)
 
     def expect(self, count: int, *, counted: bool = True) -> None:
         """Add to the number of questions. The first call starts the clock."""
         if not self._expected:
-            self._started, self._pause = self._clock(), 0.0
+            self._started = self._clock()
+            self._pause = 0.0
         self._expected += count
         self._counted = counted
         self._show_verdicts()
@@ -216,14 +262,25 @@ class Lines:
     close = pause
 
     def _show_verdicts(self) -> None:
+        if not self._expected:
+            return
         done = self._recalled + self._answered
-        text = f"{done:,} of {f'{self._expected:,}' if self._counted else about(self._expected)} verdicts"
+        expected = about(self._expected)
+        if self._counted:
+            expected = f"{self._expected:,}"
+        text = f"{done:,} of {expected} verdicts"
         if self._answered:
-            rate = self._answered / max(self._clock() - self._started, 1e-9)
-            pace = f"{rate:.1f} a second" if rate >= 1 else f"{1 / rate:.1f} s each"
-            text += f", {pace}, {timedelta(seconds=round((self._expected - done) / rate))} left"
-        if self._expected:
-            self._show(self._phase, done, self._expected, text)
+            text += f", {self._describe_speed(self._expected - done)}"
+        self._show(self._phase, done, self._expected, text)
+
+    def _describe_speed(self, remaining: int) -> str:
+        """Return `2.1 a second, 0:00:07 left`."""
+        rate = self._answered / max(self._clock() - self._started, 1e-9)
+        speed = f"{rate:.1f} a second"
+        if rate < 1:
+            speed = f"{1 / rate:.1f} s each"
+        left = timedelta(seconds=round(remaining / rate))
+        return f"{speed}, {left} left"
 
     def _show(self, label: str, done: int, total: int | None, text: str) -> None:
         if not self._pause:
@@ -241,7 +298,8 @@ class _BarAboveLine(RichProgress):
 
     def get_renderables(self) -> Iterator[RenderableType]:
         yield from super().get_renderables()
-        yield from [self.line] if self.line else []
+        if self.line:
+            yield self.line
 
 
 class Bar(Lines):
@@ -249,12 +307,10 @@ class Bar(Lines):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream, phase="judging")
-        label, text = (
-            TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[text]")
-        )
-        self._progress = _BarAboveLine(
-            label, BarColumn(), text, console=Console(file=stream), transient=True
-        )
+        label = TextColumn("{task.description}", markup=False)
+        text = TextColumn("{task.fields[text]}", markup=False)
+        console = Console(file=stream)
+        self._progress = _BarAboveLine(label, BarColumn(), text, console=console, transient=True)
         self._task: TaskID | None = None
 
     def note(self, text: str) -> None:
@@ -279,4 +335,6 @@ def progress_on(stream: TextIO, *, quiet: bool = False) -> Progress:
     """Return progress for the stream: a bar on a terminal, lines elsewhere, silent if `quiet`."""
     if quiet:
         return Silence()
-    return Bar(stream) if stream.isatty() else Lines(stream)
+    if stream.isatty():
+        return Bar(stream)
+    return Lines(stream)

@@ -6,6 +6,7 @@ examination.
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -26,26 +27,26 @@ _CONFIG = re.compile(rb'<script type="application/json" id="config">(.*?)</scrip
 
 
 def check_report(run: RunRecord) -> ReportCheck:
+    """Return whether the report in the run directory is unchanged."""
     path = run.directory / REPORT
     if not os.path.lexists(path):
         return ReportCheck(note="none in the run directory")
     try:
-        return _compared(run, path)
+        return _compare(run, path)
     except LocaljudgeError as error:
         return ReportCheck(problem=f"it cannot be written again: {excerpt(error.message)}")
     except ValidationError:
         return ReportCheck(problem="its inputs are missing or invalid")
 
 
-def _compared(run: RunRecord, path: Path) -> ReportCheck:
-    with open_regular(path) as file:
-        config = _CONFIG.search(file.read(MOST_BYTES_OF_OBJECT))
-    inputs = ReportInputs.model_validate(
-        (decoded_object(config[1], path) if config else {}).get("inputs")
-    )
-    baseline = as_run(run.directory / inputs.baseline) if inputs.baseline else None
-    if inputs.writer != (now := writer()):
-        return ReportCheck(note=f"not checked: written by {excerpt(inputs.writer)}, this is {now}")
+def _compare(run: RunRecord, path: Path) -> ReportCheck:
+    inputs = _read_inputs(path)
+    baseline: RunRecord | None = None
+    if inputs.baseline:
+        baseline = as_run(run.directory / inputs.baseline)
+    if inputs.writer != writer():
+        written = f"written by {excerpt(inputs.writer)}, this is {writer()}"
+        return ReportCheck(note=f"not checked: {written}")
     if inputs.labels != hash_labels(run, baseline):
         return ReportCheck(note="not checked: written with other labels; write it again")
     checked = check(
@@ -55,11 +56,26 @@ def _compared(run: RunRecord, path: Path) -> ReportCheck:
         undecided=inputs.undecided,
         allow_different=inputs.allow_different,
     )
+    if not _has_parts(path, page(run, checked, baseline, inputs)):
+        return ReportCheck(problem="it differs from the page of the run")
+    note = "unchanged; its lines on verification and examination cannot be checked"
+    return ReportCheck(note=note, is_unchanged=True)
+
+
+def _read_inputs(path: Path) -> ReportInputs:
+    """Return the inputs stored in the page. Raises ValidationError for missing or invalid ones."""
     with open_regular(path) as file:
-        parts = (part.encode() for part in page(run, checked, baseline, inputs))
-        if all(file.read(len(part)) == part for part in parts) and not file.read(1):
-            return ReportCheck(
-                note="unchanged; its lines on verification and examination cannot be checked",
-                is_unchanged=True,
-            )
-    return ReportCheck(problem="it differs from the page of the run")
+        config = _CONFIG.search(file.read(MOST_BYTES_OF_OBJECT))
+    if config is None:
+        return ReportInputs.model_validate(None)
+    return ReportInputs.model_validate(decoded_object(config[1], path).get("inputs"))
+
+
+def _has_parts(path: Path, parts: Iterator[str]) -> bool:
+    """Return whether the file consists of these parts."""
+    with open_regular(path) as file:
+        for part in parts:
+            content = part.encode()
+            if file.read(len(content)) != content:
+                return False
+        return not file.read(1)

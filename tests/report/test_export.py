@@ -100,7 +100,7 @@ def test_parquet_row_groups_change_neither_rows_nor_types(
     wide_run: Run, rows: Rows, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     whole = parquet.read_table(BufferReader(exported(wide_run, "parquet", rows)))
-    monkeypatch.setattr("localjudge.report.export.ROWS_OF_GROUP", 1)
+    monkeypatch.setattr("localjudge.report.export.GROUP_ROWS", 1)
     file = parquet.ParquetFile(BufferReader(exported(wide_run, "parquet", rows)))
     assert (file.num_row_groups, file.read()) == (len(whole), whole)
     nothing = [{"id": "n", "retrieved_contexts": ["x"], "reference": None, "response": None}]
