@@ -19,12 +19,12 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from localjudge.errors import ArgumentTypeError, ArgumentValueError
-from localjudge.judging.judges import JudgeName
+from localjudge.judging.judge_or_jury import JudgeNames
 from localjudge.open_judge import Judge
 from localjudge.words import suggestion
 
-JudgeLike = JudgeName | Judge
-"""A name, the path of a GGUF file, or an open judge, which stays open."""
+JudgeLike = JudgeNames | Judge
+"""A name, the path of a GGUF file, a list of them (a jury), or an open judge."""
 
 
 def check_options(judge: JudgeLike | None, options: Mapping[str, Any]) -> None:
@@ -40,6 +40,16 @@ def check_options(judge: JudgeLike | None, options: Mapping[str, Any]) -> None:
         if isinstance(judge, Judge):
             problem = f"{name} cannot be set for a judge that is open"
             raise ArgumentValueError(problem, hint="use it in Judge.open")
+
+
+def open_judge(judge: JudgeLike | None, options: Mapping[str, Any]) -> Judge:
+    """Open a judge, or several that make one verdict together. An open judge is returned as it is.
+
+    Raises the errors of `Judge.open`.
+    """
+    if isinstance(judge, Judge):
+        return judge
+    return Judge.open(judge, **options)
 
 
 def ask_whether(words: str, *, yes: Any = None, no: Any = None) -> str:

@@ -32,7 +32,7 @@ from deepeval.models.system_one import (
 from deepeval.models.system_one.schema import SystemOneAnswers, SystemOneQuestion
 
 from localjudge.integrations import conversion
-from localjudge.integrations.conversion import JudgeLike, check_options
+from localjudge.integrations.conversion import JudgeLike, check_options, open_judge
 from localjudge.metrics.criterion import Criterion
 from localjudge.open_judge import Judge
 from localjudge.run_directory.result_rows import Evaluation
@@ -46,7 +46,8 @@ _Question = tuple[str, str]
 class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
     """Answer DeepEval's questions with a local judge, loaded immediately.
 
-    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`.
+    judge: a name, the path of a GGUF file, a list of them for one verdict together, or an open
+        `localjudge.Judge`.
     options: as in `localjudge.Judge.open`.
 
     Raises the errors of `Judge.open`, and DeepEvalError if a question gets no answer.
@@ -54,7 +55,7 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
 
     def __init__(self, judge: JudgeLike | None = None, **options: Any) -> None:
         check_options(judge, options)
-        self._judge = judge if isinstance(judge, Judge) else Judge.open(judge, **options)
+        self._judge = open_judge(judge, options)
         super().__init__(f"localjudge: {self._judge.card.name}")
 
     def load_model(self) -> Judge:

@@ -25,7 +25,7 @@ from haystack import Document, component, default_to_dict
 from pydantic import TypeAdapter
 
 from localjudge.errors import ArgumentValueError
-from localjudge.integrations.conversion import JudgeLike, check_options
+from localjudge.integrations.conversion import JudgeLike, check_options, open_judge
 from localjudge.judging.metric_choice import wanted_metrics
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
@@ -47,8 +47,9 @@ class LocaljudgeEvaluator:
     """Score questions on localjudge's metrics and criteria with a local judge.
 
     metrics: names such as "faithfulness", metric objects and criteria. Their inputs are mandatory.
-    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`. A pipeline with an open
-        judge or a metric object cannot be written to YAML.
+    judge: a name, the path of a GGUF file, a list of them for one verdict together, or an open
+        `localjudge.Judge`. A pipeline with an open judge or a metric object cannot be written to
+        YAML.
     options: as in `localjudge.Judge.open`.
 
     Raises InputError for unknown metrics and options.
@@ -88,10 +89,7 @@ class LocaljudgeEvaluator:
         """Load the model once. Raises the errors of `localjudge.Judge.open`."""
         if self._open is not None:
             return
-        if isinstance(self.judge, Judge):
-            self._open = self.judge
-        else:
-            self._open = Judge.open(self.judge, **self.options)
+        self._open = open_judge(self.judge, self.options)
 
     def close(self) -> None:
         if self._open is not None and self._open is not self.judge:

@@ -26,7 +26,7 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
 from localjudge.errors import DataError
-from localjudge.integrations.conversion import JudgeLike, check_options
+from localjudge.integrations.conversion import JudgeLike, check_options, open_judge
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
@@ -45,8 +45,8 @@ def localjudge_scorer(
 
     metrics: names such as "faithfulness", or metric objects and criteria, which the log cannot
         record.
-    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`, which the log cannot
-        record either.
+    judge: a name, the path of a GGUF file, a list of them for one verdict together, or an open
+        `localjudge.Judge`, which the log cannot record either.
     contexts: name of the retrieved texts in a sample's metadata.
     options: as in `localjudge.Judge.open`, such as `threshold`.
 
@@ -56,19 +56,16 @@ def localjudge_scorer(
     opened: list[Judge] = []
     opening = Lock()
 
-    def open_judge() -> Judge:
+    def open_once() -> Judge:
         with opening:
-            if opened:
-                return opened[0]
-            if isinstance(judge, Judge):
-                opened.append(judge)
-            else:
-                opened.append(Judge.open(judge, **options))
-                weakref.finalize(score, opened[0].close)
+            if not opened:
+                opened.append(open_judge(judge, options))
+                if opened[0] is not judge:
+                    weakref.finalize(score, opened[0].close)
             return opened[0]
 
     def judge_row(row: dict[str, Any], problems: list[str]) -> Score:
-        asked = open_judge()
+        asked = open_once()
         try:
             evaluations = asked.evaluations([row], metrics)
         except DataError as error:
