@@ -1,1 +1,1 @@
-"""The command `localjudge`: one file per group of commands, with heavy imports delayed until the call."""
+"""The command `localjudge`: one file per group of commands, imported when called."""

@@ -55,12 +55,10 @@ def calibrate_command(
         interrupted.
     """
     asks_judges = not any(map(os.path.isdir, sources))  # the judge of a run is known
-    arguments, _ = cli.with_config(
-        options["config"] if asks_judges else "none",
-        "judge",
-        *settings_with("calibration"),
-    )
-    how = {key: value for key in ("metrics", "out", *SETTINGS) if (value := arguments.get(key))}
+    config_file = options["config"] if asks_judges else "none"
+    arguments, _ = cli.with_config(config_file, "judge", *settings_with("calibration"))
+    names = ("metrics", "out", *SETTINGS)
+    how = {name: arguments[name] for name in names if arguments.get(name)}
     judge = arguments.get("judge") or ()
     judges = [judge] if isinstance(judge, str) else judge  # of a configuration file, or typed
     with cli.progress_shown(quiet=quiet) as progress:
@@ -113,8 +111,10 @@ def _advice(calibration: Calibration, name: str | None) -> str:
 
 
 def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:
-    if count is None or count == "all":
-        return sys.maxsize if count else None
+    if count is None:
+        return None
+    if count == "all":
+        return sys.maxsize
     if not count.isdecimal():
         raise click.BadParameter(f"expected a number (at least 0) or all, got {count!r}")
     return int(count)
@@ -140,7 +140,8 @@ def _items(_context: click.Context, _parameter: click.Parameter, count: str | No
 @cli.quiet_option
 @cli.json_option
 def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
-    """Check whether a judge loads, answers and resists injections on this machine, and recommend uses for it.
+    """Check whether a judge loads, answers and resists injections on this machine, and recommend
+    uses for it.
 
     The last finding recommends the judge for ranking, means, thresholds or none of these, based on
     bundled labelled items. A judge fails if it is no better than guessing on obvious cases, or if
@@ -179,11 +180,15 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
 )
 @cli.json_option
 def models_command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> None:
-    """List the models on this machine: registered models, models of other programs, and models in each FOLDER.
+    """List the models on this machine: registered models, models of other programs, and models in
+    each FOLDER.
 
     Searches Ollama, LM Studio, the Hugging Face cache and installed Python packages. Use a name
     with --judge. Reads only file headers. Not every model is a good judge; localjudge doctor
     measures that.
     """
     models = inventory(folders)
-    put(f"{models.model_dump_json(indent=2)}\n" if as_json else model_list(models, verbose=verbose))
+    if as_json:
+        cli.print_json(models)
+    else:
+        put(model_list(models, verbose=verbose))

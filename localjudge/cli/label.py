@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import click
 
@@ -41,6 +41,9 @@ _DRAWING = (
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")
 
 
+_ANSWERS: dict[str, Literal[0, 1, "?"]] = {"1": 1, "0": 0, "?": "?"}
+
+
 @contextmanager
 def _terminal_keys() -> Iterator[Iterator[str]]:
     if sys.platform == "win32":
@@ -61,7 +64,10 @@ def _terminal_keys() -> Iterator[Iterator[str]]:
 
 
 def _pressed(descriptor: int) -> Iterator[str]:
-    """Yield single-character keys. Skips keys such as arrows, because their sequences may contain digits."""
+    """Yield single-character keys.
+
+    Skips keys such as arrows, because their sequences may contain digits.
+    """
     while (pressed := os.read(descriptor, 64).decode(errors="replace")) not in ("", _END):
         yield from _ESCAPE_SEQUENCE.sub("", pressed)
 
@@ -238,7 +244,7 @@ def _label_in_terminal(labelling: Labelling) -> None:
             if key == "s":
                 labelling.skip()
             elif key != "u":
-                labelling.answer("?" if key == "?" else 1 if key == "1" else 0)
+                labelling.answer(_ANSWERS[key])
             elif not labelling.undo():
                 put(" there is nothing to undo\n")
     show(ended_view(labelling), summary_view(labelling.run))

@@ -171,7 +171,10 @@ def _is_too_wide(run: RunRecord, width: float | None) -> bool:
 
 
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Return the arguments and the configuration file. The demo uses a configuration file only if named."""
+    """Return the arguments and the configuration file.
+
+    The demo uses a configuration file only if named.
+    """
     if options["demo"] and data:
         raise InputError("--demo brings its own data", hint="omit --demo, or omit the files")
     config_file = options["config"]

@@ -2,7 +2,8 @@
 
     columns (if unclear), judge ──> localjudge.toml ──> estimate ──> doctor (if needed)
                                 ──> run ──> label page, report
-    the same command again      ──> reads labels ──> corrected mean and report, or the next label page
+    the same command again      ──> reads labels ──> corrected mean and report,
+                                                     or the next label page
 
 Each step is the command that it prints.
 """
@@ -197,7 +198,10 @@ def _ask_judge() -> str:
 
 
 def _usable_judges() -> tuple[list[str], str]:
-    """Print the models that can judge; return their names, and the first without a caution, else the default."""
+    """Print the models that can judge, and return their names and the one to suggest.
+
+    This is the first without a caution, else the default.
+    """
     names: list[str] = []
     default = ""
     for jury in model_registry.registered_juries().values():
@@ -217,7 +221,10 @@ def _usable_judges() -> tuple[list[str], str]:
 
 
 def _absolute(judge: str) -> str:
-    """Return a file's absolute path, because the configuration file is in another folder; a name stays a name."""
+    """Return a file's absolute path, because the configuration file is in another folder.
+
+    A name stays a name.
+    """
     return os.path.abspath(judge) if Path(judge).is_file() else judge
 
 
@@ -259,7 +266,7 @@ class _Task(NamedTuple):
 
 
 def _continue(folder: StartFolder, labels: Sequence[Path]) -> int:
-    """Judge if needed, read labels, write the next label page and the report, and name the next command."""
+    """Judge if needed, read labels, write the pages, and name the next command."""
     code = _judge(folder)
     run = RunRecord.open(folder.run)
     metric = next(iter(run))
@@ -297,7 +304,10 @@ def _out_option(folder: StartFolder) -> list[str]:
 
 
 def _judge(folder: StartFolder) -> int:
-    """Run the judge unless the run is finished and its data unchanged. Returns the exit code of the run."""
+    """Run the judge unless the run is finished and its data unchanged.
+
+    Returns the exit code of the run.
+    """
     config = folder.config
     assert config
     planned = plan(list(folder.data), config.arguments["metrics"], _settings_of(config.arguments))
@@ -372,7 +382,7 @@ def _estimate(folder: StartFolder, planned: Plan, run: Sequence[str]) -> list[st
 
 
 def _read_labels(folder: StartFolder, run: RunRecord, given: Sequence[Path]) -> None:
-    """Read the files that the user names, labels of earlier runs, and label files that lie around."""
+    """Read the named files, labels of earlier runs, and label files in the usual places."""
     for file in given:
         _run_step(["label", str(run.directory), "--read", str(file)])
         folder.remember_read(file)
@@ -401,7 +411,10 @@ def _try_to_read(run: RunRecord, *sources: Path) -> bool:
 def _write_page(
     folder: StartFolder, run: RunRecord, metric: str, labels: RunLabels | None
 ) -> _Task | None:
-    """Write the page of the next statements to label, or return None if no label is needed or helps."""
+    """Write the page of the next statements to label.
+
+    Returns None if no label is needed or helps.
+    """
     mean = _corrected(labels, metric)
     if mean and mean.unsettled:
         labelling = Labelling(run, metrics=[metric], disputed=True)

@@ -1,4 +1,4 @@
-"""Ask which columns of the user's data hold the question, the texts, the answer and the right answer.
+"""Ask which columns of the data hold the question, the texts, the answer and the right answer.
 
  1  Frage          When did the tower open?
  2  Fundstelle 1   It opened in 1889.
@@ -36,9 +36,10 @@ _MIN_WIDTH = 60
 
 
 def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
-    """Return the column of each field, several contexts joined by commas. `known` are recognised columns.
+    """Return the column of each field, several contexts joined by commas.
 
-    Raises DataError for a file that cannot be read or has no columns.
+    `known` are recognised columns. Raises DataError for a file that cannot be read or has no
+    columns.
     """
     columns = preview_columns(files)
     _print_columns(columns)
@@ -57,8 +58,8 @@ def warn_of_evidence(files: Sequence[str], mapping: Mapping[str, str]) -> None:
     contexts = mapping.get(_CONTEXTS, "").split(",")
     used = [name for column in mapping.values() for name in (column, *column.split(","))]
     for name in unused_evidence(preview_columns(files), used, contexts):
-        text = f"warning: the column {name} is not used, and looks like a text with evidence (--ask asks again)"
-        click.echo(printable(text), err=True)
+        warning = f"the column {name} is not used, and looks like a text with evidence"
+        click.echo(printable(f"warning: {warning} (--ask asks again)"), err=True)
 
 
 def _print_columns(columns: Sequence[ColumnPreview]) -> None:
@@ -113,7 +114,10 @@ def _ask_names(
 
 
 def _read_names(text: str, names: Sequence[str]) -> list[str]:
-    """Return the columns with these names or numbers, separated by commas. Raises InputError for others."""
+    """Return the columns with these names or numbers, separated by commas.
+
+    Raises InputError for others.
+    """
     if text in names:
         return [text]
     if text.casefold() == NONE:

@@ -1,6 +1,6 @@
 """The folder of `localjudge start`: the remembered answers, the run, label pages and what was read.
 
-runs/export/localjudge.toml     data, columns, judge and metric: a configuration file for localjudge run --config
+runs/export/localjudge.toml     data, columns, judge and metric, for localjudge run --config
 runs/export/run                 the run; run-2 after the data changed
 runs/export/labels.html         a page with statements to label
 runs/export/labels-read.txt     sha256 and name of each label file that was read
@@ -39,9 +39,10 @@ class StartFolder(NamedTuple):
 
     @classmethod
     def find(cls, data: Sequence[str], out: Path | None) -> "StartFolder":
-        """Return the folder `out`, or the first `runs/<data>`, `runs/<data>-2` ... that has no other data.
+        """Return the folder `out`, or the first one that has no other data.
 
-        Raises InputError for a folder with other data or without a `localjudge.toml`.
+        The names are `runs/<data>`, `runs/<data>-2` and so on. Raises InputError for a folder with
+        other data or without a `localjudge.toml`.
         """
         if out is not None:
             folder = cls(out, tuple(data))
@@ -97,7 +98,10 @@ class StartFolder(NamedTuple):
         return f"{_FIRST_RUN}-{number}"
 
     def write_config(self, answers: Mapping[str, Any]) -> None:
-        """Store answers as a configuration file whose paths are relative to the folder. Raises InputError."""
+        """Store answers as a configuration file, with paths relative to the folder.
+
+        Raises InputError.
+        """
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = [os.path.relpath(file, self.path) for file in self.data]
         values = {"data": data, "out": self.run.name, **answers}
@@ -120,8 +124,8 @@ class StartFolder(NamedTuple):
         """Yield unread label files next to the run, next to the data, and in the working directory.
 
         The file that was changed first comes first, so that the newest copy of a sheet decides.
-        Sheets without
-        a label are left out: they would withdraw the labels of their filled-in copies.
+        Sheets without a label are left out: they would withdraw the labels of their filled-in
+        copies.
         """
         digests = self._digests_read()
         files: list[Path] = []
@@ -152,7 +156,10 @@ class StartFolder(NamedTuple):
 
 
 def _has_label(file: Path) -> bool:
-    """Return whether a sheet or page has an answer, or cannot be read, which its reader then explains."""
+    """Return whether a sheet or page has an answer.
+
+    An unreadable one counts, because its reader then explains the problem.
+    """
     try:
         sheet = read_sheet(file)
     except LocaljudgeError:
@@ -166,7 +173,7 @@ def _digest(file: Path) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a text, list or table of texts as TOML. Its strings are those of JSON, except for DEL."""
+    """Return a text, list or table of texts as TOML. Strings are as in JSON, except for DEL."""
     if isinstance(value, Mapping):
         pairs = [f"{_toml(name)} = {_toml(item)}" for name, item in value.items()]
         return f"{{ {', '.join(pairs)} }}"

@@ -1,4 +1,4 @@
-"""Write a certificate: one printable page on what a run measured, what was checked, and how to repeat the check.
+"""Write a certificate: one printable page on a run, its checks, and how to repeat them.
 
 It states only what is checked while it is written (`localjudge.judging.verify_files`) and the
 result of the last verification. Apart from the date, the same run gives the same bytes. The page
@@ -111,7 +111,7 @@ def write_certificate(
 
 
 def refuse_own_file(run: RunRecord, path: Path) -> None:
-    """Raise InputError if the path is a file of the run, also through a link or another spelling."""
+    """Raise InputError for a file of the run, also through a link or another spelling."""
     directory = run.directory.resolve()
     target = path.resolve()
     is_here = target.parent.exists() and directory.exists() and target.parent.samefile(directory)
@@ -236,7 +236,7 @@ def _annotator_rows(labels: RunLabels | None) -> list[tuple[str, int, int]]:
 
 
 def _thresholds(run: RunRecord, messages: Messages) -> Iterator[str]:
-    """Yield the threshold of a verdict, and the calibrations that set another one for some metrics."""
+    """Yield the threshold of a verdict, and calibrations with another one for some metrics."""
     threshold = run.summary.threshold
     line = messages.plain("certificate.threshold_value", threshold=threshold)
     if threshold != DEFAULT_THRESHOLD:

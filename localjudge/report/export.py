@@ -1,6 +1,6 @@
 """Export a run's results to files and to data frames of pandas and polars.
 
-    jsonl, csv, parquet, frames   scores, verdicts, or one row per sample with a column for each metric
+    jsonl, csv, parquet, frames   scores, verdicts, or samples with a column for each metric
 
 A user column with a reserved name gets the prefix `data.`. A missing score is null in JSON and
 Parquet, NaN in pandas, and empty in CSV. Lists and objects in CSV and Parquet are JSON text, and so
@@ -282,7 +282,10 @@ def _convert(value: Any, kind: _Kind) -> Any:
 def pandas_frame(
     run: RunRecord, rows: Rows, types: Mapping[str, Any] = MappingProxyType({})
 ) -> "pandas.DataFrame":
-    """Return the rows with the user's columns in these types. Raises InputError if pandas is not installed."""
+    """Return the rows with the user's columns in these types.
+
+    Raises InputError if pandas is not installed.
+    """
     _require("pandas")
     import pandas
 

@@ -1,7 +1,8 @@
 """Write a run as one private, self-contained HTML page.
 
     page.html     template of `overview`, works without scripts
-    list          block: [id, question, group, outcomes, outcomes in the baseline] of a few thousand samples
+    list          block: [id, question, group, outcomes, outcomes in the baseline] of samples,
+                  a few thousand in each
     details       block: texts and verdicts of a few hundred samples, unpacked on demand
 
 A block is gzipped JSON in base64, so no user text appears literally in the page. An outcome is a
@@ -64,10 +65,11 @@ def write_report(
     title: str | None = None,
     by: str | None = None,
 ) -> Path:
-    """Write the report of a finished run and return its path, by default `report.html` in the run directory.
+    """Write the report of a finished run and return its path.
 
-    Replaces an earlier report. Raises InputError if another file has this name, if the file cannot
-    be written, or if the data has no suitable column `by`.
+    By default, this is `report.html` in the run directory. Replaces an earlier report. Raises
+    InputError if another file has this name, if the file cannot be written, or if the data has no
+    suitable column `by`.
     """
     path = Path(os.path.expanduser(out or run.directory / REPORT))
     inputs = ReportInputs.collect(run, checked, baseline, title).model_copy(update={"by": by})
@@ -351,7 +353,7 @@ class _Baseline:
     def values(
         self, position: int, sample: Sample, verdicts: Mapping[str, list[VerdictRow]]
     ) -> Values | None:
-        """Return changed fields, scores and verdicts, or None for a sample missing in the baseline."""
+        """Return changed fields, scores and verdicts, or None without a partner."""
         partner = self._partner.get(position)
         if partner is None:
             return None

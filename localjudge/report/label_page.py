@@ -63,7 +63,10 @@ def write_label_page(
 
 
 def _storage_key(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the key of the answers in the browser's storage: the run's title, the drawing, and the ordered labels."""
+    """Return the key of the answers in the browser's storage.
+
+    It depends on the run's title, the drawing, and the ordered labels.
+    """
     names = [title, *(f"{row['draw']}\n{row['label_id']}" for row in rows)]
     digest = hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()
     return f"localjudge-labels-{digest}"

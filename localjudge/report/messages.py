@@ -9,8 +9,7 @@
     messages("label.progress", n=2, total=50)      2 von 50 gelabelt
 
 A message with two forms uses `one` if its value `n` is 1. English is the source of all messages,
-except for the
-questions and sentences about a metric: their English text is in the metric's file.
+except for the questions and sentences about a metric: their English text is in the metric's file.
 """
 
 import tomllib
@@ -37,7 +36,7 @@ class Messages:
         self._sections = read_messages(language)
 
     def __call__(self, key: str, /, **values: Any) -> Markup:
-        """Return the message `section.name` for a page. It may contain markup; its values are escaped."""
+        """Return the message `section.name` for a page, with markup and escaped values."""
         shown = {name: self._show(value) for name, value in values.items()}
         return Markup(self._template(key, values)).format(**shown)
 

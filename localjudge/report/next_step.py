@@ -1,4 +1,4 @@
-"""Choose the next command for a run: label it, settle disputes, or report, verify and certify it."""
+"""Choose the next command for a run: label, settle disputes, report, verify or certify."""
 
 from localjudge.judging.verify import REPORT
 from localjudge.labels.run_labels import RunLabels

@@ -1,6 +1,7 @@
 """Template values for the page of a run, except for its samples.
 
-finding    In an average answer, about 69 % of the sentences are supported by the documents (59 to 78).
+finding    In an average answer, about 69 % of the sentences are supported by the documents
+           (59 to 78).
 metrics    corrected mean if there are enough labels, then judge only and labels only
 gates      in words, and as marks on the scale of their metric
 facts      judge, labels and verification for an auditor
@@ -71,7 +72,7 @@ def overview(
     verification: LastVerification | None = None,
     examined: str | None = None,
 ) -> Values:
-    """Return the values of the page, except for samples. `examined` is doctor's line on the judge."""
+    """Return the values of the page. `examined` is doctor's line on the judge."""
     environment = run.manifest.environment
     judge = run.summary.judge.model_copy(update={"examined": examined})
     gates = [parse_gate(decision.gate) for decision in checked.decisions]

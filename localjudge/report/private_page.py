@@ -41,7 +41,7 @@ def page_parts(
     script_messages: Sequence[str] = (),
     **values: Any,
 ) -> Iterator[str]:
-    """Yield the page in parts. Its script gets the sections `script_messages` of the messages, too."""
+    """Yield the page in parts. Its script gets the messages in `script_messages`, too."""
     messages = messages or Messages()
     style = _join_files(styles)
     script = _join_files(scripts)

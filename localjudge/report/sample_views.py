@@ -117,7 +117,7 @@ def _tabulate(verdicts: Sequence[VerdictRow]) -> Iterator[Sequence[_Cells]]:
 
 
 def _fit_a_matrix(verdicts: Sequence[VerdictRow]) -> bool:
-    """Return whether all units are judged against a few contexts or texts, some against contexts."""
+    """Return whether all units are judged against a few texts, some of them contexts."""
     columns = {verdict.against for verdict in verdicts}
     if None in columns or len(columns) > _MAX_COLUMNS:
         return False

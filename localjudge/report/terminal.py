@@ -201,7 +201,10 @@ def _markdown_cell(text: str) -> str:
 
 
 class Lines:
-    """Progress as lines: the first after ten seconds, then at doubling intervals of at most five minutes."""
+    """Progress as lines.
+
+    The first comes after ten seconds, others at doubling intervals of at most five minutes.
+    """
 
     def __init__(
         self, stream: TextIO, clock: Callable[[], float] = time.monotonic, phase: str = ""
