@@ -29,6 +29,7 @@ def test_a_list_of_judges_gives_the_verdict_of_a_run_by_both() -> None:
     )
 
 
+@pytest.mark.engine
 def test_the_same_judge_twice_is_refused() -> None:
     with pytest.raises(InputError):
         open_judge(["lexical", "lexical"], {})
