@@ -1,7 +1,7 @@
 """Answer requests by the outputs of a classification head, for any engine that evaluates tokens.
 
-    request    "<s>{share}" (ours)   "Paris ..." (user's)   "</s>" (ours)   "The capital ..." (user's)   "</s>" (ours)
-    tokens     0 190                 2123 ...               2               47 ...                       2
+    request    "<s>{share}" (ours)   "Paris ..." (user's)   "</s>" (ours)   ...
+    tokens     0 190                 2123 ...               2               ...
     outputs    2.71 = z              p_yes = sigmoid(scale x z + bias)
     answer     {"attributed":1}      the grammar's text for the label nearest to p_yes
 
@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache, partial
+from itertools import chain
 from typing import NamedTuple
 
 import llguidance
@@ -40,7 +41,6 @@ from localjudge.types import (
 _NODES_KEPT = 4096
 _LARGEST_EXPONENT = 700.0
 _ONE_HALF = 0.5
-_SHARE_IN_TWO = 2
 
 
 class ClassifiedText(NamedTuple):
@@ -84,7 +84,10 @@ class ClassifyingEngine(ABC):
         return None
 
     def tokenize(self, request: VerdictRequest) -> ClassifiedText:
-        """Tokenize a request. Raises SampleError for unreadable text, ModelError for one not written for this model."""
+        """Tokenize a request.
+
+        Raises SampleError for unreadable text, ModelError for a request for another kind of model.
+        """
         reading = self._reading_of(request)
         pieces: list[tuple[Piece, tuple[int, ...]]] = []
         for node in request.path:
@@ -95,12 +98,12 @@ class ClassifyingEngine(ABC):
         if reading.share:
             step = (reading.share[self._step(first, others, len(reading.share))],)
         tokens = list(self._begin)
-        for piece, of_piece in pieces:
+        for piece, piece_tokens in pieces:
             if piece.trusted and SHARE_PLACE in piece.text:
                 before, after = piece.text.split(SHARE_PLACE, 1)
                 tokens += [*self.vocabulary.trusted(before), *step, *self.vocabulary.trusted(after)]
             else:
-                tokens += of_piece
+                tokens += piece_tokens
         if self._begin and tokens[1:2] == list(self._begin):
             del tokens[0]
         return ClassifiedText(tuple(tokens), len(first))
@@ -112,22 +115,29 @@ class ClassifyingEngine(ABC):
                 hint="use a prompt profile for its outputs",
             )
         if len(request.reading.outputs) != len(self.outputs):
+            outputs = ", ".join(self.outputs)
             expected = ", ".join(request.reading.outputs)
             raise ModelError(
-                f"the model's outputs are {', '.join(self.outputs)}, and the prompt profile expects {expected}",
+                f"the model's outputs are {outputs}, and the prompt profile expects {expected}",
                 hint="use a prompt profile for its outputs",
             )
         return request.reading
 
     def _step(self, first: Sequence[int], others: frozenset[int], steps: int) -> int:
-        """Return the step of the share of the first text's tokens, by their information, that the others contain."""
-        total = covered = 0.0
+        """Return the step of a share: of the first text's tokens, in the other texts.
+
+        Tokens are weighted by their information.
+        """
+        total = 0.0
+        covered = 0.0
         for token in first:
             information = max(0.0, -self.vocabulary.score(token))
             total += information
             if token in others:
                 covered += information
-        share = covered / total if total else 0.0
+        if not total:
+            return 0
+        share = covered / total
         return min(steps - 1, math.floor(steps * share))
 
     def length(self, request: VerdictRequest) -> int:
@@ -144,9 +154,8 @@ class ClassifyingEngine(ABC):
         if not self.vocabulary.exact or self._reading_of(request).share:
             return None
         tokens = list(self.tokenize(request).tokens)
-        if not request.path[0][0].text.startswith(
-            self.vocabulary.decode(list(self._begin)).decode(errors="replace")
-        ):
+        begin = self.vocabulary.decode(list(self._begin)).decode(errors="replace")
+        if not request.path[0][0].text.startswith(begin):
             tokens = tokens[len(self._begin) :]
         return self.vocabulary.decode(tokens).decode(errors="replace")
 
@@ -175,9 +184,8 @@ class ClassifyingEngine(ABC):
             text = self.tokenize(request)
             beginning = f"the prompt (first text: {text.first_text} tokens) has"
             require_room(len(text.tokens), self.capacity, beginning)
-            return answer_from(
-                self._outputs_for(text.tokens), self._reading_of(request), request.grammar
-            )
+            outputs = self._outputs_for(text.tokens)
+            return answer_from(outputs, self._reading_of(request), request.grammar)
         except SampleError as error:
             return NoAnswer(error=error.in_one_line)
 
@@ -207,7 +215,10 @@ def answer_from(
     exponent = min(max(reading.scale * z + reading.bias, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)
     p_yes = 1 / (1 + math.exp(-exponent))
     no, yes = answer_texts(grammar)
-    return Answer(p_yes=p_yes, valid_mass=1.0, raw=yes if p_yes >= _ONE_HALF else no)
+    text = no
+    if p_yes >= _ONE_HALF:
+        text = yes
+    return Answer(p_yes=p_yes, valid_mass=1.0, raw=text)
 
 
 def _log_sum_exp(scores: NDArray[np.float64]) -> float:
@@ -217,11 +228,15 @@ def _log_sum_exp(scores: NDArray[np.float64]) -> float:
 
 @cache
 def answer_texts(grammar: Grammar) -> tuple[str, str]:
-    """Return the grammar's only texts with the values 0 and 1. Raises ModelError if it has other answers."""
+    """Return the grammar's only texts with the values 0 and 1.
+
+    Raises ModelError if it has other answers.
+    """
     texts = {value: _text_with(literal, grammar) for literal, value in grammar.labels.items()}
     if set(texts) != {0, 1}:
         raise ModelError(
-            f"a model with a classification head answers yes or no, and the grammar {grammar.name!r} has other answers",
+            "a model with a classification head answers yes or no, "
+            f"and the grammar {grammar.name!r} has other answers",
         )
     return texts[0], texts[1]
 
@@ -245,8 +260,7 @@ def _text_with(literal: str, grammar: Grammar) -> str:
 def _first_and_others(texts: Sequence[Sequence[int]]) -> tuple[Sequence[int], frozenset[int]]:
     if not texts:
         return (), frozenset()
-    others = frozenset(token for text in texts[1:] for token in text)
-    return texts[0], others
+    return texts[0], frozenset(chain.from_iterable(texts[1:]))
 
 
 def _tokens_by_piece(vocabulary: Vocabulary, node: Node) -> list[tuple[Piece, tuple[int, ...]]]:

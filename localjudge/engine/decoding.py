@@ -1,9 +1,9 @@
 """Decode requests into answers under a grammar, for any engine that evaluates tokens.
 
     request    "Decide ..." (ours)   "Paris ..." (user's)   "<|im_end|>..." (ours)
-    path       [begin] tokens ...    tokens ...             tokens ... {"attributed":     tokenised piece by piece
-    answer     {"attributed":        forced: the grammar allows no other token, so no decision is needed
-               0 | 1                 verdict: p_yes = softmax over the valid tokens, summed by label
+    path       [begin] tokens ...    tokens ...             tokens ... {"attributed":
+    answer     {"attributed":        forced: the grammar allows no other token
+               0 | 1                 verdict: p_yes = softmax over the valid tokens, by label
                }                     forced: known without a model call
 
 A position where every valid token begins a label ("1", "1}") is a verdict; other positions are free
@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache, partial, reduce
-from itertools import takewhile
+from itertools import chain
 from typing import Any, NamedTuple
 
 import llguidance
@@ -35,51 +35,72 @@ TokenPath = tuple[tuple[int, ...], ...]  # tokens of each node of one request, r
 
 def depth_first(paths: Sequence[Sequence[Hashable]]) -> list[int]:
     """Return the indices of the paths in an order that evaluates each distinct node once."""
-    numbered = _number_nodes(paths)[1]
-    return sorted(range(len(paths)), key=numbered.__getitem__)
+    _, numbered_paths = _number_nodes(paths)
+    return sorted(range(len(paths)), key=numbered_paths.__getitem__)
 
 
 def distinct_tokens(paths: Sequence[TokenPath]) -> int:
-    return sum(len(node) for _, node in _number_nodes(paths)[0])
+    """Return the tokens of all paths, with shared beginnings counted once."""
+    numbers, _ = _number_nodes(paths)
+    return sum(len(node) for _, node in numbers)
 
 
 def _number_nodes(
     paths: Sequence[Sequence[Any]],
 ) -> tuple[dict[tuple[int, Any], int], list[list[int]]]:
+    """Number the nodes of a tree with these paths, from 1.
+
+    Returns the number of each node by (number of its parent, node), and each path as numbers.
+    """
     numbers: dict[tuple[int, Any], int] = {}
-    numbered = []
+    numbered_paths = []
     for path in paths:
-        nodes = [0]
+        numbered = [0]
         for node in path:
-            nodes.append(numbers.setdefault((nodes[-1], node), len(numbers) + 1))
-        numbered.append(nodes)
-    return numbers, numbered
+            numbered.append(numbers.setdefault((numbered[-1], node), len(numbers) + 1))
+        numbered_paths.append(numbered)
+    return numbers, numbered_paths
 
 
 def shared_nodes(resident: Sequence[Hashable], wanted: Sequence[Hashable]) -> int:
-    return sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(resident, wanted, strict=False))
-    )
+    """Return the number of nodes with which both paths begin."""
+    count = 0
+    for resident_node, wanted_node in zip(resident, wanted, strict=False):
+        if resident_node != wanted_node:
+            break
+        count += 1
+    return count
 
 
 _STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
-# Tokens that llguidance allows or forbids together: the mask is the same, in a quarter of the time.
+# Tokens that llguidance allows or forbids together: the same mask, in a quarter of the time.
 _SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
 _REASON_END = '"'  # the first character after a reason, which cannot contain it
-_CLOSING_TOKENS = (
-    4  # to end a reason, at most: the rest of a (possibly escaped) character and the quotation mark
-)
+# Maximum number of tokens that end a reason: the rest of a character, which may be escaped, and
+# the quotation mark.
+_CLOSING_TOKENS = 4
 
 
 class Choice(NamedTuple):
-    """Position with several valid tokens."""
+    """Position with several valid tokens.
 
-    legal: NDArray[np.bool_]  # mask of tokens that the grammar allows (vocabulary,)
-    labels: dict[float, NDArray[np.intp]]  # ascending token ids for each label, empty for free text
+    `valid` masks the tokens that the grammar allows (vocabulary,). `labels` has the ascending token
+    ids of each label; it is empty for free text.
+    """
+
+    valid: NDArray[np.bool_]
+    labels: dict[float, NDArray[np.intp]]
+
+    @property
+    def can_write_all_labels(self) -> bool:
+        return all(tokens.size for tokens in self.labels.values())
 
 
 class Reading(NamedTuple):
-    """Verdict from the logits. `label` is the value nearest to `p_yes`, `valid_mass` the share of valid tokens."""
+    """Verdict from the logits.
+
+    `label` is the value nearest to `p_yes`, `valid_mass` the share of valid tokens.
+    """
 
     label: float
     p_yes: float
@@ -87,7 +108,11 @@ class Reading(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Position in an answer: forced tokens since the last decision, their bytes, and the choice (None at the end)."""
+    """Position in an answer.
+
+    `forced` are the tokens since the last decision and `text` their bytes. `choice` is None at the
+    end.
+    """
 
     matcher: llguidance.LLMatcher
     forced: tuple[int, ...]
@@ -96,7 +121,10 @@ class Position(NamedTuple):
 
 
 class CompiledGrammar(NamedTuple):
-    """Grammar in one vocabulary. `longest` counts the tokens of an answer up to its last decision."""
+    """Grammar in one vocabulary.
+
+    `longest` counts the tokens of an answer up to its last decision.
+    """
 
     grammar: Grammar
     start: Position
@@ -140,8 +168,11 @@ class Constraints:
         return self._next_position(matcher, (token,), self._vocabulary.pieces[token], grammar)
 
     def closing(self, choice: Choice) -> Choice:
-        closing = choice.legal & self._closing
-        return choice._replace(legal=closing) if closing.any() else choice
+        """Return the choice among the tokens that end a reason, if any is valid."""
+        closing = choice.valid & self._closing
+        if not closing.any():
+            return choice
+        return choice._replace(valid=closing)
 
     def _next_position(
         self,
@@ -156,19 +187,21 @@ class Constraints:
             forced = ""
         if forced.endswith(" "):
             spaceless = forced.rstrip(" ")
-            ahead, following = matcher.deep_copy(), self._vocabulary.user(spaceless)
+            ahead = matcher.deep_copy()
+            following = self._vocabulary.user(spaceless)
             _consume(ahead, following, grammar)
             choice = self._choice(ahead, grammar, blanks=False)
-            if choice.labels and all(ids.size for ids in choice.labels.values()):
+            if choice.labels and choice.can_write_all_labels:
                 return Position(ahead, (*tokens, *following), text + spaceless.encode(), choice)
         if forced:
             following = self._vocabulary.user(forced)
             _consume(matcher, following, grammar)
-            tokens, text = (*tokens, *following), text + forced.encode()
+            tokens = (*tokens, *following)
+            text += forced.encode()
         if matcher.is_accepting():
             return Position(matcher, tokens, text, None)
         choice = self._choice(matcher, grammar)
-        if not all(ids.size for ids in choice.labels.values()):
+        if not choice.can_write_all_labels:
             raise ModelError(
                 f"this model's tokens cannot write every answer of the grammar {grammar.name!r}",
             )
@@ -178,57 +211,62 @@ class Constraints:
         self, matcher: llguidance.LLMatcher, grammar: Grammar, *, blanks: bool = True
     ) -> Choice:
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
-        legal = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
+        valid = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
         if not blanks:
-            legal = legal & ~self._blank
+            valid = valid & ~self._blank
         masks = self._label_masks(tuple(grammar.labels.items()))
-        if (legal & ~np.logical_or.reduce(list(masks.values()))).any():
-            return Choice(legal, {})
-        return Choice(
-            legal,
-            {label: np.flatnonzero(legal & carrier) for label, carrier in masks.items()},
-        )
+        begins_a_label = np.logical_or.reduce(list(masks.values()))
+        if (valid & ~begins_a_label).any():
+            return Choice(valid, {})
+        labels = {label: np.flatnonzero(valid & mask) for label, mask in masks.items()}
+        return Choice(valid, labels)
 
     def _longest(self, start: Position, grammar: Grammar) -> int:
-        # An answer with the shortest reasons, plus the growth of its reasons.
-        tokens, position, has_reasons = len(start.forced), start, False
+        """Return the tokens of an answer with the shortest reasons, plus the growth of reasons."""
+        tokens = len(start.forced)
+        has_reasons = False
+        position = start
         while position.choice:
-            has_reasons |= not position.choice.labels
-            tokens += 1
-            soonest_closed = int(np.argmax(self.closing(position.choice).legal))
+            if not position.choice.labels:
+                has_reasons = True
+            soonest_closed = int(np.argmax(self.closing(position.choice).valid))
             position = self.advance(position, soonest_closed, grammar)
-            tokens += len(position.forced) - 1 if position.choice else 0
-        return tokens + (grammar.reason_tokens + _CLOSING_TOKENS if has_reasons else 0)
+            if position.choice:
+                tokens += len(position.forced)
+            else:
+                tokens += 1
+        if has_reasons:
+            tokens += grammar.reason_tokens + _CLOSING_TOKENS
+        return tokens
 
 
 def read_verdict(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
     """Read the verdict from logits (vocabulary,). Raises SampleError if they are not finite."""
     scores = logits.astype(np.float64)
-    _require_finite(scores.max(), *scores[choice.legal])
+    _require_finite(scores.max(), *scores[choice.valid])
     by_label = {label: _log_sum_exp(scores[ids]) for label, ids in choice.labels.items()}
     valid_mass = float(np.exp(reduce(np.logaddexp, by_label.values()) - _log_sum_exp(scores)))
     p_yes = 0.0
     for label, score in by_label.items():
         p_yes += label * _share(score, by_label.values())
     p_yes = min(p_yes, 1.0)
-    return Reading(min(by_label, key=lambda label: (abs(label - p_yes), -label)), p_yes, valid_mass)
+    nearest = min(by_label, key=lambda label: (abs(label - p_yes), -label))
+    return Reading(nearest, p_yes, valid_mass)
 
 
 def _label_masks(
     pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]
 ) -> dict[float, NDArray[np.bool_]]:
     """Return masks (vocabulary,) of tokens that begin the literal of a label or begin with it."""
-    stripped = [piece.strip() for piece in pieces]
-    masks = {
-        label: np.zeros(len(stripped), np.bool_)
-        for _, label in sorted(literals, key=lambda pair: pair[1])
-    }
-    for literal, label in literals:
-        spelled = literal.encode()
-        masks[label] |= [
-            bool(piece) and (piece.startswith(spelled) or spelled.startswith(piece))
-            for piece in stripped
-        ]
+    masks = {label: np.zeros(len(pieces), np.bool_) for label in sorted(dict(literals).values())}
+    spellings = [(literal.encode(), masks[label]) for literal, label in literals]
+    for token, piece in enumerate(pieces):
+        written = piece.strip()
+        if not written:
+            continue
+        for spelled, mask in spellings:
+            if written.startswith(spelled) or spelled.startswith(written):
+                mask[token] = True
     return masks
 
 
@@ -244,9 +282,12 @@ def _log_sum_exp(scores: NDArray[np.float64]) -> float:
     return float(peak + np.log(np.exp(scores - peak).sum()))
 
 
-def greedy(legal: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
-    """Return the first of the most likely valid tokens. Raises SampleError if the logits are not finite."""
-    allowed = np.where(legal, logits, -np.inf)
+def greedy(valid: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
+    """Return the first of the most likely valid tokens.
+
+    Raises SampleError if the logits are not finite.
+    """
+    allowed = np.where(valid, logits, -np.inf)
     _require_finite(logits.max(), allowed.max())
     return int(np.argmax(allowed))
 
@@ -272,9 +313,8 @@ class _Tokens:
 
 def _consume(matcher: llguidance.LLMatcher, tokens: list[int], grammar: Grammar) -> None:
     if not matcher.consume_tokens(tokens):
-        raise ModelError(
-            f"this model's tokens cannot follow the grammar {grammar.name!r}: {matcher.get_error()}",
-        )
+        problem = f"this model's tokens cannot follow the grammar {grammar.name!r}"
+        raise ModelError(f"{problem}: {matcher.get_error()}")
 
 
 class ConstrainedAnswer:
@@ -288,12 +328,15 @@ class ConstrainedAnswer:
     ) -> None:
         written = explanation or shape
         if written.start.forced != shape.start.forced:
+            name = shape.grammar.name
             raise ModelError(
-                f"{written.grammar.name!r} does not begin as {shape.grammar.name!r}, which it explains",
+                f"{written.grammar.name!r} does not begin as {name!r}, which it explains"
             )
         self._constraints = constraints
         self._grammar = written.grammar
-        self._verdict_without_reason = shape.start.choice if explanation else None
+        self._verdict_without_reason: Choice | None = None
+        if explanation:
+            self._verdict_without_reason = shape.start.choice
         self._position: Position = written.start
         self._text = written.start.text
         self._readings: list[Reading] = []
@@ -311,33 +354,48 @@ class ConstrainedAnswer:
         return self._position.choice is None
 
     def take(self, logits: NDArray[np.floating[Any]]) -> None:
-        """Decide from the logits (vocabulary,) after the pending tokens. Raises SampleError if they are not finite."""
+        """Decide from the logits (vocabulary,) after the pending tokens.
+
+        Raises SampleError if they are not finite.
+        """
         choice = self._position.choice
         if choice is None:
             raise ValueError("the answer is finished")
-        if choice.labels:
-            # Read as if no reason followed, because before a reason other tokens may express the label.
-            reading = read_verdict(self._verdict_without_reason or choice, logits)
-            self._verdict_without_reason = None
-            self._readings.append(reading)
-            self._reason_tokens = 0
-            masks = choice.labels[reading.label]
-            token = int(masks[np.argmax(logits[masks])])
-        else:
-            self.free_tokens += 1
-            self._reason_tokens += 1
-            if self._reason_tokens > self._grammar.reason_tokens:
-                choice = self._constraints.closing(choice)
-            token = greedy(choice.legal, logits)
+        token = self._choose_token(choice, logits)
         self._position = self._constraints.advance(self._position, token, self._grammar)
         self._text += self._position.text
         if not self.finished:
             self.continued_tokens += len(self.pending)
 
+    def _choose_token(self, choice: Choice, logits: NDArray[np.floating[Any]]) -> int:
+        if choice.labels:
+            return self._decide_label(choice, logits)
+        return self._continue_reason(choice, logits)
+
+    def _decide_label(self, choice: Choice, logits: NDArray[np.floating[Any]]) -> int:
+        """Read the verdict and return the most likely token of its label."""
+        # Read as if no reason followed: before a reason, other tokens may express the label.
+        reading = read_verdict(self._verdict_without_reason or choice, logits)
+        self._verdict_without_reason = None
+        self._readings.append(reading)
+        self._reason_tokens = 0
+        tokens = choice.labels[reading.label]
+        return int(tokens[np.argmax(logits[tokens])])
+
+    def _continue_reason(self, choice: Choice, logits: NDArray[np.floating[Any]]) -> int:
+        """Return the most likely token of a reason, or of its end if it is too long."""
+        self.free_tokens += 1
+        self._reason_tokens += 1
+        if self._reason_tokens > self._grammar.reason_tokens:
+            choice = self._constraints.closing(choice)
+        return greedy(choice.valid, logits)
+
     def answer(self) -> Answer:
         [reading] = self._readings
         raw = self._text.decode()
-        reason = json.loads(raw).get("reason") if self._grammar.reason_tokens else None
+        reason = None
+        if self._grammar.reason_tokens:
+            reason = json.loads(raw).get("reason")
         return Answer(p_yes=reading.p_yes, valid_mass=reading.valid_mass, raw=raw, reason=reason)
 
 
@@ -364,9 +422,6 @@ class TokenizedRequest(NamedTuple):
 class DecodingEngine(ABC):
     """Base class of engines. Decodes equal requests once. Subclasses evaluate the tokens."""
 
-    _unique = _generated = 0
-    _total = 0.0
-
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -379,27 +434,39 @@ class DecodingEngine(ABC):
         self.capacity = capacity
         self._template = template
         self._constraints = Constraints(vocabulary)
-        self._begin = (vocabulary.begin,) if begin_of_text and vocabulary.begin is not None else ()
+        self._begin: tuple[int, ...] = ()
+        if begin_of_text and vocabulary.begin is not None:
+            self._begin = (vocabulary.begin,)
         self._node = lru_cache(maxsize=4096)(partial(tokenize_node, vocabulary))
+        self._unique_tokens = 0
+        self._generated_tokens = 0
+        self._seconds_total = 0.0
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        return self._template.ends if self._template else None
+        if self._template is None:
+            return None
+        return self._template.ends
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
-        return self._template.without_ends if self._template else None
+        if self._template is None:
+            return None
+        return self._template.without_ends
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
-        """Tokenize a request. Raises SampleError for unreadable text, ModelError for an unusable grammar."""
+        """Tokenize a request.
+
+        Raises SampleError for unreadable text, ModelError for an unusable grammar.
+        """
         nodes = [self._node(node) for node in request.path]
         if self._begin and nodes[0][:1] != self._begin:
             nodes[0] = self._begin + nodes[0]
         grammar = self._constraints.compile(request.grammar)
         nodes[-1] += grammar.start.forced
-        explanation = (
-            self._constraints.compile(request.explanation) if request.explanation else None
-        )
+        explanation = None
+        if request.explanation:
+            explanation = self._constraints.compile(request.explanation)
         return TokenizedRequest(tuple(nodes), grammar, explanation)
 
     def length(self, request: VerdictRequest) -> int:
@@ -417,13 +484,13 @@ class DecodingEngine(ABC):
         if not vocabulary.exact:
             return None
         path, grammar, _ = self.tokenize(request)
-        tokens = [token for node in path for token in node]
-        spelled = vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(
-            errors="replace"
-        )
+        tokens = list(chain.from_iterable(path))
+        prompt = tokens[: len(tokens) - len(grammar.start.forced)]
+        text = vocabulary.decode(prompt).decode(errors="replace")
         begin = vocabulary.decode(list(self._begin)).decode(errors="replace")
-        of_template = request.path[0][0].text.startswith(begin)
-        return spelled if of_template else spelled.removeprefix(begin)
+        if request.path[0][0].text.startswith(begin):
+            return text
+        return text.removeprefix(begin)
 
     @abstractmethod
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
@@ -438,11 +505,11 @@ class DecodingEngine(ABC):
     def stats(self) -> EngineStats:
         evaluated, seconds = self._evaluated
         return EngineStats(
-            unique_tokens=self._unique,
+            unique_tokens=self._unique_tokens,
             evaluated_tokens=evaluated,
-            generated_tokens=self._generated,
+            generated_tokens=self._generated_tokens,
             seconds_inside=seconds,
-            seconds_total=self._total,
+            seconds_total=self._seconds_total,
         )
 
     def answers(
@@ -455,10 +522,11 @@ class DecodingEngine(ABC):
             try:
                 questions.append((self._tokenize_if_it_fits(requests[indices[0]]), indices))
             except SampleError as error:
-                refused += [(index, NoAnswer(error=error.in_one_line)) for index in indices]
+                no_answer = NoAnswer(error=error.in_one_line)
+                refused += [(index, no_answer) for index in indices]
         paths = [question.path for question, _ in questions]
-        self._unique += distinct_tokens(paths)
-        self._total += time.perf_counter() - started
+        self._unique_tokens += distinct_tokens(paths)
+        self._seconds_total += time.perf_counter() - started
         yield from refused
         for place in depth_first(paths):
             question, indices = questions[place]
@@ -480,6 +548,6 @@ class DecodingEngine(ABC):
         except SampleError as error:
             return NoAnswer(error=error.in_one_line)
         finally:
-            self._unique += answer.continued_tokens
-            self._generated += answer.free_tokens
-            self._total += time.perf_counter() - started
+            self._unique_tokens += answer.continued_tokens
+            self._generated_tokens += answer.free_tokens
+            self._seconds_total += time.perf_counter() - started

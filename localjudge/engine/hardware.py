@@ -9,9 +9,14 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def processor_name() -> str:
+    """Return the model name of the processor, or "" if it is unknown."""
     lines = _lines("/proc/cpuinfo")
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, "" if lines else platform.processor())
+    if not lines:
+        return platform.processor()
+    for line in lines:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return ""
 
 
 def machine() -> list[str]:
@@ -20,17 +25,22 @@ def machine() -> list[str]:
 
 def available_bytes() -> int | None:
     """Return the least free memory of machine, control group and address space."""
-    group = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), "")
-    free = (
-        int(line.split()[1]) * 1024
-        for line in _lines("/proc/meminfo")
-        if line.startswith("MemAvailable:")
-    )
-    bounds = (next(free, None) or _memory(), room_in_groups(group), room_in_address_space())
+    bounds = [_available_memory(), room_in_groups(_control_group()), room_in_address_space()]
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
-def _memory() -> int | None:
+def _control_group() -> str:
+    for line in _lines("/proc/self/cgroup"):
+        if line.startswith("0::"):
+            return line[3:]
+    return ""
+
+
+def _available_memory() -> int | None:
+    """Return the free memory of the machine, or all of its memory if the system does not tell."""
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
     if sys.platform == "win32":
         return None
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -52,16 +62,23 @@ def room_in_address_space() -> int | None:
 def room_in_groups(group: str) -> int | None:
     """Return the least free memory of a control group (version 2) and its parents."""
     here = _CGROUPS / group.lstrip("/")
-    folders = [folder for folder in (here, *here.parents) if folder.is_relative_to(_CGROUPS)]
-    return min((room for room in map(_room, folders) if room is not None), default=None)
+    rooms = []
+    for folder in (here, *here.parents):
+        if folder.is_relative_to(_CGROUPS):
+            rooms.append(_room(folder))
+    return min((room for room in rooms if room is not None), default=None)
 
 
 def _room(group: Path) -> int | None:
-    limit, used = _lines(group / "memory.max"), _lines(group / "memory.current")
+    limit = _lines(group / "memory.max")
+    used = _lines(group / "memory.current")
     if not used or limit in ([], ["max"]):
         return None
-    rows = (line.split() for line in _lines(group / "memory.stat"))
-    cached = sum(int(size) for name, size in rows if name in ("active_file", "inactive_file"))
+    cached = 0
+    for line in _lines(group / "memory.stat"):
+        name, size = line.split()
+        if name in ("active_file", "inactive_file"):
+            cached += int(size)
     return max(0, int(limit[0]) - int(used[0]) + cached)
 
 
@@ -73,4 +90,7 @@ def _lines(file: str | Path) -> list[str]:
 
 
 def readable(count: int) -> str:
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+    """Return a number of bytes in GiB or MiB."""
+    if count >= 2**30:
+        return f"{count / 2**30:.1f} GiB"
+    return f"{count / 2**20:.0f} MiB"

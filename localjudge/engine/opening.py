@@ -1,4 +1,7 @@
-"""Choose the engine for a model. Model libraries take seconds to load, so they are imported on first use."""
+"""Choose the engine for a model.
+
+Model libraries take seconds to load, so they are imported on first use.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +20,14 @@ ENGINE_LIBRARIES = {
 
 
 def find_model(judge: str) -> ModelFile:
-    """Find a model by registered name, path, or another program's name. Raises ModelError, also if it is not GGUF."""
+    """Find a model by registered name, path, or another program's name.
+
+    Raises ModelError, also if it is not GGUF.
+    """
     from localjudge.engine.llamacpp.gguf import require_gguf
 
-    if (file := model_registry.locate(judge)) is not None and file.is_file():
+    file = model_registry.locate(judge)
+    if file is not None and file.is_file():
         require_gguf(file)
     return model_registry.find(judge)
 

@@ -33,14 +33,17 @@ _NOT_A_NUMBER: dict[type, Literal["int_type", "float_type", "bool_type"]] = {
 
 
 class EngineSettings(Record):
-    """Engine options. Only `n_ctx` and `gpu_layers` can change numbers, and are part of the engine's identity."""
+    """Engine options.
+
+    Only `n_ctx` and `gpu_layers` can change numbers, and are part of the engine's identity.
+    """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     n_ctx: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(
         default=None, ge=64
     )
-    """Tokens of context. Default: the model's limit, at most 8,192; it never depends on the data."""
+    """Tokens of context. Default: the model's limit, at most 8,192; never depends on the data."""
     gpu_layers: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(
         default=None, ge=0
     )
@@ -57,28 +60,32 @@ class EngineSettings(Record):
         kind = cls.model_fields[str(field.field_name)].annotation
         kinds = {kind, *get_args(kind)}
         for number, error in _NOT_A_NUMBER.items():
-            wrong = {str} | ({bool} - kinds) | ({float} if number is int else set())
-            if number in kinds and type(value) in wrong:
+            refused: set[type] = {str, bool} - kinds
+            if number is int:
+                refused.add(float)
+            if number in kinds and type(value) in refused:
                 raise PydanticKnownError(error)
         return value
 
     @property
     def used_threads(self) -> int:
         """Number of processor threads to use."""
-        usable = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-        return self.threads or usable
+        if self.threads:
+            return self.threads
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
 
 
 class EngineStats(Record):
-    """Work done so far: tokens, seconds inside the model library, and total seconds."""
+    """Work done so far: tokens, seconds inside the model library, and total seconds.
 
-    unique_tokens: int = 0  # with shared prefixes counted once
+    `unique_tokens` counts shared prefixes once, `generated_tokens` are those of reasons.
+    """
+
+    unique_tokens: int = 0
     evaluated_tokens: int = 0
-    generated_tokens: int = 0  # of reasons
+    generated_tokens: int = 0
     seconds_inside: float = 0.0
     seconds_total: float = 0.0
 
@@ -95,9 +102,10 @@ class Engine(Protocol):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that can change an answer, in JSON values: model, library builds, processor type, settings.
+        """Everything that can change an answer, in JSON values.
 
-        `engine` is the type of engine. Results show `model_sha256`, `model_size` (bytes) and
+        It has the model, library builds, processor type and settings. `engine` is the type of
+        engine. Results show `model_sha256`, `model_size` (bytes) and
         `quantisation`, or the name `model` if the bytes are unknown.
         """
 
@@ -107,14 +115,20 @@ class Engine(Protocol):
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """Chat template around a message, or None without one. Raises ModelError if rendering fails."""
+        """Chat template around a message, or None without one.
+
+        Raises ModelError if rendering fails.
+        """
 
     @property
     def capacity(self) -> int:
         """Maximum number of tokens. A longer request gets a `NoAnswer`."""
 
     def length(self, request: VerdictRequest) -> int:
-        """Return the tokens of prompt and longest answer. Raises SampleError for unreadable text."""
+        """Return the tokens of prompt and longest answer.
+
+        Raises SampleError for unreadable text.
+        """
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
         """Return the tokens to evaluate before the first decisions, without unreadable requests."""
@@ -150,7 +164,10 @@ class DescribedEngine(Protocol):
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """Values of `general.name`, `general.basename` and `general.architecture`; for a classifier, `OUTPUTS_KEY`."""
+        """Values of `general.name`, `general.basename` and `general.architecture`.
+
+        A classifier also has `OUTPUTS_KEY`.
+        """
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
@@ -175,7 +192,10 @@ class ModelShape(NamedTuple):
 
 
 class ModelFacts(NamedTuple):
-    """Facts from a model file, its memory with `n_ctx` tokens, and the names of a classifier's outputs."""
+    """Facts from a model file.
+
+    `memory_bytes` is that with `n_ctx` tokens, `outputs` are the names of a classifier's outputs.
+    """
 
     quantisation: str | None
     trained_context: int
@@ -186,14 +206,20 @@ class ModelFacts(NamedTuple):
 
 
 class InspectableEngine(Engine, Protocol):
-    """Engine with a model file. Its identity contains `architecture`, `gpu_layers` and `self_check`."""
+    """Engine with a model file.
+
+    Its identity contains `architecture`, `gpu_layers` and `self_check`.
+    """
 
     @property
     def shape(self) -> ModelShape:
         """Size of the model."""
 
     def read_back(self, request: VerdictRequest) -> str | None:
-        """Return the prompt decoded from its tokens, or None for a vocabulary that folds case or accents."""
+        """Return the prompt decoded from its tokens.
+
+        None for a vocabulary that folds case or accents.
+        """
 
 
 def is_inspectable(engine: Engine) -> TypeGuard[InspectableEngine]:

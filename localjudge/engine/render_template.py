@@ -1,6 +1,7 @@
 """Render a chat template in a separate process, because a template is code from the model file.
 
-    standard input     {"template": text, "conversations": [variables, ...], "now": date, "limits": {...}}
+    standard input     {"template": text, "conversations": [variables, ...], "now": date,
+                        "limits": {...}}
     standard output    {"reads": names, "prompts": [{"text": prompt} or {"error": message}, ...]}
 
 Jinja's sandbox blocks files and Python internals, but not a gigabyte of output, so the system
@@ -27,23 +28,24 @@ def main() -> None:
     request = json.load(sys.stdin)
     limits = request.pop("limits")
     if sys.platform != "win32":
-        most = {
-            resource.RLIMIT_CORE: 0,
-            resource.RLIMIT_CPU: limits["seconds"],
-            resource.RLIMIT_AS: limits["mebibytes"] * 2**20,
-        }
-        for kind, limit in most.items():
-            # Only the soft limit of time has a signal; the hard limit may be lower.
-            hard = resource.getrlimit(kind)[1]
-            resource.setrlimit(
-                kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard)
-            )
+        _limit(resource.RLIMIT_CORE, 0)
+        _limit(resource.RLIMIT_CPU, limits["seconds"])
+        _limit(resource.RLIMIT_AS, limits["mebibytes"] * 2**20)
     random.seed(0)  # `random` and `lipsum` give the same text every time
-    json.dump(_reply(**request, most_characters=limits["characters"]), sys.stdout)
+    json.dump(_reply(**request, max_characters=limits["characters"]), sys.stdout)
+
+
+def _limit(kind: int, limit: int) -> None:
+    """Set a soft limit, because only the soft limit of time has a signal."""
+    if sys.platform != "win32":
+        _, hard = resource.getrlimit(kind)
+        if hard != resource.RLIM_INFINITY:
+            limit = min(limit, hard)
+        resource.setrlimit(kind, (limit, hard))
 
 
 def _reply(
-    template: str, conversations: list[dict[str, Any]], now: str, most_characters: int
+    template: str, conversations: list[dict[str, Any]], now: str, max_characters: int
 ) -> dict[str, Any]:
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
@@ -55,7 +57,7 @@ def _reply(
     # Without the HTML escapes of Jinja's own filter, as authors of templates expect.
     environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
     prompts = [
-        _prompt(environment, template, variables, most_characters) for variables in conversations
+        _prompt(environment, template, variables, max_characters) for variables in conversations
     ]
     try:
         reads = sorted(meta.find_undeclared_variables(environment.parse(template)))
@@ -68,7 +70,7 @@ def _prompt(
     environment: ImmutableSandboxedEnvironment,
     template: str,
     variables: Mapping[str, Any],
-    most_characters: int,
+    max_characters: int,
 ) -> dict[str, str]:
     try:
         text = environment.from_string(template).render(variables)
@@ -81,9 +83,9 @@ def _prompt(
         RecursionError,
     ) as error:
         return {"error": str(error)[:300]}
-    if len(text) > most_characters:
+    if len(text) > max_characters:
         return {
-            "error": f"it writes {len(text):,} characters; at most {most_characters:,} are allowed",
+            "error": f"it writes {len(text):,} characters; at most {max_characters:,} are allowed",
         }
     return {"text": text}
 

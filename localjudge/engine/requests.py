@@ -1,4 +1,7 @@
-"""Steps before evaluation that all engines share: find equal requests, tokenize nodes, refuse long prompts."""
+"""Steps before evaluation that all engines share.
+
+They find equal requests, tokenize nodes and refuse long prompts.
+"""
 
 from collections.abc import Sequence
 
@@ -17,17 +20,24 @@ def equal_requests(requests: Sequence[VerdictRequest]) -> list[list[int]]:
 
 
 def tokenize_node(vocabulary: Vocabulary, node: Node) -> tuple[int, ...]:
-    """Tokenize a node. Raises SampleError if the model cannot be shown a text of the user unchanged."""
+    """Tokenize a node.
+
+    Raises SampleError if the model cannot be shown a text of the user unchanged.
+    """
     tokens: list[int] = []
     for piece in node:
-        tokens += vocabulary.trusted(piece.text) if piece.trusted else vocabulary.user(piece.text)
+        if piece.trusted:
+            tokens += vocabulary.trusted(piece.text)
+        else:
+            tokens += vocabulary.user(piece.text)
     return tuple(tokens)
 
 
 def require_room(tokens: int, capacity: int, beginning: str) -> None:
-    """Raise SampleError, with this beginning, if a request has more tokens than the judge's context."""
+    """Raise SampleError, with this beginning, for more tokens than the judge's context."""
     if tokens > capacity:
+        larger = f"ask for a larger context with {option_name('n_ctx')}"
         raise SampleError(
             f"{beginning} {tokens} tokens, and the judge's context holds {capacity}",
-            hint=f"ask for a larger context with {option_name('n_ctx')}, or name a model that has one",
+            hint=f"{larger}, or name a model that has one",
         )

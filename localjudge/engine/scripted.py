@@ -16,7 +16,7 @@ from typing import Any
 
 from localjudge.engine.protocol import EngineStats
 from localjudge.errors import ArgumentTypeError, InputError
-from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
+from localjudge.types import Answer, ChatEnds, NoAnswer, Node, VerdictRequest
 
 Scripted = float | str | Answer | NoAnswer
 Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
@@ -24,17 +24,28 @@ Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
 
 def unit_text(request: VerdictRequest) -> str:
     """Return the last user text of the request, except a custom question repeated after it."""
-    texts = [[piece.text for piece in node if not piece.trusted] for node in request.path]
-    *_, last = [[], *filter(None, texts)]
-    question_follows = len(texts) > 1 and len(last) > 1 and last[-1] in texts[0]
-    return last[-2 if question_follows else -1] if last else ""
+    texts_by_node = [_user_texts(node) for node in request.path]
+    last: list[str] = []
+    for texts in texts_by_node:
+        if texts:
+            last = texts
+    if not last:
+        return ""
+    question_follows = len(texts_by_node) > 1 and len(last) > 1 and last[-1] in texts_by_node[0]
+    if question_follows:
+        return last[-2]
+    return last[-1]
+
+
+def _user_texts(node: Node) -> list[str]:
+    return [piece.text for piece in node if not piece.trusted]
 
 
 class ScriptedEngine:
-    """Answer from a mapping of unit texts, or a function of the request. One code point counts as one token.
+    """Answer from a mapping of unit texts, or a function of the request.
 
-    Raises InputError for a unit without an answer and for an invalid answer. `remember=False`
-    leaves `asked` empty.
+    One code point counts as one token. Raises InputError for a unit without an answer and for an
+    invalid answer. `remember=False` leaves `asked` empty.
     """
 
     shares_prefixes = True
@@ -67,22 +78,22 @@ class ScriptedEngine:
     @property
     def identity(self) -> dict[str, Any]:
         """Hash of the script, and the name of a function without source code."""
-        script, name = self._script, {}
+        name_alone = ""
+        script = self._script
         if isinstance(script, Mapping):
-            source = json.dumps(
-                dict(script), sort_keys=True, default=lambda answer: answer.model_dump()
-            )
+            answers = dict(script)
+            source = json.dumps(answers, sort_keys=True, default=lambda answer: answer.model_dump())
         else:
             try:
                 source = inspect.getsource(script)
             except (OSError, TypeError):  # typed in a console, or not a function
-                kind = script if hasattr(script, "__qualname__") else type(script)
-                source = f"{kind.__module__}.{kind.__qualname__}"
-                name = {"script": f"{source} (known by name alone)"}
-        digest = hashlib.sha256(
-            f"{source}|{self._default}".encode("utf-8", "surrogatepass")
-        ).hexdigest()
-        return {"engine": "scripted", "script_sha256": digest, **name}
+                source = _qualified_name(script)
+                name_alone = f"{source} (known by name alone)"
+        content = f"{source}|{self._default}".encode("utf-8", "surrogatepass")
+        identity = {"engine": "scripted", "script_sha256": hashlib.sha256(content).hexdigest()}
+        if name_alone:
+            identity["script"] = name_alone
+        return identity
 
     @property
     def name(self) -> str:
@@ -106,14 +117,15 @@ class ScriptedEngine:
 
     def length(self, request: VerdictRequest) -> int:
         """Return the code points of all pieces."""
-        return sum(len(piece.text) for node in request.path for piece in node)
+        return sum(map(_count_code_points, request.path))
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
         """Return the code points, with shared prefixes counted once."""
-        nodes = {
-            request.path[: depth + 1] for request in requests for depth in range(len(request.path))
-        }
-        return sum(len(piece.text) for path in nodes for piece in path[-1])
+        beginnings: set[tuple[Node, ...]] = set()
+        for request in requests:
+            for length in range(1, len(request.path) + 1):
+                beginnings.add(request.path[:length])
+        return sum(_count_code_points(path[-1]) for path in beginnings)
 
     def answers(
         self, requests: Sequence[VerdictRequest]
@@ -127,7 +139,8 @@ class ScriptedEngine:
     def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
         if self.length(request) > self.capacity:
             return NoAnswer(error=f"{self.length(request)} tokens do not fit {self.capacity}")
-        match scripted := self._look_up(request):
+        scripted = self._look_up(request)
+        match scripted:
             case Answer() | NoAnswer():
                 return scripted
             case str():
@@ -155,3 +168,15 @@ class ScriptedEngine:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+def _count_code_points(node: Node) -> int:
+    return sum(len(piece.text) for piece in node)
+
+
+def _qualified_name(script: object) -> str:
+    """Return the name of a function, or of the class of a callable object."""
+    named: Any = script
+    if not hasattr(script, "__qualname__"):
+        named = type(script)
+    return f"{named.__module__}.{named.__qualname__}"

@@ -1,7 +1,8 @@
 """Tokenize prompts for one model and keep user text apart from control tokens.
 
     ours      may contain control tokens: `<|im_end|>` becomes one token
-    user's    never does: `<|im_end|>` becomes the tokens of its characters, as does `[INST]` if it marks turns
+    user's    never does: `<|im_end|>` becomes the tokens of its characters, as does `[INST]` if
+              it marks turns
 
 llama.cpp matches tokens of type USER_DEFINED in plain text even without `parse_special`. So user
 text is cut inside every literal of a control or user-defined token, and its parts are tokenised
@@ -66,40 +67,42 @@ class ChatTemplate(NamedTuple):
     def conversation(
         self, messages: Sequence[Mapping[str, str]], arguments: Mapping[str, Any]
     ) -> str:
-        """Render the prompt for these messages. Raises ModelError if the template fails or ignores an argument."""
+        """Render the prompt for these messages.
+
+        Raises ModelError if the template fails or ignores an argument.
+        """
         reply = self._rendered([messages], arguments)
-        if unknown := sorted(arguments.keys() - reply.reads) if reply.reads is not None else []:
+        if reply.reads is not None and not arguments.keys() <= set(reply.reads):
+            unknown = ", ".join(sorted(arguments.keys() - reply.reads))
             raise ModelError(
-                f"the model's chat template does not use {', '.join(unknown)} of the prompt profile",
+                f"the model's chat template does not use {unknown} of the prompt profile",
                 hint="use a conversion of the model with its own chat template, or another profile",
             )
         rendered = reply.only_prompt()
         return rendered + answer_opener(rendered)
 
     def between_turns(self) -> tuple[str, ...]:
-        """Return the text before a system message and between messages of the longest possible conversation."""
-        marks = [f"{_MARKER}-{place}" for place in range(max(map(len, _CONVERSATIONS)))]
-        conversations = [
-            [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=False)]
-            for roles in _CONVERSATIONS
-        ]
-        pattern = re.compile("|".join(marks))
-        for roles, prompt in zip(
-            _CONVERSATIONS, self._rendered(conversations).prompts, strict=True
-        ):
+        """Return the text before a system message and between messages.
+
+        The conversation is the longest one that the template can render.
+        """
+        conversations = [_mark_messages(roles) for roles in _CONVERSATIONS]
+        prompts = self._rendered(conversations).prompts
+        for messages, prompt in zip(conversations, prompts, strict=True):
+            marks = [message["content"] for message in messages]
+            pattern = re.compile("|".join(marks))
             rendered = prompt.get("text", "")
-            if pattern.findall(rendered) != marks[: len(roles)]:
+            if pattern.findall(rendered) != marks:
                 continue
-            texts = pattern.split(rendered)
-            head, *between = (
-                text.replace(self.bos, "").replace(self.eos, "").strip() for text in texts
-            )
-            if roles[0] == "system":
-                between.insert(
-                    0, head.removeprefix(between[2])
-                )  # Llama 2 puts the system's message into the user's
+            head, *between = map(self._without_ends_of_text, pattern.split(rendered))
+            if messages[0]["role"] == "system":
+                # Llama 2 puts the system's message into the user's.
+                between.insert(0, head.removeprefix(between[2]))
             return tuple(between)
         return ()
+
+    def _without_ends_of_text(self, text: str) -> str:
+        return text.replace(self.bos, "").replace(self.eos, "").strip()
 
     def _rendered(
         self,
@@ -117,9 +120,23 @@ class ChatTemplate(NamedTuple):
         return _reply(json.dumps(request))
 
 
+def _mark_messages(roles: Sequence[str]) -> list[dict[str, str]]:
+    """Return a conversation of these roles, in which each message is a different mark."""
+    messages = []
+    for place, role in enumerate(roles):
+        messages.append({"role": role, "content": f"{_MARKER}-{place}"})
+    return messages
+
+
 def answer_opener(tail: str) -> str:
-    """Return the text between the rendered prompt and the visible answer, "" for most model families."""
-    return next((row["add"] for row in _openers() if tail.endswith(row["after"])), "")
+    """Return the text between the rendered prompt and the visible answer.
+
+    It is "" for most model families.
+    """
+    for opener in _openers():
+        if tail.endswith(opener["after"]):
+            return opener["add"]
+    return ""
 
 
 @cache
@@ -165,23 +182,33 @@ def _reply(request: str) -> _Rendered:
     except subprocess.TimeoutExpired as error:
         raise _unusable(why) from error
     if done.returncode:
-        *_, last_line = ["", *done.stderr.strip().splitlines()]
-        raise _unusable(f"{why}: {last_line[:300] or f'status {done.returncode}'}")
+        ending = f"status {done.returncode}"
+        lines = done.stderr.strip().splitlines()
+        if lines:
+            ending = lines[-1][:300]
+        raise _unusable(f"{why}: {ending}")
     return _Rendered(**json.loads(done.stdout))
 
 
 class TokenTable(NamedTuple):
-    """Tokens of a vocabulary by id."""
+    """Tokens of a vocabulary by id.
+
+    `exact`: False if it folds case or accents, so that tokens do not decode to the text.
+    `reserved`: tokens that user text must not produce, with their literals. `byte_tokens`: tokens
+    of single bytes. `bos`, `eos`: negative if missing. `begin`: at the start of every text.
+    `tokenize`: without parsing or adding control tokens. `score`: log-probability in a unigram
+    vocabulary, otherwise 0 or a rank.
+    """
 
     pieces: list[bytes]
-    exact: bool  # False if it folds case or accents, so that tokens do not decode to the text
-    reserved: Mapping[int, bytes]  # tokens that user text must not produce, with their literals
-    byte_tokens: Mapping[bytes, int]  # tokens of single bytes
-    bos: int  # negative if missing
-    eos: int  # negative if missing
-    begin: int | None  # at the start of every text
-    tokenize: Callable[[bytes], list[int]]  # without parsing or adding control tokens
-    score: Callable[[int], float]  # log-probability in a unigram vocabulary, otherwise 0 or a rank
+    exact: bool
+    reserved: Mapping[int, bytes]
+    byte_tokens: Mapping[bytes, int]
+    bos: int
+    eos: int
+    begin: int | None
+    tokenize: Callable[[bytes], list[int]]
+    score: Callable[[int], float]
 
 
 def is_reserved(literal: bytes, *, control: bool) -> bool:
@@ -191,17 +218,23 @@ def is_reserved(literal: bytes, *, control: bool) -> bool:
 _SPACE_MARK = "▁".encode()
 _CONTINUATION_BYTE = 0b1000_0000  # of a character in UTF-8
 _ANCHORS = (b"\n", b".", b"a")
-_MOST_BYTES = (
-    16 * 2**20
-)  # llama.cpp needs 130 bytes of memory per byte of text, and without them ends the process
+# llama.cpp needs 130 bytes of memory per byte of text, and without them ends the process.
+_MAX_BYTES = 16 * 2**20
 
 
 class Vocabulary:
     """Tokens of one model, with the fields of its table."""
 
     def __init__(self, table: TokenTable, chat_template: str | None = None) -> None:
-        self.pieces, self.exact, self.reserved, self._byte_tokens = table[:4]
-        self.bos, self.eos, self.begin, self._tokenize, self.score = table[4:]
+        self.pieces = table.pieces
+        self.exact = table.exact
+        self.reserved = table.reserved
+        self.bos = table.bos
+        self.eos = table.eos
+        self.begin = table.begin
+        self.score = table.score
+        self._byte_tokens = table.byte_tokens
+        self._tokenize = table.tokenize
         self.size = len(table.pieces)
         self.chat_template = chat_template
         self._by_literal = {literal: token for token, literal in self.reserved.items()}
@@ -212,30 +245,39 @@ class Vocabulary:
         self._marker_literals = _any_of({marker.encode() for marker in self.turn_markers})
 
     def trusted(self, text: str) -> list[int]:
+        """Tokenize our own text, which may contain control tokens."""
         tokens: list[int] = []
         for part in self._literals.split(text.encode()):
-            tokens += [self._by_literal[part]] if part in self._by_literal else self._plain(part)
+            if part in self._by_literal:
+                tokens.append(self._by_literal[part])
+            else:
+                tokens += self._plain(part)
         return tokens
 
     def user(self, text: str) -> list[int]:
-        """Tokenize user text. Raises SampleError if the model cannot be shown this text unchanged."""
+        """Tokenize user text.
+
+        Raises SampleError if the model cannot be shown this text unchanged.
+        """
         try:
             data = text.encode()
         except UnicodeEncodeError as error:
+            problem = f"the text holds a lone surrogate at position {error.start}"
+            raise SampleError(problem) from error
+        if len(data) > _MAX_BYTES:
             raise SampleError(
-                f"the text holds a lone surrogate at position {error.start}"
-            ) from error
-        if len(data) > _MOST_BYTES:
-            raise SampleError(
-                f"a text of {len(data):,} bytes is too long for a tokenizer, which takes at most {_MOST_BYTES:,}",
+                f"a text of {len(data):,} bytes is too long for a tokenizer, "
+                f"which takes at most {_MAX_BYTES:,}",
                 hint="cut it into several contexts",
             )
-        tokens = [token for part in self._parts(data) for token in self._plain(part)]
-        forged = next((token for token in tokens if token in self.reserved), None)
-        if forged is not None:
-            raise SampleError(
-                f"the text cannot be shown to this model without its control token {self.pieces[forged]!r}",
-            )
+        tokens: list[int] = []
+        for part in self._parts(data):
+            tokens += self._plain(part)
+        for token in tokens:
+            if token in self.reserved:
+                literal = repr(self.pieces[token])
+                problem = "the text cannot be shown to this model without its control token"
+                raise SampleError(f"{problem} {literal}")
         if self.exact and self.decode(tokens) != data:
             raise SampleError("the model's tokenizer does not give this text back as it is")
         return tokens
@@ -245,19 +287,28 @@ class Vocabulary:
 
     @property
     def template(self) -> ChatTemplate | None:
-        ends = self.text_of(self.bos), self.text_of(self.eos)
-        return ChatTemplate(self.chat_template, *ends) if self.chat_template else None
+        if not self.chat_template:
+            return None
+        return ChatTemplate(self.chat_template, self.text_of(self.bos), self.text_of(self.eos))
 
     def text_of(self, token: int) -> str:
-        return "" if token < 0 else self.pieces[token].decode(errors="replace")
+        if token < 0:
+            return ""
+        return self.pieces[token].decode(errors="replace")
 
     def _plain_turn_markers(self) -> frozenset[str]:
-        texts = self.template.between_turns() if self.template else ()
-        plain = [text for text in texts if not self._literals.search(text.encode())]
-        lines = {line.strip() for text in plain for line in text.split("\n")}
-        return frozenset(
-            line for line in lines if not line.isalnum() and any(map(str.isalpha, line))
-        )
+        """Return lines between the turns of a conversation that contain no control token."""
+        template = self.template
+        if template is None:
+            return frozenset()
+        markers = set()
+        for text in template.between_turns():
+            if self._literals.search(text.encode()):
+                continue
+            for line in map(str.strip, text.split("\n")):
+                if not line.isalnum() and any(map(str.isalpha, line)):
+                    markers.add(line)
+        return frozenset(markers)
 
     def _parts(self, data: bytes) -> list[bytes]:
         parts: list[bytes] = []
@@ -270,28 +321,29 @@ class Vocabulary:
 
     def _plain(self, data: bytes) -> list[int]:
         if self._space_mark and _SPACE_MARK in data:
-            first, *others = (self._plain(part) for part in data.split(_SPACE_MARK))
-            return first + [token for other in others for token in (*self._space_mark, *other)]
+            first, *others = data.split(_SPACE_MARK)
+            joined = self._plain(first)
+            for other in others:
+                joined += [*self._space_mark, *self._plain(other)]
+            return joined
         if not data:
             return []
         for anchor, head in self._anchors.items():
             tokens = self._tokenize(anchor + data)
             if tokens[: len(head)] == head:
                 return tokens[len(head) :]
-        raise SampleError(
-            f"the model's tokenizer joins a text that begins with {data[:20]!r} to what is before it",
-        )
+        beginning = f"a text that begins with {data[:20]!r}"
+        raise SampleError(f"the model's tokenizer joins {beginning} to what is before it")
 
     def _find_anchors(self) -> dict[bytes, list[int]]:
         """Return texts, with their tokens, after which the vocabulary adds no space."""
         if not self.exact or self.decode(self._tokenize(b"x")) == b"x":
             return {b"": []}
-        heads = {anchor: self._tokenize(anchor) for anchor in _ANCHORS}
-        anchors = {
-            anchor: head
-            for anchor, head in heads.items()
-            if self._tokenize(anchor + b"x")[: len(head)] == head
-        }
+        anchors = {}
+        for anchor in _ANCHORS:
+            head = self._tokenize(anchor)
+            if self._tokenize(anchor + b"x")[: len(head)] == head:
+                anchors[anchor] = head
         if not anchors:
             raise ModelError(
                 "the model's tokenizer cannot tokenise a text without putting a space before it",
@@ -303,21 +355,24 @@ class Vocabulary:
         if self.decode(self._tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
             return []
         spelled = [self._byte_tokens.get(bytes([byte]), -1) for byte in _SPACE_MARK]
-        return [] if -1 in spelled else spelled
+        if -1 in spelled:
+            return []
+        return spelled
 
 
 def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
     if not literals:
         return re.compile(rb"(?!)")
     longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
-    starts = b"".join(
-        re.escape(bytes([byte])) for byte in sorted({literal[0] for literal in literals})
-    )
-    return re.compile(b"(?=[" + starts + b"])(" + b"|".join(map(re.escape, longest_first)) + b")")
+    first_bytes = sorted({literal[:1] for literal in literals})
+    starts = b"".join(map(re.escape, first_bytes))
+    alternatives = b"|".join(map(re.escape, longest_first))
+    return re.compile(b"(?=[" + starts + b"])(" + alternatives + b")")
 
 
 def _cut_inside(literals: re.Pattern[bytes], data: bytes) -> list[bytes]:
-    parts, start = [], 0
+    parts = []
+    start = 0
     while match := literals.search(data, start):
         cut = match.start() + 1
         while cut < match.end() and data[cut] & 0b1100_0000 == _CONTINUATION_BYTE:

@@ -1,7 +1,10 @@
-"""Labelled items for measuring a judge: 32 handwritten passages, each with 8 statements and 4 relevance items.
+"""Labelled items for measuring a judge.
+
+Each of 32 handwritten passages has 8 statements and 4 items about relevance:
 
     supported    copied  paraphrase  combination  inference
-    not          changed number | name | negation, swapped relation, absent, general, other passage     4 of the 7
+    not          4 of: changed number, changed name, changed negation, swapped relation, absent,
+                 general, other passage
 
     needed       sentence that answers, chunk that answers
     not needed   sentence on the same topic, chunk on the same topic | unrelated chunk
@@ -20,10 +23,23 @@ from typing import Literal, NamedTuple
 from localjudge.types import Attribution, Label, Record, Relevance, Span, Task, Unit
 
 Kind = Literal[
-    "copied", "paraphrase", "combination", "inference",
-    "number", "name", "negation", "relation", "absent", "general", "other passage",
-    "sentence that answers", "sentence on the topic", "chunk that answers", "chunk on the topic", "unrelated chunk",
-]  # fmt: skip
+    "copied",
+    "paraphrase",
+    "combination",
+    "inference",
+    "number",
+    "name",
+    "negation",
+    "relation",
+    "absent",
+    "general",
+    "other passage",
+    "sentence that answers",
+    "sentence on the topic",
+    "chunk that answers",
+    "chunk on the topic",
+    "unrelated chunk",
+]
 Change = tuple[Literal["copied", "paraphrase", "combination"], str, str]
 """The statement to change, the removed text, the inserted text."""
 
@@ -82,16 +98,13 @@ class Probe(NamedTuple):
 @cache
 def passages() -> tuple[Passage, ...]:
     """Return the first passage of each domain (a file), then the second, and so on."""
-    files = [
-        [
-            Passage.model_validate(table)
-            for table in tomllib.loads(
-                file.read_text(encoding="utf-8"),
-            )["passage"]
-        ]
-        for file in sorted((Path(__file__).parent / "probes").glob("*.toml"))
-    ]
-    return tuple(chain.from_iterable(zip(*files, strict=True)))
+    files = sorted((Path(__file__).parent / "probes").glob("*.toml"))
+    return tuple(chain.from_iterable(zip(*map(_read_passages, files), strict=True)))
+
+
+def _read_passages(file: Path) -> list[Passage]:
+    tables = tomllib.loads(file.read_text(encoding="utf-8"))["passage"]
+    return [Passage.model_validate(table) for table in tables]
 
 
 def _with_next(count: int | None) -> list[tuple[Passage, Passage]]:
@@ -99,21 +112,23 @@ def _with_next(count: int | None) -> list[tuple[Passage, Passage]]:
 
 
 def probes(count: int | None = None) -> list[Probe]:
+    """Return the items of the first `count` passages, by default of all."""
     items: list[Probe] = []
     for passage, other in _with_next(count):
         items += _statements(passage)
-        items.append(
-            Probe(passage.title, "sentence that answers", 1, _sentence(passage, passage.answer)),
-        )
-        items.append(
-            Probe(passage.title, "sentence on the topic", 0, _sentence(passage, passage.beside)),
-        )
-        items.append(
-            Probe(passage.title, "chunk that answers", 1, _chunk(passage, passage.answered)),
-        )
-        near: Kind = "chunk on the topic" if passage.near else "unrelated chunk"
-        items.append(Probe(passage.title, near, 0, _chunk(passage, passage.near or other.answered)))
+        items += _relevance_items(passage, other)
     return items
+
+
+def _relevance_items(passage: Passage, other: Passage) -> Iterator[Probe]:
+    title = passage.title
+    yield Probe(title, "sentence that answers", 1, _sentence(passage, passage.answer))
+    yield Probe(title, "sentence on the topic", 0, _sentence(passage, passage.beside))
+    yield Probe(title, "chunk that answers", 1, _chunk(passage, passage.answered))
+    if passage.near:
+        yield Probe(title, "chunk on the topic", 0, _chunk(passage, passage.near))
+    else:
+        yield Probe(title, "unrelated chunk", 0, _chunk(passage, other.answered))
 
 
 def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]]:
@@ -122,41 +137,47 @@ def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]
     """
     pairs = []
     for passage, other in _with_next(count)[::_REARRANGED_EVERY]:
-        needed, beginning, rest = passage.whole, " ".join(other.text[:2]), " ".join(other.text[2:])
-        orders = (
+        needed = passage.whole
+        beginning = " ".join(other.text[:2])
+        rest = " ".join(other.text[2:])
+        arrangements = (
             ((needed, beginning, rest), (beginning, rest, needed)),
             ((needed, beginning, rest), (needed, rest, beginning)),
             ((needed,), (needed, needed)),
         )
         items = list(_statements(passage))
-        for text in (probe.task.unit.span.text for probe in (*items[:2], *items[4:6])):
-            pairs += [
-                (
-                    _statement(passage, text, *a),
-                    _statement(passage, text, *b),
-                )
-                for a, b in orders
-            ]
+        for probe in (*items[:2], *items[4:6]):
+            text = probe.task.unit.span.text
+            for one, another in arrangements:
+                pairs.append((_statement(passage, text, *one), _statement(passage, text, *another)))
     return pairs
 
 
 def probe_tasks(count: int | None = None) -> list[Task]:
-    arranged = (task for pair in rearranged(count) for task in pair)
-    return list(dict.fromkeys([*(probe.task for probe in probes(count)), *arranged]))
+    """Return the distinct tasks of all items and rearranged pairs."""
+    tasks: dict[Task, None] = {}
+    for probe in probes(count):
+        tasks[probe.task] = None
+    for pair in rearranged(count):
+        tasks.update(dict.fromkeys(pair))
+    return list(tasks)
 
 
 def _statements(passage: Passage) -> Iterator[Probe]:
     supported: dict[Kind, str] = {"copied": passage.text[passage.copied]}
-    supported |= {kind: getattr(passage, kind) for kind in _SUPPORTED}
+    for kind in _SUPPORTED:
+        supported[kind] = getattr(passage, kind)
     for kind, text in supported.items():
         yield Probe(passage.title, kind, 1, _statement(passage, text))
     for kind in _CHANGED:
-        if change := getattr(passage, kind):
+        change = getattr(passage, kind)
+        if change:
             base, old, new = change
             changed = _statement(passage, supported[base].replace(old, new))
             yield Probe(passage.title, kind, 0, changed, changed_from=base)
     for kind in _WRITTEN:
-        if text := getattr(passage, kind):
+        text = getattr(passage, kind)
+        if text:
             yield Probe(passage.title, kind, 0, _statement(passage, text))
     if passage.other is not None:
         [other] = [another for another in passages() if another.title == passage.other]

@@ -27,6 +27,7 @@ from localjudge.judge.profile import (
     task_name,
 )
 from localjudge.types import (
+    AnsweredQuestion,
     ChatEnds,
     CustomQuestion,
     Grammar,
@@ -66,7 +67,9 @@ class PromptWriter:
     ) -> None:
         require(profile, reasons)
         self._profile = profile
-        self._chat = chat if profile.chat else None
+        self._chat: ChatEnds | None = None
+        if profile.chat:
+            self._chat = chat
         self._ends = self._chat or _PLAIN._replace(tail=profile.bare_answer)
         self._reasons: Reasons = reasons
         self._skeleton = lru_cache(maxsize=_CACHE_SIZE)(partial(skeleton, profile, self._chat))
@@ -74,7 +77,7 @@ class PromptWriter:
         """Template text of each conversation, with all of its messages."""
         for name, task in sorted(profile.tasks.items()):
             if task.is_conversation:
-                roles = tuple(node.role for node in task.node if node.role)
+                roles = tuple(filter(None, (node.role for node in task.node)))
                 self._whole.append(self._skeleton(name, roles))
 
     @property
@@ -139,15 +142,19 @@ class PromptWriter:
         if self._reasons == "before" and prompt.reasons:
             form = prompt.reasons.form
         path = self._path(prompt, task, form=form)
-        grammar, *explanations = self._grammars(name)
-        explanation = explanations[0] if explanations else None
-        return VerdictRequest(path, grammar, explanation, self._profile.reading(prompt))
+        grammars = self._grammars(name)
+        explanation = None
+        if len(grammars) > 1:
+            explanation = grammars[1]
+        return VerdictRequest(path, grammars[0], explanation, self._profile.reading(prompt))
 
     @property
     def overlap(self) -> int:
         """Sentences that a window repeats of the previous one."""
         head = self._profile.head
-        return head.overlap if head else 0
+        if head is None:
+            return 0
+        return head.overlap
 
     def window_capacity(self, capacity: int) -> int:
         """Return the tokens of a window for an engine with this capacity."""
@@ -157,17 +164,17 @@ class PromptWriter:
         return min(head.window_tokens, capacity)
 
     def requests(self, tasks: Iterable[Task]) -> list[VerdictRequest]:
-        return [self.request(task) for task in tasks]
+        return list(map(self.request, tasks))
 
     def _path(self, prompt: TaskPrompt, task: Task, *, form: str) -> tuple[Node, ...]:
         nodes = render(prompt, task, form=form)
         if prompt.is_conversation:
             roles = tuple(role for role, _ in nodes if role)
             around = self._skeleton(task_name(task), roles)
-            return tuple(_join(*node) for node in _in_skeleton(nodes, around))
+            return tuple(map(_join, _in_skeleton(nodes, around)))
         path = [node for _, node in nodes]
-        path[0] = _join(Piece(text=self._ends.head, trusted=True), *path[0])
-        path[-1] = _join(*path[-1], Piece(text=self._ends.tail, trusted=True))
+        path[0] = _join((Piece(text=self._ends.head, trusted=True), *path[0]))
+        path[-1] = _join((*path[-1], Piece(text=self._ends.tail, trusted=True)))
         return tuple(path)
 
     def _grammars(self, name: str) -> list[Grammar]:
@@ -200,7 +207,8 @@ def _digest(grammars: Iterable[Grammar]) -> str:
     return hashlib.sha256(written.encode()).hexdigest()
 
 
-def _join(*pieces: Piece) -> Node:
+def _join(pieces: Node) -> Node:
+    """Join neighbouring pieces of trusted text, and drop empty pieces."""
     joined: list[Piece] = []
     for piece in pieces:
         if joined and joined[-1].trusted and piece.trusted:
@@ -218,9 +226,13 @@ def render(prompt: TaskPrompt, task: Task, *, form: str) -> list[_RoledNode]:
     """Fill a prompt's nodes with the texts of a task. `form` describes a valid answer."""
     texts = _texts(task)
     contexts = _contexts(task)
-    examples = task.examples if isinstance(task, CustomQuestion) else ()
+    examples: tuple[AnsweredQuestion, ...] = ()
+    if isinstance(task, CustomQuestion):
+        examples = task.examples
     shown = {**texts, "contexts": "".join(contexts).strip(), "examples": examples}
-    kind = "passage" if task.unit.kind == "chunk" else task.unit.kind
+    kind: str = task.unit.kind
+    if kind == "chunk":
+        kind = "passage"
     nodes: list[_RoledNode] = []
     for template in prompt.node:
         if template.when and not shown[template.when]:
@@ -331,7 +343,9 @@ def _fill(template: str, texts: Mapping[str, str]) -> Node:
 @lru_cache(maxsize=_CACHE_SIZE)
 def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
     literals, places, tags = _parse(template)
-    fence = _find_fence(tags, texts) if tags else ""
+    fence = ""
+    if tags:
+        fence = _find_fence(tags, texts)
     pieces: list[Piece] = []
     for literal, (blank, _), text in zip(literals, (*places, ("", "")), (*texts, ""), strict=True):
         trusted = literal.replace("{fence}", fence)

@@ -164,9 +164,9 @@ def test_a_verdict_is_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
 @given(logits=LOGITS)
 def test_a_token_of_a_reason_is_valid_and_finite_or_an_error(logits: NDArray[np.float32]) -> None:
     try:
-        token = greedy(LABELS.legal, logits)
+        token = greedy(LABELS.valid, logits)
     except SampleError:
         assert not np.isfinite(logits).all()
         return
-    assert LABELS.legal[token]
-    assert logits[token] == logits[LABELS.legal].max()
+    assert LABELS.valid[token]
+    assert logits[token] == logits[LABELS.valid].max()

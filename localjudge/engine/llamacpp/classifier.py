@@ -1,4 +1,4 @@
-"""Run a model with a classification head in llama.cpp: one sequence in, the outputs of the head out.
+"""Run a model with a classification head in llama.cpp: a sequence in, the head's outputs out.
 
 A verdict has the same bits for any set of other requests, any order and any number of threads,
 because each sequence is evaluated alone, in one step, without flash attention, and nothing of it
@@ -7,7 +7,6 @@ stays in memory.
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from localjudge.engine.classification import ClassifyingEngine
 from localjudge.engine.llamacpp.encoder import Encoder
 from localjudge.engine.llamacpp.loading import load
-from localjudge.engine.llamacpp.model import llama_cpp
 from localjudge.engine.protocol import EngineSettings
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
@@ -37,54 +35,36 @@ class LlamaCppClassifier(ClassifyingEngine):
         begin_of_text: bool = True,
         progress: Progress | None = None,
     ) -> None:
-        self._file = file
-        self._loaded = load(file, settings or EngineSettings(), progress)
-        model = self._loaded.model
+        loaded = load(file, settings or EngineSettings(), progress)
+        model = loaded.model
         with ExitStack() as undo:
-            undo.callback(model.close)
+            undo.callback(loaded.close)
             super().__init__(
                 model.vocabulary,
-                outputs=self._loaded.outputs,
-                capacity=self._loaded.n_ctx,
+                outputs=loaded.outputs,
+                capacity=loaded.n_ctx,
                 begin_of_text=begin_of_text,
             )
-            self._encoder = Encoder(
-                model.pointer, n_ctx=self._loaded.n_ctx, threads=self._loaded.threads
-            )
+            self._encoder = Encoder(model.pointer, n_ctx=loaded.n_ctx, threads=loaded.threads)
             undo.pop_all()
+        self._loaded = loaded
         self.name = file.name
-        self.metadata = self._loaded.metadata
-        self.shape = self._loaded.shape
-        self.memory_bytes = self._loaded.memory_bytes
+        self.metadata = loaded.metadata
+        self.shape = loaded.shape
+        self.memory_bytes = loaded.memory_bytes
 
     @property
     def identity(self) -> dict[str, Any]:
-        check = self._loaded.self_check
-        model = self._loaded.model
-        identity = {
+        return {
             "engine": "llama.cpp classifier",
-            "model_sha256": self._file.sha256,
-            "model_size": self._file.size,
-            "llama_cpp_python": version("llama-cpp-python"),
-            "llama_cpp": llama_cpp.llama_version().decode(),
-            "system": llama_cpp.llama_print_system_info().decode().strip(),
-            "n_ctx": self.capacity,
-            "flash_attention": False,
-            "gpu_layers": self._loaded.gpu_layers,
-            "batching": "isolated",
-            "architecture": self.metadata["general.architecture"],
+            **self._loaded.identity,
             "outputs": list(self.outputs),
-            "quantisation": model.quantisation,
             "begin_of_text": bool(self._begin),
-            "self_check": check.verdict,
         }
-        if not check.repack:
-            identity["repack"] = False
-        return identity
 
     def close(self) -> None:
         self._encoder.close()
-        self._loaded.model.close()
+        self._loaded.close()
 
     @property
     def _evaluated(self) -> tuple[int, float]:

@@ -23,9 +23,8 @@ def open_context(
     parameters.n_threads_batch = threads
     parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
     parameters.kv_unified = True
-    parameters.swa_full = (
-        True  # a sliding window's cells can only be cut back if all of them are kept
-    )
+    # Cells of a sliding window can only be cut back if all of them are kept.
+    parameters.swa_full = True
     parameters.no_perf = True
     if classifies:
         parameters.embeddings = True
@@ -35,10 +34,13 @@ def open_context(
         context = llama_cpp.llama_init_from_model(model, parameters)
     if not context:
         reason = complaints()
-        message = f"llama.cpp could not open a context of {n_ctx:,} tokens: {reason or 'it gave no reason'}"
-        if reason and not gguf.is_out_of_memory(reason):
-            raise ModelError(
-                message, hint="use another conversion of the model, or update llama-cpp-python"
-            )
-        raise OutOfResource(message, hint=gguf.memory_hint())
+        problem = f"llama.cpp could not open a context of {n_ctx:,} tokens"
+        if not reason:
+            raise OutOfResource(f"{problem}: it gave no reason", hint=gguf.memory_hint())
+        if gguf.is_out_of_memory(reason):
+            raise OutOfResource(f"{problem}: {reason}", hint=gguf.memory_hint())
+        raise ModelError(
+            f"{problem}: {reason}",
+            hint="use another conversion of the model, or update llama-cpp-python",
+        )
     return context

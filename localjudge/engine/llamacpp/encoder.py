@@ -1,4 +1,4 @@
-"""llama.cpp context that reads one sequence at a time and returns the outputs of its classification head."""
+"""llama.cpp context that reads one sequence at a time, for the outputs of a classification head."""
 
 import time
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Encoder:
         self.seconds_inside = 0.0
 
     def outputs(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        """Return the outputs of the head for a sequence of at most `n_ctx` tokens, shape (outputs,)."""
+        """Return the head's outputs for a sequence of at most `n_ctx` tokens, shape (outputs,)."""
         count = len(tokens)
         self._tokens[:count] = tokens
         self._batch.n_tokens = count

@@ -8,11 +8,11 @@ A verdict has the same bits for any set of other requests, any order and any num
 because
 
 - a path occupies cells 0 .. length-1, and no other path is in memory while a verdict is decoded;
-- every node is evaluated from its start in steps of `n_ubatch` tokens, since kernels round by batch
-    shape;
+- every node is evaluated from its start in steps of `n_ubatch` tokens, since kernels round by
+  batch shape;
 - two statements never share a batch: it changed logits by up to 0.18 on a 1.2 B model;
 - flash attention is off: with it, one-token steps over 512 or more cells differ between 1 and 2
-    threads.
+  threads.
 """
 
 from contextlib import ExitStack
@@ -23,7 +23,6 @@ from localjudge.engine.decoding import ConstrainedAnswer, DecodingEngine, Tokeni
 from localjudge.engine.llamacpp import gguf
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.llamacpp.loading import load
-from localjudge.engine.llamacpp.model import llama_cpp
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
@@ -45,59 +44,45 @@ class LlamaCppEngine(DecodingEngine):
         begin_of_text: bool = True,
         progress: Progress | None = None,
     ) -> None:
-        settings = settings or EngineSettings()
-        self._file = file
-        self._loaded = loaded = load(file, settings, progress)
-        model, tokens = loaded.model, loaded.model.vocabulary
+        loaded = load(file, settings or EngineSettings(), progress)
+        vocabulary = loaded.model.vocabulary
         rewind_mode = loaded.self_check.rewind_mode or "recompute"
         with ExitStack() as undo:
-            undo.callback(model.close)
+            undo.callback(loaded.close)
             super().__init__(
-                tokens,
+                vocabulary,
                 capacity=loaded.n_ctx,
                 begin_of_text=begin_of_text,
-                template=tokens.template,
+                template=vocabulary.template,
             )
             self._cache = KVCache(
-                model.pointer,
+                loaded.model.pointer,
                 n_ctx=loaded.n_ctx,
                 threads=loaded.threads,
-                vocabulary_size=tokens.size,
+                vocabulary_size=vocabulary.size,
                 rewind_mode=rewind_mode,
             )
             undo.pop_all()
+        self._loaded = loaded
         self.name = file.name
-        self.metadata = self._loaded.metadata
+        self.metadata = loaded.metadata
         self.shape = loaded.shape
         self.memory_bytes = loaded.memory_bytes
         self.shares_prefixes = rewind_mode != "recompute"
 
     @property
     def identity(self) -> dict[str, Any]:
-        check, model = self._loaded.self_check, self._loaded.model
         return {
             "engine": "llama.cpp",
-            "model_sha256": self._file.sha256,
-            "model_size": self._file.size,
-            "llama_cpp_python": version("llama-cpp-python"),
-            "llama_cpp": llama_cpp.llama_version().decode(),
+            **self._loaded.identity,
             "llguidance": version("llguidance"),
-            "system": llama_cpp.llama_print_system_info().decode().strip(),
-            "n_ctx": self.capacity,
             "n_ubatch": gguf.UBATCH,
-            "flash_attention": False,
-            "gpu_layers": self._loaded.gpu_layers,
-            "batching": "isolated",
-            "architecture": self.metadata["general.architecture"],
-            "quantisation": model.quantisation,
             "begin_of_text": bool(self._begin),
-            "self_check": check.verdict,
-            **({} if check.repack else {"repack": False}),
         }
 
     def close(self) -> None:
         self._cache.close()
-        self._loaded.model.close()
+        self._loaded.close()
 
     @property
     def _evaluated(self) -> tuple[int, float]:

@@ -1,15 +1,18 @@
-"""Read a GGUF header before llama.cpp opens the file: can the model judge, and does it fit into memory?
+"""Read a GGUF header before llama.cpp opens the file.
 
-    "GGUF" | version | tensor count, key count | key type value ... | name shape type offset ... |
-    padding | tensor data
+It tells whether the model can judge, and whether it fits into memory.
+
+    "GGUF" | version | tensor count, key count | key type value ... | name shape type offset ...
+    | padding | tensor data
 
 Every length is checked against the file size, which the `gguf` package does not do. llama.cpp loads
 some files that cannot predict the next token (adapters, embedding models), and their output is
 meaningless.
 
     weights    bytes of tensor data, read into memory
-    cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes          attention keys and values, F16
-    working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width)) x n_ubatch x 4 bytes
+    cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes (keys and values, F16)
+    working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width))
+               x n_ubatch x 4 bytes
 
 For layers without attention, the cache is an upper bound, without their states. A classifier (an
 encoder with a classification head) has no cache, writes no token, and evaluates its whole context
@@ -19,7 +22,7 @@ at once.
 import mmap
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -35,30 +38,46 @@ from localjudge.words import option_name
 
 _MAGIC = b"GGUF"
 IDENTITY_KEYS = ("general.architecture", "general.basename", "general.name")
-_LONGEST_LIST_KEPT = 1024
+_MAX_LIST_LENGTH = 1024
 _LABELS_ENDING = ".classifier.output_labels"
-_MOST_LABELS = 64
+_MAX_LABELS = 64
 _UNNAMED_OUTPUT = "LABEL_0"
 _HEAD_PREFIX = "cls"
 _RANK = 4  # llama.cpp's `LLAMA_POOLING_TYPE_RANK`
-_STRING, _LIST = 8, 9
+_UINT32 = struct.Struct("<I")
+_UINT64 = struct.Struct("<Q")
+_STRING = 8
+_LIST = 9
 _NUMBERS = {
-    kind: struct.Struct(f"<{code}") for kind, code in enumerate("BbHhIif?  Qqd") if code != " "
+    0: struct.Struct("<B"),
+    1: struct.Struct("<b"),
+    2: struct.Struct("<H"),
+    3: struct.Struct("<h"),
+    4: _UINT32,
+    5: struct.Struct("<i"),
+    6: struct.Struct("<f"),
+    7: struct.Struct("<?"),
+    10: _UINT64,
+    11: struct.Struct("<q"),
+    12: struct.Struct("<d"),
 }
-_UINT32, _UINT64 = _NUMBERS[4], _NUMBERS[10]
+"""Formats of numbers by the type of a key's value."""
 
 
 class Header(NamedTuple):
-    """Keys and size of a GGUF file; for a split model, the keys of its first file and the weights of all."""
+    """Keys and size of a GGUF file.
+
+    A split model has the keys of its first file and the weights of all. Long lists and lists of
+    texts, except names of outputs, are empty tuples in `keys`; `lengths` has the lengths of lists.
+    `head_tensors` are those of a classification head.
+    """
 
     path: Path
-    keys: Mapping[
-        str, Any
-    ]  # long lists and lists of texts (except names of outputs) are empty tuples
-    lengths: Mapping[str, int]  # of lists
+    keys: Mapping[str, Any]
+    lengths: Mapping[str, int]
     tensor_count: int
     weight_bytes: int
-    head_tensors: tuple[str, ...] = ()  # of a classification head
+    head_tensors: tuple[str, ...] = ()
 
     @property
     def is_classifier(self) -> bool:
@@ -68,8 +87,10 @@ class Header(NamedTuple):
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of a classifier's outputs. llama.cpp gives one output to a file without names."""
-        labels = self.keys.get(f"{self.text('general.architecture')}.classifier.output_labels")
-        return labels if isinstance(labels, tuple) and labels else (_UNNAMED_OUTPUT,)
+        labels = self.keys.get(f"{self.text('general.architecture')}{_LABELS_ENDING}")
+        if isinstance(labels, tuple) and labels:
+            return labels
+        return (_UNNAMED_OUTPUT,)
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -81,11 +102,15 @@ class Header(NamedTuple):
 
     def text(self, key: str) -> str:
         value = self.keys.get(key)
-        return value if isinstance(value, str) else ""
+        if isinstance(value, str):
+            return value
+        return ""
 
     def number(self, key: str, default: int = 0) -> int:
         value = self.keys.get(key)
-        return int(value) if isinstance(value, int) else default
+        if isinstance(value, int):
+            return int(value)
+        return default
 
     def size(self, key: str, default: int = 0) -> int:
         """Return an integer of the architecture, such as `llama.context_length`."""
@@ -110,11 +135,15 @@ def require_gguf(path: Path) -> None:
 def _opened(path: Path) -> Iterator[BufferedReader]:
     try:
         with path.open("rb") as file:
-            if not (start := file.read(len(_MAGIC))):
+            start = file.read(len(_MAGIC))
+            if not start:
                 raise ModelError(f"{path} is empty", hint="download or copy the model again")
             if start != _MAGIC:
-                hint = "give a GGUF file, not safetensors, an archive, a Git LFS pointer or a saved web page"
-                raise ModelError(f"{path} is not a GGUF model", hint=hint)
+                raise ModelError(
+                    f"{path} is not a GGUF model",
+                    hint="give a GGUF file, not safetensors, an archive, a Git LFS pointer or a "
+                    "saved web page",
+                )
             yield file
     except OSError as error:
         problem = f"{path} cannot be read: {error.strerror}"
@@ -135,44 +164,52 @@ class _Reader:
         self._position = len(_MAGIC)
         version = self._number(_UINT32)
         if version not in (2, 3):
+            problem = f"{self._path} is a GGUF file of version {version}"
             raise ModelError(
-                f"{self._path} is a GGUF file of version {version}, and only version 2 or 3 can be read",
+                f"{problem}, and only version 2 or 3 can be read",
                 hint="use a newer conversion of the model, for little-endian machines",
             )
-        tensor_count, key_count = self._number(_UINT64), self._number(_UINT64)
+        tensor_count = self._number(_UINT64)
+        key_count = self._number(_UINT64)
         keys: dict[str, Any] = {}
         for _ in range(key_count):
             name = self._text()
             if not words and name == "tokenizer.ggml.tokens":
                 break
             keys[name] = self._value(self._number(_UINT32), name)
-        head_tensors: list[str] = []
-        for _ in range(tensor_count if words else 0):
+        head_tensors: tuple[str, ...] = ()
+        if words:
+            head_tensors = self._head_tensors(tensor_count)
+        weight_bytes = self._size - self._position
+        return Header(self._path, keys, self._lengths, tensor_count, weight_bytes, head_tensors)
+
+    def _head_tensors(self, tensor_count: int) -> tuple[str, ...]:
+        """Read the descriptions of all tensors, and return the names of a head's."""
+        names = []
+        for _ in range(tensor_count):
             name = self._text()
             if name.startswith(_HEAD_PREFIX):
-                head_tensors.append(name)
-            self._skip(
-                _UINT64.size * self._number(_UINT32) + _UINT32.size + _UINT64.size
-            )  # shape, type, offset
-        weight_bytes = self._size - self._position
-        return Header(
-            self._path, keys, self._lengths, tensor_count, weight_bytes, tuple(head_tensors)
-        )
+                names.append(name)
+            dimensions = self._number(_UINT32)
+            self._skip(dimensions * _UINT64.size)  # shape
+            self._skip(_UINT32.size + _UINT64.size)  # type, offset
+        return tuple(names)
 
     def _value(self, kind: int, name: str) -> Any:
         if kind == _STRING:
             return self._text()
         if kind != _LIST:
             return self._number(self._kind_of(kind, name))
-        kind, count = self._number(_UINT32), self._number(_UINT64)
+        kind = self._number(_UINT32)
+        count = self._number(_UINT64)
         self._lengths[name] = count
         if kind == _STRING:
-            if name.endswith(_LABELS_ENDING) and count <= _MOST_LABELS:
+            if name.endswith(_LABELS_ENDING) and count <= _MAX_LABELS:
                 return tuple(self._text() for _ in range(count))
             self._skip_texts(count)
             return ()
         number = self._kind_of(kind, name)
-        if count > _LONGEST_LIST_KEPT:
+        if count > _MAX_LIST_LENGTH:
             self._skip(count * number.size)
             return ()
         return tuple(self._number(number) for _ in range(count))
@@ -190,7 +227,8 @@ class _Reader:
 
     def _skip_texts(self, count: int) -> None:
         # Faster than `_text`, because a model has hundreds of thousands of words and merges.
-        place, last = self._position, self._size - _UINT64.size
+        place = self._position
+        last = self._size - _UINT64.size
         for _ in range(count):
             if place > last:
                 self._skip(self._size)  # raises
@@ -215,78 +253,105 @@ class _Reader:
 
 # Architectures of encoders, which judge if they have a classification head.
 _ENCODERS = {
-    "bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2", "jina-bert-v3", "eurobert",
+    "bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2",
+    "jina-bert-v3", "eurobert",
 }  # fmt: skip
-# Architectures of embedding models; of draft, diffusion, sound and image models, and encoder-decoders.
+# Architectures of embedding models; of draft, diffusion, sound and image models, and
+# encoder-decoders.
 _CANNOT_JUDGE = {
     "gemma-embedding", "llama-embed", "t5encoder",
-    "eagle3", "dflash", "gemma4-assistant", "dream", "llada", "llada-moe", "rnd1", "wavtokenizer-dec", "qwen3tts",
-    "pockettts", "clip", "t5",
+    "eagle3", "dflash", "gemma4-assistant", "dream", "llada", "llada-moe", "rnd1",
+    "wavtokenizer-dec", "qwen3tts", "pockettts", "clip", "t5",
 }  # fmt: skip
 
 
 def check(path: Path, *, words: bool = True) -> Header:
     """Read the header of a model. Raises ModelError if it cannot judge."""
     headers = [read(part, words=words) for part in parts(path)]
-    header = headers[0]._replace(
-        tensor_count=sum(part.tensor_count for part in headers),
-        weight_bytes=sum(part.weight_bytes for part in headers),
-        head_tensors=tuple(name for part in headers for name in part.head_tensors),
-    )
-    kind, architecture = header.text("general.type"), header.text("general.architecture")
-    count = header.number("split.count", 1)
-    embeds = (
-        header.size("pooling_type") > 0
-        or header.keys.get(f"{architecture}.attention.causal") is False
-    )
-    is_encoder = architecture in _ENCODERS
-    for is_so, problem in (
-        (
-            kind == "adapter" or "adapter.type" in header.keys,
-            "is not a model, but an adapter: merge it into its base",
-        ),
-        (kind in ("mmproj", "imatrix", "vocab"), f"is not a model, but of type {kind}"),
-        (not architecture, "does not name its architecture"),
-        (
-            count != len(headers),
-            f"has {count} parts by its header, but {len(headers)} by its name: restore the names",
-        ),
-        (not header.tensor_count, "contains a vocabulary but no weights"),
-        (
-            architecture in _CANNOT_JUDGE,
-            f"cannot judge: a {architecture} model does not write text word by word",
-        ),
-        (embeds and not is_encoder, "cannot judge: it is an embedding or ranking model"),
-        (
-            is_encoder and not header.is_classifier,
-            f"cannot judge: a {architecture} model without a classification head",
-        ),
-        (
-            words and is_encoder and not header.head_tensors,
-            "cannot judge: its classification head is missing",
-        ),
-        (header.text("tokenizer.ggml.model") in ("", "none", "no_vocab"), "contains no tokenizer"),
-    ):
-        if is_so:
-            hint = "use a complete text-generation model (a chat or instruct model in GGUF format), or a classifier"
-            raise ModelError(f"{path} {problem}", hint=hint)
+    header = _merge_headers(headers)
+    problem = _find_file_problem(header, len(headers)) or _find_model_problem(header, words=words)
+    if problem is not None:
+        raise ModelError(
+            f"{path} {problem}",
+            hint="use a complete text-generation model (a chat or instruct model in GGUF format), "
+            "or a classifier",
+        )
     return header
 
 
-UBATCH = 512  # tokens that llama.cpp evaluates at once
+def _merge_headers(headers: Sequence[Header]) -> Header:
+    """Return the header of a split model from those of its files."""
+    head_tensors: list[str] = []
+    for header in headers:
+        head_tensors += header.head_tensors
+    return headers[0]._replace(
+        tensor_count=sum(header.tensor_count for header in headers),
+        weight_bytes=sum(header.weight_bytes for header in headers),
+        head_tensors=tuple(head_tensors),
+    )
+
+
+def _find_file_problem(header: Header, file_count: int) -> str | None:
+    """Return why the files are not a whole model, or None."""
+    kind = header.text("general.type")
+    if kind == "adapter" or "adapter.type" in header.keys:
+        return "is not a model, but an adapter: merge it into its base"
+    if kind in ("mmproj", "imatrix", "vocab"):
+        return f"is not a model, but of type {kind}"
+    architecture = header.text("general.architecture")
+    if not architecture:
+        return "does not name its architecture"
+    count = header.number("split.count", 1)
+    if count != file_count:
+        return f"has {count} parts by its header, but {file_count} by its name: restore the names"
+    if not header.tensor_count:
+        return "contains a vocabulary but no weights"
+    return None
+
+
+def _find_model_problem(header: Header, *, words: bool) -> str | None:
+    """Return why a model cannot judge, or None."""
+    architecture = header.text("general.architecture")
+    if architecture in _CANNOT_JUDGE:
+        return f"cannot judge: a {architecture} model does not write text word by word"
+    if architecture in _ENCODERS:
+        if not header.is_classifier:
+            return f"cannot judge: a {architecture} model without a classification head"
+        if words and not header.head_tensors:
+            return "cannot judge: its classification head is missing"
+    elif _embeds(header):
+        return "cannot judge: it is an embedding or ranking model"
+    if header.text("tokenizer.ggml.model") in ("", "none", "no_vocab"):
+        return "contains no tokenizer"
+    return None
+
+
+def _embeds(header: Header) -> bool:
+    architecture = header.text("general.architecture")
+    is_causal = header.keys.get(f"{architecture}.attention.causal")
+    return header.size("pooling_type") > 0 or is_causal is False
+
+
+UBATCH = 512
+"""Tokens that llama.cpp evaluates at once."""
 _MAX_DEFAULT_CONTEXT = 8192
 _MAX_DEFAULT_CLASSIFIER_CONTEXT = 512
+_F16_BYTES = 2
+_F32_BYTES = 4
 _REFUSED = re.compile(
-    "cannot allocate memory|resource temporarily unavailable|insufficient memory|out of memory|bad_alloc|MemoryError|"
-    "(failed|unable) to (allocate|reserve)",
+    "cannot allocate memory|resource temporarily unavailable|insufficient memory|out of memory|"
+    "bad_alloc|MemoryError|(failed|unable) to (allocate|reserve)",
     re.IGNORECASE,
 )
 
 
 def memory_hint() -> str:
+    context = option_name("n_ctx")
+    layers = option_name("gpu_layers")
     return (
-        f"use a smaller model or quantisation, a shorter context ({option_name('n_ctx')}) or fewer layers on a GPU "
-        f"({option_name('gpu_layers')}); or free memory, or raise its limit (ulimit -v, the container's or the job's)"
+        f"use a smaller model or quantisation, a shorter context ({context}) or fewer layers on a "
+        f"GPU ({layers}); or free memory, or raise its limit (ulimit -v, the container's or the "
+        "job's)"
     )
 
 
@@ -303,39 +368,52 @@ class MemoryNeed(NamedTuple):
 
 
 def context_for(model: Header, wanted: int | None) -> int:
-    default = _MAX_DEFAULT_CLASSIFIER_CONTEXT if model.is_classifier else _MAX_DEFAULT_CONTEXT
-    return min(wanted or default, model.size("context_length"))
+    """Return the tokens of context for a model, at most those of its training."""
+    if not wanted and model.is_classifier:
+        wanted = _MAX_DEFAULT_CLASSIFIER_CONTEXT
+    return min(wanted or _MAX_DEFAULT_CONTEXT, model.size("context_length"))
 
 
 def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
-    heads, width = model.size("attention.head_count"), model.size("embedding_length")
-    head_width = width // heads if heads else 0
-    key_and_value = model.size("attention.key_length", head_width) + model.size(
-        "attention.value_length", head_width
-    )
+    """Estimate the memory of a model and its context. The module's docstring has the formulas."""
+    heads = model.size("attention.head_count")
+    width = model.size("embedding_length")
+    streams = 2 * (n_ctx + model.size("feed_forward_length") + 2 * width)
+    if model.is_classifier:
+        working = (heads * n_ctx + streams) * n_ctx * _F32_BYTES
+        return MemoryNeed(model.weight_bytes, 0, working)
+    vocabulary = model.lengths.get("tokenizer.ggml.tokens", 0)
+    working = (max(heads * n_ctx, vocabulary) + streams) * UBATCH * _F32_BYTES
+    cache = n_ctx * _cached_numbers(model) * _F16_BYTES
+    return MemoryNeed(model.weight_bytes, cache, working)
+
+
+def _cached_numbers(model: Header) -> int:
+    """Return how many numbers of keys and values a token has in all layers."""
+    heads = model.size("attention.head_count")
+    head_width = 0
+    if heads:
+        head_width = model.size("embedding_length") // heads
+    key_width = model.size("attention.key_length", head_width)
+    value_width = model.size("attention.value_length", head_width)
     per_layer = model.keys.get(f"{model.text('general.architecture')}.attention.head_count_kv")
     if isinstance(per_layer, tuple):
         key_value_heads = sum(per_layer)
     else:
         attending = model.size("block_count") // max(1, model.size("full_attention_interval", 1))
         key_value_heads = attending * model.size("attention.head_count_kv", heads)
-    cache = n_ctx * key_value_heads * key_and_value * 2  # bytes of F16
-    vocabulary = model.lengths.get("tokenizer.ggml.tokens", 0)
-    streams = 2 * (n_ctx + model.size("feed_forward_length") + 2 * width)
-    if model.is_classifier:
-        return MemoryNeed(
-            model.weight_bytes, 0, (heads * n_ctx + streams) * n_ctx * 4
-        )  # bytes of F32
-    working = (max(heads * n_ctx, vocabulary) + streams) * UBATCH * 4  # bytes of F32
-    return MemoryNeed(model.weight_bytes, cache, working)
+    return int(key_value_heads * (key_width + value_width))
 
 
 def needed_and_free(need: MemoryNeed, n_ctx: int) -> str:
     free = hardware.available_bytes()
-    room = "the amount of free memory is unknown" if free is None else f"{readable(free)} are free"
+    room = "the amount of free memory is unknown"
+    if free is not None:
+        room = f"{readable(free)} are free"
     return (
-        f"about {readable(need.total)} (weights {readable(need.weights)}, cache for {n_ctx:,} tokens "
-        f"{readable(need.cache)}, working space {readable(need.working)}), and {room}"
+        f"about {readable(need.total)} (weights {readable(need.weights)}, "
+        f"cache for {n_ctx:,} tokens {readable(need.cache)}, "
+        f"working space {readable(need.working)}), and {room}"
     )
 
 
@@ -345,21 +423,25 @@ def is_out_of_memory(message: str) -> bool:
 
 # llama.cpp's names of quantisation mixtures (`llama_ftype`).
 _FILE_TYPE_NAMES = {
-    0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K", 11: "Q3_K_S",
-    12: "Q3_K_M", 13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S", 17: "Q5_K_M", 18: "Q6_K", 19: "IQ2_XXS",
-    20: "IQ2_XS", 21: "Q2_K_S", 22: "IQ3_XS", 23: "IQ3_XXS", 24: "IQ1_S", 25: "IQ4_NL", 26: "IQ3_S", 27: "IQ3_M",
-    28: "IQ2_S", 29: "IQ2_M", 30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0", 38: "MXFP4_MOE",
+    0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K",
+    11: "Q3_K_S", 12: "Q3_K_M", 13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S",
+    17: "Q5_K_M", 18: "Q6_K", 19: "IQ2_XXS", 20: "IQ2_XS", 21: "Q2_K_S", 22: "IQ3_XS",
+    23: "IQ3_XXS", 24: "IQ1_S", 25: "IQ4_NL", 26: "IQ3_S", 27: "IQ3_M", 28: "IQ2_S", 29: "IQ2_M",
+    30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0", 38: "MXFP4_MOE",
 }  # fmt: skip
 
 
 def facts_of(path: Path, n_ctx: int | None) -> ModelFacts:
     model = check(path)
     n_ctx = context_for(model, n_ctx)
+    outputs: tuple[str, ...] = ()
+    if model.is_classifier:
+        outputs = model.outputs
     return ModelFacts(
         quantisation=_FILE_TYPE_NAMES.get(model.number("general.file_type", -1)),
         trained_context=model.size("context_length"),
         chat_template="tokenizer.chat_template" in model.keys,
         n_ctx=n_ctx,
         memory_bytes=needed(model, n_ctx=n_ctx).total,
-        outputs=model.outputs if model.is_classifier else (),
+        outputs=outputs,
     )

@@ -21,9 +21,8 @@ from localjudge.errors import ModelError
 _STATES_KEPT = 4
 _SEQUENCE = 0
 _RECURRENT_PART = llama_cpp.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
-RewindMode = Literal[
-    "cut", "checkpoint", "recompute"
-]  # remove cells, restore a saved state, or start again
+RewindMode = Literal["cut", "checkpoint", "recompute"]
+"""Remove cells, restore a saved state, or start again."""
 
 
 class TokenRun(NamedTuple):
@@ -38,7 +37,10 @@ class TokenRun(NamedTuple):
 
 
 class KVCache:
-    """Context for one path. Raises OutOfResource for too little memory, ModelError if llama.cpp refuses."""
+    """Context for one path.
+
+    Raises OutOfResource for too little memory, ModelError if llama.cpp refuses.
+    """
 
     def __init__(
         self,
@@ -52,20 +54,19 @@ class KVCache:
         self._context = open_context(model, n_ctx=n_ctx, batch=UBATCH, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._rewind_mode = rewind_mode
-        self._checkpoints: list[
-            tuple[int, Any]
-        ] = []  # after the first node, which samples share, and the latest ones
+        # Positions and states after the first node, which samples share, and the latest ones.
+        self._checkpoints: list[tuple[int, Any]] = []
         self._path: TokenPath = ()
         self._vocabulary_size = vocabulary_size
-        self._batch = batch = llama_cpp.llama_batch_init(UBATCH, 0, 1)
-        # As NumPy arrays, because filling 512 tokens one by one takes as long as evaluating them with a small model.
-        self._tokens, self._positions, counts, self._logits = (
-            np.ctypeslib.as_array(array, shape=(UBATCH,))
-            for array in (batch.token, batch.pos, batch.n_seq_id, batch.logits)
-        )
-        counts[:] = 1
+        self._batch = llama_cpp.llama_batch_init(UBATCH, 0, 1)
+        # As NumPy arrays: filling 512 tokens one by one takes as long as evaluating them with a
+        # small model.
+        self._tokens = np.ctypeslib.as_array(self._batch.token, shape=(UBATCH,))
+        self._positions = np.ctypeslib.as_array(self._batch.pos, shape=(UBATCH,))
+        self._logits = np.ctypeslib.as_array(self._batch.logits, shape=(UBATCH,))
+        np.ctypeslib.as_array(self._batch.n_seq_id, shape=(UBATCH,))[:] = 1
         for row in range(UBATCH):
-            batch.seq_id[row][0] = _SEQUENCE
+            self._batch.seq_id[row][0] = _SEQUENCE
         self.evaluated_tokens = 0
         self.seconds_inside = 0.0
 
@@ -84,14 +85,18 @@ class KVCache:
         return position
 
     def logits_after(self, run: TokenRun) -> NDArray[np.float32]:
-        """Evaluate the run and return the logits after it (vocabulary,), valid until the next evaluation."""
+        """Evaluate the run and return the logits after it (vocabulary,).
+
+        They are valid until the next evaluation.
+        """
         self.evaluate(run, logits=True)
         pointer = llama_cpp.llama_get_logits_ith(self._context, -1)
         return np.ctypeslib.as_array(pointer, shape=(self._vocabulary_size,))
 
     def evaluate(self, run: TokenRun, *, logits: bool = False) -> None:
         for offset in range(0, len(run.tokens), UBATCH):
-            step, position = run.tokens[offset : offset + UBATCH], run.position + offset
+            step = run.tokens[offset : offset + UBATCH]
+            position = run.position + offset
             count = len(step)
             self._tokens[:count] = step
             self._positions[:count] = np.arange(position, position + count)
@@ -108,38 +113,52 @@ class KVCache:
                 raise ModelError(f"llama.cpp could not evaluate {count} tokens (status {status})")
 
     def checkpoint(self, position: int) -> None:
-        if self._rewind_mode == "checkpoint":
-            size = llama_cpp.llama_state_seq_get_size_ext(self._context, _SEQUENCE, _RECURRENT_PART)
-            state = (ctypes.c_uint8 * size)()
-            llama_cpp.llama_state_seq_get_data_ext(
-                self._context, state, size, _SEQUENCE, _RECURRENT_PART
-            )
-            self._checkpoints.append((position, state))
-            if len(self._checkpoints) > _STATES_KEPT:
-                del self._checkpoints[1]
+        """Save the state at this position, if the mode needs it."""
+        if self._rewind_mode != "checkpoint":
+            return
+        size = llama_cpp.llama_state_seq_get_size_ext(self._context, _SEQUENCE, _RECURRENT_PART)
+        state = (ctypes.c_uint8 * size)()
+        llama_cpp.llama_state_seq_get_data_ext(
+            self._context, state, size, _SEQUENCE, _RECURRENT_PART
+        )
+        self._checkpoints.append((position, state))
+        if len(self._checkpoints) > _STATES_KEPT:
+            del self._checkpoints[1]
 
     def rewind(self, position: int) -> int:
-        """Rewind to a position, or further if necessary, and return the number of occupied cells."""
+        """Rewind to a position, or further if necessary.
+
+        Returns the number of occupied cells.
+        """
         if self._rewind_mode == "recompute":
             position = 0
         elif self._rewind_mode == "checkpoint":
-            while self._checkpoints and self._checkpoints[-1][0] > position:
-                self._checkpoints.pop()
-            restored, context = 0, self._context
-            if self._checkpoints:
-                position, state = self._checkpoints[-1]
-                restored = llama_cpp.llama_state_seq_set_data_ext(
-                    context, state, len(state), _SEQUENCE, _RECURRENT_PART
-                )
-            position = position if restored else 0
+            position = self._restore(position)
         if position and llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, position, -1):
             return position
         self._checkpoints.clear()
         llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, 0, -1)
         return 0
 
+    def _restore(self, position: int) -> int:
+        """Restore the last state up to a position, and return its position, or 0 without one."""
+        while self._checkpoints and self._checkpoints[-1][0] > position:
+            self._checkpoints.pop()
+        if not self._checkpoints:
+            return 0
+        saved_position, state = self._checkpoints[-1]
+        restored = llama_cpp.llama_state_seq_set_data_ext(
+            self._context, state, len(state), _SEQUENCE, _RECURRENT_PART
+        )
+        if not restored:
+            return 0
+        return saved_position
+
     def clear(self) -> None:
-        """Empty and overwrite all cells, because attention multiplies unused ones by zero, and NaN stays NaN."""
+        """Empty and overwrite all cells.
+
+        Attention multiplies unused cells by zero, and NaN would remain NaN.
+        """
         self._path = ()
         self._checkpoints.clear()
         llama_cpp.llama_memory_clear(self._memory, True)

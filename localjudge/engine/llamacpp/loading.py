@@ -1,9 +1,9 @@
 """Load a GGUF model into llama.cpp, or explain why it cannot be used.
 
-    header                 can the model judge, is the file complete, does it fit into memory?
-    child process          load the model ─ open a context ─ prefix + a ─ rewind ─ prefix + b ─┐ the same logits?
-    (once per machine)                      from scratch: prefix + b ──────────────────────────┘
-    this process           load the model; its bytes still have the recorded checksum
+    header                can the model judge, is the file complete, does it fit into memory?
+    child process         load the model ─ prefix + a ─ rewind ─ prefix + b ─┐ the same logits?
+    (once per machine)                  from scratch: prefix + b ────────────┘
+    this process          load the model; its bytes still have the recorded checksum
 
 A model that crashes llama.cpp ends only the child. If weights repacked for the processor crash it
 (GCC 12 and AMX tiles), they are not repacked. If logits after a rewind are wrong, every request is
@@ -39,7 +39,7 @@ from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, SampleError
 from localjudge.local_models import measure_size, parts
 from localjudge.model_registry import ModelFile
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.types import Record
 from localjudge.words import option_name, roughly
 
@@ -49,23 +49,20 @@ if sys.platform != "win32":
 TOLERANCE = 0.01  # of logits after a rewind, as a share of their range
 
 _PREFIX = (
-    "The lighthouse on the northern cape was built in 1871 and raised by four metres in 1904. It burned paraffin until "
-    "the cable reached the island; its last keeper left in the spring of 1987."
+    "The lighthouse on the northern cape was built in 1871 and raised by four metres in 1904. "
+    "It burned paraffin until the cable reached the island; its last keeper left in the spring "
+    "of 1987."
 )
-_FIRST, _SECOND = (
-    " It was never made higher.",
-    " Since 1987 nobody has lived there, and the lamp is switched by radio.",
-)
-_BUILD_CRASHES = (
-    -signal.SIGILL,
-    -signal.SIGSEGV,
-    0xC000001D,
-    0xC0000005,
-)  # instructions that the processor lacks
+_FIRST = " It was never made higher."
+_SECOND = " Since 1987 nobody has lived there, and the lamp is switched by radio."
+# Exit statuses for instructions that the processor lacks.
+_BUILD_CRASHES = (-signal.SIGILL, -signal.SIGSEGV, 0xC000001D, 0xC0000005)
 _KILLED = -9
 _ALL_LAYERS = -1
 _GIB = 1 << 30
-_START_SECONDS, _SECONDS_A_GIB = 2, 10  # on two cores, 0.1, 0.5 and 1.0 GiB took 2, 4 and 10 s
+# On two cores, 0.1, 0.5 and 1.0 GiB took 2, 4 and 10 s.
+_START_SECONDS = 2
+_SECONDS_A_GIB = 10
 _TICK_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
@@ -81,24 +78,29 @@ class SelfCheckInput(Record):
 
 
 class SelfCheckResult(Record):
-    """How the engine may rewind to a shared prefix on this machine. `rewind_mode` is None for a classifier."""
+    """How the engine may rewind to a shared prefix on this machine.
+
+    `rewind_mode` is None for a classifier. `difference` is that of logits after a rewind, or of
+    outputs evaluated again, as a share of their range.
+    """
 
     rewind_mode: RewindMode | None
-    difference: float = Field(
-        ge=0
-    )  # of logits after a rewind, or of outputs evaluated again, as a share of their range
+    difference: float = Field(ge=0)
     repack: bool = True
 
     @property
     def verdict(self) -> str:
         if self.rewind_mode == "recompute":
             return "not forked"
-        return "bit-identical" if self.difference == 0 else "within tolerance"
+        if self.difference == 0:
+            return "bit-identical"
+        return "within tolerance"
 
 
 class LoadedModel(NamedTuple):
     """Open model with its self-check result, metadata, and the names of a classifier's outputs."""
 
+    file: ModelFile
     model: OpenModel
     shape: ModelShape
     n_ctx: int
@@ -109,6 +111,27 @@ class LoadedModel(NamedTuple):
     metadata: Mapping[str, str]
     outputs: tuple[str, ...] = ()
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The part of an engine's identity that does not depend on the kind of model."""
+        identity = {
+            "model_sha256": self.file.sha256,
+            "model_size": self.file.size,
+            "llama_cpp_python": version("llama-cpp-python"),
+            "llama_cpp": llama_cpp.llama_version().decode(),
+            "system": llama_cpp.llama_print_system_info().decode().strip(),
+            "n_ctx": self.n_ctx,
+            "flash_attention": False,
+            "gpu_layers": self.gpu_layers,
+            "batching": "isolated",
+            "architecture": self.metadata["general.architecture"],
+            "quantisation": self.model.quantisation,
+            "self_check": self.self_check.verdict,
+        }
+        if not self.self_check.repack:
+            identity["repack"] = False
+        return identity
+
     def close(self) -> None:
         self.model.close()
 
@@ -116,55 +139,71 @@ class LoadedModel(NamedTuple):
 def load(
     file: ModelFile, settings: EngineSettings, progress: Progress | None = None
 ) -> LoadedModel:
-    """Check, test and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory."""
+    """Check, test and load the model.
+
+    Raises ModelError if it cannot be used, OutOfResource for too little memory.
+    """
     header = gguf.check(file.path)
-    most = header.size("context_length")
+    trained_context = header.size("context_length")
     n_ctx = gguf.context_for(header, settings.n_ctx or file.n_ctx)
-    if settings.n_ctx and settings.n_ctx > most:
+    if settings.n_ctx and settings.n_ctx > trained_context:
         _log.warning(
-            f"{option_name('n_ctx')} {settings.n_ctx:,} exceeds the model's context: {most:,} tokens are used",
+            f"{option_name('n_ctx')} {settings.n_ctx:,} exceeds the model's context: "
+            f"{trained_context:,} tokens are used",
         )
-    gpu_layers = _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
-    if not llama_cpp.llama_supports_gpu_offload():
-        gpu_layers = 0
+    gpu_layers = _gpu_layers(settings)
     need = gguf.needed(header, n_ctx=n_ctx)
-    free = hardware.available_bytes()
-    if (
-        not gpu_layers and free is not None and need.total > free
-    ):  # the free memory of a GPU is unknown
-        numbers = gguf.needed_and_free(need, n_ctx)
-        raise OutOfResource(
-            f"{file.path} does not fit into memory: it needs {numbers}",
-            hint=gguf.memory_hint(),
-        )
+    if not gpu_layers:  # the free memory of a GPU is unknown
+        _require_memory(file.path, need, n_ctx)
     threads = usable_threads(settings.used_threads, gpu_layers)
     wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=threads)
     try:
         self_check = self_check_of(file.sha256, wanted, progress)
-        how: dict[str, Any] = {"gpu_layers": gpu_layers, "repack": self_check.repack}
-        model = _open_as_hashed(file, classifies=header.is_classifier, **how)
+        model = _open_as_hashed(
+            file,
+            gpu_layers=gpu_layers,
+            repack=self_check.repack,
+            classifies=header.is_classifier,
+        )
     except OutOfResource as error:
         if gpu_layers:
             raise
         numbers = gguf.needed_and_free(need, n_ctx)
-        raise OutOfResource(
-            f"{error.message}; the model needs {numbers}", hint=error.hint
-        ) from error
-    shape = ModelShape(
-        header.size("block_count"), header.size("embedding_length"), trained_context=most
-    )
-    outputs = header.outputs if header.is_classifier else ()
+        problem = f"{error.message}; the model needs {numbers}"
+        raise OutOfResource(problem, hint=error.hint) from error
+    outputs: tuple[str, ...] = ()
+    if header.is_classifier:
+        outputs = header.outputs
     return LoadedModel(
-        model,
-        shape,
-        n_ctx,
-        need.total,
-        gpu_layers,
-        threads,
-        self_check,
-        header.metadata,
-        outputs,
+        file=file,
+        model=model,
+        shape=ModelShape(
+            header.size("block_count"), header.size("embedding_length"), trained_context
+        ),
+        n_ctx=n_ctx,
+        memory_bytes=need.total,
+        gpu_layers=gpu_layers,
+        threads=threads,
+        self_check=self_check,
+        metadata=header.metadata,
+        outputs=outputs,
     )
+
+
+def _gpu_layers(settings: EngineSettings) -> int:
+    if not llama_cpp.llama_supports_gpu_offload():
+        return 0
+    if settings.gpu_layers is None:
+        return _ALL_LAYERS
+    return settings.gpu_layers
+
+
+def _require_memory(path: Path, need: gguf.MemoryNeed, n_ctx: int) -> None:
+    free = hardware.available_bytes()
+    if free is not None and need.total > free:
+        numbers = gguf.needed_and_free(need, n_ctx)
+        problem = f"{path} does not fit into memory: it needs {numbers}"
+        raise OutOfResource(problem, hint=gguf.memory_hint())
 
 
 def _open_as_hashed(
@@ -194,17 +233,23 @@ def _open_as_hashed(
 
 
 def _state(path: Path) -> list[tuple[int, ...]]:
-    states = [part.stat() for part in parts(path)]
-    return [
-        (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
-        for state in states
-    ]
+    """Return numbers of each file of the model that change when its content does."""
+    states: list[tuple[int, ...]] = []
+    for part in parts(path):
+        state = part.stat()
+        states.append(
+            (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+        )
+    return states
 
 
 def self_check_of(
     model_sha256: str, wanted: SelfCheckInput, progress: Progress | None = None
 ) -> SelfCheckResult:
-    """Return the self-check of this model on this machine, cached or run now. Raises the errors of `load`."""
+    """Return the self-check of this model on this machine, cached or run now.
+
+    Raises the errors of `load`.
+    """
     key = {
         "model_sha256": model_sha256,
         "settings": wanted.model_dump(mode="json", exclude={"path", "threads", "repack"}),
@@ -223,12 +268,15 @@ def self_check_of(
 def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> SelfCheckResult:
     expected = _START_SECONDS + measure_size(wanted.path) / _GIB * _SECONDS_A_GIB
     text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
-    _log.info(text) if progress is None else progress.note(text)
-    began, shown = time.monotonic(), progress or Silence()
+    if progress is None:
+        _log.info(text)
+        return _try_in_child(wanted, lambda: None)
+    progress.note(text)
+    began = time.monotonic()
     result = _try_in_child(
-        wanted, lambda: shown.elapsed("self-test", time.monotonic() - began, expected)
+        wanted, lambda: progress.elapsed("self-test", time.monotonic() - began, expected)
     )
-    shown.pause()
+    progress.pause()
     return result
 
 
@@ -239,16 +287,17 @@ def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCh
         without_repacking = _run_child(wanted.model_copy(update={"repack": False}), on_tick)
         if without_repacking.returncode == 0:
             _log.warning(
-                "llama.cpp fails on weights repacked for this processor, so it uses the slower original ones",
+                "llama.cpp fails on weights repacked for this processor, "
+                "so it uses the slower original ones",
             )
             done = without_repacking
     if done.returncode:
         raise _child_error(wanted.path, done)
     reply: dict[str, Any] = json.loads(done.stdout)
+    if "error" in reply and reply["out_of_resource"]:
+        raise OutOfResource(reply["error"], hint=reply["hint"])
     if "error" in reply:
-        raise (OutOfResource if reply["out_of_resource"] else ModelError)(
-            reply["error"], hint=reply["hint"]
-        )
+        raise ModelError(reply["error"], hint=reply["hint"])
     return SelfCheckResult.model_validate(reply)
 
 
@@ -279,24 +328,21 @@ def _run_child(
 
 
 def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
-    *_, last = ["", *done.stderr.strip().splitlines()]
-    name = (
-        signal.Signals(-done.returncode).name
-        if done.returncode < 0
-        else f"status {done.returncode}"
-    )
-    ending = f"the process that tested it ended with {name}" + (
-        f" ({last.strip()})" if last else ""
-    )
+    status = f"status {done.returncode}"
+    if done.returncode < 0:
+        status = signal.Signals(-done.returncode).name
+    ending = f"the process that tested it ended with {status}"
+    lines = done.stderr.strip().splitlines()
+    if lines:
+        ending += f" ({lines[-1].strip()})"
     if done.returncode == _KILLED or gguf.is_out_of_memory(done.stderr):
-        return OutOfResource(
-            f"{path} could not be tested for lack of memory: {ending}", hint=gguf.memory_hint()
-        )
+        problem = f"{path} could not be tested for lack of memory: {ending}"
+        return OutOfResource(problem, hint=gguf.memory_hint())
     return ModelError(
         f"llama.cpp cannot use {path}: {ending}",
-        hint="the file is damaged, or this llama.cpp does not support it or the processor: download it again, or "
-        "rebuild llama-cpp-python (CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --force-reinstall "
-        "--no-cache-dir --no-binary llama-cpp-python llama-cpp-python)",
+        hint="the file is damaged, or this llama.cpp does not support it or the processor: "
+        "download it again, or rebuild llama-cpp-python (CMAKE_ARGS=-DGGML_NATIVE=OFF pip install "
+        "--force-reinstall --no-cache-dir --no-binary llama-cpp-python llama-cpp-python)",
     )
 
 
@@ -318,11 +364,10 @@ def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
     """Test the model in this process. Raises ModelError if it cannot judge."""
     if gguf.read(wanted.path, words=False).is_classifier:
         return _check_classifier(wanted)
-    with closing(
-        open_model(
-            wanted.path, gpu_layers=wanted.gpu_layers, repack=wanted.repack, check_tensors=True
-        )
-    ) as model:
+    model = open_model(
+        wanted.path, gpu_layers=wanted.gpu_layers, repack=wanted.repack, check_tensors=True
+    )
+    with closing(model):
         texts = _texts(wanted, model.vocabulary)
         modes: tuple[RewindMode, ...] = ("cut", "checkpoint")
         for rewind_mode in modes:
@@ -343,8 +388,14 @@ def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
 
 
 def _check_classifier(wanted: SelfCheckInput) -> SelfCheckResult:
-    how: dict[str, Any] = {"gpu_layers": wanted.gpu_layers, "repack": wanted.repack}
-    with closing(open_model(wanted.path, check_tensors=True, classifies=True, **how)) as model:
+    model = open_model(
+        wanted.path,
+        gpu_layers=wanted.gpu_layers,
+        repack=wanted.repack,
+        check_tensors=True,
+        classifies=True,
+    )
+    with closing(model):
         prefix, first, second = _texts(wanted, model.vocabulary)
         with closing(Encoder(model.pointer, n_ctx=wanted.n_ctx, threads=wanted.threads)) as encoder:
             expected = encoder.outputs([*prefix, *first])
@@ -375,12 +426,16 @@ def _texts(
             f"{wanted.path} has a damaged tokenizer: on a plain English sentence, {error}",
             hint="download the model again, or use another conversion of it",
         ) from error
-    half, quarter = wanted.n_ctx // 2, wanted.n_ctx // 4
+    half = wanted.n_ctx // 2
+    quarter = wanted.n_ctx // 4
     return prefix[:half], first[:quarter], second[:quarter]
 
 
 def _difference(cache: KVCache, prefix: list[int], first: list[int], second: list[int]) -> float:
-    """Return the largest difference between logits after a rewind and from scratch, as a share of their range."""
+    """Return the largest difference between logits after a rewind and from scratch.
+
+    It is a share of their range.
+    """
     suffix = TokenRun(len(prefix), second)
     cache.evaluate(TokenRun(0, prefix))
     expected: NDArray[np.float32] = cache.logits_after(suffix).copy()
@@ -395,7 +450,8 @@ def _difference(cache: KVCache, prefix: list[int], first: list[int], second: lis
     cache.evaluate(TokenRun(len(prefix), first))
     if cache.rewind(len(prefix)) != len(prefix):
         return float("inf")
-    shared, finite = cache.logits_after(suffix), np.isfinite(expected)
+    shared = cache.logits_after(suffix)
+    finite = np.isfinite(expected)
     if not np.array_equal(finite, np.isfinite(shared)):
         return float("inf")
     apart = np.abs(shared[finite] - expected[finite]).max(initial=0)

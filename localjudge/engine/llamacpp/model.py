@@ -1,9 +1,8 @@
 """Import llama.cpp and open model files.
 
 An interrupt is raised after the native call, because Python would lose it inside a callback.
-Weights are copied into
-memory: overwriting a mapped file would change them silently, and truncating it would end the
-    process (SIGBUS).
+Weights are copied into memory: overwriting a mapped file would change them silently, and truncating
+it would end the process (SIGBUS).
 """
 
 import ctypes
@@ -25,7 +24,8 @@ from localjudge.engine.protocol import EngineBuild
 from localjudge.engine.tokens import TokenTable, Vocabulary, is_reserved
 from localjudge.errors import InputError, LocaljudgeError, ModelError, OutOfResource
 
-# Otherwise OpenMP's threads spin while they wait: on a busy machine, two threads were ten times slower than one.
+# Otherwise OpenMP's threads spin while they wait: on a busy machine, two threads were ten times
+# slower than one.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 try:
@@ -34,9 +34,10 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
     # RuntimeError: an OSError of the loader. AttributeError: a function that this build lacks.
     raise ModelError(
         f"llama.cpp cannot be loaded: {error}",
-        hint="install the system's package of a missing library (libgomp1 for libgomp.so.1), or build it on this "
-        "machine, which takes about ten minutes: "
-        "pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python llama-cpp-python",
+        hint="install the system's package of a missing library (libgomp1 for libgomp.so.1), or "
+        "build it on this machine, which takes about ten minutes: "
+        "pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python "
+        "llama-cpp-python",
     ) from error
 
 __all__ = [
@@ -58,9 +59,8 @@ _NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
 _CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
 _DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
 _complaints: deque[str] = deque(maxlen=8)
-_threaded: list[
-    int
-] = []  # id of the process that used threads or a GPU, which a fork does not inherit
+_threaded: list[int] = []
+"""Id of the process that used threads or a GPU, which a fork does not inherit."""
 
 
 @contextmanager
@@ -78,10 +78,8 @@ def delayed_interrupts() -> Iterator[None]:
     handlers = {}
     for number in _SIGNALS:
         handler = signal.getsignal(number)
-        if handler not in (
-            signal.SIG_IGN,
-            None,
-        ):  # None: not set by Python, so that it could not be restored
+        # None: not set by Python, so that it could not be restored.
+        if handler not in (signal.SIG_IGN, None):
             handlers[number] = handler
             signal.signal(number, lambda number, _: received.append(number))
     try:
@@ -111,9 +109,9 @@ def complaints() -> str:
 
 
 def usable_threads(threads: int, gpu_layers: int) -> int:
-    """Return `threads`, or 1 in a fork of a process that used several, because OpenMP would wait for them.
+    """Return `threads`, or 1 in a fork of a process that used several.
 
-    Raises InputError for a GPU in such a fork.
+    OpenMP would wait for the threads of the parent. Raises InputError for a GPU in such a fork.
     """
     if _threaded and _threaded[0] != os.getpid():
         if gpu_layers:
@@ -155,7 +153,7 @@ class OpenModel:
         llama_cpp.llama_model_free(self.pointer)
 
 
-def open_model(  # llama.cpp's own options
+def open_model(
     path: Path,
     *,
     gpu_layers: int,
@@ -179,25 +177,18 @@ def open_model(  # llama.cpp's own options
         raise _refused(path)
     with ExitStack() as undo:
         undo.callback(llama_cpp.llama_model_free, pointer)
-        decodes = llama_cpp.llama_model_has_decoder(
-            pointer
-        ) and not llama_cpp.llama_model_has_encoder(pointer)
+        has_encoder = llama_cpp.llama_model_has_encoder(pointer)
+        decodes = llama_cpp.llama_model_has_decoder(pointer) and not has_encoder
         if not (decodes or classifies):
             raise ModelError(
                 f"{path} cannot judge: it has an encoder", hint="use a text-generation model"
             )
-        text = (llama_cpp.llama_model_chat_template(pointer, None) or b"").decode(
-            errors="replace"
-        ) or None
-        vocabulary = Vocabulary(loaded_tokens(llama_cpp.llama_model_get_vocab(pointer)), text)
+        template = llama_cpp.llama_model_chat_template(pointer, None) or b""
+        tokens = loaded_tokens(llama_cpp.llama_model_get_vocab(pointer))
+        vocabulary = Vocabulary(tokens, template.decode(errors="replace") or None)
         undo.pop_all()
-    return OpenModel(
-        pointer=pointer,
-        vocabulary=vocabulary,
-        quantisation=(
-            llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b""
-        ).decode(),
-    )
+    quantisation = llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b""
+    return OpenModel(pointer, vocabulary, quantisation.decode())
 
 
 def _refused(path: Path) -> LocaljudgeError:
@@ -209,8 +200,8 @@ def _refused(path: Path) -> LocaljudgeError:
         )
     return ModelError(
         f"llama.cpp cannot load {path}: {complaint}",
-        hint=f"the file is damaged, or llama-cpp-python {version('llama-cpp-python')} does not support it: update "
-        "it, or use another conversion of the model",
+        hint=f"the file is damaged, or llama-cpp-python {version('llama-cpp-python')} does not "
+        "support it: update it, or use another conversion of the model",
     )
 
 
@@ -221,27 +212,30 @@ def loaded_tokens(pointer: Any) -> TokenTable:
     pieces = [_piece(pointer, token) for token in range(size)]
     if not exact:
         pieces = [piece.removeprefix(b" ") for piece in pieces]  # it marks the start of a word
-    attributes = [llama_cpp.llama_vocab_get_attr(pointer, token) for token in range(size)]
-    # Vocabularies that fold text turn rare characters into the unknown token.
-    unwanted = _CONTROL | _DEFINED | (llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN if exact else 0)
-    tokens = list(enumerate(zip(pieces, attributes, strict=True)))
+    unwanted = _CONTROL | _DEFINED
+    if exact:  # vocabularies that fold text turn rare characters into the unknown token
+        unwanted |= llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN
+    reserved = {}
+    byte_tokens = {}
+    for token, piece in enumerate(pieces):
+        attributes = llama_cpp.llama_vocab_get_attr(pointer, token)
+        is_control = bool(attributes & _CONTROL)
+        if attributes & unwanted and is_reserved(piece, control=is_control):
+            reserved[token] = piece
+        if len(piece) == 1 and attributes & llama_cpp.LLAMA_TOKEN_ATTR_BYTE:
+            byte_tokens[piece] = token
     bos = llama_cpp.llama_vocab_bos(pointer)
+    begin = None
+    if llama_cpp.llama_vocab_get_add_bos(pointer) and bos >= 0:
+        begin = bos
     return TokenTable(
         pieces=pieces,
         exact=exact,
-        reserved={
-            token: piece
-            for token, (piece, attribute) in tokens
-            if attribute & unwanted and is_reserved(piece, control=bool(attribute & _CONTROL))
-        },
-        byte_tokens={
-            piece: token
-            for token, (piece, attribute) in tokens
-            if len(piece) == 1 and attribute & llama_cpp.LLAMA_TOKEN_ATTR_BYTE
-        },
+        reserved=reserved,
+        byte_tokens=byte_tokens,
         bos=bos,
         eos=llama_cpp.llama_vocab_eos(pointer),
-        begin=bos if llama_cpp.llama_vocab_get_add_bos(pointer) and bos >= 0 else None,
+        begin=begin,
         tokenize=lambda data: _tokenized(pointer, data),
         score=lambda token: float(llama_cpp.llama_vocab_get_score(pointer, token)),
     )
@@ -251,10 +245,14 @@ def _tokenized(pointer: Any, data: bytes, room: int | None = None) -> list[int]:
     room = room or len(data) + 16
     buffer = (llama_cpp.llama_token * room)()
     count = llama_cpp.llama_tokenize(pointer, data, len(data), buffer, room, False, False)
-    return list(buffer[:count]) if count >= 0 else _tokenized(pointer, data, -count)
+    if count < 0:  # the buffer is too short
+        return _tokenized(pointer, data, -count)
+    return list(buffer[:count])
 
 
 def _piece(pointer: Any, token: int, room: int = 64) -> bytes:
     buffer = ctypes.create_string_buffer(room)
     length = llama_cpp.llama_token_to_piece(pointer, token, buffer, room, 0, True)
-    return bytes(buffer.raw[:length]) if length >= 0 else _piece(pointer, token, -length)
+    if length < 0:  # the buffer is too short
+        return _piece(pointer, token, -length)
+    return bytes(buffer.raw[:length])
