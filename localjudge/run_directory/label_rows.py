@@ -1,4 +1,4 @@
-"""Human labels of a run's statements: `labels.jsonl` in its directory, append-only, one row per decision.
+"""Human labels of a run's statements: `labels.jsonl` in its directory, one row per decision.
 
     {"key": "9f...", "human": 1, "annotator": "user", "when": "2026-11-22T09:14:03+00:00",
      "way": "terminal", ...}
@@ -155,7 +155,7 @@ def hash_first_labels(directory: Path, size: int) -> str:
 
 
 def planned_statements(rows: Sequence[LabelRow]) -> frozenset[str]:
-    """Return the statements with a label in the first reading of a file, if that reading was complete.
+    """Return the statements with a label in the first reading of a file, if it was complete.
 
     `rows` are in file order. Without all rows of the reading there is no plan.
     """

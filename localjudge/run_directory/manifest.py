@@ -345,7 +345,7 @@ class AnswersUsed(ManifestPart):
 
 
 class EvidenceIdentity(ManifestPart):
-    """Everything that affects the evidence of verdicts: the finder, and the language of its words."""
+    """Everything that affects the evidence of verdicts: the finder, and its language."""
 
     finder: str
     version: int

@@ -63,7 +63,7 @@ class JudgedUnits(NamedTuple):
 
 
 class PredictionPowered(NamedTuple):
-    """Corrected mean, limits (None for too few labelled clusters), lambda, and labelled clusters."""
+    """Corrected mean, limits (None for too few labelled clusters), lambda, labelled clusters."""
 
     mean: float
     limits: tuple[float, float] | None
@@ -312,7 +312,7 @@ class DrawnUnits(NamedTuple):
 
 
 def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
-    """Draw `count` units with these positive sizes (units,), or all that `MAX_POINTS` points hit."""
+    """Draw `count` units with these positive sizes (units,), or all hit by `MAX_POINTS` points."""
     generator = np.random.Generator(np.random.PCG64(seed))
     start = generator.random()
     size = len(sizes)

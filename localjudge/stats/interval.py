@@ -41,7 +41,7 @@ _TAIL = (1 - CONFIDENCE) / 2
 
 
 class Interval(NamedTuple):
-    """A number with its 95 % confidence limits, over `n` samples in `clusters` independent draws."""
+    """A number with its 95 % confidence limits, of `n` samples in `clusters` independent draws."""
 
     mean: float
     low: float
@@ -63,7 +63,7 @@ class Interval(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Clusters with equal sum and size, counted: sums of values in [0, 1], sizes and counts (k,)."""
+    """Clusters of equal sum and size, counted: sums of values in [0, 1], sizes and counts (k,)."""
 
     sums: Floats
     sizes: Floats
@@ -311,7 +311,7 @@ def cluster_numbers(clusters: ArrayLike, rows: int) -> Indices:
 
 
 def canonical_groups(columns: Sequence[Floats], clusters: ArrayLike | None) -> list[Indices]:
-    """Return the row indices of each cluster (by default each row), ordered by the content of rows."""
+    """Return the row indices of each cluster (by default each row), ordered by their content."""
     ranks = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
     numbers = np.arange(len(ranks))
     if clusters is not None:

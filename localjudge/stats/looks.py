@@ -70,7 +70,10 @@ FURTHER = (
     FurtherLook(256, 0.00003, 0.00006),
     FurtherLook(512, 0.00002, 0.00002),
 )
-"""Looks from a planned number on. Computed by `scripts/simulations/label_looks.py`, rounded down."""
+"""Looks from a planned number on.
+
+Computed by `scripts/simulations/label_looks.py`, rounded down.
+"""
 
 
 class Look(NamedTuple):

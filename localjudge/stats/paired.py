@@ -151,8 +151,8 @@ def paired_difference(
     """Compare two scores (n,) in [0, 1] of each sample, with `clusters` (n,) of any comparable
     type.
 
-    `max_cluster_size` is the size of the largest cluster of all data if scores determined the sample
-    size; the interval is then a confidence sequence. Raises ValueError for no samples, unequal
+    `max_cluster_size` is the size of the largest cluster of all data if scores determined the
+    sample size; the interval is then a confidence sequence. Raises ValueError for no samples, unequal
     lengths or values out of range.
     """
     old = means.checked_values(before)

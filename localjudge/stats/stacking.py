@@ -1,6 +1,6 @@
 """Combine the probabilities of several judges by logistic regression on human labels.
 
-    p = sigmoid(b + sum of w_j x logit(p_j))          minimise log loss + ridge/2 x sum of (w_j x sd_j)^2
+    p = sigmoid(b + sum of w_j x logit(p_j))    minimise log loss + ridge/2 x sum of (w_j x sd_j)^2
 
 sd_j is the standard deviation of a judge's log odds, so that the penalty does not depend on how
 extreme its probabilities are. Weights are at least 0: a judge that would get a negative weight gets

@@ -8,7 +8,7 @@ r"""Citation marks: what they look like, and what they name.
     (Source 1) (see Document 2) (Source: a.pdf)                                 a word for a source
     \cite{a} [@a] $^{1}$                                                        LaTeX and Pandoc
     \ue200cite\ue202turn0search1\ue201 :contentReference[oaicite:1]{index=1}     ChatGPT: unchecked
-    [cite_start]                                                                Gemini: cites nothing
+    [cite_start]                                                               Gemini: cites nothing
 
 Other brackets are text: [sic], [REDACTED], [2019], [the page](url), (1) in a sentence, array[1],
 and code. The segmenter, the citation metrics and every metric that judges a response use this
@@ -275,7 +275,7 @@ def _read_names(
 
 
 def _read_names_of_tool(match: re.Match[str], ids: Collection[str]) -> tuple[str, ...]:
-    r"""Return the keys of \cite, or names that only ChatGPT can resolve: neither a rank nor an id."""
+    r"""Return the keys of \cite, or names that only ChatGPT can resolve: no rank and no id."""
     if match["key"]:
         return tuple(_SEPARATOR.split(match["key"].strip()))
     names = [match["content"]]
