@@ -22,9 +22,10 @@ from torch import Tensor
 NAME = "localjudge reader"
 LARGEST_FILE = 92_000_000  # bytes: the wheel stays below the package index's limit of 100 MB
 SENSITIVE = {
+    "blk.4.attn_v.weight",
     "blk.5.ffn_up.weight",
     "blk.6.attn_k.weight",
-    "blk.6.attn_q.weight",
+    "blk.6.attn_v.weight",
 }
 WRITER_FIELDS = {"general.architecture", "general.name"}  # written apart
 
