@@ -3,11 +3,12 @@
 The user's mapping has priority. Most columns are recognised by name. A few names are ambiguous, and
 the other columns decide their meaning:
 
-    context      the reference context if there is a column retrieval_context (DeepEval), or expected_output but no
-                 output; otherwise the retrieved context (Opik)
+    context      the reference context if there is a column retrieval_context (DeepEval), or
+                 expected_output but no output; otherwise the retrieved context (Opik)
     sample_id    the id if there is no column id; query_id if there is neither
     data         the response if there are columns query and documents (Haystack's GeneratedAnswer)
-    outputs      the response if there is an expected answer; LangSmith's examples store the right answer here
+    outputs      the response if there is an expected answer; LangSmith's examples store the right
+                 answer here
 
 Names are recognised in any case, and with spaces for underscores (`Question`, `Ground Truth`),
 unless another column is spelled exactly so. Columns that may also contain labels, scores or ids
@@ -15,7 +16,7 @@ unless another column is spelled exactly so. Columns that may also contain label
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from localjudge.dataset.problems import first_part, has_value, lookup, reaches_inside
@@ -42,39 +43,53 @@ ALIASES = _split_names(
     {
         "id": "id sample_id query_id",
         "user_input": """
-            user_input question questions query input vars.query vars.question inputs.question inputs.query
-            inputs.input inputs.messages input.question input.query input.input input.messages
+            user_input question questions query input vars.query vars.question inputs.question
+            inputs.query inputs.input inputs.messages input.question input.query input.input
+            input.messages
         """,
         "retrieved_contexts": """
-            retrieved_contexts contexts retrieved_documents retrieval_context retrieved_context context vars.context
+            retrieved_contexts contexts retrieved_documents retrieval_context retrieved_context
+            context vars.context
         """,
         "reference": """
-            reference ground_truth ground_truths ground_truth_answers expected_output gt_answer expected vars.expected
-            expectations.expected_response reference_outputs.answer reference_outputs.output reference.answer
-            reference.output expectedOutput expectedOutput.answer expected_output.answer answers.text
+            reference ground_truth ground_truths ground_truth_answers expected_output gt_answer
+            expected vars.expected expectations.expected_response reference_outputs.answer
+            reference_outputs.output reference.answer reference.output expectedOutput
+            expectedOutput.answer expected_output.answer answers.text
         """,
         "response": """
-            response answer actual_output predicted_answers output response.output output.completion output.answer
-            outputs outputs.answer outputs.output outputs.response answer.data data
+            response answer actual_output predicted_answers output response.output
+            output.completion output.answer outputs outputs.answer outputs.output outputs.response
+            answer.data data
         """,
-        "reference_contexts": "reference_contexts ground_truth_documents ground_truth_context context",
+        "reference_contexts": """
+            reference_contexts ground_truth_documents ground_truth_context context
+        """,
         "retrieved_context_ids": "retrieved_context_ids",
         "reference_context_ids": "reference_context_ids",
     }
 )
-"""Our field -> names in ragas, Haystack, DeepEval, RAGChecker, promptfoo, inspect, MLflow, LangSmith, Langfuse ..."""
+"""Our field -> names in other tools.
+
+They are ragas, Haystack, DeepEval, RAGChecker, promptfoo, inspect, MLflow, LangSmith, Langfuse ...
+"""
 
 LOOSE_NAMES = _split_names(
     {
-        "user_input": "messages request answer.query answers.0.query answer_builder.answers.0.query",
+        "user_input": """
+            messages request answer.query answers.0.query answer_builder.answers.0.query
+        """,
         "retrieved_contexts": """
-            documents docs passages chunks source_nodes source_documents answer.documents answers.0.documents
-            answer_builder.answers.0.documents retriever.documents outputs.contexts outputs.context
-            outputs.retrieved_contexts outputs.documents output.contexts output.documents inputs.contexts
-            inputs.context inputs.documents input.contexts input.context metadata.contexts metadata.context
+            documents docs passages chunks source_nodes source_documents answer.documents
+            answers.0.documents answer_builder.answers.0.documents retriever.documents
+            outputs.contexts outputs.context outputs.retrieved_contexts outputs.documents
+            output.contexts output.documents inputs.contexts inputs.context inputs.documents
+            input.contexts input.context metadata.contexts metadata.context
             metadata.retrieved_contexts metadata.documents metadata_contexts
         """,
-        "reference": "gold_answer expected_answer expected_response reference_answer ideal target gold",
+        "reference": """
+            gold_answer expected_answer expected_response reference_answer ideal target gold
+        """,
         "response": """
             prediction completion result answers.0.data answer_builder.answers.0.data llm.replies.0
             generator.replies.0
@@ -122,9 +137,10 @@ def columns_of(resolved: Mapping[str, str]) -> set[str]:
 
 def source_has(field: str, column: str, has: Callable[[str], bool]) -> bool:
     """Return whether the source has the column or, for contexts and ids, every column in a list."""
-    return has(column) or (
-        field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(",")))
-    )
+    if has(column):
+        return True
+    can_have_a_list = field in CONTEXT_FIELDS or field in ID_COLUMNS
+    return can_have_a_list and all(map(has, column.split(",")))
 
 
 class Survey:
@@ -134,7 +150,7 @@ class Survey:
         self.columns: dict[str, bool] = {}
         self._spellings: dict[str, dict[str, None]] = {}
         self._reached: set[str] = set()
-        inside = {name for name in _ALL_NAMES | columns_of(mapping) if reaches_inside(name)}
+        inside = filter(reaches_inside, _ALL_NAMES | columns_of(mapping))
         self._unreached = {name: first_part(name) for name in inside}
         self._unread = {name: first_part(name) for name in _FIELD_OF_LOOSE_NAME}
 
@@ -192,53 +208,73 @@ class Survey:
 
 def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved:
     """Choose the column for each field. Raises DataError if two columns match one field."""
-    resolved = {
-        field: column for field, column in mapping.items() if source_has(field, column, survey.has)
-    }
+    resolved: Resolved = {}
+    for field, column in mapping.items():
+        if source_has(field, column, survey.has):
+            resolved[field] = column
     mapped = columns_of(resolved)
-    names = {
-        name for name in _ALL_NAMES | _EXPECTED if not mapped.issuperset(survey.spellings(name))
-    }
-    present = frozenset(names) | mapped
-
-    def clear(field: str) -> list[str]:
-        return [
-            name
-            for name in ALIASES[field]
-            if name in present - mapped and _means(name, field, present)
-        ]
-
-    def ambiguous(field: str) -> list[str]:
-        return [
-            name
-            for name in LOOSE_NAMES.get(field, ())
-            if name in present and _is_read(name, survey, present)
-        ]
-
-    for candidates in (clear, ambiguous):
+    present = set(mapped)
+    for name in _ALL_NAMES | _EXPECTED:
+        if not mapped.issuperset(survey.spellings(name)):
+            present.add(name)
+    known_names = {}
+    loose_names = {}
+    for field in ALIASES:
+        known_names[field] = _known_names(field, present, mapped)
+        loose_names[field] = _loose_names(field, present, survey)
+    for names in (known_names, loose_names):
         for field in ALIASES:
             if field in resolved:
                 continue
-            used = columns_of(resolved)
-            columns = []
-            for name in candidates(field):
-                columns += [column for column in survey.spellings(name) if column not in used]
-            if len(columns) > 1:
-                raise DataError(
-                    f"{source}: the columns {' and '.join(columns)} both match {field}",
-                    hint=f"choose one: {option('mapping', {field: columns[0]})}",
-                )
+            columns = _unused_columns(names[field], survey, resolved)
             if columns:
-                resolved[field] = columns[0]
+                resolved[field] = _only_column(columns, field, source)
     return {field: resolved[field] for field in ALIASES if field in resolved}
 
 
-def _is_read(name: str, survey: Survey, present: frozenset[str]) -> bool:
+def _only_column(columns: Sequence[str], field: str, source: str) -> str:
+    """Return the only column. Raises DataError if there are several."""
+    if len(columns) > 1:
+        raise DataError(
+            f"{source}: the columns {' and '.join(columns)} both match {field}",
+            hint=f"choose one: {option('mapping', {field: columns[0]})}",
+        )
+    return columns[0]
+
+
+def _known_names(field: str, present: Set[str], mapped: Set[str]) -> list[str]:
+    names = []
+    for name in ALIASES[field]:
+        if name in present and name not in mapped and _means(name, field, present):
+            names.append(name)
+    return names
+
+
+def _loose_names(field: str, present: Set[str], survey: Survey) -> list[str]:
+    names = []
+    for name in LOOSE_NAMES.get(field, ()):
+        if name in present and _is_read(name, survey, present):
+            names.append(name)
+    return names
+
+
+def _unused_columns(names: Iterable[str], survey: Survey, resolved: Resolved) -> list[str]:
+    """Return the columns with these names that no field is read from."""
+    used = columns_of(resolved)
+    columns = []
+    for name in names:
+        for column in survey.spellings(name):
+            if column not in used:
+                columns.append(column)
+    return columns
+
+
+def _is_read(name: str, survey: Survey, present: Set[str]) -> bool:
     """Whether the values look like text. LangChain's chains give a query and its result."""
     return survey.is_read(name) and (name != "result" or "query" in present)
 
 
-def _means(column: str, field: str, present: frozenset[str]) -> bool:
+def _means(column: str, field: str, present: Set[str]) -> bool:
     if any(name.startswith(f"{column}.") for name in present):
         return False
     match column.partition(".")[0]:
@@ -251,7 +287,7 @@ def _means(column: str, field: str, present: frozenset[str]) -> bool:
         case "data":
             return present >= {"query", "documents"}
         case "outputs":
-            return bool(present & _EXPECTED)
+            return not present.isdisjoint(_EXPECTED)
         case _:
             return True
 
@@ -263,8 +299,10 @@ def _looks_like(field: str, value: Any) -> bool:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a value, of its elements, and of the objects in it down to the second level."""
-    elements = value if isinstance(value, list | tuple) else [value]
+    """Yield the texts of a value, of its elements, and of objects down to the second level."""
+    elements = [value]
+    if isinstance(value, list | tuple):
+        elements = list(value)
     for element in elements:
         for item in _values_inside(element):
             for inner in _values_inside(item):

@@ -1,13 +1,13 @@
 """Read contexts in the shapes of every tool.
 
-    ["text", "text"]                                          a list of texts; one text is also accepted
+    ["text", "text"]                                          a list of texts, or one text
     '["text", "text"]'                                        a list as text, see `printed`
-    [{"text": "...", "id": "d1", "score": 0.7, "meta": {}}]   objects (Haystack, LangChain, RAGChecker)
+    [{"text": "...", "id": "d1", "score": 0.7, "meta": {}}]   objects (Haystack, LangChain ...)
     [{"id": "d1"}, {"id": "d2", "score": 0.7}]                ids only, for all contexts of the row
     [{"node": {"text": "...", "id_": "d1"}, "score": 0.7}]    LlamaIndex nodes
     [{"lc": 1, "kwargs": {"page_content": "..."}, ...}]       LangChain documents from `dumpd`
-    [["text", "text"]]                                        a nested list: promptfoo expands plain ones
-    {"title": ["...", "..."], "text": ["...", "..."]}         columns: Hugging Face's form of a list of objects
+    [["text", "text"]]                                        a nested list (promptfoo)
+    {"title": ["...", "..."], "text": ["...", "..."]}         columns (Hugging Face)
     {"title": ["..."], "sentences": [["...", "..."]]}         texts as lists of sentences (HotpotQA)
     [["title", ["...", "..."]]]                               the same in HotpotQA's own files
 
@@ -35,14 +35,20 @@ _EXPECTED_OBJECT = f"an object with {' or '.join(TEXT_KEYS)}"
 
 
 def read_cell(cell: str, field: str, report: Report) -> Any:
-    """Read a list of contexts, an object with a text, or one text. Report a list that cannot be read."""
+    """Read a list of contexts, an object with a text, or one text.
+
+    Report a list that cannot be read.
+    """
     value = parse_printed(cell)
     if isinstance(value, list):
         return value
     if isinstance(value, dict) and _is_document(value):
         return value
     if value is None and looks_printed(cell):
-        form = 'a JSON list, such as ["one text", "another"] (json.dumps in Python; .tolist() of an array before it)'
+        form = (
+            'a JSON list, such as ["one text", "another"] '
+            "(json.dumps in Python; .tolist() of an array before it)"
+        )
         report(field, f"a list that cannot be read ({describe(cell)})", form)
         return None
     return cell
@@ -133,7 +139,10 @@ def _check_texts_of_all(contexts: Sequence[Mapping[str, Any]], field: str, repor
 
 
 def _objects_of_columns(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Convert lists of equal length, one of them texts, to a list of objects. Return None for other values."""
+    """Convert lists of equal length, one of them texts, to a list of objects.
+
+    Return None for other values.
+    """
     names = (*TEXT_KEYS, _SENTENCES)
     if not any(isinstance(value.get(name), list | tuple) for name in names):
         return None
@@ -150,7 +159,10 @@ def _objects_of_columns(value: Mapping[str, Any]) -> list[dict[str, Any]] | None
 
 
 def objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
-    """Convert an object of equally long lists to a list of objects. Return None for other values."""
+    """Convert an object of equally long lists to a list of objects.
+
+    Return None for other values.
+    """
     if isinstance(value, Mapping):
         return _objects_of_columns(value)
     return None

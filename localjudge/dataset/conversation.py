@@ -1,4 +1,7 @@
-"""Read the last turn of a conversation: the user's last message and the assistant's last reply to it."""
+"""Read the last turn of a conversation.
+
+It is the user's last message and the assistant's last reply to it.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +15,10 @@ _ROLES = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
 
 
 def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str, Any] | None:
-    """Return the row with the last turn of its conversation, or None if its question is not a conversation."""
+    """Return the row with the last turn of its conversation.
+
+    Returns None if its question is not a conversation.
+    """
     names = [column] if column else [*ALIASES["user_input"], *LOOSE_NAMES["user_input"]]
     for name in names:
         value = lookup(values, name)

@@ -130,7 +130,10 @@ class _Table:
 
 
 def _is_export(columns: list[str]) -> bool:
-    """Whether `localjudge export` wrote this header: a metric has two columns, its score and its status."""
+    """Return whether `localjudge export` wrote this header.
+
+    A metric has two columns there, its score and its status.
+    """
     if columns[0] != SAMPLE_ID:
         return False
     return any(f"{name}{STATUS_SUFFIX}" in columns for name in columns)
@@ -165,7 +168,7 @@ def _most_frequent_delimiter(header: str) -> str:
 
 
 def _has_spaces_before_quotes(head: str, delimiter: str) -> bool:
-    """Whether a cell at the start of the file is quoted after a space, and all are valid if read so."""
+    """Return whether a first cell is quoted after a space, and all are valid if read so."""
     plain = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
     cells = set(chain.from_iterable(islice(plain, _STYLE_RECORDS)))
     candidates = set(filter(_SPACE_AND_QUOTE.match, cells))
@@ -191,7 +194,10 @@ def _has_spaces_before_quotes(head: str, delimiter: str) -> bool:
 
 @contextmanager
 def _large_cells() -> Iterator[None]:
-    """Allow cells of more than 131,072 characters within the block; the limit belongs to the whole process."""
+    """Allow cells of more than 131,072 characters within the block.
+
+    The limit belongs to the whole process.
+    """
     with _limit_lock:
         earlier = csv.field_size_limit(_MAX_CELL)
         try:
@@ -213,7 +219,10 @@ class _BoundedLines:
         while line := self._stream.readline(self.room + 1):
             self.room -= len(line)
             if self.room < 0:
-                hint = "check that it is CSV, that each row ends with a line break and that every quote is closed"
+                hint = (
+                    "check that it is CSV, that each row ends with a line break and that every "
+                    "quote is closed"
+                )
                 raise DataError(
                     f"{self._source} has a header or a row that is too large",
                     hint=hint,

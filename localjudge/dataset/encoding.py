@@ -62,7 +62,9 @@ def detect_encoding(blocks: Iterable[bytes]) -> str:
 
 
 def decode_bytes(data: bytes) -> tuple[str, str]:
-    """Return the text of a whole file and its encoding. Damaged bytes become lone surrogates (`surrogateescape`).
+    """Return the text of a whole file and its encoding.
+
+    Damaged bytes become lone surrogates (`surrogateescape`).
 
     Raises UnicodeDecodeError if the text does not have the encoding of its byte-order mark.
     """

@@ -6,15 +6,16 @@ The content determines the format. The file extension decides if the content is 
     ARROW1, ff ff ff ff     an Arrow or Feather file; an Arrow stream (Hugging Face)   needs pyarrow
     .csv .tsv               CSV, see `csv_file`
     [                       one JSON array
-    {                       JSON lines if the first line is complete or the name ends in .jsonl; otherwise one object
+    {                       JSON lines if the first line is complete or the name ends in .jsonl;
+                            otherwise one object
     anything else           JSON lines if the name ends in .json or .jsonl; otherwise CSV
 
 One object may contain all rows, under a key or as columns:
 
-    {"results": [{"query": ...}, {"query": ...}]}           RAGChecker and others; one level deeper in promptfoo
-    {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
+    {"results": [{"query": ...}, {"query": ...}]}    RAGChecker; one level deeper in promptfoo
+    {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack, `to_dict` of data frames
     {"version": 2, "eval": {...}, "samples": [...]}         a log of inspect
-    {"experiment": {"items": [{"query": ...}]}}             anywhere, at a path from the user: experiment.items
+    {"experiment": {"items": [{"query": ...}]}}      anywhere, at a user's path: experiment.items
 
 An object contains columns if its question or answer is a list that is not a conversation. A list in
 it contains the rows if the list's objects have known columns.
@@ -69,7 +70,9 @@ def read(
     edited: bool = False,
     columns: Collection[str] = (),
 ) -> Iterator[RawRow | Problem]:
-    """Yield the rows of a source; see `expand`. Raises DataError if unreadable, InputError if pyarrow is missing.
+    """Yield the rows of a source; see `expand`.
+
+    Raises DataError if unreadable, InputError if pyarrow is missing.
 
     CSV `edited` in a spreadsheet may lack trailing empty cells; its places include the row in the
     spreadsheet. Lines of CSV before a header with all of these `columns` are skipped.
@@ -289,7 +292,9 @@ def expand(
     mapping: Mapping[str, str],
     rows_path: str | None = None,
 ) -> Iterator[RawRow | Problem]:
-    """Yield the rows inside one object, or the object itself. `mapping`: our field -> the user's column.
+    """Yield the rows inside one object, or the object itself.
+
+    `mapping`: our field -> the user's column.
 
     Raises DataError for columns of different lengths, and for an object without `rows_path`.
     """
@@ -333,7 +338,7 @@ def _rows_under(row: RawRow, mapping: Mapping[str, str], path: str) -> Iterator[
 
 
 def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
-    """Return whether a text field is a list, or every value an object keyed by row number (pandas)."""
+    """Return whether a text field is a list, or every value an object by row number (pandas)."""
     questions = [values[name] for name in texts if name in values]
     if any(isinstance(value, list | tuple) and not last_turn(value) for value in questions):
         return True
@@ -368,7 +373,10 @@ def _has_rows(elements: Iterable[Any], columns: Iterable[str]) -> bool:
 
 
 def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
-    """Yield the rows of columns: lists, or objects keyed by row number. Raises DataError for unequal lengths."""
+    """Yield the rows of columns: lists, or objects keyed by row number.
+
+    Raises DataError for unequal lengths.
+    """
     lists: dict[str, list[Any]] = {}
     numberings: set[tuple[str, ...]] = set()
     for name, column in values.items():
@@ -405,7 +413,10 @@ Elements = Callable[[], Iterable[Any]]
 
 
 def elements_of_table(data: Any, name: str) -> Elements | None:
-    """Return the rows of a table, or None for other data. Raises InputError and DataError for unusable tables."""
+    """Return the rows of a table, or None for other data.
+
+    Raises InputError and DataError for unusable tables.
+    """
     if isinstance(data, Mapping):
         if not data or not all(map(_is_table, data.values())):
             return None

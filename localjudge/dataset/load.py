@@ -135,7 +135,10 @@ class Dataset:
         return self._where(lambda position, _: position < count)
 
     def draw(self, count: int, seed: int) -> "Dataset":
-        """Return the `count` samples with the smallest sha256 of seed and id, in the order of the data."""
+        """Return the `count` samples with the smallest sha256 of seed and id.
+
+        They remain in the order of the data.
+        """
         ranked = ((id_digest(f"{seed}|{row.id}"), row.position) for row in self.table.rows())
         smallest = heapq.nsmallest(count, ranked)
         return self.at(position for _, position in smallest)
@@ -148,7 +151,9 @@ class Dataset:
         """Return the positions in the order of `draw`, one list per sample or per group."""
         groups: dict[bytes, list[int]] = {}
         for row in self.table.rows():
-            name = row.id if group_of is None else group_of[row.id]
+            name = row.id
+            if group_of is not None:
+                name = group_of[name]
             groups.setdefault(id_digest(f"{seed}|{name}"), []).append(row.position)
         return [groups[digest] for digest in sorted(groups)]
 
@@ -165,18 +170,18 @@ class Dataset:
         return replace(self, table=table)
 
     def column(self, name: str) -> tuple[Scalar, ...]:
-        """Return the values of a column (dots reach into objects), the id or a text field; None if missing.
+        """Return the values of a column, the id or a text field, None if missing.
 
-        Raises InputError for an unknown name, and for lists and objects.
+        Dots reach into objects. Raises InputError for an unknown name, and for lists and objects.
         """
         field = self._field_of_column(name)
         exists = field is not None
-        samples = self.samples if field is not None else repeat(None)
+        samples: Iterable[Sample | None] = repeat(None)
+        if field is not None:
+            samples = self.samples
         values: list[Scalar] = []
-        distinct: dict[
-            tuple[type, Scalar],
-            Scalar,
-        ] = {}  # equal values share one object to save memory
+        # Equal values share one object to save memory.
+        distinct: dict[tuple[type, Scalar], Scalar] = {}
         for extra, sample in zip(self.extras, samples, strict=False):
             value = lookup(extra, name, MISSING)
             if value is not MISSING:
@@ -217,7 +222,9 @@ def _check_scalar(name: str, value: Any) -> None:
     """Raise InputError unless a value can name a group."""
     if isinstance(value, Scalar) and not str(value).startswith(UNKNOWN):
         return
-    description = value if isinstance(value, str) else describe(value)
+    description = value
+    if not isinstance(value, str):
+        description = describe(value)
     raise InputError(
         f"the column {shown(name)} contains {description}, not text or a number",
         hint=f"name a value inside an object with a dot: {shown(name)}.NAME",
@@ -235,19 +242,22 @@ def load(  # noqa: PLR0913 # the options of a run that describe its data
     progress: Progress | None = None,
     name: str = "rows",
 ) -> Dataset:
-    """Read and check all rows of files (`-` is standard input; see `formats`), or of data in memory.
+    """Read and check all rows of files, or of data in memory.
 
-    Data in memory, called `name` in messages, may be mappings or objects with the column names of
-    any known tool, samples, a data frame, a table, or another package's data set. A single mapping
-    contains columns (lists) or rows. `keeps_answer_words` is described in `check_row`. Other
-    arguments are as in `localjudge.evaluate` (`rows_path` is `rows` there).
+    The file `-` is standard input. `formats` lists the formats. Data in memory, called `name` in
+    messages, may be mappings or objects with the column names of any known tool, samples, a data
+    frame, a table, or another package's data set. A single mapping contains columns (lists) or
+    rows. `keeps_answer_words` is described in `check_row`. Other arguments are as in
+    `localjudge.evaluate` (`rows_path` is `rows` there).
 
     Raises DataError for unreadable data, invalid rows or no rows, InputError for a mapping without
     a match, OutOfResource if the temporary file does not fit.
     """
     mapping = mapping or {}
     progress = progress or Silence()
-    files = [data] if isinstance(data, str | Path) else data
+    files = data
+    if isinstance(data, str | Path):
+        files = [data]
     if not _are_files(files):
         tables = [(name, _rows_in_memory(data, mapping, rows_path, name))]
         return _build(
@@ -287,7 +297,10 @@ def _check_file_names(names: Sequence[str]) -> None:
     for name in names:
         if "\0" in name:
             raise InputError(f"{name!r} is not the name of a file")
-        counts[name if name == STDIN else os.path.realpath(name)] += 1
+        path = name
+        if name != STDIN:
+            path = os.path.realpath(name)
+        counts[path] += 1
     for name, count in counts.items():
         if count > 1:
             raise InputError(
@@ -342,7 +355,10 @@ def _rows_in_object(
 
 
 def _are_columns_of_cells(values: Mapping[str, Any]) -> bool:
-    """Whether every value is a list without objects; a list of objects may contain rows or messages."""
+    """Return whether every value is a list without objects.
+
+    A list of objects may contain rows or messages.
+    """
     if not values:
         return False
     for column in values.values():
@@ -398,10 +414,13 @@ def _build(
     problems = checked.problems
     total = sum(source.count for source in sources)
     if problems.count and not (skip_bad_rows and len(table)):
-        or_skip = "" if skip_bad_rows else f", or skip them: {option('skip_bad_rows', True)}"
+        hint = "correct the rows"
+        if not skip_bad_rows:
+            hint += f", or skip them: {option('skip_bad_rows', True)}"
         raise problems.error(
-            f"{problems.bad_rows} of {total} rows cannot be used, so nothing was judged (problems: {problems.count})",
-            hint=f"correct the rows{or_skip}",
+            f"{problems.bad_rows} of {total} rows cannot be used, so nothing was judged "
+            f"(problems: {problems.count})",
+            hint=hint,
         )
     table.complete_ids()
     return Dataset(
@@ -460,7 +479,10 @@ class _Source:
                 self.survey.add(row.values)
 
     def rows(self) -> Iterator[RawRow | Problem]:
-        """Yield the rows. Conversations become their last turn, and texts that the mapping reaches into are parsed."""
+        """Yield the rows.
+
+        Conversations become their last turn, and texts that the mapping reaches into are parsed.
+        """
         for row in self._rows():
             if isinstance(row, Problem):
                 yield row
@@ -476,7 +498,9 @@ class _Source:
         parsed = {}
         for name in self._reached_into:
             text = values.get(name)
-            value = parse_printed(text) if isinstance(text, str) else None
+            if not isinstance(text, str):
+                continue
+            value = parse_printed(text)
             if value is not None:
                 parsed[name] = value
         if parsed:
@@ -492,14 +516,12 @@ class _Source:
         self.mapping = resolve(self.survey, self._mapping, self.name)
         self.split = splitter(separator, self.survey.has)
         if self.readable and not self.mapping.keys() - {"id"}:
-            columns = (
-                ", ".join(shown(str(column)) for column in islice(self.survey.columns, SHOWN))
-                or "none"
-            )
-            such_as = option("mapping", {"user_input": "COLUMN"})
+            names = map(str, islice(self.survey.columns, SHOWN))
+            columns = ", ".join(map(shown, names)) or "none"
+            mapping = f"map {', '.join(_FIELDS)}: {option('mapping', {'user_input': 'COLUMN'})}"
             raise DataError(
                 f"{self.name}: no column has a known name (columns: {columns})",
-                hint=f"map {', '.join(_FIELDS)}: {such_as}; or say where the rows are: {option('rows', 'NAME')}",
+                hint=f"{mapping}; or say where the rows are: {option('rows', 'NAME')}",
             )
 
 

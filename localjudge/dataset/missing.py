@@ -27,7 +27,10 @@ _PROGRAM_WORDS = {
 _ANSWER_WORDS = {"None", "NA", "N/A", "n/a", "-"}
 """Words that a response may contain as an answer."""
 PLACEHOLDERS = _PROGRAM_WORDS | _ANSWER_WORDS
-"""Placeholders of pandas, plus `-`, `NaT` and `\\N` (databases). Not "none", which may be an answer."""
+"""Placeholders of pandas, plus `-`, `NaT` and `\\N` (databases).
+
+Not "none", which may be an answer.
+"""
 
 
 def is_nan(value: Any) -> bool:

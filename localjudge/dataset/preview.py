@@ -1,4 +1,4 @@
-"""Preview the columns of data files: names, an example, and whether a column looks like evidence."""
+"""Preview the columns of data files: names, an example, and which columns look like evidence."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -111,7 +111,7 @@ def unused_evidence(
     used: Iterable[str],
     contexts: Iterable[str],
 ) -> list[str]:
-    """Return the unused columns that look like evidence: by name, like a used one, or long texts."""
+    """Return the unused columns that look like evidence: by name, by a used one, or long texts."""
     taken = set(used)
     chosen = set(contexts)
     previews = list(columns)

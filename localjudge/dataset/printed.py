@@ -14,7 +14,8 @@ score:
 
 Prose may begin with a bracket, too:
 
-    [REDACTED]     [1] A footnote.     (see below)     ["Company"] means ...     [[Wiki page]]     [text](address)
+    [REDACTED]    [1] A footnote.    (see below)    ["Company"] means ...    [[Wiki page]]
+    [text](address)
 """
 
 import ast
@@ -31,7 +32,8 @@ _STRING = re.compile(
 _LITERALS_ONLY = re.compile(r"(?:[\[\](){},:\s\d.+\-']|[eE]|None|True|False)*+")
 _JOINED_STRINGS = re.compile(r"''\s*''")
 _PRINTED_ESCAPES = re.compile(
-    r"(?:[^\\]|\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4}))*+",
+    r"(?:[^\\]|\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}"
+    r"|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4}))*+",
     re.DOTALL,
 )
 _OPENERS = re.compile(r"[\[({\s]+")
@@ -77,7 +79,7 @@ def parse_printed(text: str) -> list[Any] | dict[str, Any] | None:
 
 
 def _parse_python(text: str) -> Any:
-    """Return None for text that Python does not print: joined strings, names, or unknown escapes."""
+    """Return None for text that Python does not print: joined strings, names, other escapes."""
     outside_strings = _STRING.sub("''", text)
     if not _LITERALS_ONLY.fullmatch(outside_strings) or _JOINED_STRINGS.search(outside_strings):
         return None
@@ -90,7 +92,10 @@ def _parse_python(text: str) -> Any:
 
 
 def looks_printed(text: str) -> bool:
-    """Whether a program printed several contexts, or one object, as this text, which `parse_printed` cannot read."""
+    """Return whether a program printed several contexts, or one object, as this text.
+
+    `parse_printed` cannot read it.
+    """
     text = text.strip()
     if looks_like_document(text) or _SERIES_END.search(text):
         return True
@@ -108,7 +113,10 @@ def looks_printed(text: str) -> bool:
 
 
 def looks_like_document(text: str) -> bool:
-    """Whether the text is a printed document: of LangChain or Haystack, or an object without content."""
+    """Return whether the text is a document printed by LangChain, Haystack or another program.
+
+    Others print an object without content.
+    """
     if text.startswith("page_content="):
         return bool(_DOCUMENT.match(text))
     if _ADDRESS.match(text) and text.endswith(">"):
@@ -148,7 +156,7 @@ def _looks_like_broken_object_or_set(text: str, inside: str) -> bool:
 
 
 def _is_whole_or_cut_off(text: str) -> bool:
-    """Whether the first bracket closes at the end of the text, or never, or another list follows it."""
+    """Return whether the first bracket closes at the end, or never, or another list follows."""
     last = len(text) - 1
     for masked in (text, _STRING.sub(_mask, text)):
         end = _closing_position(masked)
@@ -158,7 +166,7 @@ def _is_whole_or_cut_off(text: str) -> bool:
 
 
 def _looks_like_bare_list(text: str) -> bool:
-    """Whether the text is one list of sentences, or of words that no space separates, without quotes."""
+    """Return whether the text is a list without quotes, of sentences or of unseparated words."""
     if _closing_position(text) != len(text) - 1:
         return False
     content = text[1:-1].strip().rstrip(",")

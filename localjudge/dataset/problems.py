@@ -105,7 +105,10 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
-"""Raises ValueError (RepeatedKeyError, JSONDecodeError, thousands of digits in a number) or RecursionError."""
+"""Raises ValueError or RecursionError.
+
+A ValueError is a RepeatedKeyError, a JSONDecodeError, or a number with thousands of digits.
+"""
 
 
 def reason(error: Exception) -> str:
@@ -317,7 +320,10 @@ def _lone_surrogate(text: str) -> str | None:
 
 
 def check_id(value: Any, field: str, report: Report) -> str | None:
-    """Return the id as text, or None if it is missing or blank. 7 and 7.0, as pandas stores it, are "7"."""
+    """Return the id as text, or None if it is missing or blank.
+
+    7 and 7.0, as pandas stores it, are "7".
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _LONG:

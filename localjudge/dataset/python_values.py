@@ -16,9 +16,12 @@ _MISSING = {"NAType", "NaTType"}  # names, so that pandas need not be imported
 
 
 def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
-    """Convert a Python value to a JSON value. Values of unknown types, and those below `levels`, stay unchanged.
+    """Convert a Python value to a JSON value.
 
-    numpy array -> list      datetime -> "2024-05-01T12:00:00"      Decimal("0.5") -> "0.5"      Enum -> its value
+    Values of unknown types, and those below `levels`, stay unchanged.
+
+    numpy array -> list                   datetime -> "2024-05-01T12:00:00"
+    Decimal("0.5") -> "0.5"               Enum -> its value
     pydantic model, dataclass, named tuple -> object with its fields
     """
     if levels == 0 or type(value) in _PLAIN:

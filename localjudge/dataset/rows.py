@@ -1,6 +1,7 @@
 """Convert one row of any tool's data to a sample, or list all its problems.
 
-    {"question": "...", "contexts": ["..."]}  ->  {"user_input": "...", "retrieved_contexts": [Context, ...]}
+    {"question": "...", "contexts": ["..."]}
+    ->  {"user_input": "...", "retrieved_contexts": [Context, ...]}
 
 Null values are valid. In CSV, a placeholder for a missing value (`NaN`, `NULL`, `-`) becomes null
 and is counted; NaN is null in every format. `contexts` describes the shapes of contexts,
@@ -59,7 +60,10 @@ class RawRow(NamedTuple):
 
 
 class CheckedRow(NamedTuple):
-    """A row with our field names. `values` are arguments of `Sample`, with contexts as dicts; the id may be missing."""
+    """A row with our field names.
+
+    `values` are arguments of `Sample`, with contexts as dicts; the id may be missing.
+    """
 
     place: Place
     values: dict[str, Any]
@@ -89,7 +93,9 @@ def check_row(
     *,
     keeps_answer_words: bool = False,
 ) -> CheckedRow | list[Problem]:
-    """Return the row in our fields, or all its problems. Raises DataError if `split` refuses a text.
+    """Return the row in our fields, or all its problems.
+
+    Raises DataError if `split` refuses a text.
 
     `keeps_answer_words` keeps responses such as `N/A`, for metrics that ask whether a response is a
     refusal.
@@ -224,7 +230,7 @@ class _Cells:
         return value
 
     def _refuse_part_of_contexts(self, field: str, column: str, cell: Any) -> None:
-        """Raise InputError for one context of several, because the others would be dropped silently."""
+        """Raise InputError for one context of several: the others would be dropped silently."""
         if column in self._row.values or not isinstance(cell, str | Mapping):
             return
         path = whole_collection(self._row.values, column)
@@ -276,7 +282,10 @@ class _Cells:
 
 
 def _texts_of_list(text: str) -> list[str] | None:
-    """Parse a printed list of texts, such as the right answers of older ragas. Return None for other text."""
+    """Parse a printed list of texts, such as the right answers of older ragas.
+
+    Return None for other text.
+    """
     value = parse_printed(text)
     if not isinstance(value, list) or not value:
         return None
@@ -311,8 +320,10 @@ def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
             return list(_nonempty_parts(value, separator))
         if is_of_deepeval and _MARK in value:
             raise DataError(
-                f"{place}: {shown(column)}: found one text with {_MARK!r}, which joins the texts of a list in DeepEval",
-                hint=f"to split it: {option('context_separator', _MARK)}; DeepEval's save_as('json') keeps lists",
+                f"{place}: {shown(column)}: found one text with {_MARK!r}, "
+                "which joins the texts of a list in DeepEval",
+                hint=f"to split it: {option('context_separator', _MARK)}; "
+                "DeepEval's save_as('json') keeps lists",
             )
         return value
 

@@ -11,6 +11,7 @@ id gets `row-` and 12 digits of its content hash. Rows with equal content get th
 import hashlib
 import json
 import math
+import operator
 import re
 import sqlite3
 import weakref
@@ -44,8 +45,10 @@ def fingerprint(samples: Iterable[Sample]) -> str:
 def fingerprint_of(ordered: Iterable[bytes]) -> str:
     """Return the sha256 of a JSON list of sorted hashes."""
     whole = hashlib.sha256(b"[")
-    for position, digest in enumerate(ordered):
-        whole.update(b'%s"%s"' % (b"," if position else b"", digest.hex().encode()))
+    separator = b""
+    for digest in ordered:
+        whole.update(b'%s"%s"' % (separator, digest.hex().encode()))
+        separator = b","
     whole.update(b"]")
     return whole.hexdigest()
 
@@ -67,7 +70,8 @@ class Shard(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        if match := _SHARD.fullmatch(text):
+        match = _SHARD.fullmatch(text)
+        if match:
             number, count = map(int, match.groups())
             if 1 <= number <= count:
                 return cls(number, count)
@@ -92,8 +96,16 @@ _DIGITS = 12
 _CACHE_KIB = 8_192
 _LARGEST = 2**63
 _TABLE = """
-CREATE TABLE sample (position INTEGER PRIMARY KEY, id TEXT UNIQUE, content TEXT NOT NULL, extras TEXT NOT NULL,
-                     hash BLOB NOT NULL, bare INTEGER NOT NULL, place TEXT NOT NULL, generated INTEGER NOT NULL)
+CREATE TABLE sample (
+    position INTEGER PRIMARY KEY,
+    id TEXT UNIQUE,
+    content TEXT NOT NULL,
+    extras TEXT NOT NULL,
+    hash BLOB NOT NULL,
+    bare INTEGER NOT NULL,
+    place TEXT NOT NULL,
+    generated INTEGER NOT NULL
+)
 """
 _PUT = "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _T = TypeVar("_T")
@@ -109,21 +121,21 @@ class SampleRow(NamedTuple):
 
 
 class SampleTable:
-    """Samples by position, for one thread. Raises OutOfResource if the disk is full."""
+    """Samples by position, for one thread. Raises OutOfResource if the disk is full.
+
+    `contexts_each` is the minimum and maximum number of retrieved contexts.
+    """
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        weakref.finalize(
-            self,
-            self._database.close,
-        )  # Python 3.13 warns about connections that are not closed
-        for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
-            self._database.execute(f"PRAGMA {setting}")
+        # Python 3.13 warns about connections that are not closed.
+        weakref.finalize(self, self._database.close)
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute("PRAGMA synchronous = OFF")
+        self._database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         self._database.execute(_TABLE)
         self._size = 0
-        self.contexts_each: tuple[int, int] | None = (
-            None  # minimum and maximum number of retrieved contexts
-        )
+        self.contexts_each: tuple[int, int] | None = None
         self.has_text: dict[FieldName, bool] = {}
 
     def __len__(self) -> int:
@@ -136,48 +148,74 @@ class SampleTable:
         place: object = "",
         position: int | None = None,
     ) -> str | None:
-        """Add a row given as arguments of `Sample`, or return the place of the row with the same id."""
-        position = self._size if position is None else position
+        """Add a row given as arguments of `Sample`, unless another row has the same id.
+
+        Returns the place of the other row, or None.
+        """
+        if position is None:
+            position = self._size
         fields = _without_defaults(values)
         generated = "id" not in fields
         if generated:
             fields["id"] = f"row-{hash_of(fields).hex()[:_DIGITS]}"
         content = _ENCODER.encode(fields)
-        digest = (
-            hash_of(fields) if "" in fields.values() else hashlib.sha256(content.encode()).digest()
-        )
-        bare = False
-        for field in CONTEXT_FIELDS:
-            have_text = ["text" in context for context in fields.get(field, ())]
-            if have_text:
-                self.has_text[field] = self.has_text.get(field, False) or any(have_text)
-                bare = bare or not all(have_text)
+        if "" in fields.values():
+            digest = hash_of(fields)
+        else:
+            digest = hashlib.sha256(content.encode()).digest()
+        bare = self._note_texts(fields)
         row = (content, extras_text(extras), digest, bare, str(place), generated)
         with in_temporary_file():
-            if not self._put(position, fields["id"], row):
-                if not generated:
-                    query = "SELECT generated, place FROM sample WHERE id = ?"
-                    other_generated, other_place = self._database.execute(
-                        query,
-                        (fields["id"],),
-                    ).fetchone()
-                    if not other_generated:
-                        return str(other_place)
-                    self._database.execute(
-                        "UPDATE sample SET id = NULL WHERE id = ?",
-                        (fields["id"],),
-                    )
-                self._put(position, None if generated else fields["id"], row)
-        retrieved = fields.get("retrieved_contexts")
-        if retrieved is not None:
-            count = len(retrieved)
-            fewest, most = self.contexts_each or (count, count)
-            self.contexts_each = (min(fewest, count), max(most, count))
+            other_place = self._put_new(position, fields["id"], row, generated=generated)
+        if other_place is None:
+            self._note_contexts(fields)
+        return other_place
+
+    def _put_new(
+        self, position: int, identifier: str, row: tuple[Any, ...], *, generated: bool
+    ) -> str | None:
+        """Add a row, or return the place of the other row with this id.
+
+        A generated id that is taken is left out until `complete_ids`.
+        """
+        if self._put(position, identifier, row):
+            return None
+        if generated:
+            self._put(position, None, row)
+            return None
+        query = "SELECT generated, place FROM sample WHERE id = ?"
+        other_generated, other_place = self._database.execute(query, (identifier,)).fetchone()
+        if not other_generated:
+            return str(other_place)
+        self._database.execute("UPDATE sample SET id = NULL WHERE id = ?", (identifier,))
+        self._put(position, identifier, row)
         return None
+
+    def _note_texts(self, fields: Mapping[str, Any]) -> bool:
+        """Note which fields have contexts with text, and return whether one has none."""
+        is_bare = False
+        for field in CONTEXT_FIELDS:
+            for context in fields.get(field, ()):
+                has_text = "text" in context
+                self.has_text[field] = self.has_text.get(field, False) or has_text
+                is_bare = is_bare or not has_text
+        return is_bare
+
+    def _note_contexts(self, fields: Mapping[str, Any]) -> None:
+        retrieved = fields.get("retrieved_contexts")
+        if retrieved is None:
+            return
+        count = len(retrieved)
+        minimum, maximum = self.contexts_each or (count, count)
+        self.contexts_each = (min(minimum, count), max(maximum, count))
 
     def complete_ids(self) -> None:
         numbers: Counter[str] = Counter()
-        rows = "SELECT position, content FROM sample WHERE id IS NULL AND position > ? ORDER BY position LIMIT 1"
+        """Give the rows with taken ids other ones, in order."""
+        rows = (
+            "SELECT position, content FROM sample WHERE id IS NULL AND position > ?"
+            " ORDER BY position LIMIT 1"
+        )
         update = "UPDATE OR IGNORE sample SET id = ?, content = ?, hash = ? WHERE position = ?"
         position = -1
         with in_temporary_file():
@@ -199,16 +237,19 @@ class SampleTable:
         part.has_text = self.has_text
         with in_temporary_file():
             for position, identifier, *row in self._select("*"):
-                if is_chosen(position, identifier):
-                    part._put(position if in_place else len(part), identifier, tuple(row))
+                if not is_chosen(position, identifier):
+                    continue
+                new_position = len(part)
+                if in_place:
+                    new_position = position
+                part._put(new_position, identifier, tuple(row))
         return part
 
     def sample_at(self, position: int) -> Sample:
         with in_temporary_file():
             query = "SELECT content FROM sample WHERE position = ?"
-            return Sample.model_validate_json(
-                self._database.execute(query, (position,)).fetchone()[0],
-            )
+            (content,) = self._database.execute(query, (position,)).fetchone()
+            return Sample.model_validate_json(content)
 
     def rows(self) -> Iterator[SampleRow]:
         return map(SampleRow._make, self._select("position, id, content, extras"))
@@ -268,23 +309,20 @@ class Column(Sequence[_T]):
         return len(self._table)
 
     def __iter__(self) -> Iterator[_T]:
-        return (self._read(text) for (text,) in self._table._select(self._name))
+        for (text,) in self._table._select(self._name):
+            yield self._read(text)
 
     def __getitem__(self, index: int | slice) -> Any:
         place = range(len(self))[index]
         if isinstance(place, range):
             return tuple(self[each] for each in place)
-        return next(
-            self._read(text)
-            for (text,) in self._table._select(self._name, end=f"LIMIT 1 OFFSET {place}")
-        )
+        [(text,)] = self._table._select(self._name, end=f"LIMIT 1 OFFSET {place}")
+        return self._read(text)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str):
             return NotImplemented
-        return len(self) == len(other) and all(
-            mine == theirs for mine, theirs in zip(self, other, strict=True)
-        )
+        return len(self) == len(other) and all(map(operator.eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -304,16 +342,10 @@ def _jsonable(value: Any, levels: int) -> Any:
         case str():
             # SQLite stores UTF-8, which has no lone surrogates.
             jsonable = value.encode("utf-8", "backslashreplace").decode("utf-8")
-        case Mapping() if levels:
-            jsonable = {
-                _jsonable(str(name), 0): _jsonable(item, levels - 1) for name, item in value.items()
-            }
-        case list() if levels:
-            jsonable = [_jsonable(item, levels - 1) for item in value]
-        case set() | frozenset() if levels:
-            jsonable = sorted((_jsonable(item, levels - 1) for item in value), key=str)
+        case Mapping() | list() | set() | frozenset() if levels:
+            jsonable = _jsonable_items(value, levels - 1)
         case float() if not math.isfinite(value):
-            jsonable = None if math.isnan(value) else str(value)
+            jsonable = _without_nan(value)
         case int() if not -_LARGEST <= value < _LARGEST:
             jsonable = describe(value)
         case None | int() | float():
@@ -322,8 +354,29 @@ def _jsonable(value: Any, levels: int) -> Any:
             jsonable = describe(value)
         case _:  # an interval, a period, a path: its text, unless it contains a memory address
             text = str(value)
-            jsonable = describe(value) if _ADDRESS.search(text) else _jsonable(text, 0)
+            if _ADDRESS.search(text):
+                text = describe(value)
+            jsonable = _jsonable(text, 0)
     return jsonable
+
+
+def _jsonable_items(value: Any, levels: int) -> dict[str, Any] | list[Any]:
+    """Return a container with JSON values, down to this many more levels."""
+    if isinstance(value, Mapping):
+        items = {}
+        for name, item in value.items():
+            items[_jsonable(str(name), 0)] = _jsonable(item, levels)
+        return items
+    elements = [_jsonable(item, levels) for item in value]
+    if isinstance(value, list):
+        return elements
+    return sorted(elements, key=str)
+
+
+def _without_nan(value: float) -> str | None:
+    if math.isnan(value):
+        return None
+    return str(value)
 
 
 @contextmanager
@@ -333,5 +386,6 @@ def in_temporary_file() -> Iterator[None]:
     except (sqlite3.OperationalError, OSError) as error:
         raise OutOfResource(
             f"the data cannot be stored in a temporary file: {error}",
-            hint="free disk space there, or set the environment variable TMPDIR to another directory",
+            hint="free disk space there, or set the environment variable TMPDIR to another "
+            "directory",
         ) from error

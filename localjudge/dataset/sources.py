@@ -70,7 +70,10 @@ class OpenSource(NamedTuple):
         yield io.TextIOWrapper(stream, encoding=self.encoding, errors=errors, newline=newline)
 
     def detect_encoding(self) -> str:
-        """Read the whole source if it is a text without a byte-order mark. Raises DataError if it is no text."""
+        """Read the whole source if it is a text without a byte-order mark.
+
+        Raises DataError if it is no text.
+        """
         if self.head.startswith(TABLE_MARKS):
             return UTF_8
         marked = marked_encoding(self.head)
@@ -79,7 +82,8 @@ class OpenSource(NamedTuple):
         controls = len(self.head) - len(self.head.translate(None, _CONTROLS))
         if controls > _MOST_CONTROLS * len(self.head):
             raise DataError(
-                f"{self.name} is not text: {controls:,} of its first {len(self.head):,} bytes are control characters",
+                f"{self.name} is not text: {controls:,} of its first {len(self.head):,} bytes "
+                "are control characters",
                 hint="use JSONL, JSON, CSV (in UTF-8), Parquet or Arrow",
             )
         stream = self._checked_bytes()
@@ -188,7 +192,8 @@ def shown_name(name: str) -> str:
 def check_expansion(name: str, packed: int, unpacked: int, line: int = 0) -> None:
     """Raise DataError if packed data grow too much or contain too long a line."""
     if unpacked > max(ALWAYS_UNPACKED, packed * _MOST_EXPANSION) or line > ALWAYS_UNPACKED:
-        grows = f"unpacks to more than {_MOST_EXPANSION} times its size ({unpacked:,} bytes of {packed:,})"
+        sizes = f"{unpacked:,} bytes of {packed:,}"
+        grows = f"unpacks to more than {_MOST_EXPANSION} times its size ({sizes})"
         long = f"is packed and has a line of more than {ALWAYS_UNPACKED:,} bytes"
         raise DataError(
             f"{name} {long if line > ALWAYS_UNPACKED else grows}",

@@ -1,6 +1,7 @@
 """Find the texts inside the objects of search engines and databases, for hints.
 
-    {"id": "5c56...", "score": 0.9, "payload": {"text": "It is in Ulm.", "page": 3}}   ->   payload.text
+    {"id": "5c56...", "score": 0.9, "payload": {"text": "It is in Ulm.", "page": 3}}
+    -> payload.text
 
 A key is judged by its last word: `chunk_text` and `pageContent` are texts, `doc_id`, `fileName` and
 `title` are not. Of keys with unknown names, values with two words are texts.
@@ -167,14 +168,20 @@ class TextKey(NamedTuple):
 
 
 def find_texts(value: Any, path: str) -> list[TextKey]:
-    """Return the most likely paths to texts inside a value at `path`: several if their names do not decide."""
+    """Return the most likely paths to texts inside a value at `path`.
+
+    There are several if their names do not decide.
+    """
     keys = dict.fromkeys(_walk(value, path, _MAX_LEVELS))
     best = min((key.kind for key in keys), default=None)
     return [key for key in keys if key.kind == best]
 
 
 def is_collection(value: Any) -> bool:
-    """Whether an object contains texts or documents by their names: `{"a.pdf": "...", "b.pdf": "..."}`."""
+    """Return whether an object contains texts or documents by their names.
+
+    For example, `{"a.pdf": "...", "b.pdf": "..."}`.
+    """
     if not isinstance(value, Mapping) or not value:
         return False
     names = list(map(str, value))
@@ -243,7 +250,10 @@ def _kind_of_text(key: str, value: Any) -> int | None:
 
 
 def whole_collection(values: Mapping[str, Any], column: str) -> str | None:
-    """Return the path to all elements, if a column names one element of a list or collection. Otherwise None."""
+    """Return the path to all elements, if a column names one element of a list or collection.
+
+    Otherwise None.
+    """
     first, *steps = column.split(".")
     parts = [first]
     value = values.get(first)
