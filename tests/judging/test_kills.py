@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import ScriptedEngine, evaluate
-from localjudge.run_directory.files import ROW_FILES
+from localjudge.run_directory.files import row_files
 
 pytestmark = pytest.mark.engine
 
@@ -171,7 +171,7 @@ def test_resume_after_a_kill_while_writing_results(data: Path, tmp_path: Path, n
     for later in FILES[FILES.index(name) :]:
         (tmp_path / later).unlink()
     part = tmp_path / f".{name}.abandons.part"
-    if name in ROW_FILES:
+    if name in row_files(with_evidence=True):
         part = tmp_path / f"{name}.part"
     part.write_bytes(before[name][: len(before[name]) // 2])
     os.utime(part, (0, 0))  # a part is removed when it is old
