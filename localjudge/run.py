@@ -109,9 +109,9 @@ class Run(run_record.RunRecord):
 
     `run["faithfulness"].mean` is in [0, 1], or None if no sample was scored; `ci95` is its 95 %
     interval. `scores` has a row for each sample and metric, `verdicts` one for each judged sentence
-    or chunk with its `evidence`, and `samples` contains the data; `iter_scores`, `iter_verdicts` and `iter_samples`
-    read row by row. `summary` and `manifest` describe the measurement. `notes` are messages from
-    the evaluation.
+    or chunk with its `evidence`, and `samples` contains the data; `iter_scores`, `iter_verdicts`
+    and `iter_samples` read row by row. `summary` and `manifest` describe the measurement. `notes`
+    are messages from the evaluation.
     """
 
     folder: _Folder | None = None

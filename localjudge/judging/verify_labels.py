@@ -1,7 +1,7 @@
 """Compare the labels of a run with its last successful verification (`verification.json`).
 
     labels.jsonl              still begins with the same bytes
-    settings of the drawings  are the same: metrics, seed, sizes, column, and the statements of the run
+    settings of the drawings  are the same: metrics, seed, sizes, column, and statements of the run
 
 Labels may be added between two verifications. Changes before the first verification remain
 unnoticed, and whoever changes both files can hide any change.

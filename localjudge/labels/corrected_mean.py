@@ -112,7 +112,7 @@ class CorrectedMean(Record):
 
     @property
     def is_labelled(self) -> bool:
-        """Whether statements have labels that were made in this run or drawn from its statements."""
+        """Whether statements have labels made in this run or drawn from its statements."""
         return self.own_labels > 0 or self.labelled > 0
 
     @property
@@ -124,7 +124,7 @@ class CorrectedMean(Record):
 
     @property
     def shortage(self) -> str | None:
-        """Why the labels give no interval: `19 labels, 20 needed`. None with one or without labels."""
+        """Why labels give no interval: `19 labels, 20 needed`. None if they do, or without."""
         if self.counts is None or self.ci95:
             return None
         if self.needed is None:

@@ -17,7 +17,7 @@ from localjudge.types import Label
 SECONDS_A_LABEL = 18.0
 """Default until there are a few labels: 50 in a quarter of an hour."""
 _MIN_PAUSE = 1.0
-"""Seconds. A shorter or longer time between two labels is not a time for labelling one statement."""
+"""Seconds. A shorter or longer time between two labels is not that of one statement."""
 _MAX_PAUSE = 300.0
 _MIN_PAUSES = 5
 

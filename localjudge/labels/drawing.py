@@ -1,4 +1,4 @@
-"""Draw statements to label, in proportion to the expected gain of a label for the corrected means of a run.
+"""Draw statements to label, in proportion to the expected gain for the corrected means of a run.
 
 The size of a statement is the weight of its units in all metrics (root of the sum of squares),
 times the judge's uncertainty (`localjudge.stats.corrected`):
@@ -93,7 +93,7 @@ def draw_statements(
     *,
     more_disagreements: bool = False,
 ) -> Drawing:
-    """Draw `count` statements, or all, from these frames, about as many from each slice `by` a column.
+    """Draw `count` statements, or all, from these frames; `by` a column, as many from each slice.
 
     `more_disagreements` doubles the size of the statements on which the judges of a jury disagree.
     Raises InputError for a count below 1, an invalid seed or an unsuitable column.

@@ -21,7 +21,7 @@ _SMALLEST_SHOWN = 10**-_PLACES
 
 
 class LabelCounts(Record):
-    """Labelled statements of a metric, and how many of them count for it: labels of 1, or of 0 if it counts these.
+    """Labelled statements of a metric, and how many of them count for it: those of 1, or of 0.
 
     `supported` statements count by their labels, `supported_by_judge` by the verdicts. Annotators
     differ on `disputed` ones, which count neither way. `p_value` is McNemar's, without disputed
@@ -52,7 +52,7 @@ class LabelCounts(Record):
 
     @property
     def contradiction(self) -> str | None:
-        """`the labels contradict the judge: 0 of 19 labelled statements are ..., the judge says 19 (p < 0.001)`."""
+        """`the labels contradict the judge: 0 of 19 labelled statements are ..., ... says 19`."""
         if not self.is_contradiction:
             return None
         p_value = f"p = {self.p_value:.{_PLACES}f}"

@@ -22,7 +22,7 @@ from localjudge.stats.looks import MIN_PLANNED_LABELS, Look, look_at
 def sampling_weights(
     drawings: Iterable[Iterable[DrawnLabel]], most: float = math.inf
 ) -> dict[str, float]:
-    """Return the weight of each of the first `most` labelled statements relative to its share in the mean.
+    """Return the weights of the first `most` labelled statements, relative to shares in the mean.
 
     It is the sum of (share of labels) / (inclusion probability) over the drawings that reached the
     statement.
@@ -49,7 +49,7 @@ def sampling_weights(
 
 
 class LabelledUnits(NamedTuple):
-    """Units of one metric with their labels. Of the `labelled` statements, `counted` count at this look.
+    """Units of a metric with labels. Of the `labelled` statements, `counted` count at this look.
 
     `is_complete`: every statement has a label that counts. `is_planned`: the number of labels was
         planned.

@@ -63,14 +63,14 @@ class Labelling:
         by: str | None = None,
         more_disagreements: bool = False,
     ) -> None:
-        """Draw `sample` statements (default 50), or the number that this annotator can label in `minutes`.
+        """Draw `sample` statements (default 50), or as many as this annotator labels in `minutes`.
 
         `by` draws about as many from each slice by a column. `more_disagreements` draws statements
         on which the judges of a jury disagree more often. `again` takes statements that others
         have labelled, by default those of the newest drawing. `disputed` takes all statements with
         different labels, to settle them. Raises InputError for a metric without judge verdicts, a
         count below 1, options that exclude each other, an unsuitable column, more disagreements of
-        a single judge, or a run stopped by scores, and RunDirectoryError for a directory without a run.
+        a single judge, or a run stopped by scores; RunDirectoryError for a folder without a run.
         """
         _check_choices(
             sample=sample is not None,
@@ -182,7 +182,10 @@ class Labelling:
             if self.disputed:
                 raise InputError(NO_DISPUTE)
             if self._again:
-                hint = f"a second opinion needs statements labelled by others and not by {self.annotator}"
+                hint = (
+                    "a second opinion needs statements labelled by others "
+                    f"and not by {self.annotator}"
+                )
             elif self._complete:
                 hint = f"all statements have a label; {option('again')} asks for a second opinion"
             raise InputError("no drawn statement remains to be labelled", hint=hint)
@@ -258,7 +261,8 @@ def _check_jury(run: RunRecord) -> None:
     if not run.manifest.judge.jury:
         name = option_name("more_disagreements")
         raise InputError(
-            f"{name} is for a jury, and {run.directory} was judged by {run.manifest.card.name} only",
+            f"{name} is for a jury, and {run.directory} was judged by "
+            f"{run.manifest.card.name} only",
             hint=f"omit {name}, or judge the data with several judges",
         )
 

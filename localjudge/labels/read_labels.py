@@ -69,7 +69,7 @@ def read_labels(
 def read_all_labels(
     run: RunRecord | str | Path, sources: Sequence[str | Path], annotator: str | None = None
 ) -> list[LabelsRead]:
-    """Add the labels of sheets, files saved by the labelling page, or other runs' directories to a run.
+    """Add the labels of sheets, files saved by the label page, or other runs' directories to a run.
 
     `annotator` names the annotator of rows without a name. The latest decision of each annotator
     counts; for equal times, the one of the later source. If the first files that a run reads are
@@ -207,7 +207,8 @@ def _copy_remarks(decisions: Decisions, annotators: Set[str]) -> list[str]:
         if annotators & {*names}:
             spelled = " and ".join(map(shorten_name, names))
             remarks.append(
-                f"{spelled} have {numbered(count, 'answer')} with identical times: one file may be a "
+                f"{spelled} have {numbered(count, 'answer')} with identical times: "
+                "one file may be a "
                 "copy of the other, which is no second opinion"
             )
     return remarks
@@ -221,7 +222,8 @@ def _read_other_run(
     rows = [row for row in labels if row.key in keys]
     if not rows:
         raise DataError(
-            f"none of the {len(labels):,} labels in {other.directory} is for a statement in {run.directory}",
+            f"none of the {len(labels):,} labels in {other.directory} is for a statement "
+            f"in {run.directory}",
         )
     return rows
 
@@ -291,7 +293,8 @@ def _match_sheet(
     others = [label.place for label in labels if label.label_id not in texts]
     if others:
         raise DataError(
-            f"no statement in {run.directory} matches {len(others):,} of {numbered(len(labels), 'label')}: "
+            f"no statement in {run.directory} matches {len(others):,} "
+            f"of {numbered(len(labels), 'label')}: "
             f"{', '.join(others[:_SHOWN])}",
             hint="name the run that was labelled",
         )

@@ -125,7 +125,7 @@ def slice_means(
 
 
 def check_labels_allowed(run: RunRecord) -> None:
-    """Raise InputError for a run whose size depends on its scores: no correction is valid for it."""
+    """Raise InputError for a run whose size depends on its scores: nothing can correct it."""
     if run.sampling.optional_stopping:
         problem = f"labels cannot correct {run.directory}, because its size depends on its scores"
         raise InputError(problem, hint=how_to_label(run))

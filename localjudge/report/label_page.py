@@ -5,9 +5,9 @@
     label.js          keys and buttons
 
 The page has no labels of others, and the verdicts of a single judge are not in it. The parts of a
-jury are shown on request, and only after the statement has an answer. The downloaded file has a row for each answer:
-label_id, draw, sample_id, metric, position, text, planned (statements of the page), human (1, 0, or
-null for "cannot tell" and undone answers), annotator, when (UTC).
+jury are shown on request, and only after the statement has an answer. The downloaded file has a
+row for each answer: label_id, draw, sample_id, metric, position, text, planned (statements of the
+page), human (1, 0, or null for "cannot tell" and undone answers), annotator, when (UTC).
 """
 
 import hashlib

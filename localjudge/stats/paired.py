@@ -152,8 +152,8 @@ def paired_difference(
     type.
 
     `max_cluster_size` is the size of the largest cluster of all data if scores determined the
-    sample size; the interval is then a confidence sequence. Raises ValueError for no samples, unequal
-    lengths or values out of range.
+    sample size; the interval is then a confidence sequence. Raises ValueError for no samples,
+    unequal lengths or values out of range.
     """
     old = means.checked_values(before)
     new = means.checked_values(after)

@@ -27,7 +27,8 @@ _WORDS = r"""
     referenzen fußnoten?
     einzelnachweise belege nachweise
     références? bibliographie notes[ ]de[ ]bas[ ]de[ ]page liens
-    fuentes? fuentes[ ]consultadas referencias? referencias[ ]bibliográficas bibliografía enlaces notas[ ]al[ ]pie
+    fuentes? fuentes[ ]consultadas referencias? referencias[ ]bibliográficas
+    bibliografía enlaces notas[ ]al[ ]pie
     font[ei] riferimenti bibliografia fontes? referências bronnen bron referenties bronvermelding
     källor källa referenser kilder kilde referencer referanser litteratur lähteet viitteet
     źródł[ao] przypisy bibliografia zdroje reference literatura források hivatkozások

@@ -139,7 +139,7 @@ def _is_label(text: str, conventions: Conventions) -> bool:
 
 
 def _other_script(stop: _Stop) -> bool | None:
-    """End at a stop of another script, unless a Japanese quotation continues: "「はい。」と言った"."""
+    """End at a stop of another script, unless a quotation goes on: "「はい。」と言った"."""
     if stop.mark[-1] in LATIN_STOPS:
         return None
     if stop.mark == "．" and stop.follower.isdigit() and not stop.gap:
@@ -148,7 +148,7 @@ def _other_script(stop: _Stop) -> bool | None:
 
 
 def _quotation_continues(stop: _Stop) -> bool:
-    """Return whether a verb of saying or a particle follows: "「はい。」と言った", "“你好。”他说"."""
+    """Return whether a verb of saying or a particle follows, as in "「はい。」と言った"."""
     if stop.follower in _QUOTING:
         return True
     saying = _SAYING.match(stop.right)
@@ -156,7 +156,7 @@ def _quotation_continues(stop: _Stop) -> bool:
 
 
 def _is_introduced(stop: _Stop) -> bool:
-    """Return whether a colon or comma is before the quotation: "他说：“你好。”她问" has two sentences."""
+    """Return whether a colon or comma is before the quotation, as in "他说：“你好。”她问"."""
     closing = stop.closed[-1]
     opening = _OPENING_QUOTE.get(closing, closing)
     start = stop.text.rfind(opening, stop.begin, stop.end)

@@ -31,7 +31,8 @@ _TAG = re.compile(
     r"|(?P<ends_channels>(?:<\|start\|>assistant)?<\|channel\|>final[^<>\n]{0,60}<\|message\|>)"
     r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)"
     r"|\Aanalysis(?=.{1,200000}?assistantfinal)|(?P<ends_analysis>assistantfinal)"
-    rf"|\Ahere is my thought process:(?=.{{1,200000}}?{_ANSWER_PHRASE})|(?P<ends_process>{_ANSWER_PHRASE})",
+    rf"|\Ahere is my thought process:(?=.{{1,200000}}?{_ANSWER_PHRASE})"
+    rf"|(?P<ends_process>{_ANSWER_PHRASE})",
     re.IGNORECASE | re.DOTALL,
 )
 _CLOSING_GROUPS = (
