@@ -158,6 +158,7 @@ def test_list_and_details_contain_every_sample(run: Run) -> None:
             ["reference", None, 0, 9, 1, 0.9, None],
             ["reference", None, 10, 20, 0, 0.1, None],
         ],
+        "evidence": [[[0, 0, 5, True, "evidence [1] 0.840", "Rain."]], []],
     }
 
 
