@@ -204,14 +204,15 @@ class JuryBlocks:
             evaluations = self._evaluate(block)
         return evaluations
 
-    def prepare(self, samples: Sequence[Sample]) -> None:
-        """Let each judge answer all questions about these samples."""
+    def prepare(self, samples: Sequence[Sample]) -> bool:
+        """Let each judge answer all questions about these samples, and return True."""
         is_waiting = bool(samples)
         while is_waiting:
             later = self.jury.order
             while later:
                 place = later.pop(0)
                 is_waiting = self._let_judge_answer(place, samples, later)
+        return True
 
     def _let_judge_answer(
         self, place: int, samples: Sequence[Sample], later: Sequence[int]

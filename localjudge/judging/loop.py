@@ -336,8 +336,12 @@ class Blocks:
             done += len(block)
             yield self.evaluate(block, done / len(samples))
 
-    def prepare(self, samples: Sequence[Sample]) -> None:
-        """Do nothing: a single judge has no turns to take."""
+    def prepare(self, samples: Sequence[Sample]) -> bool:
+        """Return whether the questions about these samples are answered now.
+
+        A single judge answers them when a sample is evaluated.
+        """
+        return False
 
     def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
         """Evaluate a block, which completes this `share` of all samples."""

@@ -21,7 +21,6 @@ from localjudge.analysis.check import Gate, check_baseline, check_metrics, parse
 from localjudge.analysis.compared_run import ComparedRun
 from localjudge.analysis.pairing import pair_samples, sample_keys
 from localjudge.judging.judge_or_jury import Judging
-from localjudge.judging.loop import blocks
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import parse_time
 from localjudge.metrics.criterion import rubrics
@@ -38,6 +37,10 @@ _NOT_REACHED = "not reached"
 _CHECKED_EVERY = 0.01
 """Beyond a hundred samples, check only after each additional 1 %."""
 _PILOT_SAMPLES = 20
+_FIRST_TURN = 16
+"""Draws that each of several judges answers before the next judge opens."""
+_FIRST_TIMED_TURN = 2
+_MAX_TURN = 256
 
 
 class AimStatus(NamedTuple):
@@ -179,13 +182,14 @@ class Stopping:
         self._expected = self._count
         self._started = time.monotonic()
         self._timed = 0
+        self._next_takes_time = True
 
     def judge(self, judging: Judging) -> str:
         """Judge until the aims are reached. Returns the sample size and the reason."""
         next_check = max(1, self.at_least)
         for judged in self.judge_draws(judging):
             reason = ""
-            if judged >= self.at_least and self._is_time_over():
+            if judged >= self.at_least and self._next_takes_time and self._is_time_over():
                 reason = f"the time is over ({self.plan.settings.budget})"
             elif judged >= next_check:
                 next_check = max(judged + 1, math.ceil((1 + _CHECKED_EVERY) * judged))
@@ -204,15 +208,20 @@ class Stopping:
     def judge_draws(self, judging: Judging) -> Iterator[int]:
         """Judge in random order. Yields the number of judged samples after each draw."""
         table = self.plan.dataset.table
-        turns = iter(blocks(range(len(self._draws))))
-        prepared = 0
+        turn_size = _FIRST_TURN if self._seconds == math.inf else _FIRST_TIMED_TURN
+        turn_end = 0
+        is_prepared = False
         for number, draw in enumerate(self._draws):
+            if number == turn_end:
+                asked_before = judging.asked
+                turn = self._draws[number : number + turn_size]
+                turn_end += len(turn)
+                positions = chain.from_iterable(turn)
+                is_prepared = judging.prepare([table.sample_at(place) for place in positions])
+                if judging.asked > asked_before:
+                    self._timed += len(turn)
+                turn_size = self._choose_turn_size(2 * turn_size)
             asked_before = judging.asked
-            if number == prepared:
-                turn = next(turns)
-                prepared += len(turn)
-                positions = chain.from_iterable(self._draws[place] for place in turn)
-                judging.prepare([table.sample_at(position) for position in positions])
             samples = [table.sample_at(position) for position in draw]
             share = min(1.0, (len(self.positions) + len(draw)) / self._expected)
             evaluations = judging.evaluate(samples, share)
@@ -222,7 +231,14 @@ class Stopping:
             if self._baseline_scores:
                 self._baseline_scores.add(evaluations)
             self.positions += draw
+            self._next_takes_time = not is_prepared or number + 1 == turn_end
             yield len(self.positions)
+
+    def _choose_turn_size(self, size: int) -> int:
+        """Return the draws in the next turn of several judges: at most what the time allows."""
+        judged = len(self.positions)
+        affordable = max(1, self._count_affordable(judged) - judged)
+        return min(size, affordable, _MAX_TURN)
 
     def pilot(self, judging: Judging) -> None:
         """Judge the first samples until the aims are decided.

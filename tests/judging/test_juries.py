@@ -442,6 +442,33 @@ def test_stopping_decisions_use_complete_verdicts(small: str, tmp_path: Path) ->
     assert run.verify().result == "bit-identical"
 
 
+def test_a_time_budget_counts_every_sample_that_all_judges_answered(
+    small: str, tmp_path: Path
+) -> None:
+    """The judges take turns of a few samples, and the time is checked between turns."""
+    rows = [
+        {**ROWS[0], "id": str(number), "response": f"It opened in {1000 + number}."}
+        for number in range(200)
+    ]
+    run = jury(small, tmp_path / "run", rows=rows, metrics="faithfulness", budget="0.5s")
+    assert 2 <= run.summary.samples < 200
+    assert len({row["sample_id"] for row in verdicts(tmp_path / "run")}) == run.summary.samples
+    sampled = jury(
+        small,
+        tmp_path / "sampled",
+        rows=rows,
+        metrics="faithfulness",
+        sample=run.summary.samples,
+        reuse=run,
+    )
+    assert asked(sampled) == 0
+    stored = run.manifest.environment.answers
+    assert stored is not None
+    counted = sampled.manifest.environment.answers
+    assert counted is not None
+    assert sum(counted.reused.values()) == stored.asked, "no answer was given for nothing"
+
+
 def test_an_open_jury_answers_like_a_run(small: str, tmp_path: Path) -> None:
     jury(small, tmp_path / "run", metrics="faithfulness")
     expected = [row["p_yes"] for row in verdicts(tmp_path / "run")]

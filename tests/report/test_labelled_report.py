@@ -105,7 +105,7 @@ def test_exported_verdicts_have_human_label_and_annotators(
     for each in (labelled_run, run):
         exported = each.export(tmp_path / f"{each.directory.name}.jsonl", rows="verdicts")
         values = [json.loads(line) for line in exported.read_text().splitlines()]
-        assert list(values[0])[-2:] == ["human", "annotators"]
+        assert {"human", "annotators"} <= values[0].keys()
         assert [row["human"] for row in values[:4]] == (
             [1, None, 0, 0] if each is labelled_run else [None] * 4
         )
