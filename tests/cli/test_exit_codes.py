@@ -44,7 +44,7 @@ def test_0_when_all_is_scored_or_undefined(data: str, call: Call) -> None:
     assert "context_recall" in output
     assert "judge lexical (" in output
     assert "2 samples with id, user_input, retrieved_contexts, reference" in errors
-    assert [line for line in errors.splitlines() if line.startswith("judge lexical: lexical")]
+    assert [line for line in errors.splitlines() if line.startswith("judge lexical: it sees")]
 
 
 def test_json_prints_only_the_summary(data: str, call: Call) -> None:
