@@ -4,7 +4,7 @@
 
     weight of a word    ln(1 + (n + 1) / (sentences with the word + 0.5)), n sentences in all texts;
                         a tenth of this for a stop word
-    heading             words in the heading of the sentence's text, but not in the sentence, count 0.4
+    heading             words in the heading of its text, but not in the sentence, count 0.4
 
 A rare word says more than a frequent one. A heading ("Ulm" above "It lies on the Danube") names
 what the sentences below it are about. Scores are in [0, 1]. The weights were chosen by measurement
@@ -34,9 +34,9 @@ _HEADING = 0.4
 _SECOND = 0.5
 """A second sentence is named if its score is at least this share of the first one's."""
 _DIGITS = 4
-_LONGEST_SENTENCE = 1_000
-_LENGTH_OF_PART = 500
-_LONGEST_HEADING = 100
+_MAX_SENTENCE = 1_000
+_MAX_PART = 500
+_MAX_HEADING = 100
 _HEADING_LINE = re.compile(r"\s*(?P<heading>[^\n]+)\n\s*\S")
 _STOPS = ".!?:;。！？"
 
@@ -44,7 +44,7 @@ Cut = Callable[[str], Iterable[Span]]
 
 
 class Match(NamedTuple):
-    """A sentence that comes close to a statement: the place of its text, and its score in [0, 1]."""
+    """A sentence close to a statement: the place of its text, and its score in [0, 1]."""
 
     text: int
     span: Span
@@ -64,11 +64,9 @@ class Finder:
 
     def __init__(self, texts: Sequence[str], cut: Cut, language: str = ENGLISH) -> None:
         self._language = language
-        self._sentences = [
-            sentence
-            for place, text in enumerate(texts)
-            for sentence in _sentences_of(place, text, cut, language)
-        ]
+        self._sentences: list[_Sentence] = []
+        for place, text in enumerate(texts):
+            self._sentences += _cut_sentences(place, text, cut, language)
         self._counts = Counter[str]()
         for sentence in self._sentences:
             self._counts.update(sentence.words)
@@ -121,27 +119,27 @@ def _score(sentence: _Sentence, weights: Mapping[str, float]) -> float:
     return round(covered / total, _DIGITS)
 
 
-def _sentences_of(place: int, text: str, cut: Cut, language: str) -> Iterator[_Sentence]:
-    heading = frozenset(words_in(_heading_of(text), language))
+def _cut_sentences(place: int, text: str, cut: Cut, language: str) -> Iterator[_Sentence]:
+    heading = frozenset(words_in(_read_heading(text), language))
     for sentence in cut(text):
         for part in _parts(sentence):
             yield _Sentence(place, part, frozenset(words_in(part.text, language)), heading)
 
 
-def _heading_of(text: str) -> str:
-    """Return the first line, if more lines follow and it is short and does not end like a sentence."""
+def _read_heading(text: str) -> str:
+    """Return the first line if it is short, does not end like a sentence, and lines follow."""
     line = _HEADING_LINE.match(text)
     if line is None:
         return ""
     heading = line["heading"].strip()
-    if len(heading) > _LONGEST_HEADING or heading.endswith(tuple(_STOPS)):
+    if len(heading) > _MAX_HEADING or heading.endswith(tuple(_STOPS)):
         return ""
     return heading
 
 
 def _parts(sentence: Span) -> Iterator[Span]:
     """Cut a sentence that is too long to be read at a glance, such as a list without stops."""
-    if len(sentence.text) <= _LONGEST_SENTENCE:
+    if len(sentence.text) <= _MAX_SENTENCE:
         yield sentence
         return
     start = 0
@@ -157,7 +155,7 @@ def _parts(sentence: Span) -> Iterator[Span]:
 
 def _end_of_part(text: str, start: int) -> int:
     """Return the last end of a line, else of a word, within the length of a part."""
-    limit = start + _LENGTH_OF_PART
+    limit = start + _MAX_PART
     if limit >= len(text):
         return len(text)
     for sign in ("\n", " "):

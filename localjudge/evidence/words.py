@@ -1,7 +1,7 @@
 r"""The words of a text, in the form in which evidence compares them.
 
     "Prices rose by 1,000 in Köln."   pric rose by 1000 in koln     (English)
-    "東京は首都"                        東京 京は は首 首都               (no spaces: pairs of signs)
+    "東京は首都"                        東京 京は は首 首都          (no spaces: pairs)
 
 Case, accents, English endings, and the commas in numbers make no difference. In other languages,
 words are equal if their first six letters are.
@@ -19,7 +19,7 @@ _WITHOUT_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )
-"""Signs of Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+"""Characters of Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 _ENDINGS = (
     "ingly",
     "tions",
@@ -36,8 +36,8 @@ _ENDINGS = (
     "s",
 )
 """English endings, the longest first."""
-_SHORTEST_WITH_ENDING = 5
-_SHORTEST_STEM = 3
+_MIN_WITH_ENDING = 5
+_MIN_STEM = 3
 _LETTERS_COMPARED = 6
 ENGLISH = "en"
 
@@ -79,14 +79,14 @@ def _forms(word: str, language: str) -> Iterator[str]:
     if word[0].isdigit():
         yield word.replace(",", "")
     elif _WITHOUT_SPACES.search(word):
-        yield from _pairs_of_signs(word)
+        yield from _split_into_pairs(word)
     elif language == ENGLISH:
         yield _without_ending(word)
     else:
         yield word[:_LETTERS_COMPARED]
 
 
-def _pairs_of_signs(word: str) -> Iterator[str]:
+def _split_into_pairs(word: str) -> Iterator[str]:
     if len(word) == 1:
         yield word
     for start in range(len(word) - 1):
@@ -94,16 +94,16 @@ def _pairs_of_signs(word: str) -> Iterator[str]:
 
 
 def _without_ending(word: str) -> str:
-    if len(word) < _SHORTEST_WITH_ENDING:
+    if len(word) < _MIN_WITH_ENDING:
         return word
     for ending in _ENDINGS:
         stem = word.removesuffix(ending)
-        if stem != word and len(stem) >= _SHORTEST_STEM:
+        if stem != word and len(stem) >= _MIN_STEM:
             return _without_final_e(stem)
     return _without_final_e(word)
 
 
 def _without_final_e(word: str) -> str:
-    if len(word) >= _SHORTEST_WITH_ENDING:
+    if len(word) >= _MIN_WITH_ENDING:
         return word.removesuffix("e")
     return word

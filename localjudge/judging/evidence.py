@@ -46,7 +46,7 @@ class EvidenceSearch:
             for evaluation in of_sample:
                 for position, judged in enumerate(evaluation.units):
                     if _is_statement(judged.unit):
-                        yield from _rows_of(texts, evaluation, position, judged)
+                        yield from _make_rows(texts, evaluation, position, judged)
 
 
 def evidence_identity(settings: RunSettings) -> EvidenceIdentity | None:
@@ -99,7 +99,7 @@ def _is_statement(unit: Unit) -> bool:
     return unit.kind == "statement" and unit.source in _COMPARED
 
 
-def _rows_of(
+def _make_rows(
     texts: _Texts, evaluation: Evaluation, position: int, judged: JudgedUnit
 ) -> Iterator[EvidenceRow]:
     unit = judged.unit
@@ -140,8 +140,8 @@ def _matches(texts: _Texts, unit: Unit) -> list[Match]:
 def _supports(judged: JudgedUnit, match: Match, is_cited: bool | None) -> bool:
     """Return whether the sentence can support the statement.
 
-    The judge has the last word on what it has read: nothing there supports a statement with
-    label 0. It has not read a context that the statement does not cite.
+    The judge decides about the texts that it has read: none of them supports a statement with label
+    0. It has not read a context that the statement does not cite.
     """
     if match.score < CLOSE or not isinstance(judged.verdict, Verdict):
         return False

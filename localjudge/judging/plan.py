@@ -194,7 +194,7 @@ def _list_column_types(data: Any) -> dict[str, Any]:
 def _unpack_index(data: Any) -> tuple[Data, list[IndexLevel]]:
     """Return a pandas frame with its index as columns, and the levels of the index.
 
-    Other data, and a frame whose index only numbers the rows, remain as they are.
+    Other data do not change, nor does a frame whose index only numbers the rows.
     """
     index = getattr(data, "index", None)
     if _name_package(data) != "pandas" or index is None:

@@ -169,7 +169,7 @@ def _choose_thresholds(
 
 
 def _read_early_stop(original: RunRecord) -> StoppedRun:
-    """Return why the samples of the run are as many as they are, if scores decided it."""
+    """Return why the run ended with this number of samples, if scores decided it."""
     sampling = original.sampling
     if not sampling.optional_stopping:
         return StoppedRun()
