@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast, get_args
 
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, Obstacle, RunComparison, compare
-from localjudge.analysis.headline import Headline, headline_of
+from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
@@ -32,7 +32,7 @@ from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.label_sheet import Separator
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
-from localjudge.labels.run_labels import RunLabels, labels_of
+from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.report.certificate import Certificate, write_certificate
@@ -72,7 +72,7 @@ class MetricResult(MetricSummary):
     @property
     def headline(self) -> Headline:
         """The mean to quote: by labels if they suffice, none while too few, else by the judge."""
-        return headline_of(self, self.corrected)
+        return choose_headline(self, self.corrected)
 
 
 @notebook_html.register
@@ -310,7 +310,7 @@ class Run(run_record.RunRecord):
 
     def __getitem__(self, metric: str) -> MetricResult:
         summary = super().__getitem__(metric)
-        labels = labels_of(self)
+        labels = read_run_labels(self)
         corrected = None
         if labels is not None:
             corrected = labels.corrected.get(metric)
@@ -326,7 +326,7 @@ class Run(run_record.RunRecord):
 
         Raises RunDirectoryError.
         """
-        return labels_of(self)
+        return read_run_labels(self)
 
     @check_arguments
     def label(  # noqa: PLR0913 # each by its name, so that editors offer them

@@ -31,7 +31,7 @@ from localjudge.analysis.slices import Slice, slices
 from localjudge.errors import InputError
 from localjudge.labels.corrected_mean import NO_SHARE, CorrectedMean
 from localjudge.labels.decisions import SECONDS_A_LABEL
-from localjudge.labels.run_labels import RunLabels, labels_of
+from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.run_directory.column_values import NO_VALUE, column_values
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.files import allowed_failures
@@ -508,7 +508,7 @@ def check(
     check_metrics(parsed, run.summary.metrics)
     if baseline_run is not None:
         other_labels = stored_labels(baseline_run.directory)
-    labels = labels_of(run, other_labels)
+    labels = read_run_labels(run, other_labels)
 
     @cache
     def read_parts(column: str, *, delta: bool) -> Sequence[Slice | ComparedSlice]:

@@ -16,7 +16,7 @@ class Headline(NamedTuple):
     basis: Basis
 
 
-def headline_of(summary: MetricSummary, corrected: CorrectedMean | None) -> Headline:
+def choose_headline(summary: MetricSummary, corrected: CorrectedMean | None) -> Headline:
     """Return the headline of a metric of a run or a slice.
 
     Labels of the run that give no interval leave no number: the judge's mean is never quoted

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, get_args
 import click
 
 from localjudge import model_registry
-from localjudge.analysis.headline import headline_of
+from localjudge.analysis.headline import choose_headline
 from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode, command_line
 from localjudge.cli.questions import ask
@@ -38,7 +38,7 @@ from localjudge.judging.verify import REPORT
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.decisions import SECONDS_A_LABEL
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
-from localjudge.labels.run_labels import RunLabels, labels_of
+from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.report.estimate_views import estimate_view
 from localjudge.report.judge_views import model_facts
 from localjudge.report.next_step import next_step
@@ -270,9 +270,9 @@ def _continue(folder: StartFolder, labels: Sequence[Path]) -> int:
     code = _judge(folder)
     run = RunRecord.open(folder.run)
     metric = next(iter(run))
-    before = labels_of(run)
+    before = read_run_labels(run)
     _read_labels(folder, run, labels)
-    stored = labels_of(run)
+    stored = read_run_labels(run)
     task = _write_page(folder, run, metric, stored)
     if stored != before or not (run.directory / REPORT).exists():
         _run_step(["report", str(run.directory)])
@@ -386,9 +386,9 @@ def _read_labels(folder: StartFolder, run: RunRecord, given: Sequence[Path]) -> 
     for file in given:
         _run_step(["label", str(run.directory), "--read", str(file)])
         folder.remember_read(file)
-    if labels_of(run) is None:
+    if read_run_labels(run) is None:
         for other in folder.other_runs():
-            if labels_of(other) is not None:
+            if read_run_labels(other) is not None:
                 _try_to_read(run, other)
     files = list(folder.label_files())
     is_read = len(files) > 1 and _try_to_read(run, *files)
@@ -475,7 +475,7 @@ def _result_line(
     """Return the mean in words, and what new labels changed. Too few labels leave no mean."""
     summary = run.summary.metrics[metric]
     now = _corrected(labels, metric)
-    headline = headline_of(summary, now)
+    headline = choose_headline(summary, now)
     if headline.basis == "too few labels":
         return f"{metric}: {now.shortage or 'too few labels'}" if now else metric
     if headline.mean is None:
@@ -485,7 +485,7 @@ def _result_line(
         counted = f"{numbered(labels.statements, 'label')} so far" if labels else "no label yet"
         return f"{line}, by the judge only; {counted}"
     line = f"{line}, by {now.in_words}"
-    before = headline_of(summary, _corrected(labels_before, metric))
+    before = choose_headline(summary, _corrected(labels_before, metric))
     if before.basis != "labels":
         return f"{line}; {number(summary.mean)} is the mean by the judge only"
     if before.mean != headline.mean:

@@ -244,7 +244,7 @@ class LoadedJury:
             )
         return self._scales[place][kind]
 
-    def use_scales_of(self, jury: Mapping[str, JuryMember]) -> None:
+    def adopt_scales(self, jury: Mapping[str, JuryMember]) -> None:
         """Take the scales of a run's judges, so that none is measured."""
         for place, name in enumerate(self.names):
             if name in jury and jury[name].scales:

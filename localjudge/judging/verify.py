@@ -452,7 +452,7 @@ class _JuryReplay(_Replay):
         self._names = list(stored)
         self._unasked: dict[AskedUnit, Verdict | NoAnswer] = {}
         self._altered_units = 0
-        jury.use_scales_of(stored)
+        jury.adopt_scales(stored)
         if self._names != jury.names:
             there = f"{run.directory} was judged by {', '.join(self._names)}"
             here = f"the judges here are {', '.join(jury.names)}"

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from localjudge.errors import LocaljudgeError, RunDirectoryError
-from localjudge.labels.drawing import frame_of, metrics_of
-from localjudge.labels.run_labels import RunLabels, labels_of
+from localjudge.labels.drawing import hash_frames, parse_metrics
+from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import unit_frames
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.label_rows import (
@@ -64,7 +64,7 @@ def check_labels(run: RunRecord) -> LabelsCheck:
     problems = [*damage, *_find_changes(run, labels, verified)]
     means = None
     if not problems:
-        means = labels_of(run)
+        means = read_run_labels(run)
     return LabelsCheck(current=current, verified=verified, problems=tuple(problems), means=means)
 
 
@@ -109,6 +109,6 @@ def _hash_drawings(run: RunRecord, rows: Sequence[LabelRow]) -> str:
     if names:
         frames = unit_frames(run)
         for name in sorted(names):
-            metrics = [metric for metric in metrics_of(name) if metric in frames]
-            settings.append([name, frame_of(frames[metric] for metric in metrics)])
+            metrics = [metric for metric in parse_metrics(name) if metric in frames]
+            settings.append([name, hash_frames(frames[metric] for metric in metrics)])
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()

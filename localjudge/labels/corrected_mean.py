@@ -64,8 +64,8 @@ class CorrectedMean(Record):
 
     Of the `labelled` `statements`, `labels` count, in `clusters` samples or groups, until the next
     look at `next_look` labels. An interval needs at least `needed` more labels, which take about
-    `minutes`. `worth_labels` is the number of extra labels that a labels-only estimate would need
-    for the same interval width. `power` is the weight of the judge, from 0 to 1. `counts` are all
+    `minutes`. `labels_saved` is the number of extra labels that a labels-only estimate would need
+    for the same interval width. `ppi_lambda` is the weight of the judge, from 0 to 1. `counts` are all
     labels of its statements, also ones that cannot correct the mean; `own_labels` of these
     statements were labelled in this run, others in a run with the same statements. If every
     statement has a label (`is_complete`), the mean is the one of the labels. `is_planned`: the
@@ -86,7 +86,7 @@ class CorrectedMean(Record):
     labelled: int = 0
     next_look: int | None = None
     statements: int = 0
-    worth_labels: int | None = None
+    labels_saved: int | None = None
     labels_alone: LabelledMean | None = None
     by_annotator: dict[str, LabelledMean] | None = None
     pooled: LabelledMean | None = None
@@ -94,7 +94,7 @@ class CorrectedMean(Record):
     clusters: int = 0
     needed: int | None = None
     minutes: int | None = None
-    power: float | None = None
+    ppi_lambda: float | None = None
     right_on_ones: tuple[int, int] | None = None
     right_on_zeros: tuple[int, int] | None = None
     sensitivity: float | None = None
@@ -296,11 +296,11 @@ def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits]) -> di
     return {
         "mean": corrected.mean,
         "ci95": corrected.limits,
-        "worth_labels": saved,
+        "labels_saved": saved,
         "labels_alone": LabelledMean(mean=alone.mean, ci95=alone.limits),
         "by_annotator": _by_annotator(means),
         "clusters": corrected.clusters,
-        "power": corrected.ppi_lambda,
+        "ppi_lambda": corrected.ppi_lambda,
         "remark": remark,
         **_judge_rates(frame, first.units),
     }

@@ -8,7 +8,7 @@ from statistics import median
 from typing import NamedTuple
 
 from localjudge.labels.annotator_agreement import Agreement, compute_agreement, is_disputed
-from localjudge.labels.drawing import draw_again, frame_of, metrics_of
+from localjudge.labels.drawing import draw_again, hash_frames, parse_metrics
 from localjudge.labels.units import UnitFrame
 from localjudge.run_directory.label_rows import LabelRow
 from localjudge.text.folding import fold
@@ -67,7 +67,7 @@ class Decisions:
     def _add_rows(self) -> None:
         drawing_of: dict[tuple[str, str, str], tuple[str, str]] = {}
         for row in self.rows:
-            people = self.in_role_of(row)[row.key]
+            people = self.select_role(row)[row.key]
             people.pop(row.annotator, None)
             if row.human == "?":
                 people[row.annotator] = None
@@ -119,7 +119,7 @@ class Decisions:
             return row
         return row.model_copy(update={"annotator": spelling})
 
-    def in_role_of(self, row: LabelRow) -> dict[str, dict[str, Label | None]]:
+    def select_role(self, row: LabelRow) -> dict[str, dict[str, Label | None]]:
         """Return the decisions of annotators, or the adjudications if the row is one."""
         if row.adjudicated:
             return self.adjudications
@@ -173,7 +173,7 @@ class Decisions:
                 continue
             statements = self.drawn[name, frame]
             labelled = sorted(statements[key] for key in statements.keys() & self.human.keys())
-            for metric in metrics_of(name):
+            for metric in parse_metrics(name):
                 by_key = frames[metric].by_key
                 drawings[metric].append([drawn for drawn in labelled if drawn.key in by_key])
         return drawings
@@ -185,10 +185,10 @@ def _drop_undecided(people: Mapping[str, Label | None]) -> dict[str, Label]:
 
 def _is_drawn_from(frames: Mapping[str, UnitFrame], name: str, frame: str) -> bool:
     """Return whether the named drawing was made from the statements of these frames."""
-    metrics = metrics_of(name)
+    metrics = parse_metrics(name)
     if not metrics or not frames.keys() >= set(metrics):
         return False
-    return frame == frame_of(frames[metric] for metric in metrics)
+    return frame == hash_frames(frames[metric] for metric in metrics)
 
 
 def count_undrawn(rows: Iterable[LabelRow], frames: Mapping[str, UnitFrame]) -> int:

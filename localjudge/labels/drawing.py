@@ -74,7 +74,7 @@ class Drawing(NamedTuple):
     frame: str
     statements: list[DrawnStatement]
 
-    def of(self, statement: DrawnStatement) -> dict[str, Any]:
+    def describe(self, statement: DrawnStatement) -> dict[str, Any]:
         if self.name == DISPUTED:  # such labels have no drawing
             return {"adjudicated": True}
         return {
@@ -115,7 +115,7 @@ def draw_statements(
     options = DrawingOptions(seed, list(frames), by, more_disagreements)
     return Drawing(
         name=_drawing_name(options, shares),
-        frame=frame_of(frames.values()),
+        frame=hash_frames(frames.values()),
         statements=[
             DrawnStatement(keys[number], places[keys[number]], float(shares[number]), turn)
             for number, turn in zip(drawing.taken.tolist(), drawing.turns.tolist(), strict=True)
@@ -236,12 +236,12 @@ def _group_by_slice(
     return groups
 
 
-def frame_of(frames: Iterable[UnitFrame]) -> str:
+def hash_frames(frames: Iterable[UnitFrame]) -> str:
     lines = sorted(f"{frame.metric} {key}" for frame in frames for key in frame.by_key)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def metrics_of(drawing: str) -> list[str]:
+def parse_metrics(drawing: str) -> list[str]:
     """Return the metrics in a drawing's name, or [] for an invalid name."""
     parts = _NAME.fullmatch(drawing)
     if parts is None:

@@ -38,8 +38,8 @@ def calibrate_judges(question: LabelledQuestion, progress: Progress) -> list[Cal
 
 def _rank(calibration: Calibration) -> tuple[bool, float, float]:
     share_saved = 0.0
-    if calibration.worth:
-        share_saved = calibration.worth.labels / calibration.worth.of
+    if calibration.savings:
+        share_saved = calibration.savings.labels / calibration.savings.of
     auc = 0.0
     if "auc" in calibration.figures:
         auc = calibration.figures["auc"].value
@@ -51,7 +51,7 @@ def _calibrate(question: LabelledQuestion, judge: JudgeAnswers) -> Calibration:
     figures = judge_figures(rows)
     figures["remarks"] = (*figures["remarks"], *question.remarks, *_exclusions(question))
     if _have_savings(question):
-        figures["worth"] = judge.savings
+        figures["savings"] = judge.savings
     card = judge.run.summary.judge
     manifest = judge.run.manifest
     metric = judge.verdicts[question.shared_keys()[0]].metric
@@ -157,7 +157,7 @@ def _calibrate_jury(
     figures = judge_figures(rows._replace(scores=jury.held_out))
     figures["remarks"] = (*figures["remarks"], *jury.remarks)
     if not _have_savings(question):
-        figures["worth"] = None
+        figures["savings"] = None
     calibration = Calibration(
         **figures,
         name=" + ".join(member.card.name for member in members),

@@ -2,7 +2,7 @@
 
     probabilities   AUC, calibration slope and error
     decisions       balanced accuracy, bias: at .5 and at thresholds chosen on other clusters
-    worth           n r^2 / (1 - r^2) labels for n = 50
+    savings         n r^2 / (1 - r^2) labels for n = 50
 
 Intervals are from a bootstrap over clusters with fixed fold thresholds.
 
@@ -74,7 +74,7 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
         "figures": figures,
         "at_one_half": _measure(_OF_DECISIONS, rows, at_one_half, undefined, "at_one_half."),
         "held_out": held_out,
-        "worth": label_savings(rows),
+        "savings": label_savings(rows),
         "undefined": undefined,
         "remarks": tuple(_remarks(rows, figures["auc"], held_out)),
     }
@@ -88,7 +88,7 @@ def _without_threshold(reason: str) -> dict[str, Any]:
         "figures": {},
         "at_one_half": {},
         "held_out": {},
-        "worth": None,
+        "savings": None,
         "undefined": {"threshold": reason},
         "remarks": (_GUESSES,),
     }

@@ -17,7 +17,7 @@ from localjudge.labels.labelled_question import (
     LabelledQuestion,
 )
 from localjudge.labels.labelled_units import sampling_weights
-from localjudge.labels.run_labels import check_labels_allowed, labels_of
+from localjudge.labels.run_labels import check_labels_allowed, read_run_labels
 from localjudge.labels.units import UnitFrame, UnitPlace, unit_frames, verdicts_at
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
@@ -161,16 +161,16 @@ def _find_savings(
 
     None if no corrected mean has an interval.
     """
-    run_labels = labels_of(run, decisions.rows)
+    run_labels = read_run_labels(run, decisions.rows)
     if run_labels is None:
         return None
     most: LabelSavings | None = None
     for frame in frames:
         mean = run_labels.corrected.get(frame.metric)
-        if mean is None or mean.worth_labels is None:
+        if mean is None or mean.labels_saved is None:
             continue
         if most is None or mean.labels > most.of:
-            most = LabelSavings(labels=mean.worth_labels, of=mean.labels)
+            most = LabelSavings(labels=mean.labels_saved, of=mean.labels)
     return most
 
 

@@ -232,7 +232,7 @@ class Labelling:
             annotator=self.annotator,
             when=now(precise=True),
             way="terminal",
-            **self._drawing.of(drawn),
+            **self._drawing.describe(drawn),
         )
         rows = [*carry_over(self._drawing, drawn.draw_index, self._decisions), decision]
         append_labels(self.run.directory, rows)
@@ -328,5 +328,5 @@ def carry_over(drawing: Drawing, draw_index: int, decisions: Decisions) -> list[
     for drawn in drawing.statements:
         is_earlier = drawn.draw_index < draw_index
         if is_earlier and drawn.key not in of_drawing and drawn.key in labels:
-            rows.append(labels[drawn.key].model_copy(update=drawing.of(drawn)))
+            rows.append(labels[drawn.key].model_copy(update=drawing.describe(drawn)))
     return rows

@@ -239,8 +239,8 @@ def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> C
         latest[row.key, row.annotator, row.adjudicated] = row
     counts: Counter[str] = Counter()
     for row in latest.values():
-        old = before.in_role_of(row).get(row.key, {}).get(row.annotator)
-        new = after.in_role_of(row).get(row.key, {}).get(row.annotator)
+        old = before.select_role(row).get(row.key, {}).get(row.annotator)
+        new = after.select_role(row).get(row.key, {}).get(row.annotator)
         effect = _name_effect(old, new, row)
         if effect is not None:
             counts[effect] += 1
@@ -308,7 +308,7 @@ def _match_sheet(
         keys = {label.label_id for label in labels if label.draw == name}
         last = 0
         for statement in drawing.statements:
-            drawn[name, statement.key] = drawing.of(statement)
+            drawn[name, statement.key] = drawing.describe(statement)
             if statement.key in keys:
                 last = max(last, statement.draw_index)
         carried_over += carry_over(drawing, last, decisions)

@@ -53,7 +53,9 @@ class RunLabels(Record):
         return tuple(warnings)
 
 
-def labels_of(run: RunRecord | str | Path, others: Sequence[LabelRow] = ()) -> RunLabels | None:
+def read_run_labels(
+    run: RunRecord | str | Path, others: Sequence[LabelRow] = ()
+) -> RunLabels | None:
     """Return the labels of a run and its corrected means, or None without labels.
 
     If scores stopped the run, no mean is corrected. `others` are labels of other runs, for equal
@@ -63,11 +65,11 @@ def labels_of(run: RunRecord | str | Path, others: Sequence[LabelRow] = ()) -> R
     rows = tuple(stored_labels(run.directory))
     if run.so_far is not None or not (rows or others):
         return None
-    return run_labels(run, rows, tuple(others))
+    return _correct_means(run, rows, tuple(others))
 
 
 @cached_by_run
-def run_labels(
+def _correct_means(
     run: RunRecord, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...] = ()
 ) -> RunLabels | None:
     """Return the corrected means by the run's own and other labels, or None if none match."""
@@ -106,7 +108,7 @@ def slice_means(
 
     `value_of` is the slice of each sample. Looks are separate for each slice.
     """
-    labels = labels_of(run, others)
+    labels = read_run_labels(run, others)
     means: dict[str | None, dict[str, CorrectedMean]] = {value: {} for value in value_of.values()}
     if labels is None:
         return means

@@ -53,7 +53,7 @@ class Citation(NamedTuple):
     context: int | None
 
 
-def citations_in(text: str, contexts: Sequence[Context]) -> list[Citation]:
+def find_citations(text: str, contexts: Sequence[Context]) -> list[Citation]:
     """Return the citations of a text in order."""
     index = ContextIndex(contexts)
     return index.resolve(find_marks(text, index.ids))

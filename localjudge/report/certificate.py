@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.analysis.check import GateDecision, check
-from localjudge.analysis.headline import Headline, headline_of
+from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.judging.verify import REPORT
@@ -273,7 +273,7 @@ def _slice_rows(run: RunRecord, by: str, messages: Messages) -> list[dict[str, A
     for part in slices(run, by).slices:
         for name, summary in part.metrics.items():
             corrected = part.corrected.get(name)
-            headline = headline_of(summary, corrected)
+            headline = choose_headline(summary, corrected)
             rows.append(
                 {
                     "value": NO_VALUE if part.value is None else part.value,

@@ -352,10 +352,10 @@ def _judges_table(judges: Sequence[Calibration]) -> Table:
 def _judge_cells(judge: Calibration) -> Iterator[str | Text]:
     yield _figure_cell(judge.figures.get("auc"), ".2f")
     yield _figure_cell(judge.at_one_half.get("bias"), "+.2f")
-    if judge.worth is None or judge.guesses:
+    if judge.savings is None or judge.guesses:
         yield "-"
     else:
-        yield f"{judge.worth.labels:,}"
+        yield f"{judge.savings.labels:,}"
     if judge.seconds_per_verdict is None:
         yield "-"
     else:
@@ -373,8 +373,8 @@ def _judges_notes(judges: Sequence[Calibration]) -> Iterator[str]:
     if is_comparison:
         yield _labels_line(best.labels)
     yield "bias: share judged 1 minus share labelled 1, at 0.5; seconds: per verdict"
-    if best.worth and not best.guesses:
-        extra = f"labels needed in addition to {best.worth.of}"
+    if best.savings and not best.guesses:
+        extra = f"labels needed in addition to {best.savings.of}"
         yield f"saved: {extra} for the same interval width without the judge"
     if not is_comparison:
         return
@@ -388,10 +388,10 @@ def _judges_notes(judges: Sequence[Calibration]) -> Iterator[str]:
 
 
 def _advice(best: Calibration, name: str | Text) -> str:
-    if best.guesses or best.worth is None:
+    if best.guesses or best.savings is None:
         return "no judge is shown to be better than guessing: try another one"
-    saved = best.worth.labels
-    labels = best.worth.of
+    saved = best.savings.labels
+    labels = best.savings.of
     uses = f"without labels it is {recommendation(best.fit_for)}"
     if not saved:
         return f"{name} is better than guessing, but saves no labels; {uses}"

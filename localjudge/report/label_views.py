@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.labelled_statements import LabelledStatement, LabelledVerdict
-from localjudge.labels.run_labels import RunLabels, labels_of
+from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.report.terminal import Table, number
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
@@ -49,8 +49,8 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
 def _mean_parts(mean: CorrectedMean) -> Iterator[str]:
     if mean.ci95:
         yield f"corrected by {mean.in_words}"
-    if mean.worth_labels:
-        yield f"the judge saves about {numbered(mean.worth_labels, 'label')}"
+    if mean.labels_saved:
+        yield f"the judge saves about {numbered(mean.labels_saved, 'label')}"
     if mean.by_annotator:
         yield "annotators disagree, so the interval covers the mean of each"
     if mean.remark:
@@ -80,7 +80,7 @@ def disagreements_view(verdicts: Sequence[LabelledVerdict]) -> Table:
 
 def disputes_view(run: RunRecord, disputes: Sequence[LabelledStatement]) -> Table:
     """Return the disputed statements with each annotator's answer, and the agreement."""
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     if labels is None:
         return Table(notes=["no statement has a label"])
     headings: tuple[str, ...] = ()

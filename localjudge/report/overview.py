@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check, Gate, GateDecision, parse_gate
 from localjudge.analysis.compare import RunComparison
-from localjudge.analysis.headline import Headline, headline_of
+from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.pooled import pooled_shares
 from localjudge.engine.hardware import readable
 from localjudge.labels.corrected_mean import CorrectedMean
@@ -156,7 +156,7 @@ def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) ->
             headline = Headline(None, None, "judge")
             rows = [MeanRow(name, None, None)]
         else:
-            headline = headline_of(summary, corrected)
+            headline = choose_headline(summary, corrected)
             rows = list(_mean_rows(name, judge, headline, corrected))
         is_corrected = corrected is not None and headline.basis == "labels"
         yield {
@@ -208,7 +208,7 @@ def _mean_rows(
     elif corrected and headline.basis == "labels":
         for annotator, mean in (corrected.by_annotator or {}).items():
             yield MeanRow(f"by {annotator}", mean.mean, mean.ci95)
-        saved = corrected.worth_labels
+        saved = corrected.labels_saved
         if saved:
             judge = judge._replace(note=f"saves about {numbered(saved, 'label')}")
         yield judge

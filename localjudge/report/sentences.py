@@ -6,10 +6,10 @@ about 66 % of all 312 sentences are supported by the documents (57 to 74)
 
 from collections.abc import Callable
 
-from localjudge.analysis.headline import Headline, headline_of, withholds_mean
+from localjudge.analysis.headline import Headline, choose_headline, withholds_mean
 from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.run_labels import labels_of
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.remarks import select_metrics
@@ -108,14 +108,14 @@ def pooled_sentence(
 
 def two_means_view(run: RunRecord, *, metric: str | None = None) -> Table:
     """Return the mean and the pooled share of each metric, or one, in words, if they can differ."""
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     shares = pooled_shares(run)
     lines: list[str] = []
     for name, summary in select_metrics(run, metric).items():
         corrected = labels.corrected.get(name) if labels else None
         sentence = pooled_sentence(run, name, shares.get(name), corrected)
         if sentence:
-            headline = headline_of(summary, corrected)
+            headline = choose_headline(summary, corrected)
             mean = state_mean(name, headline.mean or 0.0, headline.ci95)
             lines.append(f"{name}: {mean}; {sentence}")
     return Table(notes=lines)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.headline import Basis, headline_of
+from localjudge.analysis.headline import Basis, choose_headline
 from localjudge.analysis.slices import Slice, Slices
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.report.remarks import ALWAYS_VALID, judge_lines, select_metrics
@@ -66,7 +66,7 @@ def _slice_cells(
     """Yield the cells of a metric in a slice, except for the name of the metric."""
     summary = part.metrics[metric]
     corrected = part.corrected.get(metric)
-    headline = headline_of(summary, corrected)
+    headline = choose_headline(summary, corrected)
     yield slice_name(part.value)
     yield f"{part.samples:,}"
     yield from interval_cells(headline.mean, headline.ci95)

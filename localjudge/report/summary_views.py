@@ -6,11 +6,11 @@ A mean is hidden if more samples failed than allowed.
 from collections.abc import Iterator
 from typing import Any
 
-from localjudge.analysis.headline import headline_of
+from localjudge.analysis.headline import choose_headline
 from localjudge.analysis.missing_scores import missing_scores
 from localjudge.analysis.pooled import pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.run_labels import RunLabels, labels_of
+from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.report.label_views import label_remarks
 from localjudge.report.next_step import next_step
 from localjudge.report.remarks import (
@@ -43,7 +43,7 @@ def summary_view(
     labels, calibrations, origins, clear verdicts, signature and directory. Without `texts` it has
     no text or sample id.
     """
-    labels = labels or labels_of(run)
+    labels = labels or read_run_labels(run)
     headings = ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
     notes: list[str] = []
     titles: list[str] = []
@@ -72,7 +72,7 @@ def _mean_rows(run: RunRecord, name: str, labels: RunLabels | None) -> Iterator[
         yield name, *interval_cells(summary.mean, summary.ci95), *counts
         return
     corrected = labels.corrected.get(name)
-    headline = headline_of(summary, corrected)
+    headline = choose_headline(summary, corrected)
     label_cell = _labels_cell(corrected)
     yield name, *interval_cells(headline.mean, headline.ci95), label_cell, *counts
     if corrected is None or headline.basis == "judge":
@@ -116,14 +116,14 @@ def summary_values(run: RunRecord) -> dict[str, Any]:
     values["missing_scores"] = [group.model_dump() for group in missing_scores(run)]
     if run.origins:
         values["origins"] = [str(origin) for origin in run.origins]
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     if labels:
         label_values = labels.model_dump(mode="json")
         for name, corrected in label_values.pop("corrected").items():
             values["metrics"][name]["corrected"] = corrected
         for name, summary in run.summary.metrics.items():
             mean = labels.corrected.get(name)
-            values["metrics"][name]["headline"] = headline_of(summary, mean)._asdict()
+            values["metrics"][name]["headline"] = choose_headline(summary, mean)._asdict()
             values["metrics"][name]["labels_say"] = label_words(mean)
         values["labels"] = label_values
     return values

@@ -82,7 +82,7 @@ class Calibration(Record):
     held_out: dict[str, Figure]
     undefined: dict[str, str] = Field(default_factory=dict)
     fold_thresholds: tuple[FiniteFloat, ...]
-    worth: LabelSavings | None = None
+    savings: LabelSavings | None = None
     seconds_per_verdict: FiniteFloat | None = None
     fit_for: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Calibration(Record):
 
     @property
     def sha256(self) -> str:
-        unsigned = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
+        unsigned = {"name", "created", "savings", "seconds_per_verdict", "fit_for"}
         return canonical_sha256(self.model_dump(mode="json", exclude=unsigned))
 
     @property

@@ -9,7 +9,7 @@ from localjudge.labels.decisions import Decisions
 from localjudge.labels.labelled_statements import disputed_statements, labelled_statements
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
-from localjudge.labels.run_labels import RunLabels, labels_of
+from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.run_directory.label_rows import stored_labels
 from tests.analysis.conftest import JudgedRun, human_of, label, written
 from tests.analysis.labelled_runs import METRIC
@@ -28,7 +28,7 @@ def settled(run: Run, annotator: str = "carol", say: Any = human_of) -> Run:
 
 
 def labels(run: Run) -> RunLabels:
-    found = labels_of(run)
+    found = read_run_labels(run)
     assert found is not None
     return found
 

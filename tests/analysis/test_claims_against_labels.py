@@ -7,11 +7,11 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.check import check
-from localjudge.analysis.headline import headline_of
+from localjudge.analysis.headline import choose_headline
 from localjudge.analysis.slices import slices
 from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE
 from localjudge.labels.label_counts import LabelCounts
-from localjudge.labels.run_labels import labels_of
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.ci import run_markdown
 from localjudge.report.overview import overview
 from localjudge.report.sentences import two_means_view
@@ -71,7 +71,7 @@ def test_nineteen_labels_of_zero_pass_no_gate(lenient_run: Callable[..., Run]) -
     assert (decision.labels, decision.labels_needed) == (19, 20)
     assert "19 labels, 20 needed" in decision.reason
     assert "0 of 19 labelled statements are supported by the documents" in decision.reason
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     assert labels is not None
     counts = labels.corrected[METRIC].counts
     assert counts is not None
@@ -167,7 +167,7 @@ def test_scores_that_stopped_a_run_do_not_hide_its_labels(lenient_run: Callable[
     label(run, never, 50)
     stopped = lenient_run("stopped", until=[f"{METRIC}>=0.6"])
     (stopped.directory / "labels.jsonl").write_bytes((run.directory / "labels.jsonl").read_bytes())
-    labels = labels_of(stopped)
+    labels = read_run_labels(stopped)
     assert labels is not None
     assert labels.corrected[METRIC].remark == BY_SCORES
     [decision] = check(stopped, gates=[f"{METRIC}>=0.6"]).decisions
@@ -245,7 +245,7 @@ def test_a_metric_without_a_headline_counts_labels_of_one() -> None:
 
 def test_a_run_without_labels_is_as_before(lenient_run: Callable[..., Run]) -> None:
     run = lenient_run()
-    headline = headline_of(run.summary.metrics[METRIC], None)
+    headline = choose_headline(run.summary.metrics[METRIC], None)
     interval = mean_interval([1.0] * 40)
     assert headline == (1.0, interval.limits, "judge")
     assert summary_view(run).titles == []

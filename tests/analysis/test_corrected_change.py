@@ -9,7 +9,7 @@ from localjudge import Run
 from localjudge.analysis.check import check, signed
 from localjudge.analysis.compare import MetricChange, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.labels.run_labels import labels_of
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.comparison_views import change_remarks, comparison_view
 from localjudge.report.html_page import page
 from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
@@ -101,7 +101,7 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
     itself = corrected(run, run)
     assert (itself.difference, *interval(run, run)) == (0, 0, 0)
     assert [*change_remarks(METRIC, change(run, run))][1].startswith("no difference")
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     assert labels is not None
     assert itself.before == itself.after == labels.corrected[METRIC].mean
 
@@ -242,7 +242,7 @@ def test_the_newer_label_counts_in_both_directions(scripted_run: ScriptedRun) ->
     for before, after in ((monday, tuesday), (tuesday, monday)):
         found = corrected(before, after)
         assert [found.before, found.after] == pytest.approx([wanted, wanted])
-        corrected_means = labels_of(before, stored_labels(after.directory))
+        corrected_means = read_run_labels(before, stored_labels(after.directory))
         assert corrected_means is not None
         assert corrected_means.corrected[METRIC].mean == pytest.approx(wanted)
 

@@ -6,7 +6,7 @@ import pytest
 from localjudge import Run
 from localjudge.analysis.check import GateDecision, check, signed
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.run_labels import labels_of
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.ci import finished, run_markdown
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import labels_needed
@@ -16,7 +16,7 @@ from tests.conftest import ScriptedRun
 
 
 def corrected_mean(run: Run) -> CorrectedMean:
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     assert labels is not None
     return labels.corrected[METRIC]
 
@@ -110,7 +110,7 @@ def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: Scr
     assert delta.reason.startswith(
         f"corrected by 50 labels: {signed(change.difference)}, 95 % interval -"
     )
-    assert labels_of(after) is None
+    assert read_run_labels(after) is None
     assert not decided(after, ">=0.5").corrected
 
 

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from localjudge import Criterion, InputError, Run
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import draw_again, draw_statements, frame_of, metrics_of, sheet_rows
+from localjudge.labels.drawing import (
+    draw_again,
+    draw_statements,
+    hash_frames,
+    parse_metrics,
+    sheet_rows,
+)
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.units import correctable, unit_frames
@@ -34,7 +40,7 @@ def rows_of(run: Run, n: int = 1_000, metrics: Any = None, seed: int = 0) -> lis
 
 
 def frames_hash(run: Run) -> str:
-    return frame_of(unit_frames(run).values())
+    return hash_frames(unit_frames(run).values())
 
 
 def test_a_row_hides_the_verdict_and_names_its_drawing(judged_run: JudgedRun) -> None:
@@ -43,7 +49,7 @@ def test_a_row_hides_the_verdict_and_names_its_drawing(judged_run: JudgedRun) ->
     assert len({row["label_id"] for row in rows}) == 20
     assert {(row["human"], row["annotator"]) for row in rows} == {(None, None)}
     [name] = {row["draw"] for row in rows}
-    assert metrics_of(name) == ["context_recall"]
+    assert parse_metrics(name) == ["context_recall"]
     again = draw_again(name, unit_frames(judged_run()), 20)
     assert again is not None
     assert [(again.name, drawn.key) for drawn in again.statements] == [
@@ -60,7 +66,7 @@ def test_a_row_hides_the_verdict_and_names_its_drawing(judged_run: JudgedRun) ->
 )
 def test_an_unknown_drawing_name_has_no_metrics(name: str) -> None:
     """Returned sheets and foreign label files may hold any name."""
-    assert (metrics_of(name), draw_again(name, {}, 1)) == ([], None)
+    assert (parse_metrics(name), draw_again(name, {}, 1)) == ([], None)
 
 
 def test_the_size_of_a_statement_by_hand(scripted_run: ScriptedRun) -> None:

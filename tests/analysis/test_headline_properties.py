@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
-from localjudge.analysis.headline import headline_of
+from localjudge.analysis.headline import choose_headline
 from localjudge.analysis.slices import slices
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_labels
-from localjudge.labels.run_labels import labels_of
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.types import Label
 from tests.analysis.conftest import written
 
@@ -114,19 +114,19 @@ def test_too_few_labels_leave_no_mean_in_any_view(
     the headline.
     """
     run, labels = labelled(template, folder, humans)
-    stored = labels_of(run)
+    stored = read_run_labels(run)
     if stored is None:
         assert not labels
         return
     mean = stored.corrected[METRIC]
-    headline = headline_of(run.summary.metrics[METRIC], mean)
+    headline = choose_headline(run.summary.metrics[METRIC], mean)
     suffices = len(labels) == STATEMENTS or (
         len(labels) >= 20 and len({sample for sample, _ in labels}) >= 10
     )
     assert headline.basis == ("labels" if suffices else "too few labels")
     assert (headline.mean is not None) == suffices
     for part in slices(run, "unit").slices:
-        of_slice = headline_of(part.metrics[METRIC], part.corrected.get(METRIC))
+        of_slice = choose_headline(part.metrics[METRIC], part.corrected.get(METRIC))
         wards = {place for place in labels if (int(place[0][1:]) < 9) == (part.value == "ward")}
         assert wards or of_slice.basis != "labels"
         assert not wards or of_slice.basis != "judge"
@@ -141,7 +141,7 @@ def test_labels_of_all_statements_give_their_mean(
     says.
     """
     run, labels = labelled(template, folder, humans)
-    stored = labels_of(run)
+    stored = read_run_labels(run)
     assert stored is not None
 
     def mean_of(numbers: range) -> float:

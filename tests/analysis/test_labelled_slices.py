@@ -15,7 +15,7 @@ from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.drawing import draw_again, draw_statements
 from localjudge.labels.label_sheet import read_sheet
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.run_labels import labels_of
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import correctable, unit_frames
 from localjudge.report.comparison_views import ONE_LOOK, comparison_view
 from localjudge.run_directory.label_rows import stored_labels
@@ -111,7 +111,7 @@ def test_a_second_opinion_repeats_the_newest_drawing(departments: Callable[..., 
     assert len(Labelling(run, "bob", again=True, sample=20).rows) == 20
     while second.rows:
         second.answer(1)
-    found = labels_of(run)
+    found = read_run_labels(run)
     assert found is not None
     assert (found.passed_over, found.annotators["bob"]) == (0, len({*newest}))
 
@@ -122,7 +122,7 @@ def test_statements_that_a_second_annotator_was_not_shown_are_no_warning(
     """Bob's own drawing has many statements without a label by Ann, which `again` leaves out."""
     run = label(departments(), human_of, 40, by="department")
     label(run, human_of, 60, "bob", again=True, seed=5)
-    found = labels_of(run)
+    found = read_run_labels(run)
     assert found is not None
     assert 0 < found.annotators["bob"] < 40
     assert found.passed_over == 0
@@ -130,7 +130,7 @@ def test_statements_that_a_second_annotator_was_not_shown_are_no_warning(
     skipping.skip()
     for _ in range(5):
         skipping.answer(0)
-    assert getattr(labels_of(run), "passed_over", None) == 1
+    assert getattr(read_run_labels(run), "passed_over", None) == 1
 
 
 def test_a_drawing_by_a_column_is_reproduced_from_its_name(departments: Callable[..., Run]) -> None:

@@ -26,7 +26,7 @@ from localjudge.labels.drawing import draw_statements, sheet_rows
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
-from localjudge.labels.run_labels import RunLabels, labels_of
+from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import correctable, unit_frames
 from localjudge.report.judge_views import verification_view
 from localjudge.run_directory.files import RowsSoFar
@@ -46,7 +46,7 @@ FEW = [
 
 
 def labels(run: Run) -> RunLabels:
-    found = labels_of(run)
+    found = read_run_labels(run)
     assert found is not None
     return found
 
@@ -57,17 +57,17 @@ def corrected(run: Run, metric: str = METRIC) -> CorrectedMean:
 
 def test_a_run_without_labels(judged_run: JudgedRun) -> None:
     run = judged_run(samples=3)
-    assert labels_of(run) is None
+    assert read_run_labels(run) is None
     assert run[METRIC].corrected is None
     label(run, lambda _: "?", 1)  # and a decision without a label is none
-    assert labels_of(run) is None
+    assert read_run_labels(run) is None
 
 
 def test_labels_of_all_statements_give_the_labelled_mean(judged_run: JudgedRun) -> None:
     run = label(judged_run())
     mean = corrected(run)
     assert mean.mean == pytest.approx(truth(40), abs=1e-12)
-    assert (mean.labels_alone, mean.worth_labels, mean.is_complete) == (None, None, True)
+    assert (mean.labels_alone, mean.labels_saved, mean.is_complete) == (None, None, True)
     assert (mean.labels, mean.clusters, mean.needed, mean.minutes, mean.remark) == (
         79,
         40,
@@ -84,11 +84,11 @@ def test_labels_do_not_change_the_mean_of_a_perfect_judge(judged_run: JudgedRun)
     said = {row.text: row.label for row in run.verdicts}
     mean = corrected(label(run, said.__getitem__, 30))
     assert mean.mean == pytest.approx(run[METRIC].mean, abs=1e-12)
-    assert mean.power == pytest.approx(1)
+    assert mean.ppi_lambda == pytest.approx(1)
     assert all(
         right == count for right, count in filter(None, (mean.right_on_ones, mean.right_on_zeros))
     )
-    assert (mean.worth_labels or 0) > 30
+    assert (mean.labels_saved or 0) > 30
 
 
 def test_a_statement_shared_by_samples_needs_one_label(scripted_run: ScriptedRun) -> None:
@@ -158,7 +158,7 @@ def test_an_uninformative_judge_saves_no_labels(
         sample.model_dump(exclude_none=True) for sample in judged_run("rows", samples=60).samples
     ]
     mean = corrected(label(scripted_run("run", rows, {}, metrics=[METRIC]), n=50))
-    assert (mean.worth_labels, mean.remark) == (0, NO_SAVING)
+    assert (mean.labels_saved, mean.remark) == (0, NO_SAVING)
 
 
 def test_missing_labels_are_reported_with_their_time(
@@ -432,7 +432,7 @@ def test_labels_of_a_run_with_another_judge_correct(
     assert (mean.labels, mean.remark) == (50, NO_SAVING)
     assert mean.mean == pytest.approx(corrected(run).labels_alone.mean, abs=0.1)  # type: ignore[union-attr]
     assert labels(other).passed_over == 0
-    third = labels_of(judged_run("third"), stored_labels(run.directory))
+    third = read_run_labels(judged_run("third"), stored_labels(run.directory))
     assert third is not None
     assert (third.corrected[METRIC].own_labels, corrected(run).own_labels) == (0, 50)
     assert third.corrected[METRIC].model_copy(update={"own_labels": 50}) == corrected(run)
@@ -583,7 +583,7 @@ def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun) 
         LabelsRead(unlabelled=1),
         LabelsRead(),
     ]
-    assert [labels_of(each) for each in (run, other)] == [None, None]
+    assert [read_run_labels(each) for each in (run, other)] == [None, None]
 
 
 def test_a_sheet_without_names_needs_one_if_others_labelled(
@@ -738,7 +738,7 @@ def test_a_mean_that_labels_cannot_correct_says_why(
         None,
         "too many of its samples failed",
     )
-    assert labels_of(replace(failing, so_far=RowsSoFar(sizes={}))) is None
+    assert read_run_labels(replace(failing, so_far=RowsSoFar(sizes={}))) is None
 
 
 def test_a_label_of_0_counts_where_no_is_good(scripted_run: ScriptedRun) -> None:
@@ -913,7 +913,7 @@ def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(
     drawn = decision(draw=f"0: {METRIC} 0123abcd", frame="0f", size_share=0.5, draw_index=1)
     run = rewritten(run, [drawn])
     assert run.verify(engine=ScriptedEngine({}, default=1.0)).result == "bit-identical"
-    assert labels_of(run) is None
+    assert read_run_labels(run) is None
 
 
 def test_drawn_statements_without_a_label_leave_gates_undecided(judged_run: JudgedRun) -> None:
@@ -948,7 +948,7 @@ def test_corrected_numbers_are_shares_for_any_labels(
         "bob",
         again=data.draw(st.booleans()),
     )
-    found = labels_of(run)
+    found = read_run_labels(run)
     for mean in found.corrected.values() if found else ():
         assert mean.mean is None or 0 <= mean.mean <= 1
         assert mean.ci95 is None or 0 <= mean.ci95[0] <= mean.ci95[1] <= 1
@@ -956,7 +956,7 @@ def test_corrected_numbers_are_shares_for_any_labels(
     rows = stored_labels(run.directory)
     (run.directory / LABELS).unlink(missing_ok=True)
     append_labels(run.directory, data.draw(st.permutations(rows)))
-    turned = labels_of(run)
+    turned = read_run_labels(run)
     assert (turned is None) == (found is None)
     if found and turned:
         assert turned.corrected[METRIC].mean == pytest.approx(

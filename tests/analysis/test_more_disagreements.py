@@ -14,7 +14,7 @@ from localjudge.labels.drawing import (
     draw_again,
     draw_statements,
     drawing_options,
-    metrics_of,
+    parse_metrics,
 )
 from localjudge.labels.labelling import Labelling, disagreement_remark
 from localjudge.labels.units import UnitFrame
@@ -124,7 +124,7 @@ def test_the_name_of_a_drawing_has_its_options(frame: UnitFrame, by: str | None)
     for more_disagreements in (False, True):
         drawing = draw_statements({METRIC: frame}, 5, 3, by, more_disagreements=more_disagreements)
         assert drawing_options(drawing.name) == (3, [METRIC], by, more_disagreements)
-        assert metrics_of(drawing.name) == [METRIC]
+        assert parse_metrics(drawing.name) == [METRIC]
         assert draw_again(drawing.name, {METRIC: frame}, 5) == drawing
 
 

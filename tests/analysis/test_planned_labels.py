@@ -16,7 +16,7 @@ from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelled_units import LabelledMetric
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_all_labels, read_labels
-from localjudge.labels.run_labels import labels_of
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import unit_frames
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.stats.corrected import prediction_powered
@@ -37,7 +37,7 @@ def sheet(
 
 def read(run: Run, path: Path, rows: list[dict[str, Any]]) -> CorrectedMean:
     read_labels(run, written(path / f"sheet-{len(rows)}.jsonl", *rows), "ann")
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     assert labels is not None
     return labels.corrected[METRIC]
 
@@ -66,7 +66,7 @@ def test_a_whole_sheet_has_an_ordinary_interval(judged_run: JudgedRun, tmp_path:
         False,
     )
     assert mean.ci95 == ordinary(run, mean)
-    one_by_one = labels_of(label(judged_run("one by one", samples=60), n=50))
+    one_by_one = read_run_labels(label(judged_run("one by one", samples=60), n=50))
     assert one_by_one is not None
     other = one_by_one.corrected[METRIC]
     assert (other.mean, other.is_planned) == (mean.mean, False)
@@ -85,7 +85,7 @@ def test_more_labels_count_at_twice_the_planned_number(
     assert (between.labels, between.labelled, between.next_look) == (50, 90, 100)
     assert (between.mean, between.ci95, between.is_planned) == (first.mean, first.ci95, True)
     label(run, n=100)
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     assert labels is not None
     further = labels.corrected[METRIC]
     assert (further.labels, further.next_look, further.is_planned) == (100, 200, False)
@@ -108,7 +108,7 @@ def test_parts_of_a_sheet_read_in_one_command_are_one_plan(
         ]
         files.append(written(tmp_path / f"part-{place}.jsonl", *half))
     assert [counts.new for counts in read_all_labels(run, files)] == [25, 25]
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     assert labels is not None
     mean = labels.corrected[METRIC]
     assert (mean.labels, mean.is_planned) == (50, True)
@@ -121,7 +121,7 @@ def test_parts_read_one_after_the_other_are_no_plan(judged_run: JudgedRun, tmp_p
     rows = sheet(run, 50)
     for part in (rows[:25], rows[25:]):
         read_labels(run, written(tmp_path / f"{part[0]['label_id']}.jsonl", *part), "ann")
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     assert labels is not None
     assert (labels.corrected[METRIC].labels, labels.corrected[METRIC].is_planned) == (50, False)
 
@@ -136,7 +136,7 @@ def test_two_annotators_of_one_whole_sheet_are_one_plan(
         for name in ("ann", "bob")
     ]
     read_all_labels(run, files)
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     assert labels is not None
     assert (labels.corrected[METRIC].labels, labels.corrected[METRIC].is_planned) == (50, True)
     assert labels.annotators == {"ann": 50, "bob": 50}
@@ -185,7 +185,7 @@ def test_a_part_of_a_sheet_is_no_plan(judged_run: JudgedRun, tmp_path: Path, lef
     assert not read(run, tmp_path, part).is_planned
     mean = read(run, tmp_path, whole)
     assert (mean.labels, mean.is_planned) == (50, False)
-    one_by_one = labels_of(label(judged_run("one by one", samples=60), n=50))
+    one_by_one = read_run_labels(label(judged_run("one by one", samples=60), n=50))
     assert one_by_one is not None
     assert mean.ci95 == pytest.approx(one_by_one.corrected[METRIC].ci95)
 
@@ -266,7 +266,7 @@ def test_all_statements_one_by_one_have_a_wider_interval(judged_run: JudgedRun) 
     """79 statements could be looked at after 20, 30 and 50 labels, so the error at the end is 3.6
     %.
     """
-    labels = labels_of(label(judged_run()))
+    labels = read_run_labels(label(judged_run()))
     assert labels is not None
     mean = labels.corrected[METRIC]
     shares = [

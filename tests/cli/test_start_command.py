@@ -18,7 +18,7 @@ from localjudge import resources
 from localjudge.cli.start_folder import StartFolder
 from localjudge.config import read_config
 from localjudge.doctor.inventory import Inventory, ListedModel
-from localjudge.labels.run_labels import labels_of
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.model_registry import registered
 from localjudge.run_directory.run_record import RunRecord
 from tests.cli.conftest import Call
@@ -166,7 +166,7 @@ def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
         "label runs/export/run --read labels-ann.jsonl",
         "report runs/export/run",
     ]
-    labels = labels_of(folder / "run")
+    labels = read_run_labels(folder / "run")
     assert labels
     assert labels.annotators == {"ann": 24}
     assert labels.corrected["faithfulness"].mean == pytest.approx(0.5)
@@ -214,7 +214,7 @@ def test_changed_data_are_judged_again_with_the_answers_and_labels_of_the_last_r
     assert "the data changed since runs/export/run" in errors
     run = RunRecord.open(folder / "run-2")
     assert ("reused", 23) in [(origin.kind, origin.count) for origin in run.origins]
-    labels = labels_of(run)
+    labels = read_run_labels(run)
     assert labels
     assert labels.statements == 23
     assert (folder / "labels-2.html").exists()
@@ -334,7 +334,7 @@ def test_another_judge_begins_a_run_with_the_labels_of_the_first(call: Call) -> 
     code, printed, errors = call("start", "export.csv", "--judge", "judge.gguf")
     assert code == 0, errors
     assert read_config("runs/export/localjudge.toml").arguments["judge"] == str(copy.resolve())
-    labels = labels_of("runs/export/run-2")
+    labels = read_run_labels("runs/export/run-2")
     assert labels
     assert labels.annotators == {"ann": 24}
     assert "label runs/export/run-2 --read runs/export/run" in commands_in(printed)

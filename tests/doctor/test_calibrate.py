@@ -104,7 +104,7 @@ def test_the_order_of_the_labels_does_not_matter() -> None:
     whole = calibrated(rows)
     random.Random(1).shuffle(rows)
     moved = calibrated(rows)
-    names = ("threshold", "figures", "at_one_half", "held_out", "fold_thresholds", "worth", "run")
+    names = ("threshold", "figures", "at_one_half", "held_out", "fold_thresholds", "savings", "run")
     assert [name for name in names if getattr(moved, name) != getattr(whole, name)] == []
 
 

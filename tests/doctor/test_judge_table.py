@@ -10,7 +10,7 @@ from localjudge import Run, ScriptedEngine
 from localjudge.errors import DataError
 from localjudge.labels.judge_figures import label_savings
 from localjudge.labels.labelling import Labelling
-from localjudge.labels.run_labels import labels_of
+from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.judge_views import calibrations_view
 from localjudge.run_directory.calibration import Calibration, calibration_file
 from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
@@ -131,18 +131,18 @@ def test_judges_share_the_labels_of_all_runs_and_the_best_comes_first() -> None:
         assert (table[0].labels.verdicts, table[0].labels.weighted) == (40, True)
         assert [calibration_file(entry.name).is_file() for entry in table] == [True, True, False]
     for first, second in zip(*tables, strict=True):
-        assert (first.figures, first.held_out, first.worth) == (
+        assert (first.figures, first.held_out, first.savings) == (
             second.figures,
             second.held_out,
-            second.worth,
+            second.savings,
         )
     rows = stored_labels(poor.directory)
     for entry, run in zip(tables[0], (good, poor, deaf), strict=True):
-        corrected = labels_of(run, rows)
+        corrected = read_run_labels(run, rows)
         assert corrected is not None
         mean = corrected.corrected["faithfulness"]
-        assert entry.worth is not None
-        assert (entry.worth.labels, entry.worth.of) == (mean.worth_labels, mean.labels)
+        assert entry.savings is not None
+        assert (entry.savings.labels, entry.savings.of) == (mean.labels_saved, mean.labels)
     assert [entry.guesses for entry in tables[0]] == [False, False, True]
 
 
@@ -179,8 +179,8 @@ def test_labels_without_a_drawing_count_once_and_contradictory_labels_do_not_cou
     assert (
         "28 of 28 labels were not drawn from these statements, so each counts once" in entry.remarks
     )
-    assert entry.worth is not None
-    assert entry.worth.of == 50, "no corrected mean"
+    assert entry.savings is not None
+    assert entry.savings.of == 50, "no corrected mean"
 
 
 def test_a_statement_on_which_one_judge_failed_is_excluded_for_all() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.metrics.citations import Citation, citations_in
+from localjudge.metrics.citations import Citation, find_citations
 from localjudge.metrics.metric import response_statements
 from localjudge.text import sentences
 from localjudge.text.marks import find_marks
@@ -100,8 +100,8 @@ def test_marks_are_in_order_and_apart(text: str) -> None:
     ],
 )
 def test_citation_marks_name_their_contexts(mark: str, citations: list[Citation]) -> None:
-    assert citations_in(f"So it was {mark}.", CONTEXTS) == citations
-    assert citations_in(f"So it was. {mark} Then", CONTEXTS) == citations
+    assert find_citations(f"So it was {mark}.", CONTEXTS) == citations
+    assert find_citations(f"So it was. {mark} Then", CONTEXTS) == citations
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_other_brackets_are_not_citation_marks(text: str) -> None:
 
     A word with a digit is a citation only if contexts have ids.
     """
-    assert citations_in(text, CONTEXTS) == []
-    assert citations_in("So [doc-9].", (Context(text="one"),)) == []
+    assert find_citations(text, CONTEXTS) == []
+    assert find_citations("So [doc-9].", (Context(text="one"),)) == []
 
 
 def test_many_brackets_and_cited_sentences_take_linear_time() -> None:

@@ -161,7 +161,7 @@ ENOUGH = corrected(
     mean=0.687,
     ci95=(0.592, 0.781),
     labels=50,
-    worth_labels=31,
+    labels_saved=31,
     labels_alone=LabelledMean(mean=0.66, ci95=(0.51, 0.79)),
     right_on_ones=(31, 34),
     right_on_zeros=(10, 16),
