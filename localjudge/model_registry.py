@@ -16,14 +16,14 @@ import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from localjudge import local_models, resources
 from localjudge.errors import ModelError
 from localjudge.local_models import measure_size, parts
-from localjudge.types import Record
+from localjudge.types import Record, ScaleKind
 from localjudge.words import option
 
 _END_BYTES = 1 << 16
@@ -85,11 +85,19 @@ class RegisteredJury(Record):
 
     name: str
     judges: tuple[str, ...] = Field(min_length=2)
-    shares: dict[str, float] = Field(default_factory=dict)
-    """Influence of each judge, in any unit; by default equal."""
+    weights: dict[ScaleKind, dict[str, Annotated[float, Field(ge=0)]]] = Field(default_factory=dict)
+    """By kind of question, the weight of each judge's log odds; by default, equal influence."""
     note: str = ""
     caution: str = ""
     """Shown with every number of this jury; by default, the strictest caution of its judges."""
+
+    @model_validator(mode="after")
+    def _every_judge_has_a_weight(self) -> Self:
+        for kind, weights in self.weights.items():
+            if weights.keys() != set(self.judges):
+                names = ", ".join(self.judges)
+                raise ValueError(f"weights.{kind} of {self.name} must be of its judges: {names}")
+        return self
 
 
 def registered_juries() -> dict[str, RegisteredJury]:

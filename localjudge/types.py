@@ -363,6 +363,10 @@ class Verdict(Record):
     judges: dict[str, float] | None = None
 
 
+ScaleKind = Literal["attribution", "relevance"]
+"""Kind of question for which a judge has a scale, and a jury has weights."""
+
+
 class Combination(NamedTuple):
     """Weight of each judge of a jury by name, and the bias."""
 

@@ -22,11 +22,11 @@ from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question, list_special_tasks, list_tasks
 from localjudge.progress import Progress
-from localjudge.run_directory.jury import KINDS, ScaleKind, combine_by_shares, jury_card
+from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
 from localjudge.run_directory.manifest import JudgeIdentity, JuryMember
 from localjudge.run_directory.reuse import EarlierAnswers
 from localjudge.run_directory.store import canonical_sha256
-from localjudge.types import Combination, JudgeCard, VerdictRule
+from localjudge.types import Combination, JudgeCard, ScaleKind, VerdictRule
 from localjudge.words import option_name
 
 _DIGITS = 8
@@ -204,7 +204,7 @@ class LoadedJury:
         metrics = list(metrics)
         combinations: dict[str, Combination] = {}
         for metric in metrics:
-            combination = _find_combination(metric, settings)
+            combination = _find_combination(metric, settings) or self._registered_weights(metric)
             if combination is None:
                 combinations[metric.name] = self._combine_by_scales(metric, progress)
             else:
@@ -223,6 +223,16 @@ class LoadedJury:
         able = [member.name for member in self.members_for(metric)]
         return combination._replace(weights={name: combination.weights[name] for name in able})
 
+    def _registered_weights(self, metric: Metric) -> Combination | None:
+        """Return the weights that the registry gives this jury for the metric's kind of question."""
+        registered = self._find_registered()
+        if registered is None:
+            return None
+        weights = registered.weights.get(scale_kind(metric))
+        if weights is None:
+            return None
+        return Combination(weights)
+
     def _combine_by_scales(self, metric: Metric, progress: Progress) -> Combination:
         kind = scale_kind(metric)
         able = self.members_for(metric)
@@ -230,11 +240,7 @@ class LoadedJury:
         for place, member in enumerate(self.members):
             if member in able:
                 scales[member.name] = self._find_scale(place, kind, progress)
-        shares = None
-        registered = self._find_registered()
-        if registered is not None:
-            shares = registered.shares or None
-        return combine_by_shares(scales, shares)
+        return combine_by_scales(scales)
 
     def _find_scale(self, place: int, kind: ScaleKind, progress: Progress) -> float:
         if kind not in self._scales.get(place, {}):

@@ -2,17 +2,18 @@
 
     p = sigmoid(b + sum of w_j x logit(p_j)), with each p_j clipped at 1e-4
 
-Without a calibration, w_j = share_j / scale_j: the weighted mean of the log odds, each divided by
-the judge's scale. Shares add up to 1 and are equal, unless a registered jury has others. The scale
-is the standard deviation of a judge's log odds on the bundled labelled items, so that no judge
-counts more because its probabilities are more extreme.
+Weights come from a calibration, from the user, or from a registered jury. Without them, w_j is
+1 / (n x scale_j): the mean of the log odds of n judges, each divided by the judge's scale. The
+scale is the standard deviation of a judge's log odds on the bundled labelled items, so that no
+judge counts more because its probabilities are more extreme. This mean is moderate: its
+probabilities are nearer to one half than the labels are.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import get_args
 
-from localjudge.types import Combination, JudgeCard
+from localjudge.types import Combination, JudgeCard, ScaleKind
 
 CLIPPED_AT = 1e-4
 """Smallest distance of a probability from 0 and 1."""
@@ -20,8 +21,6 @@ SMALLEST_SCALE = 0.1
 """Of a judge that gives almost the same probability to every item."""
 NO_DECISIONS = "not for decisions"
 """Ends the strictest caution about a judge."""
-ScaleKind = Literal["attribution", "relevance"]
-"""Kind of question for which a judge has a scale."""
 ONE_HALF = 0.5
 KINDS: tuple[ScaleKind, ...] = get_args(ScaleKind)
 _LARGEST_EXPONENT = 700.0
@@ -45,19 +44,9 @@ def combine(probabilities: Mapping[str, float], combination: Combination) -> flo
     return 1 / (1 + math.exp(-exponent))
 
 
-def combine_by_shares(
-    scales: Mapping[str, float], shares: Mapping[str, float] | None = None
-) -> Combination:
-    """Return the combination by which each judge has its share of the influence.
-
-    `scales` are by judge; so are `shares`, in any unit, and equal if None.
-    """
-    parts = dict.fromkeys(sorted(scales), 1.0)
-    if shares is not None:
-        parts = {name: shares[name] for name in sorted(scales)}
-    total = math.fsum(parts.values())
-    weights = {name: part / (total * scales[name]) for name, part in parts.items()}
-    return Combination(weights)
+def combine_by_scales(scales: Mapping[str, float]) -> Combination:
+    """Return the combination by which each judge has the same influence. `scales` are by judge."""
+    return Combination({name: 1 / (len(scales) * scales[name]) for name in sorted(scales)})
 
 
 def scale_of(probabilities: Sequence[float]) -> float:

@@ -17,7 +17,7 @@ from localjudge.errors import InputError, ModelError
 from localjudge.judging import judges
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Silence
-from localjudge.run_directory.jury import combine, combine_by_shares
+from localjudge.run_directory.jury import combine, combine_by_scales
 from localjudge.run_directory.store import Store
 from localjudge.types import Answer, NoAnswer
 from tests.cli.conftest import Call, call
@@ -308,7 +308,7 @@ def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Pa
         name: member.scales["attribution"] for name, member in first.manifest.judge.jury.items()
     }
     assert all(scale > 0 for scale in scales.values())
-    assert first.manifest.judge.combinations["faithfulness"].value == combine_by_shares(scales)
+    assert first.manifest.judge.combinations["faithfulness"].value == combine_by_scales(scales)
     second = jury(small, tmp_path / "second", weights={}, rows=ROWS[:2])
     assert not any("measuring" in note for note in second.notes)
     assert (
@@ -341,6 +341,47 @@ def test_a_registered_jury_is_named_as_one_judge(home: Path, small: str, tmp_pat
     assert (tmp_path / "named" / "verdicts.jsonl").read_bytes() == (
         tmp_path / "run" / "verdicts.jsonl"
     ).read_bytes()
+
+
+def test_the_weights_of_a_registered_jury_are_used_and_no_scale_is_measured(
+    home: Path, small: str, tmp_path: Path
+) -> None:
+    weights = "weights.attribution = { tiny = 0.5, lexical = 2.0 }"
+    write_registry(home, small, caution=weights)
+    run = evaluate("both", tmp_path / "run", metrics=["faithfulness", "context_precision"])
+    combinations = run.manifest.judge.combinations
+    assert combinations["faithfulness"].value.weights == {"lexical": 2.0, "tiny": 0.5}
+    relevance = run.manifest.judge.jury["tiny"].scales["relevance"]
+    assert combinations["context_precision"].value.weights["tiny"] == 1 / (2 * relevance)
+    assert "attribution" not in run.manifest.judge.jury["tiny"].scales
+    assert run.verify().result == "bit-identical"
+    options: dict[str, Any] = {"weights": {"lexical": 2, "tiny": 0.5}, "metrics": "faithfulness"}
+    evaluate(["tiny", "lexical"], tmp_path / "listed", **options)
+    assert read_verdicts(tmp_path / "listed") == read_verdicts(tmp_path / "run")
+
+
+def read_verdicts(run: Path, metric: str = "faithfulness") -> list[str]:
+    lines = (run / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if json.loads(line)["metric"] == metric]
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        "weights.attribution = { tiny = 0.5 }",
+        "weights.attribution = { tiny = 0.5, lexical = 2.0, third = 1.0 }",
+        "weights.attribution = { tiny = -0.5, lexical = 2.0 }",
+        "weights.attributes = { tiny = 0.5, lexical = 2.0 }",
+        "weights = { tiny = 0.5, lexical = 2.0 }",
+    ],
+)
+def test_a_registered_jury_with_unusable_weights_is_refused(
+    home: Path, small: str, tmp_path: Path, weights: str
+) -> None:
+    write_registry(home, small, caution=weights)
+    with pytest.raises(InputError, match=r"registry\.toml") as refused:
+        evaluate("both", tmp_path / "run", metrics="faithfulness")
+    assert "weights" in str(refused.value)
 
 
 def test_calibrate_fits_the_weights_of_a_registered_jury(

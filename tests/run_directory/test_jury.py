@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localjudge.run_directory.jury import (
     combine,
-    combine_by_shares,
+    combine_by_scales,
     jury_card,
     log_odds,
     scale_of,
@@ -21,7 +21,7 @@ PROBABILITIES = st.floats(0, 1)
 
 def test_the_default_is_the_mean_of_the_scaled_log_odds() -> None:
     """Log odds of .8 and .5 are log 4 and 0: (log 4 / 2 + 0 / 1) / 2 = log 4 / 4, so p = 1 / (1 + 4^(-1/4)) = .5858."""
-    combination = combine_by_shares({"a": 2.0, "b": 1.0})
+    combination = combine_by_scales({"a": 2.0, "b": 1.0})
     assert combination == Combination({"a": 0.25, "b": 0.5}, 0.0)
     assert combine({"a": 0.8, "b": 0.5}, combination) == pytest.approx(1 / (1 + 4**-0.25))
 
@@ -53,7 +53,7 @@ def test_the_order_of_judges_changes_no_bit(
 def test_a_judge_that_is_surer_moves_the_jury_its_way(
     first: float, second: float, other: float
 ) -> None:
-    combination = combine_by_shares({"a": 1.3, "b": 0.7})
+    combination = combine_by_scales({"a": 1.3, "b": 0.7})
     low, high = sorted((first, second))
     assert combine({"a": low, "b": other}, combination) <= combine(
         {"a": high, "b": other}, combination
@@ -95,14 +95,3 @@ def test_the_card_of_a_jury() -> None:
 )
 def test_the_strictest_caution_counts(cautions: list[str | None], strictest: str | None) -> None:
     assert strictest_caution(cautions) == strictest
-
-
-def test_shares_of_a_registered_jury_divide_the_influence() -> None:
-    """3 : 1, each divided by the scale: 0.75 / 2 and 0.25 / 1."""
-    combination = combine_by_shares({"a": 2.0, "b": 1.0}, {"a": 3, "b": 1})
-    assert combination.weights == {"a": 0.375, "b": 0.25}
-
-
-def test_shares_of_judges_that_take_no_part_are_left_out() -> None:
-    """Only b can answer: its share is the whole, 1 / 0.5."""
-    assert combine_by_shares({"b": 0.5}, {"a": 3, "b": 1}).weights == {"b": 2.0}
