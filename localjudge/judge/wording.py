@@ -115,10 +115,8 @@ class PromptWriter:
 
     @property
     def why_not_asked(self) -> str:
-        if not self._profile.instructions:
-            return "it does not follow instructions"
-        words = ", ".join(sorted(self._profile.tasks))
-        return f"its prompt profile {self._profile.name!r} supports only {words}"
+        questions = ", ".join(sorted(self._profile.tasks))
+        return f"the prompt profile {self._profile.name!r} has only {questions}"
 
     def has_words_for(self, task: Task) -> bool:
         return task_name(task) in self._profile.tasks

@@ -325,7 +325,8 @@ def _measure(
 ) -> list[AimStatus]:
     """Let one judge answer until the stopwatch has enough, and return how far the aims are."""
     planned = job.plan
-    job.progress.note(f"measuring the judge for at most {_MAX_SECONDS:.0f} seconds")
+    seconds = f"at most {_MAX_SECONDS:.0f} seconds"
+    job.progress.note(f"measuring the judge {judge.card.name} for {seconds}")
     job.progress.phase("measuring")
     stopping = None
     if planned.settings.stops_by and isinstance(job.judge, LoadedJudge):

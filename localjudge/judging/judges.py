@@ -210,23 +210,20 @@ def _announce(
     """Return the line about a judge: its name, checksum, profile and limits."""
     profile, why = chosen
     name = card.name
+    facts: list[str] = []
+    if card.sha256:
+        facts.append(f"sha256 {card.sha256[:12]}")
+    elif is_unproved:
+        facts.append(UNPROVED)
     if note:
         name = f"{name}: {note}"
-    if card.caution and not is_unproved:
-        name = f"{name}; name a larger model with {option('judge')}"
-    facts = ""
-    if card.sha256:
-        facts = f"sha256 {card.sha256[:12]}, "
-    elif is_unproved:
-        facts = f"{UNPROVED}, "
-    if why and not note:
-        facts += f"profile {profile.name}, {why}: "
-    facts += profile.description if profile.instructions else "follows no instructions"
+    elif why:
+        facts.append(f"profile {profile.name}, {why}: {profile.description}")
+    else:
+        facts.append(profile.description)
     if not engine.shares_prefixes:
-        facts += (
-            "; it cannot share prompts on this machine, so every verdict evaluates a whole prompt"
-        )
-    return f"judge {name} ({facts})"
+        facts.append("it cannot share prompts on this machine, so a verdict reads a whole prompt")
+    return f"judge {name} ({'; '.join(facts)})"
 
 
 def announce_calibrations(
