@@ -344,6 +344,7 @@ class Run(run_record.RunRecord):
         by: str | None = None,
         more_disagreements: bool = False,
         separator: Separator | None = None,
+        show_evidence: bool = False,
     ) -> Path:
         """Draw statements and write them for annotators.
 
@@ -353,8 +354,10 @@ class Run(run_record.RunRecord):
         `again` draws statements that others have labelled; `disputed` takes those on which
         annotators differ. A .csv or .jsonl file is a sheet, .html a page for a browser, in this
         `language`; `read_labels` imports it. `separator` is between the cells of a .csv, by default
-        as the user's spreadsheet expects. Other arguments as in `localjudge label`. Raises
-        InputError for a metric without judged verdicts, and for an existing file.
+        as the user's spreadsheet expects. `show_evidence` shows the sentences closest to each
+        statement at once, and marks the labels; otherwise a page shows them on request, and a
+        sheet not at all. Other arguments as in `localjudge label`. Raises InputError for a metric
+        without judged verdicts, for an existing file, and for evidence of a run without.
         """
         path = Path(out).expanduser()
         if isinstance(metrics, str):
@@ -370,6 +373,7 @@ class Run(run_record.RunRecord):
             disputed=disputed,
             by=by,
             more_disagreements=more_disagreements,
+            show_evidence=show_evidence,
         )
         rows = labelling.rows_to_send()
         if path.suffix == ".html":
@@ -379,6 +383,8 @@ class Run(run_record.RunRecord):
                 title=self.directory.name,
                 language=language,
                 parts_of_juries=labelling.parts_of_juries(),
+                evidence=labelling.closest_sentences,
+                show_evidence=show_evidence,
             )
         else:
             write_translated_sheet(path, rows, language=language, separator=separator)

@@ -16,7 +16,14 @@ from localjudge.errors import InputError
 from localjudge.labels.label_sheet import Separator
 from localjudge.labels.labelling import NO_DISPUTE, Labelling
 from localjudge.labels.read_labels import read_all_labels
-from localjudge.report.judge_views import KEYS, KEYS_LINE, ended_view, read_view, row_view
+from localjudge.report.judge_views import (
+    KEYS,
+    KEYS_LINE,
+    closest_view,
+    ended_view,
+    read_view,
+    row_view,
+)
 from localjudge.report.label_page import write_label_page
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import put, show
@@ -35,6 +42,7 @@ _DRAWING = (
     "again",
     "disputed",
     "annotator",
+    "show_evidence",
 )
 """Options of `Labelling`."""
 # Sequences of arrows, Home and similar keys (ECMA-48, 5.4), and of a key with Alt.
@@ -145,13 +153,20 @@ def _pressed(descriptor: int) -> Iterator[str]:
     type=click.Choice(get_args(Separator)),
     help="Between the cells of a .csv.  [default: as your spreadsheet expects]",
 )
+@cli.option(
+    "Output",
+    "--show-evidence",
+    is_flag=True,
+    help="Show the sentences closest to each statement at once, and mark the labels.",
+)
 @cli.language_option
 @cli.json_option
 def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     """Label statements of RUN without the judge's verdicts: 1 for supported, 0 for unsupported.
 
-    Labels correct the means. In the terminal, press 1, 0, ? if undecidable, s to postpone, u to
-    undo or q to quit. Each label is stored in RUN immediately, and the same command resumes.
+    Labels correct the means. In the terminal, press 1, 0, ? if undecidable, e for the evidence, s
+    to postpone, u to undo or q to quit. Each label is stored in RUN immediately, and the same
+    command resumes.
 
     Another person can label a sheet (in its column human) or a page; --read imports the result, or
     labels of equal statements from another RUN.
@@ -190,6 +205,8 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
             title=run.directory.name,
             language=options["language"],
             parts_of_juries=labelling.parts_of_juries(),
+            evidence=labelling.closest_sentences,
+            show_evidence=labelling.show_evidence,
         )
     if as_json:
         paths = {"file" if name == "out" else name: str(file) for name, file in files.items()}
@@ -236,8 +253,13 @@ def _label_in_terminal(labelling: Labelling) -> None:
     with _terminal_keys() as pressed:
         while labelling.rows:
             show(row_view(labelling.rows[0], labelling.labelled, labelling.total))
-            while (key := next(pressed, "q")) not in KEYS:
-                put(f" {KEYS_LINE}\n")
+            if labelling.show_evidence:
+                show(closest_view(labelling.open_evidence()))
+            while (key := next(pressed, "q")) not in KEYS or key == "e":
+                if key == "e":
+                    show(closest_view(labelling.open_evidence()))
+                else:
+                    put(f" {KEYS_LINE}\n")
             put(f" {key} {KEYS[key]}\n")
             if key == "q":
                 break

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from localjudge.labels.evidence_use import EvidenceUse, count_evidence_use
 from localjudge.labels.judge_figures import FEW
 from localjudge.labels.label_counts import LabelCounts, count_labels
 from localjudge.labels.labelled_units import LabelledMetric, LabelledUnits, interval_of_labels
@@ -71,8 +72,8 @@ class CorrectedMean(Record):
     statement has a label (`is_complete`), the mean is the one of the labels. `is_planned`: the
     number of labels was planned, and the interval is an ordinary one. `right_on_ones` contains the
     number of labels of 1 that the judge gets right, and their total. `sensitivity` and
-    `specificity` use the weights of the mean and need 20 labels of a kind. `remark` explains what
-    is missing.
+    `specificity` use the weights of the mean and need 20 labels of a kind. `evidence_use` is None
+    if no label was given with the evidence open. `remark` explains what is missing.
 
     If annotators contradict each other, `by_annotator` has a corrected mean for each, with missing
     labels from the annotator with the most. The interval covers all of theirs, and the mean is
@@ -100,6 +101,7 @@ class CorrectedMean(Record):
     sensitivity: float | None = None
     specificity: float | None = None
     counts: LabelCounts | None = None
+    evidence_use: EvidenceUse | None = None
     own_labels: int = 0
     is_complete: bool = False
     is_planned: bool = False
@@ -174,6 +176,7 @@ def correct_mean(
     corrected = CorrectedMean(
         statements=len(frame.by_key),
         counts=count_labels(frame, decisions.human),
+        evidence_use=count_evidence_use(frame, decisions),
         own_labels=len(frame.by_key.keys() & matched.own),
     )
     obstacle = _find_obstacle(frame, matched, too_many_failed=too_many_failed)

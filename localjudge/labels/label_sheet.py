@@ -8,9 +8,9 @@
 
 Rows contain the evidence without the judge's verdict. Columns are read by name: `label_id`, the key
 of the statement; its `text` (in CSV `statement`), to detect a column that was sorted separately;
-`human`, the label; `annotator`, `when`, `draw` and `planned` (the number of statements of the
-sheet). All others are only for the annotator. In CSV, the `answer` has the statement between >>>
-and <<<.
+`human`, the label; `annotator`, `when`, `draw`, `planned` (the number of statements of the sheet)
+and `evidence_seen`. All others are only for the annotator. In CSV, the `answer` has the statement
+between >>> and <<<. A sheet with evidence also has the column `evidence`, after `context`.
 
 The reader also accepts what spreadsheets save: other separators, UTF-16 ("Unicode text"), Windows'
 Western code page, columns in another order, rows and columns without text, and records without
@@ -28,7 +28,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from localjudge.dataset.formats import read
 from localjudge.dataset.problems import Problem, Problems, check_id, describe, shown
@@ -37,6 +37,7 @@ from localjudge.dataset.sources import Source, shown_name
 from localjudge.errors import DataError, InputError
 from localjudge.labels.human_label import HUMAN, LABEL_FORM, parse_label
 from localjudge.resources import write_output
+from localjudge.run_directory.label_rows import EvidenceSeen
 from localjudge.run_directory.result_rows import json_line
 from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option
@@ -49,7 +50,8 @@ _DELIMITERS: dict[Separator, str] = {"comma": ",", "semicolon": ";", "tab": "\t"
 SheetRow = dict[str, Any]
 """Values by column, with the same columns in each row.
 
-`contexts` is a list of texts or None, `source_text` an `AnswerAround` or None.
+`contexts` is a list of texts or None, `source_text` an `AnswerAround` or None, `evidence` a tuple
+of `ClosestSentence`.
 """
 
 _PAGE = "--page FILE; in Python a file that ends in .html"
@@ -58,6 +60,10 @@ _CLOCKS_DIFFER = timedelta(days=1)
 """A label from further in the future is refused: it would replace every later label."""
 PLANNED = "planned"
 """Column with the number of statements of the sheet or page."""
+EVIDENCE = "evidence"
+"""Column with the sentences closest to the statement, only in a sheet that shows them."""
+EVIDENCE_SEEN = "evidence_seen"
+"""Column that says whether the annotator saw them: opened, shown, or an empty cell."""
 _TECHNICAL = ("label_id", "draw", "sample_id", "metric", "position", "annotator", PLANNED)
 _WHOLE_NUMBER = re.compile(r"([0-9]{1,9})(?:[.,]0+)?")
 _OPTIONAL = ("task", "question", "reference", "response")
@@ -80,7 +86,8 @@ class SheetLabel(NamedTuple):
 
     Texts may keep the apostrophe of `words.escape_formula`. `when` is ISO 8601 in UTC.
     `is_answered`: it has a label, or says that the statement cannot be decided.
-    `planned` is the number of statements of its sheet or page.
+    `planned` is the number of statements of its sheet or page. `evidence_seen` says whether the
+    annotator saw the evidence.
     """
 
     place: str
@@ -92,6 +99,7 @@ class SheetLabel(NamedTuple):
     draw: str | None
     is_answered: bool
     planned: int | None
+    evidence_seen: EvidenceSeen | None
 
 
 class Sheet(NamedTuple):
@@ -124,8 +132,7 @@ def write_sheet(
             hint=f"name another with {option('out')}",
         )
     if ending == ".jsonl":
-        lines = ({**row, "source_text": _marked_answer(row)} for row in rows)
-        write_output(path, (json_line(line).encode() for line in lines))
+        write_output(path, (json_line(_json_row(row)).encode() for row in rows))
         return
     table = _without_empty_columns([_csv_row(row) for row in rows])
     write_output(path, [_csv(table, instruction, separator)])
@@ -165,13 +172,27 @@ def _marked_answer(row: SheetRow) -> str | None:
     return f"{before}>>> {statement} <<<{after}"
 
 
+def _json_row(row: SheetRow) -> SheetRow:
+    values = {**row, "source_text": _marked_answer(row)}
+    if EVIDENCE in row:
+        values[EVIDENCE] = [sentence._asdict() for sentence in row[EVIDENCE]]
+    return values
+
+
 def _csv_row(row: SheetRow) -> SheetRow:
     """Return the cells of a row in the order in which an annotator reads them."""
     contexts = [f"[{number}] {text}" for number, text in enumerate(row["contexts"] or (), 1)]
     answer = _marked_answer(row)
+    evidence: SheetRow = {}
+    seen: SheetRow = {}
+    if EVIDENCE in row:
+        sentences = [sentence.in_words for sentence in row[EVIDENCE]]
+        evidence[EVIDENCE] = "\n\n".join(sentences) or None
+        seen[EVIDENCE_SEEN] = row[EVIDENCE_SEEN]
     return {
         "statement": row["text"],
         "context": "\n\n".join(contexts) or None,
+        **evidence,
         "answer": answer or row["response"],
         HUMAN: row[HUMAN],
         "task": row["asks"],
@@ -179,6 +200,7 @@ def _csv_row(row: SheetRow) -> SheetRow:
         "reference": row["reference"],
         "response": row["response"] if answer else None,
         **{column: row.get(column) for column in _TECHNICAL},
+        **seen,
     }
 
 
@@ -302,6 +324,7 @@ def _read_row(row: RawRow) -> tuple[SheetLabel | None, list[Problem]]:
         report(HUMAN, describe(cells[HUMAN]), LABEL_FORM)
     if texts["when"]:
         texts["when"] = _read_time(texts["when"], report)
+    seen = _read_evidence_seen(_read_cell(row.values.get(EVIDENCE_SEEN)), report)
     label = SheetLabel(
         place=str(row.place),
         label_id=label_id,
@@ -309,8 +332,21 @@ def _read_row(row: RawRow) -> tuple[SheetLabel | None, list[Problem]]:
         **texts,
         is_answered=cells[HUMAN] is not None or texts["when"] is not None,
         planned=_whole_number(_read_cell(row.values.get(PLANNED))),
+        evidence_seen=seen,
     )
     return label, problems
+
+
+def _read_evidence_seen(cell: Any, report: Callable[[str, str, str], None]) -> EvidenceSeen | None:
+    """Return how the annotator saw the evidence, or None. Reports any other value."""
+    if cell is None:
+        return None
+    word = str(cell).strip().casefold()
+    for seen in get_args(EvidenceSeen):
+        if word == seen:
+            return cast(EvidenceSeen, seen)
+    report(EVIDENCE_SEEN, describe(cell), "opened, shown, or an empty cell")
+    return None
 
 
 def _read_time(text: str, report: Callable[[str, str, str], None]) -> str:

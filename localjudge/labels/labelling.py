@@ -6,11 +6,17 @@ the current drawing, and its statement is not shown again.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from localjudge.errors import InputError
+from localjudge.labels.closest_sentences import (
+    ClosestSentence,
+    closest_sentences,
+    require_evidence,
+)
 from localjudge.labels.corrected_mean import cannot_correct
 from localjudge.labels.decisions import Decisions, pace
 from localjudge.labels.drawing import (
@@ -21,11 +27,12 @@ from localjudge.labels.drawing import (
     drawing_options,
     sheet_rows,
 )
-from localjudge.labels.label_sheet import PLANNED, SheetRow
+from localjudge.labels.label_sheet import EVIDENCE, EVIDENCE_SEEN, PLANNED, SheetRow
 from localjudge.labels.run_labels import check_labels_allowed
 from localjudge.labels.units import UnitFrame, correctable, unit_frames, verdicts_at
 from localjudge.run_directory.label_rows import (
     Decision,
+    EvidenceSeen,
     LabelRow,
     append_labels,
     name_annotator,
@@ -62,15 +69,18 @@ class Labelling:
         disputed: bool = False,
         by: str | None = None,
         more_disagreements: bool = False,
+        show_evidence: bool = False,
     ) -> None:
         """Draw `sample` statements (default 50), or as many as this annotator labels in `minutes`.
 
         `by` draws about as many from each slice by a column. `more_disagreements` draws statements
         on which the judges of a jury disagree more often. `again` takes statements that others
         have labelled, by default those of the newest drawing. `disputed` takes all statements with
-        different labels, to settle them. Raises InputError for a metric without judge verdicts, a
-        count below 1, options that exclude each other, an unsuitable column, more disagreements of
-        a single judge, or a run stopped by scores; RunDirectoryError for a folder without a run.
+        different labels, to settle them. `show_evidence` shows the closest sentences at once,
+        and marks the labels. Raises InputError for a metric without judge verdicts, a count below
+        1, options that exclude each other, an unsuitable column, more disagreements of a single
+        judge, evidence of a run without, or a run stopped by scores; RunDirectoryError for a
+        folder without a run.
         """
         _check_choices(
             sample=sample is not None,
@@ -87,6 +97,10 @@ class Labelling:
         check_labels_allowed(self.run)
         if more_disagreements:
             _check_jury(self.run)
+        if show_evidence:
+            require_evidence(self.run)
+        self.show_evidence = show_evidence
+        self._opened: set[str] = set()
         self._again = again
         self.disputed = disputed
         self._passed: list[SheetRow] = []
@@ -113,15 +127,23 @@ class Labelling:
                 frames, count, seed or 0, by, more_disagreements=more_disagreements
             )
         self._select_rows(most)
-        self.remarks = _list_obstacles(frames)
-        if by is not None and not disputed:
-            drawn = len(self._drawing.statements)
-            is_first = not self._decisions.rows
-            self.remarks.append(slice_outlook(frames, by, drawn, is_first=is_first))
-        if more_disagreements:
-            self.remarks.append(disagreement_remark(frames))
+        self.remarks = list(self._remarks(frames, by, more_disagreements=more_disagreements))
         statements = {key for frame in frames.values() for key in frame.by_key}
         self._complete = statements <= self._decisions.human.keys()
+
+    def _remarks(
+        self, frames: Mapping[str, UnitFrame], by: str | None, *, more_disagreements: bool
+    ) -> Iterator[str]:
+        """Yield what the annotator should know before labelling."""
+        yield from _list_obstacles(frames)
+        if by is not None and not self.disputed:
+            drawn = len(self._drawing.statements)
+            is_first = not self._decisions.rows
+            yield slice_outlook(frames, by, drawn, is_first=is_first)
+        if more_disagreements:
+            yield disagreement_remark(frames)
+        if self.show_evidence and self.rows and not self.closest_sentences:
+            yield "no drawn statement has evidence, so none is shown"
 
     def _labels_in(self, minutes: float) -> int:
         """Return how many statements this annotator can label in this time."""
@@ -190,7 +212,32 @@ class Labelling:
                 hint = f"all statements have a label; {option('again')} asks for a second opinion"
             raise InputError("no drawn statement remains to be labelled", hint=hint)
         more = {"annotator": self._named, PLANNED: len(self.rows)}
-        return [{**row, **more} for row in self.rows]
+        rows = [{**row, **more} for row in self.rows]
+        if self.show_evidence:
+            for row in rows:
+                row[EVIDENCE] = self.closest_sentences.get(row["label_id"], ())
+                row[EVIDENCE_SEEN] = self._evidence_seen(row)
+        return rows
+
+    @cached_property
+    def closest_sentences(self) -> dict[str, tuple[ClosestSentence, ...]]:
+        """The evidence of the drawn statements by `label_id`, without what the judge says."""
+        places = {drawn.place: drawn.key for drawn in self._drawing.statements}
+        return closest_sentences(self.run, places)
+
+    def open_evidence(self) -> tuple[ClosestSentence, ...]:
+        """Return the evidence of the next statement, and remember that it was seen."""
+        key = self.rows[0]["label_id"]
+        self._opened.add(key)
+        return self.closest_sentences.get(key, ())
+
+    def _evidence_seen(self, row: SheetRow) -> EvidenceSeen | None:
+        """Return how the annotator has seen the evidence of a statement, or None."""
+        if row["label_id"] not in self.closest_sentences:
+            return None
+        if self.show_evidence:
+            return "shown"
+        return "opened" if row["label_id"] in self._opened else None
 
     def parts_of_juries(self) -> dict[str, dict[str, float]]:
         """Return the probability of each judge for the remaining rows by a jury, by `label_id`."""
@@ -232,6 +279,7 @@ class Labelling:
             annotator=self.annotator,
             when=now(precise=True),
             way="terminal",
+            evidence_seen=self._evidence_seen(row),
             **self._drawing.describe(drawn),
         )
         rows = [*carry_over(self._drawing, drawn.draw_index, self._decisions), decision]

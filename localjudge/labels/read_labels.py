@@ -340,7 +340,13 @@ def _describe_label(label: SheetLabel, stored: LabelRow | None, when: str) -> di
         when = label.when
     elif stored is not None and stored.human == label.human:
         when = stored.when
-    return {"human": label.human, "annotator": label.annotator, "way": way, "when": when}
+    return {
+        "human": label.human,
+        "annotator": label.annotator,
+        "way": way,
+        "when": when,
+        "evidence_seen": label.evidence_seen,
+    }
 
 
 def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -> bool:

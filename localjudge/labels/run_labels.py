@@ -14,6 +14,9 @@ from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.types import Record
 from localjudge.words import numbered, option_name
 
+_COUNTED = ("counts", "evidence_use", "own_labels")
+"""Fields of a slice's mean that remain its own while annotators differ too much."""
+
 
 class RunLabels(Record):
     """Human labels of a run and the corrected means.
@@ -120,7 +123,7 @@ def slice_means(
             mean = correct_mean(part, matched, labels.seconds_a_label)
             of_whole = labels.corrected[name]
             if of_whole.unsettled:
-                counted = {"counts": mean.counts, "own_labels": mean.own_labels}
+                counted = {name: getattr(mean, name) for name in _COUNTED}
                 mean = of_whole.model_copy(update=counted)
             means[value][name] = mean
     return means

@@ -18,6 +18,7 @@ from localjudge.judging.verify import REPORT
 from localjudge.judging.verify_files import alterations
 from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.evidence_use import EvidenceUse
 from localjudge.labels.label_counts import LabelCounts
 from localjudge.labels.run_labels import RunLabels
 from localjudge.metrics.catalog import get_question
@@ -377,7 +378,7 @@ def describe_origin(origin: Origin, messages: Messages) -> str:
 def _label_values(labels: RunLabels | None, messages: Messages) -> dict[str, Any]:
     """Return the lines on agreement and the warnings."""
     if labels is None:
-        return {"agreement": None, "settled": None, "warnings": ()}
+        return {"agreement": None, "settled": None, "warnings": (), "evidence_use": ()}
     warnings = []
     if labels.passed_over:
         warnings.append(messages.plain("labels.unlabelled", n=labels.passed_over))
@@ -388,7 +389,34 @@ def _label_values(labels: RunLabels | None, messages: Messages) -> dict[str, Any
     if agreement and agreement.settled:
         settled = messages.plain("labels.settled", n=agreement.disputed, settled=agreement.settled)
     line = describe_agreement(agreement, messages) if agreement else None
-    return {"agreement": line, "settled": settled, "warnings": warnings}
+    evidence_use = []
+    for name, mean in labels.corrected.items():
+        if mean.evidence_use:
+            evidence_use.append((name, describe_evidence_use(mean.evidence_use, messages)))
+    return {
+        "agreement": line,
+        "settled": settled,
+        "warnings": warnings,
+        "evidence_use": evidence_use,
+    }
+
+
+def describe_evidence_use(use: EvidenceUse, messages: Messages) -> str:
+    """Return the line of `EvidenceUse.in_words` in the language of the page."""
+    counted = messages.plain("labels.evidence_open", n=use.open + use.closed, open=use.open)
+    if use.shown:
+        counted = messages.plain("labels.evidence_shown", counted=counted, shown=use.shown)
+    if not use.closed:
+        return messages.plain(
+            "labels.evidence_agreement", counted=counted, agreeing=use.open_agreeing
+        )
+    return messages.plain(
+        "labels.evidence_agreement_of_others",
+        counted=counted,
+        agreeing=use.open_agreeing,
+        others=use.closed,
+        others_agreeing=use.closed_agreeing,
+    )
 
 
 def describe_agreement(agreement: Agreement, messages: Messages) -> str:

@@ -43,7 +43,7 @@ from localjudge.types import CONTEXT_FIELDS, Context, Record, Sample, context_te
 from localjudge.words import as_typed
 
 _STYLES = ("base.css", "page.css", "samples.css", "paper.css")
-_SCRIPTS = ("elements.js", "blocks.js", "details.js", "selection.js", "samples.js")
+_SCRIPTS = ("elements.js", "blocks.js", "evidence.js", "details.js", "selection.js", "samples.js")
 _SAMPLES_OF_A_LIST = 2_000
 _WORST_ON_PAPER = 10
 _LETTERS_OF_DETAILS = 256 << 10

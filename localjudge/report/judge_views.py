@@ -13,6 +13,7 @@ from localjudge.doctor.inventory import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.judging.verify import REPORT, Verification
 from localjudge.judging.verify_labels import LabelsCheck
+from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
 from localjudge.labels.recommended_uses import recommendation
@@ -24,7 +25,15 @@ from localjudge.run_directory.differences import Difference
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.words import call, numbered, printable, printable_lines
 
-KEYS = {"1": "yes", "0": "no", "?": "cannot tell", "s": "skip", "u": "undo", "q": "quit"}
+KEYS = {
+    "1": "yes",
+    "0": "no",
+    "?": "cannot tell",
+    "e": "evidence",
+    "s": "skip",
+    "u": "undo",
+    "q": "quit",
+}
 KEYS_LINE = ", ".join(f"{key} {what}" for key, what in KEYS.items())
 _STATUS_STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}
 _RESULT_STYLE = {"bit-identical": "green", "same verdicts": "yellow", "different": "red"}
@@ -247,6 +256,14 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
             Table(notes=[Text(KEYS_LINE, style="dim")]),
         ]
     )
+
+
+def closest_view(sentences: Sequence[ClosestSentence]) -> Table:
+    """Return the sentences that come closest to a statement to label."""
+    if not sentences:
+        return Table(notes=["no evidence of this statement"])
+    notes = [sentence.in_words for sentence in sentences]
+    return Table(titles=["closest sentences by their words, without the judge"], notes=notes)
 
 
 def _texts_to_compare(

@@ -1,13 +1,16 @@
 """Write statements to label as one private page, for annotators without a terminal.
 
     shared_words.js   marks words that a statement shares with the texts to compare
+    evidence.js       marks the sentences that come closest to the statement, on request
     decisions.js      decisions, stored in the browser and downloaded as labels-NAME.jsonl
     label.js          keys and buttons
 
 The page has no labels of others, and the verdicts of a single judge are not in it. The parts of a
-jury are shown on request, and only after the statement has an answer. The downloaded file has a
-row for each answer: label_id, draw, sample_id, metric, position, text, planned (statements of the
-page), human (1, 0, or null for "cannot tell" and undone answers), annotator, when (UTC).
+jury are shown on request, and only after the statement has an answer. The closest sentences are
+hidden until the annotator asks for them, because they can bias an answer, or shown at once. The
+downloaded file has a row for each answer: label_id, draw, sample_id, metric, position, text,
+planned (statements of the page), human (1, 0, or null for "cannot tell" and undone answers),
+annotator, when (UTC), and evidence_seen (opened, shown, or no key).
 """
 
 import hashlib
@@ -16,12 +19,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from localjudge.labels.closest_sentences import ClosestSentence
+from localjudge.report.evidence_views import browser_offset
 from localjudge.report.messages import Messages
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.types import Language
 
 _STYLES = ("base.css", "label.css")
-_SCRIPTS = ("elements.js", "shared_words.js", "decisions.js", "label.js")
+_SCRIPTS = ("elements.js", "shared_words.js", "evidence.js", "decisions.js", "label.js")
 _NAMES = ("label_id", "draw", "sample_id", "metric", "position")
 _SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text", "source_text")
 
@@ -33,10 +38,13 @@ def write_label_page(
     title: str,
     language: Language = "en",
     parts_of_juries: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+    evidence: Mapping[str, Sequence[ClosestSentence]] = MappingProxyType({}),
+    show_evidence: bool = False,
 ) -> None:
     """Write sheet rows as a page, reproducibly. The first row may name the annotator.
 
     `parts_of_juries` has the probability of each judge by `label_id`, for verdicts of a jury.
+    `evidence` has the closest sentences by `label_id`, hidden at first unless `show_evidence`.
 
     Replaces an earlier page. Raises InputError for another file of that name, or if it cannot be
     written.
@@ -48,9 +56,19 @@ def write_label_page(
         row["planned"] = len(rows)
         if row["label_id"] in parts_of_juries:
             row["judges"] = dict(parts_of_juries[row["label_id"]])
+        if row["label_id"] in evidence:
+            row["closest"] = [_place(row, sentence) for sentence in evidence[row["label_id"]]]
     annotator = rows[0].get("annotator") if rows else None
-    config = {"key": _storage_key(title, shown), "annotator": annotator, "rows": shown}
+    config = {
+        "key": _storage_key(title, shown),
+        "annotator": annotator,
+        "showsEvidence": show_evidence,
+        "rows": shown,
+    }
     values: dict[str, Any] = {"config": config, "title": title, "count": len(shown)}
+    values["evidence"] = None
+    if any("closest" in row for row in shown):
+        values["evidence"] = "shown" if show_evidence else "hidden"
     parts = page_parts(
         "label.html",
         styles=_STYLES,
@@ -60,6 +78,15 @@ def write_label_page(
         **values,
     )
     write_page(path, parts, kind="page")
+
+
+def _place(row: Mapping[str, Any], sentence: ClosestSentence) -> list[Any]:
+    """Return the field, the context, and start and end in UTF-16 code units."""
+    text = row[sentence.field]
+    if sentence.context is not None:
+        text = text[sentence.context]
+    start = browser_offset(text, sentence.start)
+    return [sentence.field, sentence.context, start, browser_offset(text, sentence.end)]
 
 
 def _storage_key(title: str, rows: Sequence[Mapping[str, Any]]) -> str:

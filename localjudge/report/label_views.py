@@ -19,6 +19,8 @@ def label_remarks(labels: RunLabels, metric: str | None = None) -> list[str]:
             labelled = numbered(mean.counts.labelled, "label")
             missing = _missing_labels(mean)
             lines.append(f"{name}: not corrected by {labelled}: {missing}; {mean.counts.in_words}")
+        if metric in (None, name) and mean.evidence_use:
+            lines.append(f"{name}: {mean.evidence_use.in_words}")
     if labels.agreement:
         pairs = [pair.line for pair in labels.agreement.pairs]
         lines += [line for line in labels.agreement.lines if line not in pairs]

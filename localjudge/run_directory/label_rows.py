@@ -8,6 +8,8 @@ undecidable statement, or null to withdraw an earlier one. `draw`, `frame` (hash
 `size_share` (of their total size) and `draw_index` (from 1) describe the drawing. `adjudicated` is
 true in a decision that settles a dispute, and missing in all others. `planned`, only in the
 decisions of the run's first reading if its sheet or page was complete, is their number.
+`evidence_seen` is "opened" if the annotator asked for the evidence of the statement before the
+decision, "shown" if it was shown at once, and missing if it was not visible.
 """
 
 import getpass
@@ -33,6 +35,7 @@ from localjudge.types import Label, Record
 LABELS = "labels.jsonl"
 Way = Literal["terminal", "sheet", "page"]
 Decision = Label | Literal["?"] | None
+EvidenceSeen = Literal["opened", "shown"]
 _CHUNK_BYTES = 1 << 20
 
 
@@ -64,6 +67,7 @@ class LabelRow(Record):
     draw_index: Annotated[int, Field(ge=1, le=MAX_POINTS)] | None = None
     adjudicated: bool = False
     planned: Annotated[int, Field(ge=1)] | None = None
+    evidence_seen: EvidenceSeen | None = None
 
     @property
     def moment(self) -> datetime:
@@ -211,6 +215,7 @@ def _optional_fields(row: LabelRow) -> set[str]:
     names = set()
     if not row.adjudicated:
         names.add("adjudicated")
-    if row.planned is None:
-        names.add("planned")
+    for name in ("planned", "evidence_seen"):
+        if getattr(row, name) is None:
+            names.add(name)
     return names

@@ -278,6 +278,32 @@ def test_impossible_requests_are_explained(
     assert Path("there.csv").read_text() == "labels of a week"
 
 
+def test_evidence_is_in_a_sheet_on_request(run: Run, call: Call) -> None:
+    """`Fact 3.` shares no word with `It is 3.` except the number, which is the closest sentence."""
+    assert call("label", "run", "--show-evidence", "--out", "s.jsonl")[0] == 0
+    rows = sheet_of("s.jsonl")
+    assert {row["evidence_seen"] for row in rows} == {"shown"}
+    fill("s.jsonl", {})
+    output = call("label", "run", "--read", "s.jsonl", "--annotator", "ann")[1]
+    assert "evidence open for 12 of 12 labels (shown at once for 12)" in " ".join(output.split())
+
+
+def test_a_run_without_evidence_cannot_show_it(
+    run: Run, call: Call, scripted_run: ScriptedRun
+) -> None:
+    places = '"closest": [['
+    scripted_run("bare", ROWS, SCRIPT, metrics=["context_recall"], no_evidence=True)
+    code, _, errors = call("label", "bare", "--show-evidence", "--page", "p.html")
+    assert code == 1
+    assert "has no evidence to show" in errors
+    assert "--no-evidence" in errors
+    assert not Path("p.html").exists()
+    assert call("label", "bare", "--page", "p.html")[0] == 0
+    assert places not in Path("p.html").read_text(encoding="utf-8")
+    assert call("label", "run", "--page", "p.html")[0] == 0
+    assert places in Path("p.html").read_text(encoding="utf-8")
+
+
 def test_a_finished_drawing_suggests_the_next_step(call: Call, run: Run) -> None:
     """Draw more, ask another annotator, or name the annotator."""
     call("label", "run", "--sample", "2", "--out", "s.jsonl")
@@ -381,3 +407,29 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(
         os.write(controller, b"10")
         assert "2 of 2 disputed statements settled" in seen(controller, "next: ")
         assert process.wait(timeout=60) == 0
+
+
+@pytest.mark.engine
+def test_a_key_shows_the_evidence_in_a_terminal(run: Run) -> None:
+    with in_a_terminal("label", "run", "--sample", "3", "--annotator", "ann") as (
+        process,
+        controller,
+    ):
+        assert "closest" not in seen(controller, "0 of 3 answered")
+        os.write(controller, b"e")
+        seen(controller, "closest sentences by their words")
+        os.write(controller, b"1")
+        assert "closest" not in seen(controller, "1 of 3 answered")
+        os.write(controller, b"1q")
+        assert process.wait(timeout=60) == 0
+    with in_a_terminal(
+        "label", "run", "--sample", "3", "--annotator", "ann", "--show-evidence"
+    ) as (
+        process,
+        controller,
+    ):
+        seen(controller, "closest sentences by their words")
+        os.write(controller, b"0")
+        assert process.wait(timeout=60) == 0
+    rows = stored_labels(Path("run"))
+    assert [row.evidence_seen for row in rows] == ["opened", None, "shown"]

@@ -1,6 +1,7 @@
 // Decisions of one annotator in the order in which they were made, stored in this browser and written to a file.
 //
-//     localStorage      KEY/ann   { annotator: "Ann", log: [[number, human, when], ...], withdrawn: { number: when } }
+//     localStorage      KEY/ann   { annotator: "Ann", log: [[number, human, when, seen], ...],
+//                                 withdrawn: { number: when }, opened: [number, ...] }
 //     sessionStorage    KEY       the annotator of this window, for a reload
 //
 // Every annotator has a log, so that nobody continues or overwrites the answers of somebody else.
@@ -37,13 +38,18 @@ function store(storage, key, value) {
   }
 }
 
-/** Decisions: [number of the row, 1, 0 or null (cannot tell), time]. A later one replaces an earlier one. */
+/**
+ * Decisions: [number of the row, 1, 0 or null (cannot tell), time, how the evidence was seen]. A later one replaces an
+ * earlier one.
+ */
 class Decisions {
   #config;
   #logs = new Map(); // of other annotators in this window, for browsers that store nothing
   #log = [];
   /** By number of the row, the time at which its only answer was undone. A file may contain that answer. */
   #withdrawn = {};
+  /** Numbers of rows whose evidence the annotator has opened. It cannot be unseen. */
+  #opened = [];
   annotator = "";
   /** Whether the browser stores them. */
   isKept = false;
@@ -84,11 +90,9 @@ class Decisions {
 
   /** Continue the log of this annotator, or begin one. */
   open(annotator) {
-    this.#logs.set(this.key, { log: this.#log, withdrawn: this.#withdrawn });
+    this.#logs.set(this.key, this.#entry);
     this.annotator = annotator;
-    const { log, withdrawn } = this.#logs.get(this.key) ?? { log: [], withdrawn: {} };
-    this.#log = log;
-    this.#withdrawn = withdrawn;
+    this.#entry = this.#logs.get(this.key) ?? { log: [], withdrawn: {}, opened: [] };
     store("sessionStorage", this.#config.key, annotator);
     this.read();
   }
@@ -101,18 +105,38 @@ class Decisions {
   /** Change the stored decisions, so that windows of one annotator do not overwrite each other. */
   #change(change) {
     const entry = stored("localStorage", this.key);
-    if (entry) {
-      this.#log = entry.log;
-      this.#withdrawn = entry.withdrawn;
-    }
+    if (entry) this.#entry = entry;
     change();
-    const { annotator } = this;
-    this.isKept = store("localStorage", this.key, { annotator, log: this.#log, withdrawn: this.#withdrawn });
+    this.isKept = store("localStorage", this.key, this.#entry);
+  }
+
+  get #entry() {
+    return { annotator: this.annotator, log: this.#log, withdrawn: this.#withdrawn, opened: this.#opened };
+  }
+
+  set #entry({ log, withdrawn, opened }) {
+    this.#log = log;
+    this.#withdrawn = withdrawn;
+    this.#opened = opened;
   }
 
   add(number, human) {
-    this.#change(() => this.#log.push([number, human, new Date().toISOString()]));
+    this.#change(() => this.#log.push([number, human, new Date().toISOString(), this.#seen(number)]));
     this.isUnsaved = true;
+  }
+
+  /** Remember that the annotator has opened the evidence of a row. */
+  openEvidence(number) {
+    this.#change(() => {
+      if (!this.#opened.includes(number)) this.#opened.push(number);
+    });
+  }
+
+  /** How the annotator has seen the evidence of a row: "shown" at once, "opened" on request, or null. */
+  #seen(number) {
+    if (!this.#config.rows[number].closest) return null;
+    if (this.#config.showsEvidence) return "shown";
+    return this.#opened.includes(number) ? "opened" : null;
   }
 
   /** Undo the last decision. Returns the number of its row, or undefined. */
@@ -130,9 +154,9 @@ class Decisions {
     return last?.[0];
   }
 
-  /** The decisions by row number: { human, when }. */
+  /** The decisions by row number: { human, when, seen }. */
   get current() {
-    return new Map(this.#log.map(([number, human, when]) => [number, { human, when }]));
+    return new Map(this.#log.map(([number, human, when, seen]) => [number, { human, when, seen }]));
   }
 
   /** Numbers of rows with a label, without one (cannot tell), and without an answer. */
@@ -162,9 +186,10 @@ class Decisions {
   get fileText() {
     const { current } = this;
     const labels = this.#config.rows.flatMap((row, number) => {
-      const { human = null, when = this.#withdrawn[number] } = current.get(number) ?? {};
+      const { human = null, when = this.#withdrawn[number], seen } = current.get(number) ?? {};
       const named = Object.fromEntries(NAMES.map((name) => [name, row[name]]));
-      return when ? [{ ...named, human, annotator: this.annotator, when }] : [];
+      const evidence = seen ? { evidence_seen: seen } : {};
+      return when ? [{ ...named, human, annotator: this.annotator, when, ...evidence }] : [];
     });
     return labels.map((label) => `${inAscii(JSON.stringify(label))}\n`).join("");
   }

@@ -42,16 +42,6 @@ function evidenceLink(sentence, config) {
   return element("span", { class: kind }, element("a", { href: `#${id}`, click: show }, words), quote && " ", quote);
 }
 
-/** Scroll to a sentence of evidence and mark it, and no other. */
-function showEvidence(id) {
-  for (const shown of document.querySelectorAll("mark.evidence.shown")) shown.classList.remove("shown");
-  const sentence = document.getElementById(id);
-  if (!sentence) return;
-  sentence.classList.add("shown");
-  sentence.scrollIntoView({ block: "center" });
-  sentence.focus({ preventScroll: true });
-}
-
 /** Show the evidence of a clicked statement. */
 function evidenceOnClick(verdicts, config) {
   const sentence = verdicts.flatMap(({ evidence }) => evidence).find(({ context }) => context !== null);
@@ -134,21 +124,11 @@ function judgedPieces(text, verdicts, config) {
 
 /** The text of a context with the sentences marked that are evidence of a statement. */
 function textWithEvidence(text, sentences, config) {
-  return textBlock(text, (shown) => {
-    const places = new Map(sentences.map((sentence) => [sentence.start, sentence]));
-    const drawn = [];
-    let at = 0;
-    for (const sentence of [...places.values()].sort((one, other) => one.start - other.start)) {
-      if (sentence.start < at || sentence.end > shown.length) continue;
-      const attributes = { class: "evidence", id: evidenceId(sentence, config), tabindex: "-1" };
-      drawn.push(
-        ...visible(shown.slice(at, sentence.start), { lines: true }),
-        element("mark", attributes, ...visible(shown.slice(sentence.start, sentence.end), { lines: true })),
-      );
-      at = sentence.end;
-    }
-    return [...drawn, ...visible(shown.slice(at), { lines: true })];
-  });
+  const drawn = (piece) => visible(piece, { lines: true });
+  const marked = (sentence, pieces) =>
+    element("mark", { class: "evidence", id: evidenceId(sentence, config), tabindex: "-1" }, ...pieces);
+  const pieces = (shown) => piecesWithEvidence(shown, sentences, drawn, marked);
+  return textBlock(text, pieces, lengthWithEvidence(sentences));
 }
 
 /** One context with its number, id and score. */

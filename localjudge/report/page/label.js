@@ -16,6 +16,7 @@ const { rows } = config;
 const decisions = new Decisions(config);
 const common = commonWords(rows.map(({ text }) => text));
 let at = 0; // number of the row that is shown; rows.length stands for the end
+let isEvidenceOpen = false;
 
 function show(screen, focused) {
   for (const id of SCREENS) part(id).hidden = id !== screen;
@@ -50,20 +51,76 @@ function go(number) {
 }
 
 function showRow(row) {
-  const texts = [row.contexts ?? [], row.reference ?? [], row.response ?? []].flat();
-  const compared = texts.length ? texts : [row.user_input ?? ""];
-  const shared = sharedWords(row.text, compared.filter(Boolean), common);
-  const marked = (text) => textBlock(text, (shown) => markedPieces(shown, shared));
+  isEvidenceOpen = config.showsEvidence && Boolean(row.closest);
   part("place").textContent = t("statement", { n: at + 1, total: rows.length });
   part("asks").replaceChildren(...visible(row.asks ?? t("is_true")));
-  part("statement").replaceChildren(marked(row.text));
-  part("evidence").replaceChildren(...evidence(row, marked, texts.length > 0));
+  showTexts(row);
   part("back").disabled = at === 0;
   const answer = decisions.current.get(at)?.human;
   for (const button of document.querySelectorAll("[data-human]"))
     button.setAttribute("aria-pressed", String(button.dataset.human === String(answer)));
   showJudges(row, answer !== undefined);
   show("task", "place");
+}
+
+/** Show the statement and its texts, with the evidence if it is open. */
+function showTexts(row) {
+  const texts = [row.contexts ?? [], row.reference ?? [], row.response ?? []].flat();
+  const compared = texts.length ? texts : [row.user_input ?? ""];
+  const shared = sharedWords(row.text, compared.filter(Boolean), common);
+  const sentences = isEvidenceOpen ? closestSentences(row) : [];
+  const marked = (text, field, context = null) => {
+    const here = sentences.filter((sentence) => sentence.field === field && sentence.context === context);
+    const drawn = (piece) => markedPieces(piece, shared);
+    const pieces = (shown) => piecesWithEvidence(shown, here, drawn, evidenceMark);
+    return textBlock(text, pieces, lengthWithEvidence(here));
+  };
+  part("statement").replaceChildren(marked(row.text));
+  part("evidence").replaceChildren(...evidence(row, marked, texts.length > 0));
+  showClosest(row, sentences);
+}
+
+/** The closest sentences of a row as objects: where they are, and their text. */
+function closestSentences(row) {
+  return (row.closest ?? []).map(([field, context, start, end], number) => {
+    const text = context === null ? row[field] : row[field][context];
+    return { id: `closest-${number}`, field, context, start, end, text: text.slice(start, end) };
+  });
+}
+
+function evidenceMark({ id }, pieces) {
+  return element("mark", { class: "evidence", id, tabindex: "-1" }, ...pieces);
+}
+
+/** The list of the closest sentences, and the button that opens it. */
+function showClosest(row, sentences) {
+  part("hint").hidden = !row.closest;
+  part("reveal").hidden = config.showsEvidence;
+  part("reveal").setAttribute("aria-expanded", String(isEvidenceOpen));
+  part("closest").hidden = !isEvidenceOpen;
+  part("sentences").replaceChildren(...sentences.map(closestItem));
+}
+
+/** One of the closest sentences, with a link to its place in the texts. */
+function closestItem({ id, field, context, text }) {
+  const name = context === null ? EVIDENCE[field] : `[${context + 1}]`;
+  const click = (event) => {
+    event.preventDefault();
+    showEvidence(id);
+  };
+  const link = element("a", { href: `#${id}`, click }, name);
+  return element("li", {}, link, " ", element("q", { dir: "auto" }, ...visible(text)));
+}
+
+/** Open or close the evidence, which is closed until the annotator asks for it. */
+function toggleEvidence() {
+  const row = rows[at];
+  if (!row?.closest || config.showsEvidence) return;
+  isEvidenceOpen = !isEvidenceOpen;
+  if (isEvidenceOpen) decisions.openEvidence(at);
+  showTexts(row);
+  const words = isEvidenceOpen ? t("closest_shown", { n: row.closest.length }) : t("closest_hidden");
+  part("status").replaceChildren(words);
 }
 
 /** What each judge of a jury says, closed, and only for an answered statement, so that it biases no answer. */
@@ -85,13 +142,14 @@ function showJudges(row, isAnswered) {
  */
 function evidence(row, marked, hasTexts) {
   const plain = (text) => textBlock(text, (shown) => visible(shown, { lines: true }));
-  const drawn = { user_input: hasTexts ? plain : marked, contexts: (texts) => contextList(texts, marked) };
+  const drawn = { user_input: hasTexts ? plain : (text) => marked(text), contexts: (texts) => contextList(texts, marked) };
   const [source, ...parts] = row.source_text ?? [];
   if (source) drawn[source] = () => answerAround(...parts);
+  const draw = (field) => drawn[field]?.(row[field]) ?? marked(row[field], field);
   return [...new Set(["user_input", source, ...Object.keys(EVIDENCE)])]
     .filter((field) => field && (field === source || row[field] !== null))
     .map((field) =>
-      element("section", { class: "field" }, element("h3", {}, EVIDENCE[field]), (drawn[field] ?? marked)(row[field])),
+      element("section", { class: "field" }, element("h3", {}, EVIDENCE[field]), draw(field)),
     );
 }
 
@@ -108,7 +166,9 @@ function answerAround(before, statement, after) {
 
 function contextList(texts, marked) {
   if (!texts.length) return remark(t("none"));
-  const items = texts.map((text) => element("li", {}, text === null ? remark(t("no_text")) : marked(text)));
+  const items = texts.map((text, number) =>
+    element("li", {}, text === null ? remark(t("no_text")) : marked(text, "contexts", number)),
+  );
   return element("ol", { class: "contexts" }, ...items);
 }
 
@@ -216,6 +276,8 @@ const ACTIONS = {
   1: () => answer(1),
   0: () => answer(0),
   "?": () => answer(null),
+  e: toggleEvidence,
+  E: toggleEvidence,
   u: undo,
   U: undo,
   Backspace: undo,
@@ -236,6 +298,7 @@ for (const button of document.querySelectorAll("[data-human]"))
 const BUTTONS = {
   back: () => move(-1),
   next: () => move(1),
+  reveal: toggleEvidence,
   last: () => move(-1),
   resume: () => go(decisions.nextOpen(0)),
   rename: ask,

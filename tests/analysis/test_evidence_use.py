@@ -1,0 +1,344 @@
+"""Evidence while labelling: what annotators see, what `labels.jsonl` records, and what is counted."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge import DataError, InputError, Run, ScriptedEngine, evaluate
+from localjudge.engine.scripted import unit_text
+from localjudge.labels.closest_sentences import ClosestSentence
+from localjudge.labels.evidence_use import EvidenceUse
+from localjudge.labels.labelling import Labelling
+from localjudge.report.label_page import write_label_page
+from localjudge.report.summary_views import summary_values, summary_view
+from localjudge.run_directory.label_rows import LABELS, stored_labels
+from localjudge.types import VerdictRequest
+from tests.report.conftest import printed
+
+METRIC = "faithfulness"
+CITIES = ("Ulm", "Linz", "Budapest", "Regensburg")
+SAMPLES: list[dict[str, Any]] = [
+    {
+        "id": city,
+        "user_input": f"Where is {city}?",
+        "retrieved_contexts": [f"{city} has a town hall.", f"{city} lies on the Danube."],
+        "response": f"{city} lies on the Danube.",
+    }
+    for city in CITIES
+]
+SUPPORTED = 3
+"""The judge says 1 to the first three statements."""
+
+
+def judge(request: VerdictRequest) -> float:
+    return 0.1 if CITIES[SUPPORTED] in unit_text(request) else 0.9
+
+
+def judged(out: Path, *metrics: str, **options: Any) -> Run:
+    names = list(metrics) or [METRIC]
+    return evaluate(SAMPLES, metrics=names, out=out, engine=ScriptedEngine(judge), **options)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return judged(tmp_path / "run")
+
+
+def seen_by_sample(run: Run) -> dict[str, str | None]:
+    return {row.sample_id: row.evidence_seen for row in stored_labels(run.directory)}
+
+
+def use_of(run: Run) -> EvidenceUse | None:
+    labels = run.labels
+    assert labels is not None
+    return labels.corrected[METRIC].evidence_use
+
+
+def sheet_cells(path: Path) -> list[dict[str, str]]:
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    return list(csv.DictReader(lines[1:]))
+
+
+def filled(path: Path, label: str = "1") -> Path:
+    """Return a copy of a JSONL sheet with this label in every row."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    copy = path.with_name(f"filled-{path.name}")
+    copy.write_text(
+        "".join(json.dumps({**row, "human": label}) + "\n" for row in rows), encoding="utf-8"
+    )
+    return copy
+
+
+# What annotators see
+
+
+def test_the_closest_sentences_are_those_of_the_run(run: Run) -> None:
+    labelling = Labelling(run)
+
+    sentences = {
+        row["sample_id"]: labelling.closest_sentences[row["label_id"]] for row in labelling.rows
+    }
+    text = "Ulm lies on the Danube."
+    assert sentences["Ulm"][0] == ClosestSentence("contexts", 1, 0, len(text), text)
+
+
+def test_they_do_not_depend_on_the_verdict(tmp_path: Path) -> None:
+    """An annotator who sees them must not learn what the judge said."""
+    seen = []
+    for p_yes in (0.1, 0.9):
+        engine = ScriptedEngine({}, default=p_yes)
+        run = evaluate(SAMPLES, metrics=[METRIC], out=tmp_path / str(p_yes), engine=engine)
+        seen.append(Labelling(run).closest_sentences)
+
+    assert seen[0] == seen[1]
+    assert len(seen[0]) == len(CITIES)
+
+
+@pytest.mark.parametrize("metric", ["matrix_recall", "answer_correctness", "citation_support"])
+def test_they_lie_in_the_texts_that_are_shown(tmp_path: Path, metric: str) -> None:
+    """A statement compared with one context is shown with this context only."""
+    samples = []
+    for sample in SAMPLES:
+        reference = f"It is known that {sample['response']}"
+        response = f"{sample['response'].removesuffix('.')} [1]."
+        samples.append({**sample, "reference": reference, "response": response})
+    engine = ScriptedEngine(judge)
+    run = evaluate(samples, metrics=[metric], out=tmp_path / metric, engine=engine)
+    labelling = Labelling(run, metrics=[metric])
+
+    checked = 0
+    for row in labelling.rows:
+        for sentence in labelling.closest_sentences.get(row["label_id"], ()):
+            text = row[sentence.field]
+            if sentence.context is not None:
+                text = text[sentence.context]
+            assert text[sentence.start : sentence.end] == sentence.text
+            checked += 1
+    assert checked >= len(CITIES)
+
+
+def test_a_run_without_evidence_has_none_and_cannot_show_it(tmp_path: Path) -> None:
+    run = judged(tmp_path / "run", no_evidence=True)
+
+    assert Labelling(run).closest_sentences == {}
+    with pytest.raises(InputError, match="no evidence") as raised:
+        Labelling(run, show_evidence=True)
+    assert "no-evidence" in (raised.value.hint or "") or "no_evidence" in (raised.value.hint or "")
+    with pytest.raises(InputError, match="no evidence"):
+        run.label(tmp_path / "labels.html", show_evidence=True)
+    assert not (tmp_path / "labels.html").exists()
+
+
+def test_units_without_evidence_are_remarked(tmp_path: Path) -> None:
+    samples = [{**sample, "reference": sample["response"]} for sample in SAMPLES]
+    engine = ScriptedEngine({}, default=0.9)
+    run = evaluate(samples, metrics=["context_precision"], out=tmp_path / "run", engine=engine)
+
+    labelling = Labelling(run, metrics=["context_precision"], show_evidence=True)
+
+    assert [remark for remark in labelling.remarks if "evidence" in remark]
+    assert {row["evidence_seen"] for row in labelling.rows_to_send()} == {None}
+
+
+# Sheets
+
+
+def test_a_sheet_has_no_evidence_unless_asked(run: Run, tmp_path: Path) -> None:
+    cells = sheet_cells(run.label(tmp_path / "plain.csv", separator="comma"))
+
+    assert len(cells) == len(CITIES)
+    assert not {"evidence", "evidence_seen"} & cells[0].keys()
+
+
+def test_a_sheet_with_evidence_has_it_after_the_contexts(run: Run, tmp_path: Path) -> None:
+    path = run.label(tmp_path / "shown.csv", separator="comma", show_evidence=True)
+    cells = sheet_cells(path)
+
+    assert list(cells[0])[:4] == ["statement", "context", "evidence", "answer"]
+    for row in cells:
+        assert row["evidence"].startswith(f"[2] {row['statement']}")
+        assert row["evidence_seen"] == "shown"
+
+
+@pytest.mark.parametrize("show_evidence", [False, True])
+def test_labels_of_a_sheet_say_whether_it_was_shown(
+    run: Run, tmp_path: Path, show_evidence: bool
+) -> None:
+    sheet = run.label(tmp_path / "sheet.jsonl", show_evidence=show_evidence)
+    run.read_labels(filled(sheet), "ann")
+
+    expected = "shown" if show_evidence else None
+    assert seen_by_sample(run) == dict.fromkeys(CITIES, expected)
+    stored = (run.directory / LABELS).read_text(encoding="utf-8")
+    assert ("evidence_seen" in stored) is show_evidence
+
+
+@pytest.mark.parametrize("cell", ["yes", "open", 1])
+def test_another_value_in_the_column_is_refused(run: Run, tmp_path: Path, cell: object) -> None:
+    sheet = run.label(tmp_path / "sheet.jsonl", show_evidence=True)
+    row, *others = filled(sheet).read_text(encoding="utf-8").splitlines()
+    changed = json.dumps(json.loads(row) | {"evidence_seen": cell})
+    sheet.write_text("\n".join([changed, *others]), encoding="utf-8")
+
+    with pytest.raises(DataError, match="evidence_seen"):
+        run.read_labels(sheet, "ann")
+    assert not stored_labels(run.directory)
+
+
+@pytest.mark.parametrize("cell", [" Opened ", "OPENED", "opened"])
+def test_spelling_in_a_spreadsheet_does_not_matter(run: Run, tmp_path: Path, cell: str) -> None:
+    sheet = run.label(tmp_path / "sheet.jsonl", show_evidence=True)
+    lines = filled(sheet).read_text(encoding="utf-8").splitlines()
+    changed = [json.dumps(json.loads(line) | {"evidence_seen": cell}) for line in lines]
+    sheet.write_text("\n".join(changed), encoding="utf-8")
+
+    run.read_labels(sheet, "ann")
+
+    assert set(seen_by_sample(run).values()) == {"opened"}
+
+
+# The terminal
+
+
+def test_the_terminal_records_what_was_opened(run: Run) -> None:
+    labelling = Labelling(run, "ann")
+    first = labelling.rows[0]["sample_id"]
+    second = labelling.rows[1]["sample_id"]
+
+    assert labelling.open_evidence()[0].context == 1
+    labelling.answer(1)
+    labelling.answer(1)
+
+    assert seen_by_sample(run) == {first: "opened", second: None}
+
+
+def test_a_postponed_statement_remains_opened(run: Run) -> None:
+    labelling = Labelling(run, "ann")
+    first = labelling.rows[0]["sample_id"]
+    labelling.open_evidence()
+    labelling.skip()
+    while labelling.rows:
+        labelling.answer(1)
+
+    seen = seen_by_sample(run)
+    assert seen.pop(first) == "opened"
+    assert set(seen.values()) == {None}
+
+
+def test_evidence_shown_at_once_marks_each_label(run: Run) -> None:
+    labelling = Labelling(run, "ann", show_evidence=True)
+    while labelling.rows:
+        labelling.answer(1)
+
+    assert set(seen_by_sample(run).values()) == {"shown"}
+
+
+# What is counted
+
+
+def label_all(run: Run, annotator: str, opened: set[str], label: int = 1) -> None:
+    labelling = Labelling(run, annotator, again=bool(stored_labels(run.directory)))
+    while labelling.rows:
+        if labelling.rows[0]["sample_id"] in opened:
+            labelling.open_evidence()
+        labelling.answer(1 if label else 0)
+
+
+def test_agreement_is_counted_with_and_without(run: Run) -> None:
+    """The judge says 1, 1, 1, 0 and the annotator 1 to all; Linz and Regensburg were opened."""
+    label_all(run, "ann", {"Linz", "Regensburg"})
+
+    assert use_of(run) == EvidenceUse(open=2, open_agreeing=1, shown=0, closed=2, closed_agreeing=2)
+
+
+def test_labels_of_each_annotator_count(run: Run) -> None:
+    """Ann opened none and says 1: right 3 times of 4. Bob opened all and says 0: right once."""
+    label_all(run, "ann", set())
+    label_all(run, "bob", set(CITIES), label=0)
+
+    assert use_of(run) == EvidenceUse(open=4, open_agreeing=1, shown=0, closed=4, closed_agreeing=3)
+
+
+def test_a_later_label_replaces_the_one_with_evidence(run: Run, tmp_path: Path) -> None:
+    label_all(run, "ann", set(CITIES))
+    assert use_of(run) is not None
+    sheet = tmp_path / "sheet.jsonl"
+    rows = []
+    for row in stored_labels(run.directory):
+        rows.append({"label_id": row.key, "text": row.text, "human": 0, "annotator": "ann"})
+    sheet.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    run.read_labels(sheet)
+
+    assert use_of(run) is None
+
+
+def test_the_summary_states_it_once_and_only_if_used(run: Run) -> None:
+    label_all(run, "ann", {"Linz"})
+    table = " ".join(printed(summary_view(run)).split())
+    assert table.count("evidence open for 1 of 4 labels") == 1
+    assert "agrees with 1 of them, and with 2 of the other 3" in table
+    values = summary_values(run)["metrics"][METRIC]["corrected"]["evidence_use"]
+    assert values == {
+        "open": 1,
+        "open_agreeing": 1,
+        "shown": 0,
+        "closed": 3,
+        "closed_agreeing": 2,
+    }
+
+
+def test_nothing_is_said_without_use(run: Run) -> None:
+    label_all(run, "ann", set())
+
+    assert "evidence open" not in printed(summary_view(run))
+    assert summary_values(run)["metrics"][METRIC]["corrected"]["evidence_use"] is None
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        (
+            EvidenceUse(open=2, open_agreeing=1, shown=0, closed=0, closed_agreeing=0),
+            "evidence open for 2 of 2 labels: the judge agrees with 1 of them",
+        ),
+        (
+            EvidenceUse(open=1, open_agreeing=1, shown=1, closed=9, closed_agreeing=8),
+            "evidence open for 1 of 10 labels (shown at once for 1): the judge agrees with 1 of "
+            "them, and with 8 of the other 9",
+        ),
+    ],
+)
+def test_the_line_in_words(use: EvidenceUse, expected: str) -> None:
+    assert use.in_words == expected
+
+
+def test_old_labels_without_the_field_stay_readable(run: Run) -> None:
+    label_all(run, "ann", set(CITIES))
+    file = run.directory / LABELS
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        del row["evidence_seen"]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    assert set(seen_by_sample(run).values()) == {None}
+    assert use_of(Run.open(run.directory)) is None
+
+
+def test_the_page_contains_the_places_only(run: Run, tmp_path: Path) -> None:
+    """The texts are in the page already, and neither score nor verdict is."""
+    labelling = Labelling(run)
+    rows = labelling.rows_to_send()
+    write_label_page(tmp_path / "a.html", rows, title="run", evidence=labelling.closest_sentences)
+    html = (tmp_path / "a.html").read_text(encoding="utf-8")
+
+    config = json.loads(html.partition('id="config">')[2].partition("</script>")[0])
+    assert config["showsEvidence"] is False
+    for row in config["rows"]:
+        for field, context, start, end in row["closest"]:
+            assert field == "contexts"
+            assert row["contexts"][context][start:end]
+    assert "supports" not in json.dumps(config["rows"])
