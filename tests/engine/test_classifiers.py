@@ -1,10 +1,6 @@
-"""Models with a classification head, in llama.cpp: made-up ones, and the reader if a file is named.
-
-`LOCALJUDGE_TEST_READER` names a GGUF file for the bundled profile `reader`.
-"""
+"""Models with a classification head, in llama.cpp: made-up ones, and the bundled reader."""
 
 import math
-import os
 import random
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -49,8 +45,6 @@ STATEMENTS = (
     "x",
 )
 READER_PROFILE = Path(profiles.__file__).parent / "prompts" / "reader"
-READER = os.environ.get("LOCALJUDGE_TEST_READER")
-needs_reader = pytest.mark.skipif(READER is None, reason="LOCALJUDGE_TEST_READER names no model")
 
 
 @pytest.fixture
@@ -246,16 +240,14 @@ def test_quantised_classifiers_answer(make_model: ModelMaker, profile: Path) -> 
 
 @pytest.fixture(scope="session")
 def reader() -> ModelFile:
-    return model_registry.find(READER or "")
+    return model_registry.find("reader")
 
 
-@needs_reader
 def test_the_reader_meets_the_contract(reader: ModelFile) -> None:
     requests = statement_requests(READER_PROFILE, STATEMENTS, CONTEXTS)
     assert check_engine(lambda: open_classifier(reader), requests) == []
 
 
-@needs_reader
 def test_the_reader_has_the_same_bits_for_any_order_and_number_of_threads(
     reader: ModelFile,
 ) -> None:
@@ -264,7 +256,6 @@ def test_the_reader_has_the_same_bits_for_any_order_and_number_of_threads(
     require_equal_bits(lambda threads: open_classifier(reader, threads=threads), requests)
 
 
-@needs_reader
 def test_the_reader_finds_a_changed_fact(reader: ModelFile) -> None:
     context = "The Danube rises in the Black Forest in Germany and flows into the Black Sea."
     statements = ["The Danube rises in Germany.", "The Danube rises in France."]
