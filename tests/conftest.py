@@ -75,7 +75,8 @@ _Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
 
 def _skipped_anywhere(report: _Report) -> _Report:
     if report.skipped and isinstance(report.longrepr, tuple):
-        report.longrepr = ("tests", None, report.longrepr[2])  # type: ignore[assignment] # pytest folds equal ones
+        # pytest folds equal reasons
+        report.longrepr = ("tests", None, report.longrepr[2])  # type: ignore[assignment]
     return report
 
 

@@ -9,6 +9,14 @@ import localjudge
 from localjudge import Criterion, Judge, LocaljudgeError, Run, Sample, ScriptedEngine, errors
 from localjudge.metrics.criterion import CriterionExample
 
+open_judge: Any = Judge.open
+open_run: Any = Run.open
+calibrate: Any = localjudge.calibrate
+criterion: Any = Criterion
+sample: Any = Sample
+script: Any = ScriptedEngine
+"""The same functions without types, to be called wrongly."""
+
 ROW = {"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains."}
 
 
@@ -70,7 +78,7 @@ class Whole(Half):
             lambda _: evaluate(judge=Judge.open(engine=rain())),
             "an open judge already has an engine",
         ),
-        (lambda _: Judge.open(3), "a judge must be a name or a path, or several of them, got 3"),  # type: ignore[arg-type]
+        (lambda _: open_judge(3), "a judge must be a name or a path, or several of them, got 3"),
         (
             lambda run: run.verify(judge=Judge.open(engine=rain())),
             "judge cannot be <Judge scripted>",
@@ -93,12 +101,12 @@ class Whole(Half):
         (lambda run: run.export("scores.txt"), "scores.txt does not say in which format"),
         (lambda run: run.compare(run, by=["a"]), "by cannot be"),
         (lambda run: run.compare(run, moved=-1), "moved must be at least 0, got -1"),
-        (lambda _: Run.open(None), "directory cannot be None"),  # type: ignore[arg-type]
+        (lambda _: open_run(None), "directory cannot be None"),
         (lambda run: run.label("x.csv", sample="9"), "sample cannot be '9'"),
         (lambda run: run.label("x.docx"), "x.docx is not a sheet"),
         (lambda run: run.read_labels(pd.DataFrame()), "file cannot be"),
-        (lambda _: localjudge.calibrate(3), "runs must be a list of runs or directories, got 3"),  # type: ignore[arg-type]
-        (lambda _: localjudge.calibrate([{}]), "runs must be a list of runs"),  # type: ignore[list-item]
+        (lambda _: calibrate(3), "runs must be a list of runs or directories, got 3"),
+        (lambda _: calibrate([{}]), "runs must be a list of runs"),
         (lambda _: evaluate(engine=3), "engine cannot be 3"),
         (lambda _: evaluate(out="a\0b"), "'a.x00b' is not the name of a directory"),
         (
@@ -117,12 +125,12 @@ class Whole(Half):
             lambda _: evaluate(metrics=[Own(name="Bad Name!")]),
             "its name must be one word, got 'Bad Name!'",
         ),
-        (lambda _: ScriptedEngine([1]), "a script maps texts"),  # type: ignore[arg-type]
+        (lambda _: script([1]), "a script maps texts"),
         (
             lambda _: evaluate(engine=ScriptedEngine({})),
             "the script contains no answer for 'It rains.'",
         ),
-        (lambda _: Judge.open(foo=1), "hint: the options are judge, engine"),  # type: ignore[call-arg]
+        (lambda _: open_judge(foo=1), "hint: the options are judge, engine"),
         (lambda run: run.to_pandas("rows"), "rows cannot be 'rows'"),
         (lambda _: localjudge.evaluate(), r"no data were named\n.*reuse="),
         (lambda run: localjudge.evaluate(reuse=run, limit=1), "limit applies to data"),
@@ -147,15 +155,15 @@ class Whole(Half):
             lambda _: kind(name="Is it kind?"),
             "a Criterion cannot be made: name: String should match",
         ),
-        (lambda _: Criterion(name="kind"), "a Criterion cannot be made: question: Field required"),  # type: ignore[call-arg]
+        (lambda _: criterion(name="kind"), "a Criterion cannot be made: question: Field required"),
         (
             lambda _: CriterionExample(text="", answer="yes"),
             "a CriterionExample cannot be made: text",
         ),
-        (lambda _: Sample(), "a Sample cannot be made: id: Field required"),  # type: ignore[call-arg]
-        (lambda _: Sample(id="a", retrieved_contexts=["Rain."]), "hint: .*{'text': "),  # type: ignore[arg-type]
+        (lambda _: sample(), "a Sample cannot be made: id: Field required"),
+        (lambda _: sample(id="a", retrieved_contexts=["Rain."]), "hint: .*{'text': "),
         (
-            lambda _: Sample(id="a", retrieved_contexts=[{}]),  # type: ignore[arg-type]
+            lambda _: sample(id="a", retrieved_contexts=[{}]),
             "a Sample cannot be made: retrieved_contexts.0",
         ),
     ],
@@ -175,14 +183,14 @@ def test_a_wrong_argument_is_an_error_with_a_hint(
     assert len(raised.value.message) < 250
 
 
-def test_errors_derive_from_builtin_errors(run: Run, tmp_path: Path) -> None:
+def test_errors_derive_from_builtin_errors(run: Any, tmp_path: Path) -> None:
     calls: list[tuple[Callable[[], object], type[Exception]]] = [
         (lambda: evaluate(thresold=0.5), TypeError),
-        (lambda: run.compare(run, moved="5"), TypeError),  # type: ignore[arg-type]
+        (lambda: run.compare(run, moved="5"), TypeError),
         (lambda: evaluate(budget="soon"), ValueError),
         (lambda: evaluate(until="faithfulness"), ValueError),
         (lambda: run.check(["faithfulness"]), ValueError),
-        (Sample, ValueError),  # type: ignore[list-item]
+        (sample, ValueError),
         (lambda: Run.open(tmp_path / "none"), FileNotFoundError),
         (lambda: run.compare(tmp_path), FileNotFoundError),
         (lambda: evaluate(reuse=str(tmp_path)), localjudge.MissingRun),

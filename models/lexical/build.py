@@ -1,4 +1,4 @@
-"""Build models/lexical.gguf from the inputs in this folder, and compare its sha256 with models/registry.toml.
+"""Build models/lexical.gguf from this folder, and compare its sha256 with models/registry.toml.
 
     python models/lexical/build.py
 

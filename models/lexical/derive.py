@@ -42,9 +42,9 @@ def main() -> None:
         vocabulary, {task: labelled.examples(data, task) for task in labelled.TASKS}
     )
     scalars.save(out / "scalars.json")
-    print(
-        f"{len(vocabulary.tokens)} tokens\nattribution {scalars.attribution}\nrelevance {scalars.relevance}",
-    )
+    print(f"{len(vocabulary.tokens)} tokens")
+    print(f"attribution {scalars.attribution}")
+    print(f"relevance {scalars.relevance}")
 
 
 if __name__ == "__main__":

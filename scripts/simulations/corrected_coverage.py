@@ -1,6 +1,7 @@
 """Measure the coverage of corrected means and the labels that they save, where the truth is known.
 
-    for each repeat:  make a run of judged units -> draw n -> label them -> correct -> covered? how wide?
+    for each repeat:  make a run of judged units -> draw n -> label them -> correct
+                      -> covered? how wide?
 
 A run has samples of 1 to 6 units, with the sizes of CLAPnq's reference answers. The share of units
 with label 1 varies between samples (a beta distribution around the truth); in the clustered case,
@@ -8,7 +9,8 @@ groups of four share it. Units come from
 a pool: of a simulated judge, or of real verdicts on labelled statements.
 
     labels only     uniform random draw: the mean without a judge
-    PPI++           uniform random draw: the judge's mean and the mean of its errors, weighted by lambda
+    PPI++           uniform random draw: the judge's mean and the mean of its errors, weighted by
+                    lambda
     corrected       localjudge's drawing and correction
 
 These are intervals of a single look. `looked_at` simulates repeated looks, at planned numbers of
@@ -99,7 +101,7 @@ JUDGES: Mapping[str, tuple[float, float]] = {
 
 
 def made_up_pool(sensitivity: float, specificity: float, seed: int = 0) -> Pool:
-    """Simulate a judge with a p_yes that is weakly informative about its errors, as in real judges."""
+    """Simulate a judge whose p_yes says little about its errors, as in real judges."""
     generator = np.random.Generator(np.random.PCG64(seed))
     human = (np.arange(_MADE_UP_UNITS) % 2).astype(np.float64)
     right = generator.random(_MADE_UP_UNITS) < np.where(human == 1, sensitivity, specificity)
@@ -111,7 +113,7 @@ def made_up_pool(sensitivity: float, specificity: float, seed: int = 0) -> Pool:
 
 
 def recorded_pool(labels: Path, run: Path) -> Pool:
-    """Return the verdicts of a run made by `localjudge calibrate LABELS --judge ...`, with the labels."""
+    """Return the verdicts of a run of `localjudge calibrate LABELS --judge ...`, with labels."""
     human = {str(text.columns["id"]): text.labels[0] for text in read_labelled_texts(labels).texts}
     with (run / "verdicts.jsonl").open(encoding="utf-8") as file:
         rows = [row for row in map(json.loads, file) if row["p_yes"] is not None]
@@ -168,9 +170,10 @@ def looked_at(
 
 
 class PlanMisses(NamedTuple):
-    """Runs with a miss at the planned number, at any look, and the mean width there compared with an ordinary one.
+    """Runs that miss at the planned number and at any look, and their width.
 
-    `until_all` are runs with a miss at any look or by the labels of all statements.
+    `until_all` are runs with a miss at any look or by the labels of all statements. `width` is the
+    mean width at the planned number, `ratio` its ratio to an ordinary interval.
     """
 
     at_plan: float
@@ -183,7 +186,7 @@ class PlanMisses(NamedTuple):
 def planned_labels(
     setting: Setting, pool: Pool, planned: int | None, *, repeats: int, seed: int
 ) -> PlanMisses:
-    """Simulate looks from a planned number of labels on, or without a plan, until all statements have labels.
+    """Simulate looks from a planned number of labels, or without a plan, until all have labels.
 
     The width is the one at `LABELS_AT` labels, and the ordinary one is of the same labels.
     """
@@ -297,7 +300,7 @@ SLICES = ((180, 0.5), (72, 0.7), (48, 0.9))
 
 
 class HeldInSlice(NamedTuple):
-    """One slice, or the whole run: intervals of a single look at 50 labels, and runs with a miss at a planned look."""
+    """A slice, or the whole run: single looks at 50 labels, and runs that miss a planned look."""
 
     held: Held
     misses: float
@@ -306,7 +309,7 @@ class HeldInSlice(NamedTuple):
 def in_slices(
     pool: Pool, *, clustered: bool, by: bool, repeats: int, seed: int
 ) -> list[HeldInSlice]:
-    """Measure each of the `SLICES` and the whole run, drawn `by` slice or not until each slice has 50 labels."""
+    """Measure the `SLICES` and the whole run, drawn `by` slice or not, until all have 50 labels."""
     generator = np.random.Generator(np.random.PCG64(seed))
     looks = {
         **{number: level for number, level in AS_PLANNED.items() if number <= LABELS_AT},

@@ -3,7 +3,8 @@
 
     scripts/simulations/drawing_disagreements.py
     scripts/simulations/drawing_disagreements.py --factors 1.5 2 3
-    scripts/simulations/drawing_disagreements.py --labels FILE --run NAME=DIR    a jury's run on labelled statements
+    scripts/simulations/drawing_disagreements.py --labels FILE --run NAME=DIR
+                                                 a jury's run on labelled statements
 
 For each jury, kind of sample and number of labels:
 
@@ -106,7 +107,7 @@ class Measured(NamedTuple):
 
 
 def simulated_pool(jury: Jury, seed: int = 0) -> Pool:
-    """Simulate statements, half of them with label 1, and the verdicts of a jury without weights."""
+    """Simulate statements, half with label 1, and the verdicts of a jury without weights."""
     generator = np.random.Generator(np.random.PCG64(seed))
     human = (np.arange(_POOL_SIZE) % 2).astype(np.float64)
     common = generator.standard_normal((_POOL_SIZE, 1))

@@ -41,7 +41,10 @@ Estimate = Callable[[Drawn, int], Interval]
 def coverage(
     estimate: Estimate, draw: Draw, size: int, mean: float, *, repeats: int, seed: int
 ) -> Coverage:
-    """Measure how often `estimate(drawn, seed)` contains `mean` for `draw(generator, size, mean)`."""
+    """Measure how often `estimate(drawn, seed)` contains `mean`, for `draw(generator, size, mean)`.
+
+    `draw` makes one data set.
+    """
     generator = np.random.Generator(np.random.PCG64(seed))
     intervals = [estimate(draw(generator, size, mean), repeat) for repeat in range(repeats)]
     return Coverage(
@@ -66,7 +69,10 @@ def any_number(generator: np.random.Generator, size: int, mean: float) -> Drawn:
 
 
 def nearly_always_one(generator: np.random.Generator, size: int, mean: float) -> Drawn:
-    """Draw exactly 1 for nine of ten samples; the tenth is uniform around the value that gives `mean` (above 0.9)."""
+    """Draw exactly 1 for nine of ten samples.
+
+    The tenth is uniform around the value that gives `mean` (above 0.9).
+    """
     rest = 1 - (1 - mean) / (1 - _SHARE_OF_ONES)
     half_range = min(rest, 1 - rest)
     others = generator.uniform(rest - half_range, rest + half_range, size)
@@ -74,7 +80,7 @@ def nearly_always_one(generator: np.random.Generator, size: int, mean: float) ->
 
 
 def shared_documents(generator: np.random.Generator, size: int, mean: float) -> Drawn:
-    """Draw 0 or 1, with about four samples per document (geometric) and documents of varying difficulty.
+    """Draw 0 or 1, with about four samples per document (geometric), some documents harder.
 
     `size` counts documents, so the number of samples varies.
     """

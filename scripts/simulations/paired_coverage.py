@@ -2,9 +2,9 @@
 
     coverage   share of intervals that contain the mean
     width      mean width relative to Student's t
-    power      share of repeats that exclude 0, compared with t and the sign-flip test of R. A. Fisher (1935, The Design
-               of Experiments, section 21), which swaps the runs of each pair, or of each document,
-               at random
+    power      share of repeats that exclude 0, compared with t and the sign-flip test of R. A.
+               Fisher (1935, The Design of Experiments, section 21), which swaps the runs of each
+               pair, or of each document, at random
 
 The populations resemble score differences: shares of 2 to 6 statements with few or many flips,
 nearly all ties, one size, several, any number, skewed and symmetric, and pairs that share
@@ -58,7 +58,10 @@ class PairedCell(NamedTuple):
     narrowest: float
 
     def shortfalls(self, shape: Shape) -> str:
-        """Return the missed aims: coverage .94, width 1.15 times t where t covers, power .05 below the better test."""
+        """Return the missed aims.
+
+        Coverage .94; width 1.15 times t where t covers; power .05 below the better test.
+        """
         missed = {
             "coverage": self.held < _COVERS,
             "width": self.t_held >= _COVERS and self.width > 1.15 * self.t_width,
@@ -95,7 +98,7 @@ def _figures(drawn: Drawn, mean: float, signs: Floats) -> list[float]:
 
 
 def _student(sums: Floats, sizes: Floats) -> tuple[float, float]:
-    """Return Student's t interval for pairs, or of the ratio estimate for documents (Cochran, 1977, chapter 6)."""
+    """Return Student's t interval: of pairs, or of a ratio of documents (Cochran, 1977, ch. 6)."""
     count, mean = len(sums), sums.sum() / sizes.sum()
     variance = ((sums - mean * sizes) ** 2).sum() / (count - 1) * count / sizes.sum() ** 2
     half = two_sided_quantile(0.95, count - 1) * math.sqrt(variance)
@@ -132,7 +135,7 @@ def _some(share: float, sign: int, a: float, b: float) -> Shape:
 
 
 def statements(up: float, down: float) -> Shape:
-    """Half of 2 to 6 statements are supported at first; the share `up` of the others flips, and `down` of these."""
+    """Of 2 to 6 statements, half are supported; `down` of them flip, and `up` of the others."""
 
     def draw(generator: np.random.Generator, size: int) -> Floats:
         count = generator.integers(2, 7, size)
@@ -163,7 +166,7 @@ def _normal(mean: float, deviation: float) -> Shape:
 
 
 def _documents(moving: float, down: float, change: float) -> Shape:
-    """About four pairs per document; a share of the documents moves, and half of their pairs, down or up."""
+    """About four pairs per document; in a share of documents half of the pairs move down or up."""
 
     def draw(generator: np.random.Generator, size: int) -> Drawn:
         document = np.repeat(np.arange(size), generator.geometric(0.25, size))

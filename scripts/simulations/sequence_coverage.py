@@ -1,8 +1,8 @@
-"""Measure a confidence sequence: how often it ever misses the truth, and how soon it decides a gate.
+"""Measure a confidence sequence: how often it misses the truth, and how soon it decides a gate.
 
-    left out    share of repeats in which the true mean is outside after any number of draws up to a limit
-    decided     draws until the threshold of a gate is outside, next to the size at which an interval for a fixed
-                sample size excludes it in 80 % of cases
+    left out    share of repeats with the true mean outside after any number of draws up to a limit
+    decided     draws until the threshold of a gate is outside, next to the sample size at which a
+                fixed interval excludes it in 80 % of cases
 
 The interval excludes m as soon as `up(m)` or `down(m)` of `localjudge.stats.sequence` reaches its
 target. These products grow draw by draw, here for all repeats at once. Tests compare them with the
@@ -47,7 +47,7 @@ class Population(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """Draws until decided: mean, median, and the median ratio of the estimate after `PILOT` draws."""
+    """Draws until decided: mean, median, and the median ratio of the estimate after the pilot."""
 
     mean: float
     median: float
@@ -60,7 +60,7 @@ def _beta_binomial(generator: np.random.Generator, counts: Counts, mean: float) 
 
 
 def sentences(generator: np.random.Generator, size: int, mean: float) -> Drawn:
-    """Shares of 1 to 6 sentences, with the sizes of ClapNQ's reference answers; samples differ in difficulty."""
+    """Shares of 1 to 6 sentences, as in ClapNQ's reference answers; some samples are harder."""
     counts = generator.choice(np.arange(1, len(UNITS_OF_A_SAMPLE) + 1), size, p=UNITS_OF_A_SAMPLE)
     return Drawn(_beta_binomial(generator, counts, mean))
 
@@ -71,7 +71,7 @@ def contexts(generator: np.random.Generator, size: int, mean: float) -> Drawn:
 
 
 def _harder_groups(generator: np.random.Generator, size: int, few: float, many: float) -> Drawn:
-    """Groups of 1 to 8 samples that score 0 or 1, from the rate `few` in single ones to `many` in the largest."""
+    """Groups of 1 to 8 samples that score 0 or 1, at a rate from `few` (one) to `many` (eight)."""
     sizes = generator.integers(1, _LARGEST_GROUP + 1, size)
     rates = np.interp(sizes, [1, _LARGEST_GROUP], [few, many]) * _CONCENTRATION
     group = np.repeat(np.arange(size), sizes)
@@ -133,10 +133,10 @@ def first_exits(
     seed: int,
     block: int = PILOT,
 ) -> tuple[Counts, Floats]:
-    """Return the draws after which the interval excludes `value`, (repeats,), `limit` + 1 if never; the first block's
-    values.
+    """Return the draws after which the interval excludes `value`, and the first block's values.
 
-    Draws in blocks, only for open repeats. The values are empty for groups.
+    The draws (repeats,) are `limit` + 1 where it never does. It draws in blocks, only for open
+    repeats. The values are empty for groups.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     exits, still, values = np.full(repeats, limit + 1), np.arange(repeats), np.empty((repeats, 0))
@@ -188,7 +188,7 @@ def decided(population: Population, gate: float, *, repeats: int, limit: int, se
 
 
 def fixed_size(population: Population, gate: float, *, seed: int) -> int:
-    """Return the smallest fixed sample size with an interval that excludes the gate in 80 % of cases."""
+    """Return the smallest fixed sample size that excludes the gate in 80 % of cases."""
 
     def power(size: int) -> float:
         generator = np.random.Generator(np.random.PCG64([seed, size]))

@@ -14,7 +14,7 @@ DRAWINGS = 200
 
 
 def draw_odds(count: int, signals: tuple[float, float], seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return log odds (count, 2) and labels (count,): normal noise, shifted by the signal of each judge."""
+    """Return log odds (count, 2) and labels (count,): noise shifted by each judge's signal."""
     generator = np.random.default_rng(seed)
     labels = (generator.random(count) < 0.5).astype(np.float64)
     odds = generator.standard_normal((count, 2)) + np.outer(2 * labels - 1, signals) / 2
@@ -31,7 +31,7 @@ def held_out_loss(odds: np.ndarray, labels: np.ndarray) -> float:
 @pytest.mark.parametrize("count", [60, 200])
 @pytest.mark.parametrize("signals", [(1.0, 1.0), (1.0, 0.3), (1.5, 0.0)])
 def test_a_jury_is_not_worse_than_its_best_judge(count: int, signals: tuple[float, float]) -> None:
-    """Mean difference over 200 drawings, at most its noise or .01; below 0 for judges of equal strength."""
+    """Mean of 200 drawings at most the noise or .01; below 0 for judges of equal strength."""
     differences = []
     for seed in range(DRAWINGS):
         odds, labels = draw_odds(count, signals, seed)

@@ -17,7 +17,7 @@ def test_look_errors_follow_the_spending_functions() -> None:
 
 
 def test_at_most_six_percent_of_runs_miss_at_any_look() -> None:
-    """200 runs, looks from 15 to 150 labels: at most 6 % miss at planned numbers, over 10 % with ordinary intervals.
+    """200 runs, looks from 15 to 150 labels: at most 6 % miss, over 10 % with ordinary intervals.
 
     At 50 labels the interval is at most 1.15 times as wide as the ordinary one.
     """

@@ -1,4 +1,4 @@
-"""Simulated early stops agree with the intervals of `localjudge.stats.sequence`, and cover the truth."""
+"""Simulated early stops agree with `localjudge.stats.sequence`, and cover the truth."""
 
 import math
 

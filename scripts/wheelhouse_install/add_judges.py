@@ -1,4 +1,4 @@
-"""Register the carried judges of a folder: copy their files into the state directory, their rows into its registry.
+"""Register the judges of a folder: copy their files and rows into the state directory.
 
 python add_judges.py FOLDER
 """
@@ -23,9 +23,8 @@ def main(folder: Path) -> None:
     for row in rows.values():
         there = registered.get(row["name"])
         if there and there.sha256 != row["sha256"]:
-            sys.exit(
-                f"another judge is registered as {row['name']!r}: rename it in {state / 'registry.toml'}",
-            )
+            registry = state / "registry.toml"
+            sys.exit(f"another judge is registered as {row['name']!r}: rename it in {registry}")
     for path, row in rows.items():
         for file in path.parent.glob("*.gguf"):
             target = state / "models" / path.parent.name / file.name

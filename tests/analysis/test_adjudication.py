@@ -47,9 +47,9 @@ def test_adjudicated_labels_replace_the_disputed_ones(judged_run: JudgedRun) -> 
     assert found.agreement is not None
     assert (found.agreement.share, found.agreement.disputed, found.agreement.settled) == (0, 30, 30)
     assert found.agreement.lines[-1] == "30 of 30 disputed statements settled by adjudication"
-    assert found.agreement == labels(contradicted(judged_run("open"))).agreement.model_copy(  # type: ignore[union-attr]
-        update={"settled": 30}
-    )
+    unsettled = labels(contradicted(judged_run("open"))).agreement
+    assert unsettled
+    assert found.agreement == unsettled.model_copy(update={"settled": 30})
 
 
 def test_the_latest_adjudication_counts_until_it_is_withdrawn(judged_run: JudgedRun) -> None:

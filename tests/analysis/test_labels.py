@@ -430,7 +430,9 @@ def test_labels_of_a_run_with_another_judge_correct(
     assert read_labels(other, run.directory) == LabelsRead(known=50)
     mean = corrected(other)
     assert (mean.labels, mean.remark) == (50, NO_SAVING)
-    assert mean.mean == pytest.approx(corrected(run).labels_alone.mean, abs=0.1)  # type: ignore[union-attr]
+    alone = corrected(run).labels_alone
+    assert alone
+    assert mean.mean == pytest.approx(alone.mean, abs=0.1)
     assert labels(other).passed_over == 0
     third = read_run_labels(judged_run("third"), stored_labels(run.directory))
     assert third is not None

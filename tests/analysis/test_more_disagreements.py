@@ -129,7 +129,7 @@ def test_the_name_of_a_drawing_has_its_options(frame: UnitFrame, by: str | None)
 
 
 def test_slices_still_have_the_same_total() -> None:
-    """Ten samples of slice x, three of them divided, and ten of slice y: each slice has one half."""
+    """Ten samples of slice x, three of them divided, and ten of slice y: one half each."""
     values: dict[str, str | None] = {f"s{n}": "x" if n < 10 else "y" for n in range(20)}
     frame = frame_of_samples([DIVIDED] * 3 + [AGREED] * 17, values=values)
     shares = shares_of(draw_statements({METRIC: frame}, 20, 0, "column", more_disagreements=True))

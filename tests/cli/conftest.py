@@ -30,7 +30,7 @@ def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    """Run the command line in this process and return exit code, output and errors: `call("show", "run")`."""
+    """Run the command line in this process: `call("show", "run")` is exit code, output, errors."""
     return lambda *arguments: called(capfd, *arguments)
 
 

@@ -102,7 +102,7 @@ def test_a_calibration_by_other_labels_is_replaced_only_by_name(labels: Path, ca
 
 
 def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
-    """The labels of one run measure both judges: a good one, and one that alternates between .5 and .6."""
+    """The labels of one run measure two judges: a good one, and one between .5 and .6."""
     rows = [
         {"id": f"s{n}", "retrieved_contexts": ["Rain."], "response": f"It is {n}."}
         for n in range(48)

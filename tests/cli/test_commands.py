@@ -54,7 +54,7 @@ def test_show_as_json(directory: str, output: Callable[..., str]) -> None:
 def test_reasons_of_missing_scores_are_in_every_view(
     tmp_path: Path, call: Call, output: Callable[..., str]
 ) -> None:
-    """The question of one of two samples is blank: one metric is undefined for it, the other is not."""
+    """The question of one of two samples is blank: one metric is undefined for it, one is not."""
     row = {"user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."}
     rows = [{**row, "id": "a"}, {**row, "id": "b", "user_input": " "}]
     metrics, directory = ["context_recall", "context_relevancy"], str(tmp_path / "run")

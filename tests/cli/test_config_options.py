@@ -9,7 +9,12 @@ from tests.cli.conftest import Call, write_rows
 
 pytestmark = pytest.mark.engine
 
-CONFIG_FILE = 'data = "data.jsonl"\nmetrics = ["hit_rate@1", "recall@1"]\nout = "run"\ngates = ["hit_rate@1>=0.9"]\n'
+CONFIG_FILE = """\
+data = "data.jsonl"
+metrics = ["hit_rate@1", "recall@1"]
+out = "run"
+gates = ["hit_rate@1>=0.9"]
+"""
 LENIENT = f'{CONFIG_FILE}undecided = "pass"\n'
 
 

@@ -27,7 +27,7 @@ def test_a_separator_splits_the_contexts_and_is_in_the_manifest(call: Call) -> N
 
 
 def test_gates_name_metrics_with_their_options(call: Call) -> None:
-    """By content, "Old." differs from "New.": 0. By id they are equal: 1. A comma may separate options."""
+    """By content "Old." is not "New.": 0. By id they are equal: 1. A comma may separate options."""
     row = {
         "contexts": [{"id": "a", "text": "Old."}],
         "reference_contexts": [{"id": "a", "text": "New."}],

@@ -155,7 +155,7 @@ def test_errors_have_their_exit_codes(
 def test_an_unexpected_error_of_the_system_shows_its_place(
     monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
-    """Files that users name are checked, so that such an error is a defect, which a report must locate."""
+    """Files named by users are checked before, so this is a defect, which a report must locate."""
     fail_with(monkeypatch, PermissionError(errno.EACCES, "Permission denied", "a.txt"))
     assert "Traceback" in call("run")[2]
     for error in (OSError(errno.ENOSPC, "No space left on device", "a.txt"), InputError("wrong")):

@@ -137,7 +137,10 @@ class Served(localjudge.ScriptedEngine):
         }
 
 
-REFUSAL = "localjudge asks no server\n  hint: name the model's file (`localjudge models` lists those on this machine)"
+REFUSAL = (
+    "localjudge asks no server\n"
+    "  hint: name the model's file (`localjudge models` lists those on this machine)"
+)
 
 
 @pytest.mark.parametrize("judge", ["http://127.0.0.1:8080", "HTTPS://gpu/v1"])

@@ -148,7 +148,10 @@ def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None
 
 
 def test_disputed_statements_are_listed_and_settled(run: Run, call: Call) -> None:
-    """Ann says 1 to all 12; bob differs on 4: 67 % agreement is too low. Carol says 0 to the 4: the mean is 8/12."""
+    """Ann says 1 to all 12; bob differs on 4: 67 % agreement is too low.
+
+    Carol says 0 to these 4, so the mean is 8/12.
+    """
     assert "no statement has a label" in call("show", "run", "--labels")[1]
     assert call("label", "run", "--disputed") == (
         0,
@@ -328,7 +331,7 @@ def test_useless_labelling_is_announced_first(call: Call, scripted_run: Scripted
 
 @contextmanager
 def in_a_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Run the command in a pseudo-terminal and yield the process and its controlling file descriptor."""
+    """Run the command in a pseudo-terminal; yield the process and its controlling descriptor."""
     controller, terminal = pty.openpty()
     command = [sys.executable, "-m", "localjudge", *arguments]
     process = subprocess.Popen(

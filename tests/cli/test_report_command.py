@@ -94,7 +94,10 @@ def test_a_certificate_is_written_instead_of_a_report(folder: Path, call: Call) 
         in (folder / "c.html").read_text()
     )
     assert call("report", "new", "--certificate", "c.html", "--language", "fr")[0] == 0
-    french = "Dans une réponse de référence moyenne, environ 100\u00a0% des phrases sont étayées par les documents"
+    french = (
+        "Dans une réponse de référence moyenne, "
+        "environ 100\u00a0% des phrases sont étayées par les documents"
+    )
     assert french in (folder / "c.html").read_text(encoding="utf-8")
     assert not (folder / "new" / "report.html").exists()
     code, _, _ = call("report", "new", "--certificate", "c.html", "--gate", "context_recall>=0.5")

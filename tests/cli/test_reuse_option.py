@@ -1,4 +1,4 @@
-"""`--reuse` takes answers from runs, and without DATA also their samples, settings, metrics and judge."""
+"""`--reuse` takes answers from runs; without DATA also their samples, settings and judge."""
 
 import json
 from pathlib import Path

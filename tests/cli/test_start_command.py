@@ -1,4 +1,4 @@
-"""`localjudge start` asks small questions once, judges, and then continues with labels at each further call."""
+"""`localjudge start` asks a few questions once, judges, and continues with labels when repeated."""
 
 import csv
 import json
@@ -39,7 +39,7 @@ DEFAULTS: dict[str, str | None] = dict.fromkeys(
 
 
 def write_german_csv(path: str, rows: int = 24, changed: str = "") -> None:
-    """Write rows as Excel does in German. Every second answer is wrong; the last one is replaced by `changed`."""
+    """Write rows as Excel does in German: every second answer is wrong, the last is `changed`."""
     Path(path).parent.mkdir(exist_ok=True)
     with Path(path).open("w", newline="", encoding="cp1252") as file:
         writer = csv.writer(file, delimiter=";")
@@ -84,7 +84,7 @@ def write_page_labels(page: Path, file: str, name: str = "ann", count: int | Non
 
 
 def talk(*arguments: str, answers: dict[str, str | None]) -> tuple[int, str, str]:
-    """Answer each question (None: Ctrl-D) in a terminal; return exit code, standard output and the dialogue."""
+    """Answer each question (None: Ctrl-D) in a terminal; return exit code, output and dialogue."""
     controller, terminal = pty.openpty()
     command = [sys.executable, "-m", "localjudge", *arguments]
     with subprocess.Popen(
@@ -153,7 +153,8 @@ def test_from_a_german_export_to_a_corrected_mean(call: Call) -> None:
     assert commands_in(printed) == [
         "run --config runs/export/localjudge.toml --dry-run",
         "run --config runs/export/localjudge.toml",
-        "label runs/export/run --metrics faithfulness --sample 50 --page runs/export/labels.html --language de",
+        "label runs/export/run --metrics faithfulness --sample 50 "
+        "--page runs/export/labels.html --language de",
         "report runs/export/run",
     ]
     assert printed.endswith("saves: localjudge start export.csv --labels FILE\n")
@@ -202,7 +203,7 @@ def test_each_further_call_names_one_next_command(call: Call) -> None:
 def test_changed_data_are_judged_again_with_the_answers_and_labels_of_the_last_run(
     call: Call,
 ) -> None:
-    """Of 24 statements one is new: 23 answers and labels are taken over, and one statement is left to label."""
+    """Of 24 statements one is new: 23 answers and labels remain, and one statement has no label."""
     write_german_csv("export.csv")
     talk("start", "export.csv", answers=DEFAULTS)
     folder = Path("runs/export")
@@ -321,7 +322,7 @@ def test_dropped_evidence_is_named(call: Call) -> None:
 
 
 def test_another_judge_begins_a_run_with_the_labels_of_the_first(call: Call) -> None:
-    """A copy of the judge's file under another path has the same verdicts; all 24 labels are taken over."""
+    """A copy of the judge under another path has the same verdicts; all 24 labels remain."""
     write_german_csv("export.csv")
     mapping = {"user_input": "Frage", "retrieved_contexts": "Fundstelle 1", "response": "Antwort"}
     folder = StartFolder.find(["export.csv"], None)

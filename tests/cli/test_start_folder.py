@@ -43,7 +43,7 @@ def test_a_file_is_offered_once(tmp_path: Path) -> None:
 
 
 def test_an_empty_sheet_is_not_offered_and_the_newest_copy_comes_last(tmp_path: Path) -> None:
-    """Empty cells of the sheet as it was written would withdraw the labels of its filled-in copy."""
+    """Empty cells of the sheet as written would withdraw the labels of its filled-in copy."""
     data = tmp_path / "data.csv"
     data.write_text("question\n", encoding="utf-8")
     folder = StartFolder(tmp_path / "folder", (str(data),))

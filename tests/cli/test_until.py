@@ -73,7 +73,7 @@ def test_a_dry_run_names_samples_and_time(output: Callable[..., str]) -> None:
 
 
 def test_a_dry_run_keeps_its_answers_for_the_run(call: Call, output: Callable[..., str]) -> None:
-    """60 samples with two distinct questions: the dry run asks both, the run none, with the same bytes."""
+    """60 samples with two distinct questions: the dry run asks both, the run none; equal bytes."""
     command = ("run", "data.jsonl", "--until", "context_recall>=0.5")
     output(*command, "--out", "plain")
     code, printed, errors = call(*command, "--dry-run")

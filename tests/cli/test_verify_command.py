@@ -63,7 +63,7 @@ _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
 main()
 """
-"""A program that can write to pipes but to no file, as on a full disk (EFBIG in place of ENOSPC)."""
+"""A program that can write to pipes but to no file, as on a full disk (EFBIG, not ENOSPC)."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_FSIZE")

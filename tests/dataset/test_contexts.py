@@ -87,7 +87,8 @@ def test_every_shape_is_read(value: Any, contexts: list[Context] | None) -> None
         ),
         (
             ["a\ud800"],
-            "contexts[0]: found half of a surrogate pair (U+D800, at position 1), expected Unicode text",
+            "contexts[0]: found half of a surrogate pair (U+D800, at position 1), "
+            "expected Unicode text",
         ),
         (
             [{"text": "a", "meta": {"k": ["\udfff"]}}],

@@ -32,7 +32,7 @@ def test_a_quote_may_follow_a_space(tmp_path: Path, content: str, answers: list[
 
 
 def test_the_limit_of_the_csv_module_is_restored(tmp_path: Path) -> None:
-    """It belongs to the whole process: a cell of 200,000 characters is read, and the host keeps its limit."""
+    """The limit is the process's: a cell of 200,000 characters is read, the host's limit stays."""
     (tmp_path / "a.csv").write_text(f"question,answer\na,{'b' * 200_000}\nc,d\n")
     (tmp_path / "b.csv").write_text('question\n"a\n')
     before = csv.field_size_limit(1_000)

@@ -154,7 +154,7 @@ def test_the_first_n_keep_their_columns_and_have_their_own_fingerprint() -> None
 
 @given(IDS, st.integers(0, 3), st.data())
 def test_a_drawn_sample_remains_drawn(ids: list[str], seed: int, data: Any) -> None:
-    """For a larger sample, in another order, and after other rows are removed: the smallest hashes count."""
+    """With more draws, another order, or fewer other rows: the smallest hashes count."""
     whole = dataset(ids)
     count = data.draw(st.integers(1, len(ids)))
     chosen = ids_of(whole.draw(count, seed))
@@ -168,7 +168,7 @@ def test_a_drawn_sample_remains_drawn(ids: list[str], seed: int, data: Any) -> N
 
 
 def test_seeds_draw_all_samples_equally_often() -> None:
-    """20 of 100 with 200 seeds: 40 times each, within four standard deviations of sqrt(200 x .2 x .8) = 5.7."""
+    """20 of 100 with 200 seeds: 40 times each, within 4 sd of sqrt(200 x .2 x .8) = 5.7."""
     whole = dataset([str(number) for number in range(100)])
     counts = dict.fromkeys(ids_of(whole), 0)
     for seed in range(200):

@@ -154,7 +154,10 @@ def test_gzip_and_standard_input_are_recognised_by_their_content(
     packed = gzip.compress(as_jsonl(ROWS).encode())
     (tmp_path / "data.jsonl").write_bytes(packed)
     assert load(tmp_path / "data.jsonl").samples == expected.samples
-    program = "from localjudge.dataset import load; data = load('-'); print(data.fingerprint, *data.sources)"
+    program = (
+        "from localjudge.dataset import load; data = load('-'); "
+        "print(data.fingerprint, *data.sources)"
+    )
     for content in (packed, as_csv(ROWS).encode("utf-16")):
         done = subprocess.run(
             [sys.executable, "-c", program], input=content, capture_output=True, check=True

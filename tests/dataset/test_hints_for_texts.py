@@ -1,4 +1,4 @@
-"""The hint for objects without a known text key names the key that contains the text: applied, it gives the texts."""
+"""The hint for objects without a known text key names the key of the text, and works."""
 
 import ast
 import csv
@@ -157,7 +157,7 @@ def test_the_hint_leads_to_all_texts_and_to_nothing_else(shape: str) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("printed", [json.dumps, str])
 def test_the_hint_works_for_an_object_in_a_cell(tmp_path: Path, shape: str, printed: Any) -> None:
-    """An object without a known key stays a text, a list is refused with the same hint; a mapping reaches into both."""
+    """Such an object remains a text; a list is refused with a hint, which works for both."""
     rows = [{"question": "Where is the tower?", "contexts": SHAPES[shape]}]
     with pytest.raises(DataError) as caught:
         load(rows)
@@ -180,7 +180,7 @@ def test_texts_with_titles_are_read_without_a_mapping(shape: str) -> None:
     ["Qdrant", "Chroma", "Elasticsearch response", "HotpotQA", "search results", "keyed by file"],
 )
 def test_a_followed_hint_gives_the_score_of_plain_texts(shape: str) -> None:
-    """Faithfulness 1/1: the response is the first of two contexts; by a title, an id or one text of two it is 0/1."""
+    """The response is the first of two contexts: 1/1. By a title, an id or another text: 0/1."""
     row = {"question": "Where is the tower?", "answer": ULM}
     plain = evaluate(
         [{**row, "contexts": [ULM, BERN]}], metrics=["faithfulness"], out=False, progress=False

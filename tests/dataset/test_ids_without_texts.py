@@ -27,7 +27,7 @@ RAGAS: list[dict[str, Any]] = [
         "reference_context_ids": ["e", "f"],
     },
 ]
-"""Input of ragas's IDBasedContextPrecision and IDBasedContextRecall (0.4.3): ids, texts or whole numbers."""
+"""Input of ragas's IDBasedContextPrecision and IDBasedContextRecall (0.4.3): texts or numbers."""
 
 TWO = [{"text": "a", "id": "own"}, "b"]
 
@@ -103,7 +103,7 @@ def test_incomplete_texts_are_not_taken_for_ids(row: dict[str, Any], said: str) 
 
 
 def test_contexts_without_texts_are_compared_by_id_and_not_judged(tmp_path: Path) -> None:
-    """Row 1: b of (b), second of three; row 2: none of (e, f). Mean recall 1/2, mean reciprocal rank 1/4."""
+    """Row 1: b of (b), second of three; row 2: none of (e, f). Recall 1/2, reciprocal rank 1/4."""
     stream = io.StringIO()
     result = run(tmp_path, RAGAS, progress=Lines(stream))
     names = ("recall_single_hit", "recall_multi_hit", "mrr", "map", "ndcg")

@@ -69,7 +69,7 @@ def test_numbers_and_lists_are_previewed_as_text(tmp_path: Path) -> None:
 
 
 def test_unused_columns_that_look_like_evidence() -> None:
-    """By name, by the name of a used column without its number, or by length; empty columns do not count."""
+    """By name, by a used column's name without its number, or by length; not if empty."""
     columns = [
         column("Passus 1"),
         column("Passus 2"),

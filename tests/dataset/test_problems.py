@@ -37,7 +37,11 @@ def test_skipped_bad_rows_are_reported() -> None:
 def test_a_broken_line_loses_only_its_own_row(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(
-        b'{"question": "a"}\n{"question": \n{"question": "caf\xe9 \xc3\xa9"}\n\x00\x00\n{"question": "b"}\n',
+        b'{"question": "a"}\n'
+        b'{"question": \n'
+        b'{"question": "caf\xe9 \xc3\xa9"}\n'
+        b"\x00\x00\n"
+        b'{"question": "b"}\n'
     )
     data = load(path, skip_bad_rows=True)
     assert [sample.user_input for sample in data.samples] == ["a", "b"]

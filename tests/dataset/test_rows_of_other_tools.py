@@ -25,7 +25,9 @@ def only(row: dict[str, Any], **mapping: str) -> Sample:
 COLUMNS = {
     "ragas 0.2": "user_input retrieved_contexts reference response reference_contexts",
     "DeepEval": "input retrieval_context expected_output actual_output context",
-    "continuous-eval": "question retrieved_context ground_truth_answers answer ground_truth_context",
+    "continuous-eval": (
+        "question retrieved_context ground_truth_answers answer ground_truth_context"
+    ),
 }
 WITH_TRUTH: dict[str, dict[str, Any]] = {
     **{
@@ -152,7 +154,7 @@ def test_a_row_of_another_tool_is_the_same_sample(tool: str) -> None:
             "retrieved_contexts",
             "context",
         ),
-        # Promptfoo writes {"response": {"output": "a"}}, others {"response": "a"}: paths have priority.
+        # Promptfoo writes {"response": {"output": "a"}}, others {"response": "a"}.
         ({"response": {"output": "a"}}, "response", "response.output"),
         ({"output": {"completion": "a", "model": "m"}}, "response", "output.completion"),
         # Many tools store the whole prompt with contexts under this name.

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import random_model
@@ -46,8 +47,8 @@ def labels(tmp_path: Path) -> Path:
 def test_a_jury_is_fitted_compared_and_used_by_name(
     small: str, labels: Path, tmp_path: Path
 ) -> None:
-    options = {"threads": 1, "min_valid_mass": 0, "progress": False}
-    calibrations = localjudge.calibrate(labels, judge=["lexical", small], **options)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"threads": 1, "min_valid_mass": 0, "progress": False}
+    calibrations = localjudge.calibrate(labels, judge=["lexical", small], **options)
     juries = [calibration for calibration in calibrations if calibration.weights]
     assert [sorted(jury.weights) for jury in juries] == [["lexical", "small"]]
     assert len(calibrations) == 3
@@ -65,7 +66,7 @@ def test_a_jury_is_fitted_compared_and_used_by_name(
         for number, row in enumerate(rows[:4])
     ]
     how = {"metrics": "faithfulness", "calibration": jury.name, "out": tmp_path / "run", **options}
-    run = localjudge.evaluate(data, judge=[small, "lexical"], **how)  # type: ignore[arg-type]
+    run = localjudge.evaluate(data, judge=[small, "lexical"], **how)
     combination = run.manifest.judge.combinations["faithfulness"].value
     assert combination.weights == jury.weights
     for verdict in verdicts(tmp_path / "run"):
@@ -74,4 +75,4 @@ def test_a_jury_is_fitted_compared_and_used_by_name(
     assert not any("measuring the scale" in note for note in run.notes)
     assert run.verify().result == "bit-identical"
     with pytest.raises(InputError):
-        localjudge.evaluate(data, judge="lexical", **{**how, "out": tmp_path / "alone"})  # type: ignore[arg-type]
+        localjudge.evaluate(data, judge="lexical", **{**how, "out": tmp_path / "alone"})

@@ -1,4 +1,4 @@
-"""Made-up classifiers for tests: a random encoder with a classification head, and prompt profiles for it."""
+"""Classifiers for tests: a random encoder with a classification head, and profiles for it."""
 
 from collections.abc import Sequence
 from pathlib import Path

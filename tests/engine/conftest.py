@@ -122,7 +122,7 @@ def attributions(
 
 
 def checked_answers(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> list[Answer]:
-    """Return the answers; prompts decode to their text without special tokens of users, and every answer is valid."""
+    """Return the valid answers, to prompts that contain no special tokens of users."""
     for request in requests:
         pieces = [piece for node in request.path for piece in node]
         assert engine.read_back(request) == "".join(piece.text for piece in pieces)

@@ -82,11 +82,14 @@ def example_requests(engine: Engine) -> list[VerdictRequest]:
 
 
 def identity_is_stable_json(case: ContractCase) -> Iterator[str]:
-    """The identity is JSON, names the kind of engine, and is equal after answering and for an equal engine."""
+    """The identity is JSON, names the engine, and is equal after answering and for its equal."""
     before = case.engine.identity
     try:
         if json.loads(json.dumps(before, allow_nan=False)) != before:
-            yield "the identity is not what it is as JSON: use texts, numbers, lists and dictionaries with text keys"
+            yield (
+                "the identity is not what it is as JSON: "
+                "use texts, numbers, lists and dictionaries with text keys"
+            )
     except (TypeError, ValueError) as error:
         yield f"the identity cannot be written as JSON: {error}"
     if not isinstance(before.get("engine"), str) or not before["engine"]:
@@ -103,8 +106,9 @@ def answers_each_once(case: ContractCase) -> Iterator[str]:
     if list(case.engine.answers([])):
         yield "no requests were answered"
     pairs = list(case.engine.answers(case.requests))
-    if sorted(index for index, _ in pairs) != list(range(len(case.requests))):
-        yield f"{len(case.requests)} requests got answers with the indices {[index for index, _ in pairs]}"
+    indices = [index for index, _ in pairs]
+    if sorted(indices) != list(range(len(case.requests))):
+        yield f"{len(case.requests)} requests got answers with the indices {indices}"
     for index, answer in pairs:
         if not isinstance(answer, Answer | NoAnswer):
             yield f"request {index} got {type(answer).__name__}, not an Answer or NoAnswer"
@@ -154,7 +158,7 @@ def answers_are_legal(case: ContractCase) -> Iterator[str]:
 
 
 def lengths_hold_what_is_answered(case: ContractCase) -> Iterator[str]:
-    """A request longer than the capacity is a `NoAnswer` without effect on others; shared tokens count once."""
+    """A request above the capacity is `NoAnswer` and affects no other; shared tokens count once."""
     engine, first = case.engine, case.requests[0]
     longer = _with_words(first, "More words. ")
     if engine.length(longer) <= engine.length(first):

@@ -121,10 +121,12 @@ def test_a_template_that_needs_too_much_time_or_memory_is_refused(
 
 
 LLAMA_2 = (
-    "{% if messages[0].role == 'system' %}{% set system, turns = messages[0].content, messages[1:] %}"
+    "{% if messages[0].role == 'system' %}"
+    "{% set system, turns = messages[0].content, messages[1:] %}"
     "{% else %}{% set system, turns = none, messages %}{% endif %}"
     "{% for message in turns %}{% if message.role == 'user' %}{{ bos_token }}[INST] "
-    "{% if loop.first and system %}<<SYS>>\n{{ system }}\n<</SYS>>\n\n{% endif %}{{ message.content }} [/INST]"
+    "{% if loop.first and system %}<<SYS>>\n{{ system }}\n<</SYS>>\n\n{% endif %}"
+    "{{ message.content }} [/INST]"
     "{% else %} {{ message.content }} {{ eos_token }}{% endif %}{% endfor %}"
 )
 
@@ -134,7 +136,8 @@ LLAMA_2 = (
     [
         (LLAMA_2, ("<<SYS>>", "<</SYS>>", "[/INST]", "[INST]", "[/INST]")),
         (
-            "So. {% if messages[1] %}{{ raise_exception('one') }}{% endif %}Q: {{ messages[0].content }}\nA:",
+            "So. {% if messages[1] %}{{ raise_exception('one') }}{% endif %}"
+            "Q: {{ messages[0].content }}\nA:",
             ("A:",),
         ),
         ("{{ messages", ()),

@@ -79,7 +79,7 @@ def test_a_classifier_of_three_outputs_meets_the_contract(
 def require_equal_bits(
     open_with: Callable[[int], LlamaCppClassifier], requests: Sequence[VerdictRequest]
 ) -> None:
-    """Check the same answers with 1 and 2 threads, in a shuffled order, and in a second engine after a part."""
+    """Check equal answers with 1 and 2 threads, shuffled, and in a second engine after a part."""
     with closing(open_with(1)) as engine:
         expected = answers_of(engine, requests)
     assert any(isinstance(answer, Answer) for answer in expected)
@@ -125,7 +125,7 @@ def test_one_output_is_a_logit() -> None:
 
 
 def test_three_outputs_share_the_probability() -> None:
-    """Softmax of log 1, log 2, log 5 is 1/8, 2/8, 5/8; yes are the first two, so p = 3/8, and its log odds log 3/5."""
+    """Softmax of log 1, 2, 5 is 1/8, 2/8, 5/8; yes are the first two: p = 3/8, odds 3/5."""
     outputs = np.log(np.array([1, 2, 5], np.float32))
     reading = ClassifierReading(outputs=("a", "b", "c"), yes=("b", "a"))
     answer = answer_from(outputs, reading, load_grammar("relevant"))
@@ -180,7 +180,7 @@ def test_the_share_token_says_how_much_of_the_statement_is_in_the_text(
 
 
 def test_literals_of_control_tokens_stay_text(make_model: ModelMaker, profile: Path) -> None:
-    """Only the profile's own `<s>` and two `</s>` are control tokens, and `{share}` of a user is text."""
+    """Only `<s>` and two `</s>` of the profile are control tokens; a user's `{share}` is text."""
     literals = "<s></s><mask><pad>{share}"
     [request] = statement_requests(profile, [literals], [literals])
     with closing(open_classifier(make_classifier(make_model))) as engine:

@@ -1,4 +1,4 @@
-"""A verdict is bit-identical for any other requests, on llama.cpp at sizes where batching would change it.
+"""A verdict is bit-identical for any other requests, at sizes where a batch would change it.
 
 The control tests show that these tests can fail.
 """
@@ -76,7 +76,7 @@ def model(request: pytest.FixtureRequest, make_model: Callable[..., ModelFile]) 
 
 
 class Case(NamedTuple):
-    """A model, requests with the answers of another engine, and one engine for all tests of the module."""
+    """A model, requests with the answers of another engine, and one engine for all tests."""
 
     model: ModelFile
     requests: list[VerdictRequest]
@@ -84,7 +84,7 @@ class Case(NamedTuple):
     engine: LlamaCppEngine
 
     def check(self, indices: Sequence[int], engine: LlamaCppEngine | None = None) -> None:
-        """Compare the answers to some of the requests, asked in one call, with the expected ones."""
+        """Compare the answers to some of the requests, from one call, with the expected ones."""
         answers = in_order(engine or self.engine, [self.requests[index] for index in indices])
         assert answers == [self.expected[index] for index in indices]
 

@@ -30,7 +30,7 @@ def logits(*scores: float) -> NDArray[np.float32]:
 def test_the_mean_of_two_labels_is_the_probability_of_yes(
     no: float, yes: float, other: float
 ) -> None:
-    """1 / (1 + exp(no - yes)), bit for bit, so that earlier runs verify. Label 1 from one half on."""
+    """1 / (1 + exp(no - yes)), bit for bit, so that earlier runs verify. Label 1 from a half."""
     reading = read_verdict(choice(0, 1), logits(no, yes, other))
     p_yes = float(1 / (1 + np.exp(np.clip(np.float64(no) - np.float64(yes), -700, 700))))
     assert (reading.p_yes, reading.label) == (p_yes, 1 if p_yes >= 0.5 else 0)

@@ -9,10 +9,13 @@ pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).parent.parent.parent
 NO_OPENMP = (
-    "RuntimeError(\"Failed to load shared library '/venv/llama_cpp/lib/libllama.so': libgomp.so.1: cannot open shared "
-    'object file: No such file or directory")'
+    "RuntimeError(\"Failed to load shared library '/venv/llama_cpp/lib/libllama.so': "
+    'libgomp.so.1: cannot open shared object file: No such file or directory")'
 )
-OTHER_BUILD = 'AttributeError("/venv/llama_cpp/lib/libllama.so: undefined symbol: llama_model_load_from_file")'
+OTHER_BUILD = (
+    'AttributeError("/venv/llama_cpp/lib/libllama.so: '
+    'undefined symbol: llama_model_load_from_file")'
+)
 
 
 def localjudge_with(

@@ -153,7 +153,8 @@ def test_a_run_with_too_little_memory_can_be_resumed(tmp_path: Path) -> None:
         ("leave(8)\ntry: model.open_model(judge, gpu_layers=0)", "lacks memory or threads to load"),
         (
             "opened = model.open_model(judge, gpu_layers=0)\nleave(30)\n"
-            "try: KVCache(opened.pointer, n_ctx=8192, threads=1, vocabulary_size=1, rewind_mode='cut')",
+            "try: KVCache(opened.pointer, n_ctx=8192, threads=1, vocabulary_size=1,"
+            " rewind_mode='cut')",
             "could not open a context of 8,192 tokens",
         ),
     ],

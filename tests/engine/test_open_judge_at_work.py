@@ -34,7 +34,8 @@ with Judge.open("lexical", threads=2) as judge:
 POOL = """
 import localjudge
 from multiprocessing import get_context
-rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "It is in Ulm. It is tall."}]
+response = "It is in Ulm. It is tall."
+rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": response}]
 def verdicts(_):
     run = localjudge.evaluate(rows, metrics="faithfulness", threads=2, out=False)
     return [verdict.p_yes for verdict in run.verdicts]
@@ -163,7 +164,7 @@ def test_a_forked_process_cannot_use_the_gpu_of_its_parent() -> None:
     not Path("/proc/self/statm").exists(), reason="this system tells no process its memory"
 )
 def test_closed_judges_free_their_memory() -> None:
-    """From the tenth to the thirtieth judge, growth is below five models of 11 MiB; 20 leaked ones are 220.
+    """From the tenth to the thirtieth judge it grows less than five models of 11 MiB (20: 220).
 
     Measured: -3 to 11 MiB after a full collection, because of allocator gaps.
     """

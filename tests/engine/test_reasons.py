@@ -56,7 +56,7 @@ def test_every_answer_is_complete_and_valid(opened: Opener, reasons: Reasons) ->
 
 
 def test_the_length_covers_the_longest_answer(opened: Opener) -> None:
-    """A reason adds at most the 64 tokens of its grammar, 4 to close it, and the surrounding text."""
+    """A reason adds at most its grammar's 64 tokens, 4 to close it, and the text around it."""
     engine = opened()
     plain, before, after = (
         engine.length(asked(reasons)[0]) for reasons in ("none", "before", "after")
@@ -90,7 +90,7 @@ def test_the_lowest_id_wins_a_tie() -> None:
 
 
 def test_a_verdict_is_a_softmax_over_its_labels() -> None:
-    """exp(1) + exp(1) for label 1, exp(0) for label 0, exp(2) invalid: p = 2e / (2e + 1), mass = (2e + 1) / all."""
+    """Label 1 has 2e, label 0 has 1, invalid e^2: p = 2e / (2e + 1), mass = (2e + 1) / all."""
     choice = Choice(np.array([True, True, True, False]), {0: np.array([0]), 1: np.array([1, 2])})
     reading, e = read_verdict(choice, np.array([0, 1, 1, 2], dtype=np.float32)), np.e
     expected = 2 * e / (2 * e + 1), (2 * e + 1) / (2 * e + 1 + e**2), 1

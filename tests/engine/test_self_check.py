@@ -234,7 +234,7 @@ def test_the_end_of_the_child_process_is_explained(
     kind: Any,
     said: str,
 ) -> None:
-    """SIGABRT is a check of llama.cpp; SIGILL and SIGSEGV may come from the build; SIGKILL: memory ran out."""
+    """SIGABRT: a check of llama.cpp; SIGILL, SIGSEGV: perhaps the build; SIGKILL: no memory."""
     monkeypatch.setattr(
         self_check,
         "_run_child",
@@ -255,7 +255,7 @@ def test_a_build_that_cannot_run_repacked_weights_uses_plain_ones(
     monkeypatch: pytest.MonkeyPatch,
     ending: int,
 ) -> None:
-    """AMX tile code of GCC 12 crashes; the manifest shows the fallback. The second engine does not check again."""
+    """GCC 12's AMX tiles crash; the manifest shows the fallback. A second engine does not check."""
     tried: list[bool] = []
     run = self_check._run_child
 

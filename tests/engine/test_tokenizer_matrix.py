@@ -28,8 +28,9 @@ from tests.engine.conftest import ModelMaker, checked_answers, of_the_folder
 
 pytestmark = pytest.mark.engine
 
-# Template files (named after the models they come from) that belong to each vocabulary: the model's own, or one of the
-# same family whose markers this vocabulary has, or spells out as its own models do.
+# Template files (named after the models they come from) that belong to each vocabulary: the model's
+# own, or one of the same family whose markers this vocabulary has, or spells out as its own models
+# do.
 FAMILIES = {
     "gpt-2": ("ibm-granite-granite-4.0", "openai-gpt-oss-120b"),
     "llama-spm": ("mistralai-Mistral-Nemo-Instruct-2407",),

@@ -16,7 +16,8 @@ from tests.engine.conftest import REAL, ModelMaker, Opener, OpenVocabulary, attr
 pytestmark = pytest.mark.engine
 
 LOOP = (
-    "{{% for message in messages %}}{{% if message.role == 'user' %}}{user}{{% else %}}{assistant}{{% endif %}}"
+    "{{% for message in messages %}}"
+    "{{% if message.role == 'user' %}}{user}{{% else %}}{assistant}{{% endif %}}"
     "{{% endfor %}}"
 )
 TEMPLATES = {
@@ -130,7 +131,8 @@ def test_text_without_a_marker_keeps_its_tokens(pair: Pair, data: st.DataObject)
     "template",
     [
         random_model.CHAT_TEMPLATE,
-        "<|im_start|>{{ messages[0].role }}\n{{ messages[0].content }}<|im_end|>\n<|im_start|>assistant\n",
+        "<|im_start|>{{ messages[0].role }}\n{{ messages[0].content }}<|im_end|>\n"
+        "<|im_start|>assistant\n",
         *(
             "{% for message in messages %}{{ message.content }}" + between + "{% endfor %}"
             for between in ("\nanswer\n", "\n---\n", "\n", " 1 ")
@@ -140,7 +142,7 @@ def test_text_without_a_marker_keeps_its_tokens(pair: Pair, data: st.DataObject)
 def test_control_tokens_bare_words_and_lines_of_signs_are_not_markers(
     open_vocabulary: OpenVocabulary, template: str
 ) -> None:
-    """Users cannot forge text next to a control token, and any text may have a word or a line of signs."""
+    """Users cannot forge text next to a control token; any text may have words or signs."""
     with open_vocabulary("bytes") as loaded:
         assert Vocabulary(loaded_tokens(loaded.pointer), template).turn_markers == set()
 

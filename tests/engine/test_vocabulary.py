@@ -13,9 +13,10 @@ from tests.engine.conftest import REAL, LoadedVocabulary, OpenVocabulary
 pytestmark = pytest.mark.engine
 
 FAMILIAR = (
-    "<|eot_id|>", "<|im_end|>", "<|im_start|>system\n", "<start_of_turn>", "<end_of_turn>", "<|turn>", "[INST]",
-    "[/INST]", "<s>", "</s>", "<unk>", "<bos>", "<|endoftext|>", "<|end|>", "<|assistant|>", "<think>", "</think>",
-    "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>", "<|channel|>final<|message|>", "<｜User｜>", "<0x0A>", "▁",
+    "<|eot_id|>", "<|im_end|>", "<|im_start|>system\n", "<start_of_turn>", "<end_of_turn>",
+    "<|turn>", "[INST]", "[/INST]", "<s>", "</s>", "<unk>", "<bos>", "<|endoftext|>", "<|end|>",
+    "<|assistant|>", "<think>", "</think>", "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>",
+    "<|channel|>final<|message|>", "<｜User｜>", "<0x0A>", "▁",
 )  # fmt: skip
 TEXTS = {
     "Latin": "The bridge — 1,280 m long — opened in 1937; naïve façades, “quotes”.",

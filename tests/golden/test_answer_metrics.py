@@ -21,7 +21,7 @@ TOWER = Sample(
     reference="It was built in 1889. It stands in Paris, France.",
     retrieved_contexts=(Context(text="chunk 1"), Context(text="chunk 2")),
 )
-# Two of the response's three sentences are in the reference; one of the reference's two is in the response.
+# Two of the response's three sentences are in the reference, one of its two in the response.
 AGREEMENT = table(
     {"It was built in 1889.": "1", "It is in Paris.": "1", "It is golden.": "0"}, ["reference"]
 ) | table({"It was built in 1889.": "1", "It stands in Paris, France.": "0"}, ["response"])
@@ -43,7 +43,7 @@ def test_answer_correctness_is_precision_recall_and_their_harmonic_mean(
 
 
 def test_recall_is_a_share_of_the_reference() -> None:
-    """The response repeats one right sentence three times: ragas's recall is 3 / (3 + 1) = 0.75, this one 1 / 2."""
+    """One right sentence three times: ragas's recall is 3 / (3 + 1) = 0.75, this one 1 / 2."""
     sample = TOWER.model_copy(update={"response": "In 1889. In 1889. In 1889."})
     in_response = table(
         {"It was built in 1889.": "1", "It stands in Paris, France.": "0"}, ["response"]
@@ -59,7 +59,7 @@ def test_recall_is_a_share_of_the_reference() -> None:
 
 
 def test_precision_or_recall_needs_half_of_the_questions() -> None:
-    """3 sentences of the response, 2 of the reference. Each side is shown the question and the other text."""
+    """3 sentences of the response, 2 of the reference, each with the question and other text."""
     modes = ("precision", "recall", "f1")
     precision, recall, f1 = (
         asked_and_scored(f"answer_correctness(mode={mode})", TOWER, AGREEMENT)[0] for mode in modes

@@ -7,7 +7,10 @@ from tests.golden.scoring import score, table
 EIFFEL = Sample(
     id="eiffel-tower",
     user_input="When was the Eiffel Tower built, where is it, and who designed it?",
-    reference="The Eiffel Tower was built in 1889. It is located in Paris, France. Gustave Eiffel designed it.",
+    reference=(
+        "The Eiffel Tower was built in 1889. It is located in Paris, France. "
+        "Gustave Eiffel designed it."
+    ),
     retrieved_contexts=(
         Context(text="The Eiffel Tower was completed in 1889 for the World's Fair in Paris."),
     ),
@@ -16,9 +19,10 @@ EINSTEIN = Sample(
     id="albert-einstein",
     user_input="What can you tell me about Albert Einstein?",
     reference=(
-        "Albert Einstein born in 14 March 1879 was  German-born theoretical physicist, widely held to be one of the "
-        "greatest and most influential scientists of all time. He received the 1921 Nobel Prize in Physics for his "
-        "services to theoretical physics. He published 4 papers in 1905.  Einstein moved to Switzerland in 1895"
+        "Albert Einstein born in 14 March 1879 was  German-born theoretical physicist, widely held "
+        "to be one of the greatest and most influential scientists of all time. "
+        "He received the 1921 Nobel Prize in Physics for his services to theoretical physics. "
+        "He published 4 papers in 1905.  Einstein moved to Switzerland in 1895"
     ),
     retrieved_contexts=(
         Context(
@@ -55,7 +59,10 @@ def test_faithfulness_counts_the_sentences_of_the_response() -> None:
     assert outcome == Scored(value=1 / 2, numerator=1, denominator=2)
 
 
-LONG_CHUNK = "Paris is the capital of France. It lies on the Seine. It has many parks. It was founded long ago."
+LONG_CHUNK = (
+    "Paris is the capital of France. It lies on the Seine. "
+    "It has many parks. It was founded long ago."
+)
 OTHER_CHUNK = "Berlin is the capital of Germany."
 CAPITAL = Sample(
     id="capital",
@@ -196,7 +203,7 @@ NOISE_VERDICTS = table(
 
 
 def test_noise_sensitivity_counts_wrong_sentences_supported_by_a_relevant_chunk() -> None:
-    """Misled and Both, of six sentences. None without a relevant chunk, or with a right response."""
+    """Misled and Both, of six sentences. None without a relevant chunk, or if all is right."""
     assert score("noise_sensitivity", NOISE, NOISE_VERDICTS) == Scored(
         value=2 / 6, numerator=2, denominator=6
     )

@@ -24,7 +24,9 @@ EXAMPLE: list[dict[str, Any]] = [
         "retrieved_contexts": [
             "The Danube rises in the Black Forest. The Rhine ends in the Netherlands."
         ],
-        "response": "The Danube rises in the Black Forest. It is blue. The Rhine ends in the Netherlands.",
+        "response": (
+            "The Danube rises in the Black Forest. It is blue. The Rhine ends in the Netherlands."
+        ),
         "reference": "The Danube rises in the Black Forest. It flows through ten countries.",
     },
 ]

@@ -40,7 +40,8 @@ from localjudge import Judge, ScriptedEngine
 from localjudge.integrations.deepeval import LocaljudgeModel
 model = LocaljudgeModel(Judge.open(engine=ScriptedEngine({}, default=0.8)))
 metric = AnswerRelevancyMetric(eval_mode="system_one", system_one_model=model)
-assert round(metric.measure(LLMTestCase(input="Why?", actual_output="It rains."), _show_indicator=False), 6) == 0.8
+case = LLMTestCase(input="Why?", actual_output="It rains.")
+assert round(metric.measure(case, _show_indicator=False), 6) == 0.8
 """
 INSPECT = """
 from inspect_ai import Task, eval

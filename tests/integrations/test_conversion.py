@@ -60,11 +60,14 @@ def test_certainty_of_an_answer_by_hand(probabilities: list[float], decided: flo
 
 def test_words_of_questions() -> None:
     assert ask_each_level("How much?", ["none", "some", "all"]) == [
-        f"How much?\nThe levels, from the lowest:\n0. none\n1. some\n2. all\nIs it level {level} or a higher one?"
+        "How much?\nThe levels, from the lowest:\n0. none\n1. some\n2. all\n"
+        f"Is it level {level} or a higher one?"
         for level in ("1 (some)", "2 (all)")
     ]
     assert ask_each_option("Which?", {"red": None, "blue": {"like": "the sky"}})[1] == (
-        'Which?\nThe possible answers:\n- red\n- blue: {"like": "the sky"}\nIs \'blue\' the right one?'
+        "Which?\nThe possible answers:\n"
+        '- red\n- blue: {"like": "the sky"}\n'
+        "Is 'blue' the right one?"
     )
     assert ask_whether("It rains.") == "Is this true? It rains."
     assert ask_whether("Does it rain?", no="snow") == "Does it rain?\nThe answer is no if: snow"
@@ -104,7 +107,7 @@ FIELDS: dict[str, Any] = {
     ],
 )
 def test_prompts_show_only_the_named_fields(words: str, sample: Any) -> None:
-    """The answer is judged, or the expected answer if only that is named. Criteria that name neither are skipped."""
+    """The response is judged, or the reference if only it is named; without both, none is."""
     asked, shown = as_sample(words, FIELDS) or ("Is the response", None)
     assert (asked.startswith("Is the response"), shown) == (True, sample)
     # Fields that are missing or not texts are left too.

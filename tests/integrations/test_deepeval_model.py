@@ -55,7 +55,7 @@ def unasked() -> Any:
 
 @pytest.mark.engine
 def test_the_lexical_judge_gives_its_own_recall_and_precision_in_hybrid_mode() -> None:
-    """The judge supports 2/2 and 1/2 of the references, as in `context_recall`; each first context is useful."""
+    """It supports 2/2 and 1/2 of the references, as in `context_recall`; the first is useful."""
     from deepeval.metrics import ContextualPrecisionMetric, ContextualRecallMetric
 
     from localjudge.integrations.deepeval import LocaljudgeModel
@@ -93,7 +93,7 @@ METRICS = [
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("async_mode", [True, False])
 def test_deepeval_metrics_run_on_our_verdicts(name: str, async_mode: bool, opened: Opened) -> None:
-    """P(yes) is .8 everywhere: each statement has it, and each of n levels above the lowest, so their mean is .8."""
+    """P(yes) is .8 for each statement and for each level above the lowest: the mean is .8."""
     from deepeval import metrics
 
     model = opened({}, default=0.8)
@@ -106,9 +106,9 @@ def test_deepeval_metrics_run_on_our_verdicts(name: str, async_mode: bool, opene
 
 
 def test_a_custom_metric_asks_about_its_named_fields(opened: Opened) -> None:
-    """Yes or no gives .6; three levels with P(>= 1) = .9 and P(>= 2) = .5 give .7; a choice gives .6 / (.6 + .2) = .75.
+    """Yes or no gives .6, and three levels with P(>= 1) = .9 and P(>= 2) = .5 give .7.
 
-    The mean is (.6 + .7 + .75) / 3.
+    A choice gives .6 / (.6 + .2) = .75. The mean is (.6 + .7 + .75) / 3.
     """
     from deepeval.metrics import JevEval
     from deepeval.metrics.jev_eval.questions import Choice, Noul, Score
@@ -139,7 +139,7 @@ def test_a_custom_metric_asks_about_its_named_fields(opened: Opened) -> None:
 
 
 def test_an_item_has_the_lowest_probability_of_its_sentences(opened: Opened) -> None:
-    """Sentences of .9 and .2 give a claim .2. Other items use their own question, without the list."""
+    """Sentences of .9 and .2 give a claim .2. Other items use their question, without the list."""
     prompts = []
 
     def script(request: Any) -> float:

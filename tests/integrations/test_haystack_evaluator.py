@@ -66,9 +66,11 @@ def test_results_are_the_rows_of_a_run(evaluator: Evaluator, judge: localjudge.J
 def test_outputs_of_other_components_are_inputs(
     evaluator: Evaluator, judge: localjudge.Judge
 ) -> None:
+    outputs = {"found": list[list[haystack.Document]], "answers": list[str]}
+
     @haystack.component
     class Retrieved:
-        @haystack.component.output_types(found=list[list[haystack.Document]], answers=list[str])  # type: ignore[untyped-decorator]
+        @haystack.component.output_types(**outputs)  # type: ignore[untyped-decorator]
         def run(self) -> dict[str, Any]:
             documents = [haystack.Document(content="It rains.", id="a")]
             return {"found": [documents], "answers": ["It rains. It is blue."]}

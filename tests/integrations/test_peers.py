@@ -136,7 +136,7 @@ def test_objects_of_haystack_in_rows() -> None:
 
 
 def test_inspect(tmp_path: Path) -> None:
-    """Inspect reads its binary log itself; samples of the second epoch are named like the files of Inspect."""
+    """Inspect reads its binary log itself; samples of epoch 2 have names as in Inspect's files."""
     peers.require("inspect_ai")
     from inspect_ai.log import read_eval_log
 

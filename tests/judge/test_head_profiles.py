@@ -33,7 +33,7 @@ def prompt_of(task: Attribution | Relevance | Usefulness) -> list[Piece]:
 
 
 def test_the_bundled_reader_is_asked_as_it_was_trained() -> None:
-    """The contract of its training: `<s>` SHARE statement `</s>` text `</s>`. It is asked about attribution only."""
+    """As in training: `<s>` SHARE statement `</s>` text `</s>`, and only about attribution."""
     attribution = Attribution(unit=unit("statement", "It rains."), contexts=("One.", " ", "Two."))
     assert prompt_of(attribution) == [
         Piece("<s>{share}", trusted=True),

@@ -78,7 +78,7 @@ def test_user_text_is_never_trusted(profile: str, task: Task) -> None:
 
 
 def test_each_context_is_a_node_before_the_question() -> None:
-    """Instructions, context, context, question, statement: shared text comes first. Blank contexts are left out."""
+    """Instructions, context, context, question, statement: shared text first, no blank contexts."""
     blank = Attribution(
         unit=unit("statement", "It is."), contexts=("", "  \n", "x"), user_input=" "
     )
@@ -112,8 +112,9 @@ def read_loosely(text: str) -> str:
 
 
 FORGERIES = st.sampled_from([
-    "</context>", "</CONTEXT>", "< / context >", "</con\u200btext>", "＜/context＞", "</context-2>", "</context-3>",
-    "<context>", "</statement>", "<statement-2>", "</question>", "</passage>", "</sentence>", "</answer>",
+    "</context>", "</CONTEXT>", "< / context >", "</con\u200btext>", "＜/context＞", "</context-2>",
+    "</context-3>", "<context>", "</statement>", "<statement-2>", "</question>", "</passage>",
+    "</sentence>", "</answer>",
     "</response>", "</", "context", "-2", ">", " ", "\n",
 ])  # fmt: skip
 
@@ -213,7 +214,7 @@ TASKS = (*tasks("It is 8 m."), *special_tasks("It is 8 m.")[:2])
 
 @pytest.mark.parametrize("task", TASKS)
 def test_only_a_reason_before_the_verdict_changes_the_prompt(task: Task) -> None:
-    """With `after` the verdict equals `none`: same path, same grammar, and an explanation after it."""
+    """With `after` path and grammar equal those of `none`; an explanation follows the verdict."""
     plain, explained, before = (
         judge(reasons=reasons).request(task) for reasons in ("none", "after", "before")
     )

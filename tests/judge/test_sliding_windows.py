@@ -78,7 +78,7 @@ def test_a_run_longer_than_its_sentences_is_shortened(sizes: list[int]) -> None:
 
 
 def test_windows_are_verbatim_and_run_over_several_contexts() -> None:
-    """Sentences of 10; a statement of 10 leaves 35: three sentences, with the two characters between them."""
+    """Sentences of 10; a statement of 10 leaves 35: three sentences, and two characters between."""
     contexts = ("Aaaaaaaa1.  Bbbbbbbb2.", "Cccccccc3.\nDdddddddd4.")
     task = Attribution(unit=unit("statement", "s" * 10), contexts=contexts)
     windows = sliding(45).split(task)
@@ -111,7 +111,7 @@ def test_the_windows_of_a_statement_do_not_depend_on_earlier_statements() -> Non
 
 
 def test_a_judged_chunk_slides_too() -> None:
-    """Each sentence has 10 characters; a question of 20 leaves 25 of 45: two sentences and a space."""
+    """Sentences of 10 characters; a question of 20 leaves 25 of 45: two sentences and a space."""
     chunk = "Aaaaaaaa1. Bbbbbbbb2. Cccccccc3."
     relevance = Relevance(unit=unit("chunk", chunk), user_input="q" * 20)
     windows = sliding(45).split(relevance)

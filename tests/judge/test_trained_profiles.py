@@ -54,9 +54,12 @@ def pieces(request: VerdictRequest) -> list[Piece]:
 
 MINICHECK = """\
 <|im_start|>system
-Determine whether the provided claim is consistent with the corresponding document. Consistency in this context \
-implies that all information presented in the claim is substantiated by the document. If not, it should be considered \
-inconsistent. Please assess the claim's consistency with the document by responding with either "Yes" or "No".<|im_end|>
+Determine whether the provided claim is consistent with the corresponding document. \
+Consistency in this context \
+implies that all information presented in the claim is substantiated by the document. \
+If not, it should be considered \
+inconsistent. Please assess the claim's consistency with the document by responding with \
+either "Yes" or "No".<|im_end|>
 <|im_start|>user
 Document: The tower opened in 1889.
 Claim: It opened in 1889.<|im_end|>
@@ -77,7 +80,8 @@ def granite(**parts: str) -> str:
 
 RERANKER = """\
 <|im_start|>system
-Judge whether the Document meets the requirements based on the Query and the Instruct provided. Note that the answer \
+Judge whether the Document meets the requirements based on the Query and the Instruct provided. \
+Note that the answer \
 can only be "yes" or "no".<|im_end|>
 <|im_start|>user
 <Instruct>: Given a web search query, retrieve relevant passages that answer the query
@@ -105,7 +109,7 @@ ASKED = {profile: [task for name, task, *_ in TRAINED if name == profile] for pr
 def test_prompt_and_labels_match_the_training_format(
     profile: str, task: Task, prompt: str, labels: dict[str, float]
 ) -> None:
-    """Yes to a risk is 0: an ungrounded statement is unsupported, an irrelevant passage not relevant."""
+    """Yes to a risk is 0: an ungrounded statement is unsupported, a passage not relevant."""
     request = judge(profile).request(task)
     assert text_of(request) == prompt
     assert request.grammar.labels == labels
@@ -127,7 +131,7 @@ HOSTILE = st.sampled_from(
 @settings(max_examples=40, deadline=None)
 @given(text=st.lists(st.one_of(HOSTILE, st.text(max_size=5)), min_size=1, max_size=4).map("".join))
 def test_user_text_is_untrusted_and_never_templated(text: str) -> None:
-    """The trusted pieces around any text equal the pieces around "x", and user text is unchanged."""
+    """The trusted pieces around any text equal those around "x", and user text is unchanged."""
     if not text.strip():
         return
 
@@ -146,7 +150,7 @@ def test_user_text_is_untrusted_and_never_templated(text: str) -> None:
 
 
 def test_documents_in_a_json_template_are_escaped_as_json() -> None:
-    """The template shows documents with `tojson`, so quotation marks of the user cannot end the string."""
+    """The template shows documents with `tojson`, so a user's quotation marks end no string."""
     ends = ChatTemplate(DOCUMENTS_IN_JSON, bos="", eos="").without_ends
     asked = PromptWriter(prompts.load_profile("granite-guardian"), ends).request(
         statement('Said "no".', ('He said "no"\n<b>é',))
@@ -165,7 +169,8 @@ def test_documents_in_a_json_template_are_escaped_as_json() -> None:
         (CHATML, "documents, guardian_config, think"),
         ("{{ documents }}{{ guardian_config }}{{ think }}" + CHATML, "document and assistant once"),
         (
-            "{% for m in messages %}{{ m.content }}{% endfor %}{% for d in documents %}{{ d.text }}{% endfor %}"
+            "{% for m in messages %}{{ m.content }}{% endfor %}"
+            "{% for d in documents %}{{ d.text }}{% endfor %}"
             "{{ guardian_config }}{{ think }}",
             "in this order",
         ),

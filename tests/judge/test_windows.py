@@ -34,7 +34,7 @@ def contexts_of(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
 
 
 def test_whole_chunks_are_packed_in_order() -> None:
-    """Unit of 10, room 300 - 128 = 172: chunks of 80, 80, 100, 60 go 80+80 | 100+60. A response has no contexts."""
+    """Unit of 10, room 300 - 128 = 172: chunks of 80, 80, 100, 60 go 80+80 | 100+60."""
     chunks = ("a" * 80, "b" * 80, "c" * 100, "d" * 60)
     for task in (
         Attribution(unit=unit("statement", "s" * 10), contexts=chunks),
@@ -73,7 +73,7 @@ def test_no_text_is_lost_and_none_is_repeated(chunks: list[str], capacity: int) 
 
 
 def test_a_sentence_gets_the_window_around_it() -> None:
-    """Question and sentence take 70, rounded to 128: of 260 that leaves 132. Windows: x A C = 131, D E = 101, F y."""
+    """Question and sentence take 70, so 128; 132 of 260 are left: x A C = 131, D E = 101, F y."""
     texts = [f"{letter}{'b' * 48}." for letter in "ACDEF"]
     contexts = ("x" * 30, " ".join(texts), "y" * 30)
     start = contexts[1].index(texts[3])
@@ -86,7 +86,7 @@ def test_a_sentence_gets_the_window_around_it() -> None:
 
 
 def test_a_sentence_too_long_for_its_window_is_left_to_the_engine() -> None:
-    """The sentence occurs in its window and after it: 301 twice is more than 400. No smaller window is used."""
+    """The sentence occurs in its window and after it: 301 twice is more than 400."""
     long = "A" * 300 + "."
     sentence = unit("sentence", long).model_copy(update={"source_index": 0})
     asked = Relevance(unit=sentence, user_input="q", contexts=(f"{long} Short.",))
@@ -103,7 +103,7 @@ def test_a_sentence_too_long_for_its_window_is_left_to_the_engine() -> None:
 def test_cached_context_sizes_do_not_change_windows(
     contexts: list[str], lengths: list[int], capacity: int
 ) -> None:
-    """Statements of several lengths beside the same contexts get the same windows as when judged separately."""
+    """Statements of several lengths with the same contexts have the windows of each alone."""
     shared = Windows(cost=cost, capacity=capacity, sentences=sentences)
     for length in lengths:
         task = Attribution(unit=unit("statement", "s" * length), contexts=tuple(contexts))

@@ -11,9 +11,10 @@ GUARDIAN = """\
 {% for message in messages %}
 <|start_of_role|>{{ message.role }}<|end_of_role|>{{ message.content }}<|end_of_text|>
 {% endfor %}
-<|start_of_role|>judge_protocol<|end_of_role|>### Criteria: {{ guardian_config.criteria_id }}<|end_of_text|>
+<|start_of_role|>judge_protocol<|end_of_role|>\
+### Criteria: {{ guardian_config.criteria_id }}<|end_of_text|>
 <|start_of_role|>judge{{ '{think}' if think else '{no_think}' }}<|end_of_role|>"""
-"""Granite Guardian 3.3, after github.com/ibm-granite/gguf, resources/ollama/granite3.3-guardian/template.txt."""
+"""Granite Guardian 3.3, after github.com/ibm-granite/gguf, resources/ollama/granite3.3-guardian."""
 DOCUMENTS_IN_JSON = """\
 {% for document in documents %}{{ document | tojson }}
 {% endfor %}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}

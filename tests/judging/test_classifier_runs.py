@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,10 +54,10 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in FILES}
 
 
-def evaluate(file: ModelFile, profile: str, out: Path, **options: object) -> localjudge.Run:
+def evaluate(file: ModelFile, profile: str, out: Path, **options: Any) -> localjudge.Run:
     rows = options.pop("rows", ROWS)
     settings = {"metrics": "faithfulness", "threads": 1, **options}
-    return localjudge.evaluate(rows, judge=file.path, profile=profile, out=out, **settings)  # type: ignore[arg-type]
+    return localjudge.evaluate(rows, judge=file.path, profile=profile, out=out, **settings)
 
 
 def test_a_run_has_the_same_bytes_when_shuffled_resumed_and_with_two_threads(

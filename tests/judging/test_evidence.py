@@ -102,7 +102,7 @@ def test_a_statement_without_a_verdict_has_no_support(tmp_path: Path) -> None:
 
 
 def test_a_distant_sentence_does_not_support(tmp_path: Path) -> None:
-    """Of `Danube`, `rises`, `Black` and `Forest`, the context has none, and `the` and `in` count little."""
+    """The context has none of `Danube`, `rises`, `Black`, `Forest`; `the` and `in` count little."""
     sample = SAMPLE | {"retrieved_contexts": ["The Rhine ends in the Netherlands."]}
     run = evaluate(
         [sample],
@@ -127,7 +127,7 @@ def test_a_single_context_is_searched_if_the_judge_read_it(tmp_path: Path) -> No
 
 
 def test_evidence_in_another_context_than_the_cited_is_marked(tmp_path: Path) -> None:
-    """Both statements cite [1]; the first one's sentence is in [2], which the judge did not read."""
+    """Both statements cite [1]; the first one's sentence is in [2], which the judge skipped."""
 
     def answer(request: VerdictRequest) -> float:
         return 0.1 if "rises" in unit_text(request) else 0.9

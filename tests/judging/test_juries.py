@@ -387,7 +387,7 @@ def test_a_registered_jury_with_unusable_weights_is_refused(
 def test_calibrate_fits_the_weights_of_a_registered_jury(
     home: Path, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its judges are asked one by one, as if they were named, and its name then takes the result."""
+    """Its judges are asked one by one, as if they were named, and its name takes the result."""
     write_registry(home, small)
     monkeypatch.chdir(tmp_path)
     labels = Path("labels.jsonl")
@@ -518,7 +518,8 @@ def test_an_open_jury_answers_like_a_run(small: str, tmp_path: Path) -> None:
     ) as judge:
         evaluations = judge.evaluations(ROWS, "faithfulness")
         run = judge.evaluate(ROWS, "faithfulness")
-    found = [unit.verdict.p_yes for result in evaluations for unit in result.units]  # type: ignore[union-attr]
+        units = [unit for result in evaluations for unit in result.units]
+        found = [unit.verdict.p_yes for unit in units]  # type: ignore[union-attr]
     assert found == expected
     assert [row.p_yes for row in run.iter_verdicts()] == expected
 
@@ -610,7 +611,7 @@ def test_a_jury_can_be_the_default(
 def test_labels_of_more_disagreements_correct_the_mean_of_a_jury(
     small: str, tmp_path: Path, call: Call
 ) -> None:
-    """A sheet of all 24 statements, filled in with 1 for every second, by an annotator and again."""
+    """A sheet of all 24 statements, filled in with 1 for every second, twice."""
     rows = []
     for number in range(24):
         fact = f"Bridge {number} opened in {1800 + number}."

@@ -93,8 +93,8 @@ def run(
 
 def estimated(count: int, engine: ScriptedEngine, **options: Any) -> Estimate:
     settings = checked({"threads": 2, **options})
-    judge = replace(wrap_engine(engine, settings), source="model.gguf")
-    return estimate_plan(plan(rows(count), ["context_recall"], settings), judge=judge)  # type: ignore[arg-type]
+    judge: Any = replace(wrap_engine(engine, settings), source="model.gguf")
+    return estimate_plan(plan(rows(count), ["context_recall"], settings), judge=judge)
 
 
 def test_seconds_per_verdict_count_only_questions_of_this_run(tmp_path: Path) -> None:

@@ -357,7 +357,9 @@ def test_differences_of_groups_count_groups_as_draws(tmp_path: Path, grouped: st
     assert scores.clusters == len({groups[name] for name in paired}) < len(paired)
     [decision] = run.check([gate], baseline=baseline).decisions
     assert run.summary.stopped
-    assert f"[{decision.ci95[0]:+.2f}, {decision.ci95[1]:+.2f}]" in run.summary.stopped  # type: ignore[index]
+    assert decision.ci95
+    low, high = decision.ci95
+    assert f"[{low:+.2f}, {high:+.2f}]" in run.summary.stopped
 
 
 def test_a_difference_judges_only_samples_of_the_baseline(tmp_path: Path) -> None:

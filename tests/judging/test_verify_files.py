@@ -40,7 +40,7 @@ SCRIPT: dict[str, float | str] = {
 
 @pytest.fixture
 def run(scripted_run: ScriptedRun) -> Run:
-    """context_recall: a 1/2, b failed, c 0/1 without a question, d undefined. Its labels are verified."""
+    """context_recall: a 1/2, b failed, c 0/1 without a question, d undefined. With labels."""
     run = scripted_run(
         "run", ROWS, SCRIPT, metrics=["context_recall", "context_relevancy"], max_failed=1
     )

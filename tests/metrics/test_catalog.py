@@ -64,8 +64,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-metrics\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[localjudge.metrics]\nbrevity = own_metrics:brevity\ncorrectness = own_metrics:correctness\n"
-        "broken = broken_metrics:not_a_metric\ngone = own_metrics:nothing\ncontext_recall = own_metrics:brevity\n"
+        "[localjudge.metrics]\n"
+        "brevity = own_metrics:brevity\ncorrectness = own_metrics:correctness\n"
+        "broken = broken_metrics:not_a_metric\ngone = own_metrics:nothing\n"
+        "context_recall = own_metrics:brevity\n"
         "a_class = own_metrics:Brevity\nother = own_metrics:brevity\n"
         "five(words) = own_metrics:five\nraises = own_metrics_that_raise:metric\n"
     )
@@ -74,7 +76,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_the_example_plugin_runs_beside_built_in_metrics(tmp_path: Path) -> None:
-    """One of two sentences is in the reference: 1 / 2. At most ten words: 1. A null response: undefined."""
+    """One of two sentences is in the reference: 1/2. At most ten words: 1. Null: undefined."""
     rows: list[dict[str, Any]] = [
         {
             "id": "a",

@@ -46,7 +46,7 @@ TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=14).map
 
 @given(text=TEXTS)
 def test_each_citation_belongs_to_at_most_one_verbatim_sentence(text: str) -> None:
-    """Statements are verbatim, in order and apart; the judge is shown a part of each, with a word in it."""
+    """Statements are verbatim, in order, apart; the judge is shown a part of each, with a word."""
     sample = Sample(id="1", response=text, retrieved_contexts=CONTEXTS)
     end = 0
     for statement in response_statements(sample, sentences):
@@ -119,7 +119,7 @@ def test_citation_marks_name_their_contexts(mark: str, citations: list[Citation]
     ],
 )
 def test_other_brackets_are_not_citation_marks(text: str) -> None:
-    """A descending or open range, a word without a digit, a number that is not a rank, a line break.
+    """A descending or open range, a word without a digit, a number above the ranks, a line break.
 
     A word with a digit is a citation only if contexts have ids.
     """

@@ -137,7 +137,7 @@ def test_an_invalid_criterion_is_refused(fields: dict[str, Any], complaint: str)
 
 
 def test_checksum_covers_every_word_but_no_default() -> None:
-    """New fields with defaults therefore keep today's checksums. The order of levels and fields does not matter."""
+    """New fields with defaults keep today's checksums; the order of levels does not matter."""
     different = [
         own(),
         own(question="Is it nice?"),

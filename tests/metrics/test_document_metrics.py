@@ -86,7 +86,7 @@ RETRIEVED = [["n", "a", "n", "c"], ["x"], ["m", "n"]]
     ids=lambda value: getattr(value, "name", None),
 )
 def test_document_metrics_by_hand(measure: RankingMeasure, expected: list[float]) -> None:
-    """Average precision divides by all truths, and precision by k even if fewer documents were retrieved."""
+    """Average precision divides by all truths, and precision by k even if fewer are retrieved."""
     assert score_lists(measure, TRUTHS, RETRIEVED).individual_scores == expected
 
 
@@ -245,7 +245,7 @@ def contexts(rng: random.Random, scored: bool) -> list[Context]:
 UNHASHABLE = {("single_hit", "meta.a"), ("multi_hit", "meta.a"), ("ndcg", "meta.a")}
 
 
-# The six questions of Haystack's own tests, letters for their texts, in the order in which each test retrieves them.
+# The six questions of Haystack's own tests, with letters for texts, in order of retrieval.
 SIX_TRUTHS = [["a"], ["b", "c"], ["d", "e"], ["f", "g"], ["h i j"], ["k", "l"]]
 SIX_RETRIEVED = [
     ["a"],
@@ -280,7 +280,7 @@ def test_published_haystack_examples_are_reproduced(
     individual: list[float],
     score: float,
 ) -> None:
-    """Numbers of haystack's `test/components/evaluators`. MAP divides by the number of truths, as newer versions do."""
+    """Numbers of haystack's `test/components/evaluators`. MAP divides by all truths, as of late."""
     actual = score_lists(OURS[name], truths, retrieved)
     assert [actual.score, *actual.individual_scores] == pytest.approx(
         [score, *individual], abs=1e-4

@@ -121,7 +121,7 @@ def raising(error: BaseException, name: str = "own") -> Computed:
             ValueError("one\n two\x1b[31m\n" + "x" * 1000),
             r"ValueError: one two.{275}xxx\.\.\. \(test_foreign.py:\d+\)",
         ),
-        # An address in memory is another one in every process, and the same inputs must give the same bytes.
+        # An address in memory differs in every process, and equal inputs must give equal bytes.
         (ValueError(f"no {object()} wanted"), r"ValueError: no <object object> wanted \(.*"),
         # A metric may say itself why a sample fails.
         (SampleError("too long", hint="make it shorter"), r"too long \(make it shorter\)"),
@@ -156,7 +156,7 @@ def test_an_invalid_outcome_fails_the_sample(returned: Any, what: str) -> None:
     ],
 )
 def test_errors_unrelated_to_the_sample_end_the_run(error: type[BaseException], name: str) -> None:
-    """An interrupt, full memory or disk, or a bug in a built-in metric, which would affect every number."""
+    """An interrupt, full memory or disk, or a bug in a built-in metric affects every number."""
     with pytest.raises(error):
         outcome(raising(error("no room"), name))
 

@@ -62,7 +62,7 @@ def lines_of(view: Table | View, width: int = 100) -> list[str]:
 
 
 class PageReader(HTMLParser):
-    """Collect elements with attributes, the text outside of scripts and styles, and their content."""
+    """Collect elements with attributes, the text outside of scripts and styles, their content."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -105,7 +105,7 @@ class PageReader(HTMLParser):
 
 
 def check_policy(html: str) -> None:
-    """Check that the hashes belong to the only style and script, and that the policy comes before both."""
+    """Check the hashes of the only style and script, and that the policy comes before both."""
     read = PageReader(html)
     (policy,) = (attrs["content"] for tag, attrs in read.elements if attrs.get("http-equiv"))
     (style,), (script,) = read.content("style"), read.content("script", type="module")
@@ -114,7 +114,8 @@ def check_policy(html: str) -> None:
         for text in (style, script)
     ]
     assert policy == (
-        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'; "
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; "
+        f"script-src 'sha256-{hashes[1]}'; base-uri 'none'; "
         "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
     assert html.index("Content-Security-Policy") < html.index("<style>") < html.index("<script")

@@ -25,10 +25,11 @@ MORE = ("faithfulness", "context_precision", "context_sufficiency")
 
 @pytest.fixture
 def large(judged_run: JudgedRun) -> Run:
-    """Eight metrics, eight data files and seven annotators who sometimes disagree, all with long names."""
+    """Eight metrics and files, seven annotators who sometimes disagree, all with long names."""
     run = judged_run(metrics=(*METRICS, *MORE))
     for number in range(7):
-        name = f"Doctor Maximiliane Wolkenstein-Trostburg of the Department {number} of Internal Medicine"
+        place = f"the Department {number} of Internal Medicine"
+        name = f"Doctor Maximiliane Wolkenstein-Trostburg of {place}"
         say = partial(answer, number)
         label(
             run,

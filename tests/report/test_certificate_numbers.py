@@ -1,4 +1,4 @@
-"""Every number on a certificate is computed again from the files of the run, without localjudge's statistics.
+"""Every number on a certificate is computed again, without localjudge's statistics.
 
 The formulas are the ones of docs/statistics.md, "Mean corrected by labels"; Student's t is SciPy's.
 """
@@ -55,7 +55,7 @@ def truth(text: str) -> int:
 
 
 def judged(scripted_run: ScriptedRun) -> tuple[Run, dict[str, float]]:
-    """Return a run of 90 samples of one or two sentences in three units, and its judge's probabilities."""
+    """Return a run of 90 samples of one or two sentences in three units, and its judge's p_yes."""
     script: dict[str, float] = {}
     rows = []
     for n in range(90):
@@ -71,14 +71,17 @@ def judged(scripted_run: ScriptedRun) -> tuple[Run, dict[str, float]]:
 
 
 def label_run(run: Run, folder: Path) -> None:
-    """Ann labels a planned sheet of 75, Bo contradicts every fifth of her labels, and Carol settles these."""
+    """Ann labels a planned sheet of 75, Bo contradicts every fifth label, Carol settles these."""
     rows = Labelling(run, "ann", sample=75, by="unit").rows_to_send()
     sheet = [{**row, "human": truth(row["text"]), "source_text": None} for row in rows]
     read_labels(run, written(folder / "ann.jsonl", *sheet), "ann")
     again = Labelling(run, "bo", again=True)
     while again.rows:
         text = again.rows[0]["text"]
-        again.answer(1 - truth(text) if int(text.split()[1]) % 5 == 0 else truth(text))  # type: ignore[arg-type]
+        label = truth(text)
+        if int(text.split()[1]) % 5 == 0:
+            label = 1 - label
+        again.answer(label)  # type: ignore[arg-type]
     settling = Labelling(run, "carol", disputed=True)
     while settling.rows:
         settling.answer(truth(settling.rows[0]["text"]))  # type: ignore[arg-type]
@@ -91,7 +94,7 @@ def rows_of(run: Run, name: str) -> list[Row]:
 
 
 def chances(shares: np.ndarray, turns: int) -> np.ndarray:
-    """Return the chance that one of the first points of the golden sequence hits an arc of this length."""
+    """Return the chance that a point of the golden sequence hits an arc of this length."""
     points = sorted(GOLDEN * turn % 1 for turn in range(turns))
     gaps = np.diff([*points, points[0] + 1])
     hit: np.ndarray = np.minimum(shares[:, None], gaps[None, :]).sum(axis=1).clip(max=1.0)
@@ -99,7 +102,7 @@ def chances(shares: np.ndarray, turns: int) -> np.ndarray:
 
 
 def merge(strata: np.ndarray, labelled: np.ndarray) -> np.ndarray:
-    """Merge each stratum with fewer than five labels into the next one, and such a last one into its neighbour."""
+    """Merge each stratum with fewer than five labels into the next one, the last one backwards."""
     groups: list[list[int]] = [[]]
     for stratum in range(strata.max() + 1):
         groups[-1].append(stratum)
@@ -232,7 +235,8 @@ def test_every_number_on_a_certificate_is_recomputed_from_the_files(
         for unit, limit in slices.items()
     ]
     low, mean, high = (f"{100 * value:.0f}" for value in (whole.low, whole.mean, whole.high))
-    agreement = f"{100 * (1 - disputed / len(pairs)):.0f} % agreement, Krippendorff's alpha {alpha(pairs):.3f}"
+    share = 100 * (1 - disputed / len(pairs))
+    agreement = f"{share:.0f} % agreement, Krippendorff's alpha {alpha(pairs):.3f}"
     facts = [
         *rows,
         f"about {mean} % of the sentences are supported by the documents ({low} to {high})",

@@ -133,8 +133,9 @@ def test_a_name_in_a_table_is_code_and_one_cell(run: Run, name: str) -> None:
 
 
 HARMLESS = {
-    "heading_open", "heading_close", "inline", "text", "code_inline", "code_block", "table_open", "table_close",
-    "thead_open", "thead_close", "tbody_open", "tbody_close", "tr_open", "tr_close", "th_open", "th_close", "td_open",
+    "heading_open", "heading_close", "inline", "text", "code_inline", "code_block",
+    "table_open", "table_close", "thead_open", "thead_close", "tbody_open", "tbody_close",
+    "tr_open", "tr_close", "th_open", "th_close", "td_open",
     "td_close",
 }  # fmt: skip
 """No link, image, tag, list, emphasis or paragraph."""
@@ -205,7 +206,7 @@ def test_an_unfinished_run_is_a_junit_error() -> None:
 
 @given(st.text(st.characters(categories=None, exclude_categories=())))
 def test_any_text_gives_valid_junit_xml(text: str) -> None:
-    """All of Unicode: control characters, lone surrogates, and what XML reserves or cannot represent."""
+    """All of Unicode: control characters, lone surrogates, and what XML cannot represent."""
     content = finished(
         [decision("fail", kept=False, gate=f"{text}>=0", reason=text)], {"run": text}
     )

@@ -17,7 +17,7 @@ from tests.report.conftest import lines_of, one_each, row
 
 
 def test_a_comparison_shows_scores_counts_and_conclusion(scripted_run: ScriptedRun) -> None:
-    """Two of three improve by 1/2; 1/2, 1/2, 1 before and 1, 1, 1 after; three samples decide nothing."""
+    """Two of three improve by 1/2: 1/2, 1/2, 1 before, 1, 1, 1 after; three decide nothing."""
     rows = [row("a", "A one.", "A two."), row("b", "B one.", "B two."), row("c", "C.")]
     old = scripted_run("old", rows, {"A one.": 0.0, "B two.": 0.0})
     lines = lines_of(comparison_view(compare(old, scripted_run("new", rows, {}))))
@@ -49,7 +49,7 @@ def test_a_significant_difference_is_stated_in_words(
 
 
 def test_no_run_is_called_better_with_different_judges(scripted_run: ScriptedRun) -> None:
-    """Another threshold flips all twenty verdicts; "B is better" appeared above a warning about the judges."""
+    """Another threshold flips all twenty verdicts; "B is better" appeared next to a warning."""
     script = {f"Sentence {number}.": 0.6 for number in range(20)}
     runs = [scripted_run(f"t{p}", one_each(20), script, threshold=p) for p in (0.7, 0.5)]
     lines = lines_of(comparison_view(compare(*runs)), 200)

@@ -40,7 +40,7 @@ SCORES = [(0.5, 1.0), (None, 0.0), (None, None)]
 
 @pytest.fixture(scope="module")
 def wide_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Recall: a 1/2, b undefined, c failed. Faithfulness: a 1/1, b 0/1 without a context, c undefined."""
+    """Recall: a 1/2, b undefined, c failed. Faithfulness: a 1/1, b 0/1 without context, c none."""
     engine = ScriptedEngine({"It rains.": 0.9, "It fails.": "it does not fit"}, default=0.1)
     metrics = ["context_recall", "faithfulness"]
     return evaluate(ROWS, engine=engine, metrics=metrics, out=tmp_path_factory.mktemp("wide"))

@@ -1,4 +1,4 @@
-"""An exported run is the same data when it is read back: docs/data.md promises the same signature."""
+"""An exported run is the same data when read back: docs/data.md promises the same signature."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The labelling page as a file and in a real browser: by keyboard, by buttons, on a phone, and in dark mode."""
+"""The label page as a file and in a real browser: keyboard, buttons, phone, dark mode."""
 
 import json
 import re
@@ -194,7 +194,7 @@ def test_sixty_statements_by_keyboard_alone(open_page: Open, sixty: Path) -> Non
 
 
 def test_undo_removes_the_last_answer(open_page: Open, sixty: Path) -> None:
-    """Of 1, 0 and 1 two are undone, then statement 2 becomes 1. A changed answer gets its old value back.
+    """Of 1, 0 and 1 two are undone, then statement 2 becomes 1: an answer gets its old value.
 
     If an earlier file has an undone answer, the next file says so with a later time.
     """
@@ -313,7 +313,7 @@ def test_a_window_at_its_start_screen_overwrites_no_answers_of_another(
 def test_a_sleeping_window_keeps_answers_of_other_windows(
     windows: tuple[Page, Page], sixty: Path
 ) -> None:
-    """A sleeping window gets no storage event: its next answer or undo replaced the answers of the other."""
+    """A sleeping window gets no storage event; its answers must not replace those of the other."""
     one, other = begin(windows[0]), windows[1]
     deaf = "kind === 'storage' ? undefined : listen.call(window, kind, ...rest)"
     other.add_init_script(
@@ -562,7 +562,7 @@ def test_unanswered_statements_can_be_revisited(open_page: Open, written: Writte
 
 
 def test_words_shared_by_statement_and_texts_are_marked(open_page: Open, written: Written) -> None:
-    """Words with at least three letters or with digits, in any case; adjacent words are marked together."""
+    """Words with at least three letters or with digits, in any case; adjacent ones together."""
     text = "The STRASSE is 3.5 km long; l'eau, B12 on it."
     contexts = [
         "Die Straße: 3.5 kilometres, longer. It is on B12 long ago.",
@@ -646,7 +646,7 @@ def test_the_label_page_shows_the_texts_of_a_row(open_page: Open, written: Writt
 
 
 def test_the_statement_is_marked_in_its_answer(open_page: Open, written: Written) -> None:
-    """The answer comes after the question, and once. Offsets count UTF-16 units, as JavaScript does."""
+    """The answer comes after the question, once. Offsets count UTF-16 units, as in JavaScript."""
     rows = [
         row(0, source_text=("response", "😀 Rain. ", "It fell.", f" {HOSTILE[0]}")),
         row(1, response="It fell."),

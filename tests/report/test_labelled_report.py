@@ -1,4 +1,4 @@
-"""The report of a labelled run: disputed statements, and human labels next to the judge's verdicts."""
+"""The report of a labelled run: disputed statements, and human labels next to the verdicts."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def answer(run: Run, annotator: str, **how: Any) -> None:
 
 @pytest.fixture(scope="module")
 def labelled_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Ann and bob label all statements of four samples, and differ on three of six, two of them hostile.
+    """Ann and bob label all statements of four samples; they differ on three of six, two hostile.
 
     The judge differs on two more, with a probability of 0.7 and 0.95.
     """

@@ -119,7 +119,7 @@ def test_the_page_is_private_and_independent_of_location(run: Run, tmp_path: Pat
 
 
 def test_the_first_screen_matches_the_summary(scripted_run: ScriptedRun) -> None:
-    """One of two statements is attributed: 1/2; the exact interval of one score is [0, 1] except its ends."""
+    """One of two statements is attributed: 1/2; the interval of one score is [0, 1] inside."""
     run = scripted_run("run", [ROW, {**ROW, "id": "b", "reference": None}], {"It snows.": 0.1})
     read = in_words(html(run, gates=["context_recall>=0.9", "context_recall>=0"]))
     metric = run.summary.metrics["context_recall"]
@@ -165,7 +165,7 @@ def test_list_and_details_contain_every_sample(run: Run) -> None:
 def test_blocks_follow_each_other(
     scripted_run: ScriptedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each block has the number of its first sample, so a sample is found without unpacking earlier blocks."""
+    """Each block has the number of its first sample: a sample is found without unpacking others."""
     monkeypatch.setattr(html_page, "_SAMPLES_OF_A_LIST", 3)
     monkeypatch.setattr(html_page, "_LETTERS_OF_DETAILS", 1)
     run = scripted_run("run", [{**ROW, "id": str(number)} for number in range(7)], {})

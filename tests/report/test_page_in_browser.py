@@ -1,4 +1,4 @@
-"""The page of a run in a real browser: no requests, full keyboard use, and hostile text shown as text.
+"""The page of a run in a real browser: no requests, keyboard use, and hostile text shown as text.
 
 Needs Chromium, either the system's or the one named by LOCALJUDGE_TEST_CHROMIUM.
 """
@@ -50,7 +50,7 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
-    """A baseline of 70 samples without attributions, and a run with half of every other sample attributed."""
+    """A baseline of 70 samples without attributions, and a run with half of every other one."""
     out = tmp_path_factory.mktemp("runs")
     metrics = ["context_recall", "context_relevancy_chunk"]
     old = evaluate(
@@ -214,7 +214,8 @@ def test_samples_are_sorted_filtered_and_searched(open_page: Open, report: Path)
     """Of 70, 34 score 1/2, 35 score 0 and one failed, which comes first."""
     page = open_page(report)
     shown = page.get_by_role("status")
-    counts = "70 of 70 samples. context_recall: 69 scored, 0 undefined, 1 failed, mean 0.246 by the judge"
+    scored = "context_recall: 69 scored, 0 undefined, 1 failed, mean 0.246 by the judge"
+    counts = f"70 of 70 samples. {scored}"
     expect(shown).to_have_text(re.compile(re.escape(counts)))
     assert ids(page)[:3] == ["sample 3", "sample 0", "sample 2"]
     page.get_by_label("Order").select_option("best")
@@ -257,7 +258,8 @@ def test_the_worst_samples_are_expanded_in_print(open_page: Open, report: Path) 
     shown = """() => {
         const nodes = (selector) => [...document.querySelectorAll(`.paper ${selector}`)];
         const texts = (selector) => nodes(selector).map((node) => node.textContent);
-        window.printed = [texts("h3").length, texts("h3 bdi")[0], texts(".sample:first-of-type mark")];
+        const marks = texts(".sample:first-of-type mark");
+        window.printed = [texts("h3").length, texts("h3 bdi")[0], marks];
     }"""
     page.evaluate(f"addEventListener('beforeprint', {shown})")
     page.pdf()

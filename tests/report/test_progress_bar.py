@@ -112,7 +112,7 @@ def drawn_by(bar: Bar, stream: Terminal, event: Callable[[], None]) -> str:
 
 
 def test_a_bar_counts_rows_then_verdicts_and_pauses() -> None:
-    """Rows first without their number, then with it. During a pause the bar overwrites no other output."""
+    """Rows without their number, then with it. During a pause the bar overwrites no output."""
     stream = Terminal()
     bar = Bar(stream)
     reading = drawn_by(bar, stream, lambda: bar.rows("reading a\x1b[2J.jsonl", 1_000, None))

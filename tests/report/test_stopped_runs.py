@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -21,8 +22,9 @@ GATE = "context_recall>=0.5"
 ENGINE = ScriptedEngine({}, default=0.9)
 
 
-def judged(out: Path, engine: ScriptedEngine = ENGINE, **options: object) -> Run:
-    return evaluate(one_each(60), metrics=["context_recall"], engine=engine, out=out, **options)  # type: ignore[arg-type]
+def judged(out: Path, engine: ScriptedEngine = ENGINE, **options: Any) -> Run:
+    metrics = ["context_recall"]
+    return evaluate(one_each(60), metrics=metrics, engine=engine, out=out, **options)
 
 
 @pytest.fixture(scope="module")
@@ -81,10 +83,8 @@ def test_labels_of_a_stopped_run_are_refused_with_advice(stopped: Run, tmp_path:
 
 def test_the_page_explains_the_stop(stopped: Run, whole: Run) -> None:
     count, text = stopped.summary.samples, text_of(stopped)
-    assert (
-        f"{count} of 60 samples, in random order (seed 0), judged by scripted Why the run ended: context_rec"
-        in text
-    )
+    assert f"{count} of 60 samples, in random order (seed 0), judged by scripted" in text
+    assert "Why the run ended: context_rec" in text
     assert "No person has checked this." in text
     assert "localjudge label RUN" not in text
     assert "It is a confidence sequence" in text

@@ -85,7 +85,7 @@ def test_verify_rebuilds_a_report_with_corrected_slices(scripted_run: ScriptedRu
 
 
 def test_reports_that_cannot_be_rebuilt_are_named(run: Run) -> None:
-    """A missing page, one from before more labels, from another version, with other inputs, and no report at all."""
+    """A missing page; before more labels; another version; other inputs; no report at all."""
     assert check_report(run).note == "none in the run directory"
     page = run.report().read_text()
     label(run, n=50)

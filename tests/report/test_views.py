@@ -42,17 +42,26 @@ METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "noise_
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
-    """Two runs with different verdicts, on long texts and on texts that try to act on the terminal."""
+    """Two runs with different verdicts, on long texts and on texts that attack the terminal."""
     rows = [
         {
             "id": f"sample-with-a-rather-long-id-{number}",
-            "user_input": "Which of the bridges across the river was built first, and by whom was it paid for?",
+            "user_input": (
+                "Which of the bridges across the river was built first, "
+                "and by whom was it paid for?"
+            ),
             "retrieved_contexts": [
                 f"Bridge {number} was built by the guild of the millers.",
                 "The river is wide.",
             ],
-            "reference": f"The first bridge, number {number}, was paid for by the guild. It stood for 300 years.",
-            "response": "The millers paid for it. Nobody knows when, though many have tried to find it out since then.",
+            "reference": (
+                f"The first bridge, number {number}, was paid for by the guild. "
+                "It stood for 300 years."
+            ),
+            "response": (
+                "The millers paid for it. "
+                "Nobody knows when, though many have tried to find it out since then."
+            ),
         }
         for number in range(3)
     ]
@@ -131,7 +140,7 @@ def test_text_is_escaped_in_html(text: str) -> None:
 
 
 def test_one_table_has_three_writers() -> None:
-    """One blank, the name of 10, two blanks and 5, two blanks and 5, one blank: 26 columns; fewer fold it."""
+    """A blank, the name of 10, twice two blanks and 5, a blank: 26 columns; fewer fold it."""
     table = Table(
         ("name", "first", "next"),
         [("ten_letter", "1", "12345")],
@@ -150,7 +159,8 @@ def test_one_table_has_three_writers() -> None:
     plain = Table(table.headings, table.rows)
     assert printed(plain, 22).splitlines()[2:4] == [" ten_le      1  12345", " tter"]
     assert as_html(table) == (
-        "<p><strong>of it</strong></p>\n<table>\n<tr><th>name</th><th>first</th><th>next</th></tr>\n"
+        "<p><strong>of it</strong></p>\n<table>\n"
+        "<tr><th>name</th><th>first</th><th>next</th></tr>\n"
         "<tr><td>ten_letter</td><td>1</td><td>12345</td></tr>\n</table>\n<p>a &lt;note&gt;</p>"
     )
     assert as_markdown(table) == (
@@ -235,7 +245,7 @@ def test_a_judge_with_half_its_verdicts_near_the_threshold_is_undecided(tmp_path
 
 
 def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> None:
-    """Two contexts of 2,000 in a capacity of 4,000: each of two statements is judged with each context.
+    """Two contexts of 2,000 with a capacity of 4,000: each statement is judged with each context.
 
     Two metrics have 8 questions, the shown one 4.
     """
@@ -306,7 +316,7 @@ def score_row(sample_id: str, metric: str, score: float) -> ScoreRow:
 
 
 def test_worst_samples_are_listed_once_with_failures_first(run: Run, failed_run: Run) -> None:
-    """Mean distance from the best: a 1/4, b (1/2 + 1/2) / 2 = 1/2, c 1/4; b is listed with the larger one.
+    """Mean distance from the best: a 1/4, b (1/2 + 1/2) / 2 = 1/2, c 1/4; b has the larger one.
 
     Undefined and perfect samples are left out. Where lower is better, the highest come first.
     """
@@ -337,7 +347,7 @@ def _wet_is_sure(request: VerdictRequest) -> float:
 
 
 def test_sentences_by_contexts_are_a_matrix_and_by_many_contexts_a_list(tmp_path: Path) -> None:
-    """The first of two contexts supports one of two reference sentences; the response supports neither."""
+    """The first of two contexts supports one of two reference sentences, the response neither."""
 
     def judged(name: str, *contexts: str) -> list[str]:
         texts = {"reference": "It rains. It is red.", "response": "It snows."}
@@ -450,7 +460,7 @@ def test_each_score_is_explained_in_one_line(
 
 
 def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) -> None:
-    """144 of 306 samples were undefined, explained only in scores.jsonl. Numbers do not distinguish reasons."""
+    """144 of 306 samples were undefined, and only scores.jsonl said why."""
     rows = [
         {"id": str(n), "retrieved_contexts": ["Rain."], "reference": "." if n < 4 else f"S {n}."}
         for n in range(9)
@@ -469,9 +479,10 @@ def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) 
         if " undefined: " in line or " failed: " in line
     ]
     assert reasons == [
-        "context_recall: 4 undefined: the reference has no sentence (fill it in, or name its column with "
-        "mapping={'reference': 'COLUMN'})",
-        "context_recall: 2 failed: no verdict for 1 of 1 units: the prompt has 5,000 tokens, and 512 fit",
+        "context_recall: 4 undefined: the reference has no sentence "
+        "(fill it in, or name its column with mapping={'reference': 'COLUMN'})",
+        "context_recall: 2 failed: no verdict for 1 of 1 units: "
+        "the prompt has 5,000 tokens, and 512 fit",
         "context_recall: 1 failed: no verdict for 1 of 1 units: \\x1b[2J",
     ]
     markdown = run_markdown(run, check(run))

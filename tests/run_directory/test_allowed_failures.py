@@ -1,4 +1,4 @@
-"""If at most 1 % of the samples failed, a mean is shown with its bounds. Otherwise none is shown anywhere."""
+"""If at most 1 % of the samples failed, a mean is shown with its bounds, otherwise none."""
 
 import json
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_one_percent_of_the_samples_may_fail(
 def test_a_mean_with_few_failures_is_shown_with_their_count_and_its_bounds(
     scripted_run: ScriptedRun, samples: int, failed: int
 ) -> None:
-    """99 scores of 1 and a failure: from 99 / 100 to 1. With 248 and 2: from 248 / 250 = 0.992 to 1."""
+    """99 scores of 1 and a failure: from 99 / 100 to 1. With 248 and 2: from 248 / 250."""
     run = run_with(scripted_run, "run", samples, failed)
     lowest = (samples - failed) / samples
     summary = run[METRIC]

@@ -20,7 +20,10 @@ PROBABILITIES = st.floats(0, 1)
 
 
 def test_the_default_is_the_mean_of_the_scaled_log_odds() -> None:
-    """Log odds of .8 and .5 are log 4 and 0: (log 4 / 2 + 0 / 1) / 2 = log 4 / 4, so p = 1 / (1 + 4^(-1/4)) = .5858."""
+    """Log odds of .8 and .5 are log 4 and 0: (log 4 / 2 + 0 / 1) / 2 = log 4 / 4.
+
+    p = 1 / (1 + 4^(-1/4)) = .5858.
+    """
     combination = combine_by_scales({"a": 2.0, "b": 1.0})
     assert combination == Combination({"a": 0.25, "b": 0.5}, 0.0)
     assert combine({"a": 0.8, "b": 0.5}, combination) == pytest.approx(1 / (1 + 4**-0.25))
@@ -61,7 +64,7 @@ def test_a_judge_that_is_surer_moves_the_jury_its_way(
 
 
 def test_a_scale_is_the_standard_deviation_of_the_log_odds() -> None:
-    """Log odds of -log 3 and log 3 have the standard deviation log 3 = 1.0986, 1.1 with three digits."""
+    """Log odds of -log 3 and log 3 have the standard deviation log 3 = 1.0986, rounded 1.1."""
     assert scale_of([0.25, 0.75]) == 1.1
     assert scale_of([0.5, 0.5]) == 0.1
 

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -247,12 +248,15 @@ def test_a_label_waits_for_a_running_run_with_a_message(
 
 
 def test_a_kill_while_labelling_loses_no_stored_row(tmp_path: Path) -> None:
-    """A row counts once `append_labels` has returned. SIGKILL ends a real process while it writes."""
-    script = (
-        "import sys; from pathlib import Path; from tests.run_directory.test_label_rows import append_labels, row\n"
-        "for number in range(10**6):\n"
-        "    append_labels(Path(sys.argv[1]), [row(text=f'{number} ' + 'x' * 20_000)]); print(number, flush=True)\n"
-    )
+    """A row counts once `append_labels` has returned. SIGKILL ends a process that writes."""
+    script = textwrap.dedent("""\
+        import sys
+        from pathlib import Path
+        from tests.run_directory.test_label_rows import append_labels, row
+        for number in range(10**6):
+            append_labels(Path(sys.argv[1]), [row(text=f'{number} ' + 'x' * 20_000)])
+            print(number, flush=True)
+        """)
     command = [sys.executable, "-c", script, str(tmp_path)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2], text=True
@@ -269,7 +273,7 @@ def test_a_kill_while_labelling_loses_no_stored_row(tmp_path: Path) -> None:
 
 
 def test_the_latest_decision_of_each_annotator_counts_in_any_order() -> None:
-    """Ann says 1 at 9:14 in Berlin, which is 8:14 in UTC, and 0 at 8:30 in UTC, half a second before 8:30 and a half.
+    """Ann says 1 at 9:14 in Berlin, which is 8:14 in UTC, and 0 at 8:30 in UTC.
 
     As texts, "2026-11-22T09:14" is after "2026-11-22T08:30".
     """

@@ -136,7 +136,7 @@ def test_signed_options_are_named(
 
 @pytest.mark.engine
 def test_a_model_is_identified_by_bytes_not_by_name(tmp_path: Path) -> None:
-    """A copy under another name is the same judge; one changed bit of weights makes an unknown judge."""
+    """A copy under another name is the same judge; one changed bit of weights is another judge."""
     bundled = resources.bundled_file("models", "lexical.gguf")
     copies = [tmp_path / name for name in ("one.gguf", "two.gguf", "turned.gguf")]
     for copy in copies:

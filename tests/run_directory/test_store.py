@@ -144,7 +144,8 @@ def test_a_run_directory_is_private(tmp_path: Path) -> None:
 
 def test_a_directory_in_use_refuses_a_second_process(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from localjudge.run_directory.directory import RunDirectory\n"
+        "import sys; from pathlib import Path; "
+        "from localjudge.run_directory.directory import RunDirectory\n"
         "RunDirectory(Path(sys.argv[1]))"
     )
     with closing(RunDirectory(tmp_path)):
@@ -194,7 +195,7 @@ def fill(path: Path, *units: str) -> None:
 
 
 def test_a_writer_that_begins_during_reading_is_noticed(path: Path) -> None:
-    """A file without a writer is read as one that never changes, so a later writer could give torn pages."""
+    """A file without a writer is read as unchanging, so a later writer could give torn pages."""
     fill(path, "One.")
 
     def read_while_writing() -> None:

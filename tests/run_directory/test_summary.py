@@ -45,7 +45,7 @@ def metric(*outcomes: Outcome | float, clusters: str = "") -> MetricSummary:
 
 
 def test_mean_skips_failed_samples_and_bounds_count_them_as_0_and_1() -> None:
-    """(1 + 0.5) / 2; low (1 + 0.5 + 0) / 3 = 0.5, high (1 + 0.5 + 1) / 3 = 5/6; the undefined sample is excluded."""
+    """(1 + 0.5) / 2; low (1 + 0.5 + 0) / 3 = 0.5, high (1 + 0.5 + 1) / 3 = 5/6; undefined: none."""
     summary = metric(1.0, 0.5, NO, FAIL)
     assert (summary.mean, summary.scored, summary.undefined, summary.failed) == (0.75, 2, 1, 1)
     assert summary.bounds == pytest.approx((0.5, 5 / 6))
@@ -101,7 +101,7 @@ def decidedness(*verdicts: Verdict | NoAnswer) -> VerdictSummary:
 
 
 def test_near_threshold_verdicts_and_median_valid_mass_by_hand() -> None:
-    """.41, .5 and .6 of four are within .1 of .5; of the masses .002, .2, .8, .9 and 1 the median is .8.
+    """.41, .5 and .6 of four are within .1 of .5; of .002, .2, .8, .9 and 1 the median is .8.
 
     An invalid answer has a mass. A label without a model has neither. Of two masses the lower
     counts.
@@ -166,7 +166,8 @@ def test_score_rows_hold_the_contract_s_keys_in_order() -> None:
         Evaluation("d", "context_precision", Scored(value=0.5, detail="said so")),
     ]
     assert "".join(json_line(vars(row)) for row in score_rows(evaluations)) == (
-        '{"sample_id": "a", "metric": "context_recall", "status": "scored", "score": 0.6666666666666666,'
+        '{"sample_id": "a", "metric": "context_recall", "status": "scored",'
+        ' "score": 0.6666666666666666,'
         ' "numerator": 2, "denominator": 3, "detail": null}\n'
         '{"sample_id": "b", "metric": "context_recall", "status": "undefined", "score": null,'
         ' "numerator": null, "denominator": null, "detail": "the reference has no sentence"}\n'
@@ -189,12 +190,14 @@ def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
     evaluation = Evaluation("a", "context_relevancy", Failed(reason="no verdict"), units)
     assert "".join(json_line(row.values) for row in verdict_rows([evaluation])) == (
         '{"sample_id": "a", "metric": "context_relevancy", "unit": "sentence", "index": 0,'
-        ' "source": "retrieved_contexts", "source_index": 3, "start": 0, "end": 6, "text": "Größe.",'
+        ' "source": "retrieved_contexts", "source_index": 3, "start": 0, "end": 6,'
+        ' "text": "Größe.",'
         ' "p_yes": 0.75, "label": 1, "reason": "so", "window": 2, "error": null, "against": null,'
         ' "valid_mass": 0.5, "position": 0}\n'
         '{"sample_id": "a", "metric": "context_relevancy", "unit": "sentence", "index": 1,'
         ' "source": "retrieved_contexts", "source_index": 3, "start": 7, "end": 11, "text": "Two.",'
-        ' "p_yes": null, "label": null, "reason": null, "window": null, "error": "too long", "against": null,'
+        ' "p_yes": null, "label": null, "reason": null, "window": null,'
+        ' "error": "too long", "against": null,'
         ' "valid_mass": null, "position": 1}\n'
     )
 

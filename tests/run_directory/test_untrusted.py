@@ -20,7 +20,8 @@ from tests.run_directory.conftest import edited, in_store
 
 Attack = Callable[[Path], object]
 SCORE = (
-    b'{"sample_id": "a", "metric": "m", "status": "scored", "score": 0.5, "numerator": 1, "denominator": 2, '
+    b'{"sample_id": "a", "metric": "m", "status": "scored", "score": 0.5,'
+    b' "numerator": 1, "denominator": 2, '
     b'"detail": null}\n'
 )
 ROWS = [
@@ -69,7 +70,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 
 def refusals(directory: Path) -> dict[str, list[str]]:
-    """Return message and hint of each reader that refuses. Resuming comes last, as it changes the run."""
+    """Return message and hint of each reader that refuses. Resuming is last: it changes the run."""
     errors = {}
     for name, read in READERS.items():
         try:
@@ -275,7 +276,8 @@ def test_a_trigger_and_a_view_have_no_effect(directory: Path) -> None:
     in_store(
         directory,
         "CREATE TRIGGER t AFTER INSERT ON answer BEGIN DELETE FROM sample; END",
-        "CREATE VIEW other AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+        "CREATE VIEW other AS WITH RECURSIVE n(i) AS "
+        "(SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
     )
     shown(directory)
 

@@ -1,4 +1,5 @@
 from itertools import product
+from random import Random
 
 import numpy as np
 import pytest
@@ -55,7 +56,8 @@ DECIDED = [1, 1, 1, 0, 1, 1, 0, 0, 0, 0]
         (roc_auc(LABELS, SCORES), 0.75),
         # 1s: two of three; 0s: one of one.
         (balanced_accuracy([1, 1, 1, 0], [1, 1, 0, 0]), (2 / 3 + 1) / 2),
-        # Cohen: 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: observed .7, expected .5 * .6 + .5 * .4 = .5.
+        # Cohen: 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no:
+        # observed .7, expected .5 * .6 + .5 * .4 = .5.
         (
             cohen_kappa([1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15),
             (0.7 - 0.5) / (1 - 0.5),
@@ -76,7 +78,8 @@ def test_auc_is_the_mann_whitney_statistic_of_scipy() -> None:
 
 
 def test_calibration_line_by_hand() -> None:
-    # Scores .25 and .75 (logits -+ln 3); 1 of 3 and 2 of 3 hold, so the fitted logits are -+ln 2: slope ln 2 / ln 3.
+    # Scores .25 and .75 (logits -+ln 3); 1 of 3 and 2 of 3 are 1, so the fitted logits are -+ln 2:
+    # slope ln 2 / ln 3.
     line = calibration_line([1, 0, 0, 1, 1, 0], [0.25] * 3 + [0.75] * 3)
     assert line == pytest.approx((np.log(2) / np.log(3), 0), abs=1e-9)
 
@@ -180,7 +183,7 @@ def test_weights_follow_their_rows_when_reordered() -> None:
 
 
 def test_the_threshold_by_hand() -> None:
-    """Between .2 | .4: both 1s found, one of two 0s refused, .75; between .6 | .9: 1 of 2 and 2 of 2, .75; .4 | .6: .5.
+    """Between .2 | .4: both 1s and one of two 0s, .75; .6 | .9: 1 of 2 and 2 of 2, .75; else .5.
 
     Of .3 and .75, .3 is nearer to .5.
     """
@@ -212,7 +215,7 @@ def test_no_threshold_is_better_than_the_best_threshold(rows: list[tuple[bool, f
 
 @settings(max_examples=20)
 @given(st.randoms(use_true_random=False))
-def test_order_and_cluster_names_do_not_change_decisions(random) -> None:  # type: ignore[no-untyped-def]
+def test_order_and_cluster_names_do_not_change_decisions(random: Random) -> None:
     generator = np.random.default_rng(5)
     scores, clusters = generator.random(120), np.repeat(np.arange(30), 4)
     labels = (generator.random(120) < scores).astype(float)

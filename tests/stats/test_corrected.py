@@ -76,14 +76,15 @@ def test_the_prediction_powered_mean_by_hand() -> None:
 
 
 def test_an_interval_by_hand() -> None:
-    """Ten samples of one unit each, all judged 1 and labelled, eight of them 1: lambda 1, as L is constant.
+    """Ten samples of one unit, all judged 1 and labelled, eight of them 1: lambda 1, L constant.
 
     q         = H - L: 0 eight times, -1 twice; its mean is -.2; theta = 1 - .2 = .8, each v is .1
     own       = .1 (1 - .2) - .8 * .1 = 0
-    cluster   = sqrt(10/9) .1 (q + .2): .021082 eight times, -.084327 twice; squares 8 * .00044444 + 2 * .0071111
-              = .0177778; times 10/9 = .0197531
+    cluster   = sqrt(10/9) .1 (q + .2): .021082 eight times, -.084327 twice;
+                squares 8 * .00044444 + 2 * .0071111 = .0177778; times 10/9 = .0197531
     unseen    = .01 / 2; the variance is .0247531, its root .157331
-    t         = 2.262157 (9 degrees of freedom): half width .355908, on the logit / (.8 * .2) = 2.224423
+    t         = 2.262157 (9 degrees of freedom): half width .355908,
+                on the logit / (.8 * .2) = 2.224423
     limits    = 1 / (1 + exp(-(1.386294 -+ 2.224423))) = .301929, .973679
     """
     powered = prediction_powered(units_of([1] * 10, [1] * 8 + [0] * 2))
@@ -95,13 +96,15 @@ def test_an_interval_by_hand() -> None:
 @pytest.mark.parametrize(
     ("judged", "human", "how", "mean"),
     [
-        # Sample 0 has one unit, sample 1 four: weights 1/2 and 1/8. All are judged 1 and labelled; one is 0.
-        # If it is the unit of sample 0 the mean is 0 + 1/2, if it is one of sample 1 it is 1/2 + 3/8.
+        # Sample 0 has one unit, sample 1 four: weights 1/2 and 1/8. All are judged 1 and labelled.
+        # One is 0: if it is of sample 0 the mean is 0 + 1/2, if it is of sample 1, 1/2 + 3/8.
         ([1] * 5, [0, 1, 1, 1, 1], {"samples": [0, 1, 1, 1, 1]}, 0.5),
         ([1] * 5, [1, 0, 1, 1, 1], {"samples": [0, 1, 1, 1, 1]}, 0.875),
-        # No slope, lambda 1. Labels 1 and 0, drawn with 1/4 and 3/4, stand for 4 and 4/3 of 16/3: 1 + 1/4 (0 - 1).
+        # No slope, lambda 1. Labels 1 and 0, drawn with 1/4 and 3/4, have weights 4 and 4/3 of
+        # 16/3: 1 + 1/4 (0 - 1).
         ([1] * 4, [1, 0, None, None], {"probabilities": [0.25, 0.75, 1, 1]}, 0.75),
-        # Stratum 0: 5 of 20 units, all labelled 0; stratum 1: 15, five labelled 1, so 5/20 * 0 + 15/20 * 1.
+        # Stratum 0: 5 of 20 units, all labelled 0; stratum 1: 15, five labelled 1.
+        # 5/20 * 0 + 15/20 * 1.
         ([1] * 20, [0] * 5 + [1] * 5 + [None] * 10, {"strata": [0] * 5 + [1] * 15}, 0.75),
         # Four labels in either stratum are too few: together eight, of which half are 1.
         (
@@ -130,7 +133,7 @@ def test_label_weights_by_hand(
 
 @given(st.randoms(use_true_random=False), st.integers(2, 60))
 def test_correction_properties_for_any_judge_and_labels(random: Random, size: int) -> None:
-    """Labels equal to the judge keep its mean; labels of all units give the human mean; limits contain the mean."""
+    """Labels equal to the judge keep its mean; labels of all units give the human mean."""
     judged, human, labelled = (
         [float(random.random() < 0.5) for _ in range(size)] for _ in range(3)
     )
@@ -158,7 +161,8 @@ def test_correction_properties_for_any_judge_and_labels(random: Random, size: in
     assert corrected.mean - 1e-9 <= high <= 1
     assert (labels_saved(corrected, alone, size) is None) == (corrected.limits is None)
     order = random.sample(range(size), size)
-    turned = prediction_powered(JudgedUnits(*(column[order] for column in units)))  # type: ignore[arg-type]
+    columns: list[Any] = [column[order] for column in units]
+    turned = prediction_powered(JudgedUnits(*columns))
     assert [turned.mean, *(turned.limits or ())] == pytest.approx(
         [corrected.mean, *(corrected.limits or ())], abs=1e-9
     )
@@ -168,7 +172,7 @@ def test_correction_properties_for_any_judge_and_labels(random: Random, size: in
 
 
 def test_an_error_free_pilot_still_has_an_interval_width() -> None:
-    """Fifty agreeing labels do not prove a perfect judge: the interval is wider by 1/50 than the judge's own."""
+    """Fifty agreeing labels do not prove a perfect judge: the interval is wider by 1/50."""
     human: list[int | None] = [1] * 30 + [None] * 270 + [0] * 20 + [None] * 80
     assert width(prediction_powered(units_of([1] * 300 + [0] * 100, human))) > 2 * 1.96 / 50
     # Ten labels of one sample are one draw.
@@ -177,7 +181,7 @@ def test_an_error_free_pilot_still_has_an_interval_width() -> None:
 
 
 def test_units_without_a_judge_are_neither_corrected_nor_labelled() -> None:
-    """Ten units without text are certainly 0. Of ten units judged 1, four are labelled and one of them is 0.
+    """Ten units without text are certainly 0; of ten judged 1, four are labelled, one of them 0.
 
     theta = 10/20 * 0 + 10/20 * 3/4 = .375, with four labels. Labels without the judge give the
     same, as L is always 1.
@@ -198,7 +202,7 @@ def test_a_correction_without_any_label_is_refused() -> None:
 
 
 def test_labels_saved_by_hand() -> None:
-    """By widths: 50 labels and (.2 / .1)^2 = 4 times the width need 150 more. A judge that always says 1 saves none.
+    """50 labels and (.2 / .1)^2 = 4 times the width need 150 more. A constant judge saves none.
 
     A perfect judge saves hundreds, with 50 of 1,000 statements labelled.
     """
@@ -218,7 +222,7 @@ def test_labels_saved_by_hand() -> None:
 
 
 def test_a_difference_by_hand() -> None:
-    """Twelve samples of one unit, all labelled; the old judge says 1 always, the new one 0 for the last three.
+    """Twelve labelled samples of one unit; the old judge says always 1, the new one thrice 0.
 
     The statements and labels are the same, 9/12 in both runs, so the labels cancel and no judge
     error remains. New statements that are better by three labels give a difference of 3/12.
@@ -251,7 +255,7 @@ def test_inclusion_frequencies_match_the_stated_probabilities(turns: int) -> Non
 
 
 def test_inclusion_probabilities_by_hand() -> None:
-    """One point hits a share of .2 with .2. Two leave gaps of .382 and .618: .2 twice, or .382 and .5, or 1."""
+    """One point hits .2 with .2. Two have gaps of .382 and .618: .2 twice, or .382 and .5, or 1."""
     assert inclusion_probabilities(np.array([0.2, 0.6]), 1) == pytest.approx([0.2, 0.6])
     assert inclusion_probabilities(np.array([0.2, 0.5, 0.7]), 2) == pytest.approx(
         [0.4, 0.881966, 1], abs=1e-6
@@ -366,7 +370,7 @@ def judged_units(
 def test_the_corrected_difference_covers_the_truth(
     samples: int, labels: int, after: float, same: bool
 ) -> None:
-    """A lenient judge before, a strict one after: their verdicts differ by more than .2, the truth does not.
+    """A lenient and a strict judge: verdicts differ by more than .2, the truth does not.
 
     70 % of the statements are 1 before. Both runs have equally hard samples; the `same` statements
     share one label.
@@ -401,7 +405,9 @@ def interval(mean: float, low: float, high: float) -> Interval:
 
 
 def test_labels_needed_excludes_sampling_error() -> None:
-    """50 labels, arms .1 and .04: a / c = .1 / 2.118 = .0472, s / 1.96 = .0204; 50 (.0472^2 - .0204^2) = .0905.
+    """50 labels, half-widths .1 and .04: a / c = .1 / 2.118 = .0472, s / 1.96 = .0204.
+
+    50 (.0472^2 - .0204^2) = .0905.
 
     For a threshold .09 away, c'^2 (.0204^2 + .0905 / n') is .0087 at 100 labels (c' = 2.570) and
     .0076 at 150 (2.722), which is below .09^2 = .0081.
@@ -412,12 +418,15 @@ def test_labels_needed_excludes_sampling_error() -> None:
 
 
 def test_labels_needed_uses_the_arm_towards_the_threshold() -> None:
-    """The upper arm is .2, the judge's .05: at 100 labels 2.570 sqrt(.0255^2 + .4133 / 100) = .178 is below .19."""
+    """Upper widths .2 and .05: at 100 labels 2.570 sqrt(.0255^2 + .4133 / 100) = .178 < .19."""
     assert labels_needed(interval(0.6, 0.5, 0.8), interval(0.7, 0.2, 0.75), 0.79, 50, 1_000) == 100
 
 
 def test_labels_needed_is_at_most_the_number_of_statements() -> None:
-    """Of 1,000 statements, 500 labels suffice. Of 107, all do: only sampling error remains, .03 2.407 / 1.96 = .037."""
+    """Of 1,000 statements, 500 labels suffice.
+
+    Of 107, all do: only sampling error remains, .03 2.407 / 1.96 = .037.
+    """
     corrected, judge = interval(0.6, 0.52, 0.68), interval(0.6, 0.57, 0.63)
     assert labels_needed(corrected, judge, 0.54, 50, 1_000) == 500
     assert labels_needed(corrected, judge, 0.54, 50, 107) == 107

@@ -41,7 +41,7 @@ def draw(size: int, seed: int = 3) -> Floats:
 
 
 def test_resampling_agrees_with_the_exact_interval_where_both_apply() -> None:
-    """Slightly inside 0 and 1 the limits are resampled and must equal the beta quantiles that they estimate."""
+    """Slightly inside 0 and 1 the limits are resampled, and equal the exact beta quantiles."""
     exact = stats.binomtest(8, 10).proportion_ci(0.95, method="exact")
     interval = mean_interval([1 - 1e-12] * 8 + [1e-12] * 2, resamples=100_000)
     assert interval.method == "bootstrap"
@@ -49,14 +49,15 @@ def test_resampling_agrees_with_the_exact_interval_where_both_apply() -> None:
 
 
 def test_one_value_gives_a_valid_and_very_wide_interval() -> None:
-    # One value and one unseen: low = 0.6 U and high = 0.6 U + (1 - U), U uniform: 0.6 * 0.025 and 1 - 0.4 * 0.025.
+    # One value and one unseen: low = 0.6 U and high = 0.6 U + (1 - U), with U uniform:
+    # 0.6 * 0.025 and 1 - 0.4 * 0.025.
     interval = mean_interval([0.6], resamples=100_000)
     assert (interval.low, interval.high) == pytest.approx((0.015, 0.99), abs=0.002)
 
 
 @pytest.mark.parametrize("values", [[1.0] * 30, [0.0, 1.0, 0.5], [0.25, 0.25]])
 def test_one_cluster_of_several_samples_gives_the_full_interval(values: list[float]) -> None:
-    """Let nine clusters in ten have 2 samples that score 1, and one in ten 10,000 samples that score 0.
+    """Nine clusters in ten have 2 samples that score 1, and one in ten 10,000 that score 0.
 
     The mean is 1.8 / 1001.8 = 0.0018, and nine single clusters in ten score 1. A lower limit from
     one value (0.025) would be wrong nine times in ten.
@@ -170,8 +171,9 @@ def test_intervals_are_those_of_version_0_1() -> None:
 def test_binned_limits_are_close_to_the_exact_method(
     monkeypatch: pytest.MonkeyPatch, clustered: bool
 ) -> None:
-    """Limits of 10,000 draws have an error of 0.027 of a standard error, their difference 0.038; 4 times that is
-    chance.
+    """Limits of 10,000 draws have an error of 0.027 standard errors, their difference 0.038.
+
+    4 times that is chance.
 
     That figure is sqrt(0.025 * 0.975 / 10,000) / 0.058, the density of the normal distribution at
     its 2.5 % quantile.
@@ -202,7 +204,7 @@ def test_bounds_count_failed_samples_as_0_and_1(
 
 
 def test_a_ratio_has_a_t_interval() -> None:
-    """12 / 50 = 0.24. Deviations -0.4, -0.8 and 1.2: sqrt(2.24 x 3/2) / 50 = 0.03666, and t(2) = 4.3027."""
+    """12 / 50 = 0.24. Deviations -0.4, -0.8, 1.2: sqrt(2.24 x 3/2) / 50 = 0.03666; t is 4.3027."""
     ratio, arm = ratio_interval([2, 4, 6], [10, 20, 20])
     assert ratio == pytest.approx(0.24)
     assert arm == pytest.approx(0.03666 * 4.3027, rel=1e-3)
@@ -286,7 +288,7 @@ def test_columns_are_compared_on_the_same_resamples() -> None:
 
 
 def test_a_statistic_of_one_cluster_has_no_interval() -> None:
-    """Every weight of one cluster gives the same number: a width of zero would be false certainty."""
+    """Every weight of one cluster gives the same number: a width of zero would be wrong."""
     interval = statistic_interval(roc_auc, [0, 1, 1], [0.1, 0.4, 0.3], clusters=["a", "a", "a"])
     assert (interval.mean, interval.low, interval.high, interval.method) == (
         1.0,

@@ -30,7 +30,7 @@ def test_labels_count_at_planned_numbers(
 
 
 def test_the_last_look_spends_the_remaining_error() -> None:
-    """An ordinary interval up to 50 statements; 80 statements give the same as 100 without a later look."""
+    """An ordinary interval up to 50 statements; 80 give the same as 100 without a later look."""
     assert look_at(15, 15).confidence == CONFIDENCE
     assert look_at(80, 80).confidence == 1 - PLANNED[3].last_error
     assert (look_at(50, 50).confidence, look_at(50, 300).confidence) == (CONFIDENCE, 1 - 0.03412)

@@ -125,13 +125,13 @@ def test_equal_changes_leave_room_for_unseen_changes() -> None:
 
 
 def test_smallest_detectable_difference_by_hand() -> None:
-    # Arm 0.0196 = 1.96 standard errors of 0.01; (1.95996 + 0.84162) * 0.01 = 0.0280, as in Cohen's tables.
+    # 0.0196 = 1.96 standard errors of 0.01; (1.95996 + 0.84162) * 0.01 = 0.0280 (Cohen's tables).
     change = Interval(0.0, -0.0196, 0.0196, "skewness-adjusted t", 100, 100)
     assert smallest_detectable_difference(change) == pytest.approx(0.0280, abs=0.0001)
 
 
 def test_the_smallest_detectable_difference_has_80_percent_power() -> None:
-    """Verdicts of 400 samples, one in ten flips: up as often as down, then with the reported gain."""
+    """Verdicts of 400 samples, one in ten flips: half of them up, then with the reported gain."""
     generator = np.random.default_rng(6)
     smallest = []
     for _ in range(40):
@@ -180,9 +180,9 @@ def test_a_gate_is_decided_by_the_interval(
     [
         # Mean 0.875, lower arm 0.25, distance 0.125: twice too wide, so 2^2 times as many.
         ((0.625, 0.875, 0.95), (">=", 0.75), ("undecided", 400)),
-        # Mean 0.5 below 0.625: upper arm 0.375, distance 0.125: 3^2 times as many to know that it fails.
+        # Mean 0.5 below 0.625: upper arm 0.375, distance 0.125: 3^2 times as many to fail.
         ((0.375, 0.5, 0.875), (">=", 0.625), ("undecided", 900)),
-        # Mean 0.25 below 0.375: upper arm 0.5, distance 0.125: 4^2 times as many to know that it passes.
+        # Mean 0.25 below 0.375: upper arm 0.5, distance 0.125: 4^2 times as many to pass.
         ((0.125, 0.25, 0.75), ("<=", 0.375), ("undecided", 1600)),
         ((-0.01, 0.0, 0.01), (">=", -0.02), ("pass", None)),
         # 0.1 + 0.7 is 0.7999999999999999: no number of samples moves a mean off the threshold.

@@ -72,7 +72,7 @@ def test_two_fractions_share_the_money(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("half")
 def test_a_cluster_bets_by_its_share_of_the_largest() -> None:
-    """Two samples of at most four, with scores 1 and 0: 1 - 1/2 * 2/4 + 1/2 * 1/4 t = 40, so t = 314."""
+    """Two samples of at most four, scores 1 and 0: 1 - 1/2 * 2/4 + 1/2 * 1/4 t = 40: t = 314."""
     interval = sequence_interval([1.0, 0.0], clusters=["a", "a"], largest=4)
     assert limits(interval) == pytest.approx((1 / 314, 313 / 314), abs=ROUNDING)
     assert (interval.mean, interval.method, interval.n, interval.clusters) == (0.5, METHOD, 2, 1)
@@ -82,7 +82,7 @@ def test_a_cluster_bets_by_its_share_of_the_largest() -> None:
 def test_wealth_is_forty_at_the_limits(values: list[float], largest: int) -> None:
     scores, ones = np.array(values), np.ones(len(values))
     low, high = limits(sequence_interval(values, largest=largest))
-    # Limits are rounded outwards, so the money is a little more there, and less a little further inside.
+    # Limits are rounded outwards: the money is a little more there, and less a little inside.
     for sums, limit in ((scores, low), (1 - scores, 1 - high)):
         if limit > ROUNDING:
             assert up(sums, ones, limit, largest) >= TARGET * (1 - 1e-6)
@@ -130,7 +130,7 @@ def test_a_better_score_lowers_no_limit(values: list[float], data: st.DataObject
 
 
 def test_equal_scores_reach_a_limit_of_the_scale() -> None:
-    """For a thousand scores and a bet of all the money, the other limit is log(40) / 1000 = 0.0037 away."""
+    """For 1,000 scores and a bet of all the money, the other limit is log(40) / 1000 away."""
     low, high = limits(sequence_interval([1.0] * 1_000))
     assert high == 1
     assert 0.0037 < 1 - low < 0.006

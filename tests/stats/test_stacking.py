@@ -20,7 +20,7 @@ def drawn(
 
 
 def test_weights_minimise_the_penalised_log_loss() -> None:
-    """At the minimum the gradient is 0: sum of (p - y) x + ridge x sd^2 w = 0 for each judge, sum of (p - y) = 0."""
+    """Gradient 0: sum of (p - y) x + ridge x sd^2 w = 0 for each judge, sum of (p - y) = 0."""
     odds, labels = drawn(80, (1.0, 0.8), np.random.default_rng(3))
     solution = stacking.fit(odds, labels, np.ones(80), ridge=2.0)
     errors = solution.probabilities(odds) - labels

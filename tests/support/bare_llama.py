@@ -1,7 +1,8 @@
 """Run a model file on plain llama.cpp, without the package's engine, as a control.
 
 logits      tokens ─> decode from position 0, or after cached tokens ─> logits after the last
-together    cached tokens | statement 1 .. | statement 2 .. | ...     one batch, each in a separate sequence
+together    cached tokens | statement 1 .. | statement 2 .. | ...
+            one batch, each statement in a separate sequence
 """
 
 import ctypes
@@ -75,7 +76,7 @@ class BareModel:
         return list(buffer[:count])
 
     def logits(self, tokens: Sequence[int], cached: int = 0) -> Logits:
-        """Return the logits after the last token, shape (size,), reusing the first `cached` tokens."""
+        """Return the logits after the last token, shape (size,), reusing `cached` tokens."""
         llama_cpp.llama_memory_seq_rm(self._memory, 0, cached, -1)
         for start in range(0, len(tokens), _BATCH):
             step = tokens[start : start + _BATCH]
@@ -84,7 +85,7 @@ class BareModel:
         return logits
 
     def together(self, statements: Sequence[Sequence[int]], cached: int) -> list[Logits]:
-        """Return the logits after each statement, evaluated in one batch after the `cached` tokens."""
+        """Return the logits after each statement, in one batch after the `cached` tokens."""
         rows: list[Row] = []
         ends = []
         for sequence, statement in enumerate(statements, start=1):

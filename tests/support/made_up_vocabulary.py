@@ -3,7 +3,8 @@
 bytes     byte-pair encoding: 256 bytes, a few words, control tokens of a chat model
 words     the same with more words, a leading space, and a begin token before every text
 pieces    SentencePiece: a space before every text, letters, single bytes for other characters
-unigrams  SentencePiece's unigram model, as encoders have it: words with log-probabilities, an unknown token
+unigrams  SentencePiece's unigram model, as in encoders: words with log-probabilities, an unknown
+          token
 """
 
 from functools import cache
@@ -66,7 +67,7 @@ def byte_vocabulary() -> Tokenizer:
 
 
 def word_vocabulary() -> Tokenizer:
-    """A byte-pair vocabulary in which ` yes`, ` 19` and `été` are one token, with turns of headers and thoughts."""
+    """A byte-pair vocabulary with ` yes`, ` 19` and `été` as tokens, with headers and thoughts."""
     merges: dict[str, None] = {}  # in their order, each once
     for word in _WORDS:
         letters = [_SPELLED[byte] for byte in word.encode()]

@@ -1,4 +1,4 @@
-r"""Hard cases by language: marks, markup, quotations, single capitals and the stops of other scripts.
+r"""Hard cases by language: marks, markup, quotations, single capitals, stops of other scripts.
 
 Each line of `hard_cases/LANGUAGE.txt` is a text, with "|" where it is cut; "⏎" stands for a line
 end and `\u200b` for that character. `\n` is a backslash and an n, as double escaping leaves them.

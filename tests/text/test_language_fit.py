@@ -67,8 +67,8 @@ def test_languages_with_the_same_script_are_not_reported() -> None:
         [*TEXTS["en"][:60], *TEXTS["de"][:60]],
         [*TEXTS["en"][:60], *[SCRIPTS["ru"]] * 20],
         [
-            "The term Recht der Schuldverhältnisse (law of obligations) is used in the German code. "
-            * 10
+            "The term Recht der Schuldverhältnisse (law of obligations) "
+            "is used in the German code. " * 10
         ],
     ],
 )
@@ -82,7 +82,7 @@ def test_languages_without_a_word_list_are_not_checked(configured: str) -> None:
 
 
 def test_language_check_reads_a_bounded_sample_of_all_data() -> None:
-    """50,000 characters are read from 200 texts across the data, so 200 MB take a moment and the end counts too."""
+    """50,000 characters of 200 texts across the data are read, so 200 MB take a moment."""
     text = " ".join(TEXTS["de"])
     start = time.process_time()
     assert language_warning([text * 300] * 500, "en") == language_warning([text], "en")

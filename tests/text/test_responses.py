@@ -55,8 +55,10 @@ def cited(text: str, ids: frozenset[str] = frozenset()) -> list[tuple[str, ...]]
         "&lt;think&gt;Perhaps Berlin?&lt;/think&gt;\n",
         "<think>\n| a | b |\n|---|---|\n| 1 | 2 |\n</think>\n",
         "<think>Sources:\n[1] a.pdf\n</think>\n",
-        "<|channel|>analysis<|message|>Berlin? No.<|end|><|start|>assistant<|channel|>final<|message|>",
-        "<|start|>assistant<|channel|>analysis<|message|>No.<|end|><|start|>assistant<|channel|>commentary<|message|>"
+        "<|channel|>analysis<|message|>Berlin? No.<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>",
+        "<|start|>assistant<|channel|>analysis<|message|>No.<|end|>"
+        "<|start|>assistant<|channel|>commentary<|message|>"
         "So?<|end|><|start|>assistant<|channel|>final<|message|>",
         "analysis<|message|>Berlin? No.<|end|><|start|>assistant<|channel|>final<|message|>",
         "analysisPerhaps Berlin? No.assistantfinal",
@@ -120,7 +122,7 @@ def test_thinking_between_sentences_and_text_about_thinking(
     ],
 )
 def test_an_answer_is_no_thinking(text: str) -> None:
-    """Tags that also name answers are thinking only in a pair before an answer; an empty tag opens nothing."""
+    """Tags that also name answers are thinking only in a pair before an answer."""
     judged = shown(text)
     assert judged
     assert sum(map(len, judged)) >= len(text) * 0.6
@@ -346,7 +348,8 @@ def test_other_lists_at_the_end_are_statements(text: str, count: int) -> None:
             None,
         ),
         (
-            "Ulm is old.\ue200cite\ue202turn0search1\ue201 It is big.\ue200cite\ue202turn0file2\ue201",
+            "Ulm is old.\ue200cite\ue202turn0search1\ue201 "
+            "It is big.\ue200cite\ue202turn0file2\ue201",
             ["Ulm is old.", "It is big."],
             [("cite turn0search1",), ("cite turn0file2",)],
         ),

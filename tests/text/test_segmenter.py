@@ -24,11 +24,14 @@ ANY_TEXT = st.text(
     )
 )
 SIGNS = (
-    'Dr. U.S. e.g. No. p. 55 p.m. J. Co. etc. The he said I - 1. a) • # www.a.org. b@c.org! Yahoo! ... … ." ?) [17] '
+    "Dr. U.S. e.g. No. p. 55 p.m. J. Co. etc. The he said I - 1. a) • # www.a.org. b@c.org! "
+    'Yahoo! ... … ." ?) [17] '
     ':-) (Then "We end.Then 。 「はい。」 ===== !!!!!!!!!!! '
-    "``` ```python ~~~ | a|b |---| `a. b` <b> </b> <br> <p> </p> <tr> </tr> <td> . ** .[1] [1] .(1) <sup>1</sup> \\n "
+    "``` ```python ~~~ | a|b |---| `a. b` <b> </b> <br> <p> </p> <tr> </tr> <td> . ** .[1] [1] "
+    ".(1) <sup>1</sup> \\n "
     "【1†s】 [[1]](u) \u200b <think> </think> [a.pdf] 維.持 D.的 "
-    "4 g. 5 ft. 2 in. 120/80. Vitamin K. A and B. De Vries BP Fig. 3. (excl. Suppl. q.6.h. Abs. l'art. Puls 72. 3.4."
+    "4 g. 5 ft. 2 in. 120/80. Vitamin K. A and B. De Vries BP Fig. 3. (excl. Suppl. q.6.h. Abs. "
+    "l'art. Puls 72. 3.4."
 )
 BLANKS = "\n \n\n \r\n \ud800 \x00 \x1c \ufeff \u2028 \u2029 \u3000"
 NEAR_TEXT = st.lists(st.sampled_from(f"{SIGNS} {BLANKS}".split(" "))).map(" ".join)
@@ -124,7 +127,7 @@ def test_a_paragraph_of_any_length_is_covered(unit: str) -> None:
     ],
 )
 def test_segmentation_takes_linear_time(unit: str) -> None:
-    """The spaCy tokenizer takes 17 s for 16,000 of some of these; the rules take 0.1 s for 20,000."""
+    """The tokenizer takes 17 s for 16,000 of some of these; the rules take 0.1 s for 20,000."""
     start = time.process_time()
     sentences((unit * 20_000)[:20_000])
     assert time.process_time() - start < 5
@@ -139,7 +142,7 @@ def test_the_identity_covers_everything_that_affects_splitting() -> None:
 def test_a_language_needs_no_other_package_and_logs_nothing(
     language: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SpaCy's tokenizers of these languages need SudachiPy, mecab, PyThaiNLP or pyvi. The rules need no tokenizer."""
+    """The tokenizers of these languages need SudachiPy, mecab, PyThaiNLP or pyvi; rules do not."""
     with caplog.at_level(logging.DEBUG):
         assert len(sentences("良かったね！「すごい」です。", language)) == 2
     assert caplog.records == []
@@ -150,7 +153,7 @@ Install = Callable[[Language], str]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Install a pipeline as `spacy package` does: a package with `load`, listed among the pipelines of spaCy."""
+    """Install a pipeline as `spacy package` does: with `load`, listed among spaCy's pipelines."""
 
     def installed(nlp: Language) -> str:
         (tmp_path / "xx_test").mkdir()
@@ -197,7 +200,7 @@ def test_a_pipeline_that_sets_no_boundaries_is_a_usage_error(install: Install) -
 
 @pytest.mark.parametrize("name", ["pip", "antigravity", "blank:en", ".", "en_no_such_pipeline"])
 def test_a_named_pipeline_imports_no_other_package(name: str) -> None:
-    """Suites and run directories may be untrusted, so a name must belong to a registered pipeline."""
+    """Configurations may be untrusted, so a name must belong to a registered pipeline."""
     before = set(sys.modules)
     with pytest.raises(InputError, match="no spaCy pipeline"):
         Segmenter(pipeline=name)("One.")

@@ -42,12 +42,14 @@ WRAPPED = [
     "This sentence was broken across two lines of text because the\nfile is narrow.",
     "The gas H\n2 and the salt Zn\n5(OH)\n6 are made here.",
     "It was a cold \nnight in the city.",
-    "The committee that was appointed by the Congress of the United\nStates of America met on Monday and had nothing "
+    "The committee that was appointed by the Congress of the United\n"
+    "States of America met on Monday and had nothing "
     "to tell the\nGerman ambassador who came.",
     "The tower which the town built in the year of the flood had cost\n$5 million by then.",
-    "    An indented sentence that does not fit into one line of text and\n    goes on in the next.".strip(),
+    "An indented sentence that does not fit into one line of text and\n    goes on in the next.",
     "> This reply quotes a sentence that somebody wrote and that is\n> longer than one line.",
-    "- this item of a list is so long that it does not fit into one line\n  and goes on in the next.",
+    "- this item of a list is so long that it does not fit into one line\n"
+    "  and goes on in the next.",
 ]
 
 NO_SPACE = [

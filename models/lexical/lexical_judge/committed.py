@@ -1,10 +1,11 @@
-"""The committed inputs of the judge, in `models/lexical/`: all that the model file is a function of.
+"""The committed inputs of the judge, in `models/lexical/`, from which the model file is built.
 
-normalisation.tsv    what text becomes before it is cut: code points, and what they become, in hexadecimal
+normalisation.tsv    replacements in a text before it is cut into tokens:
+                     code points, and their replacement, in hexadecimal
 equivalents.txt      words that count as the same
-vocabulary.tsv       a token per line, in the order of ids: text, weight and question weight in hundredths,
-                     capitals in percent
-                     control tokens | the JSON answer | numbers | characters | words and word pieces
+vocabulary.tsv       a token per line, in the order of ids:
+                     text, weight and question weight in hundredths, capitals in percent
+                     control tokens | the JSON answer | numbers | characters | words and pieces
 scalars.json         the numbers that are fitted or solved, not designed
 """
 
@@ -31,8 +32,10 @@ UNKNOWN, PADDING, END = "<unk>", "<pad>", "<end>"
 CONTEXT, QUESTION, STATEMENT, SENTENCE, ANSWER = "<ctx>", "<qst>", "<stmt>", "<sent>", "<ans>"
 CONTROL = (UNKNOWN, PADDING, END, CONTEXT, QUESTION, STATEMENT, SENTENCE, ANSWER)
 
-_PIECE_COST, _LETTER_COST, _FIRST_LETTER_COST = 1.0, 1.5, 1.6
-"""Cuts into few pieces are cheap, and a lone letter comes rather at the end of a word than at its beginning."""
+_PIECE_COST = 1.0
+_LETTER_COST = 1.5
+_FIRST_LETTER_COST = 1.6
+"""Few pieces are cheap, and a single letter is cheaper at the end of a word than at its start."""
 
 
 class Token(NamedTuple):
@@ -108,7 +111,8 @@ class Vocabulary:
 class Bump(NamedTuple):
     """How a head looks at chosen distances: a sum of cosines, made of rotary positions.
 
-        logit(distance n) = sum over k of  cosine[k] * cos(frequency[k] * n) + sine[k] * sin(frequency[k] * n)
+        logit(distance n) = sum over k of
+                            cosine[k] * cos(frequency[k] * n) + sine[k] * sin(frequency[k] * n)
 
     A rotary pair of dimensions turns with the position, so that the product of a constant query and
     a constant key depends on their distance alone. Twelve pairs, whose frequencies have no common

@@ -1,4 +1,4 @@
-"""Derives the table of replacements from the Unicode database, and the vocabulary from prose and questions.
+"""Derive the replacements from the Unicode database, and the vocabulary from prose and questions.
 
     Unicode ─> normalisation.tsv
     prose ─> frequent words ─> pieces of all other words ─> weights, capitals ─> vocabulary.tsv
@@ -39,12 +39,13 @@ _FOLDED_MARKS = (
     range(0x610, 0x61B),
     range(0x64B, 0x660),
 )
-"""Accents and vowel points that a reader may leave out; the vowel signs of Indic scripts are not among them."""
+"""Accents and vowel points that a reader may leave out, but no vowel signs of Indic scripts."""
 _UNTOUCHED = frozenset(" \x00")
 _FIXED = {
-    "U.S.A.": " usa ", "U.S.": " usa ", "U.K.": " uk ", "U.N.": " un ", "E.U.": " eu ", "D.C.": " dc ",
-    "Ph.D.": " phd ", "a.m.": " am ", "p.m.": " pm ", "per cent": "percent", "ß": "ss", "æ": "ae", "œ": "oe",
-    "ø": "o", "đ": "d", "ł": "l", "ı": "i", "Æ": "ae", "Œ": "oe", "Ø": "o", "Đ": "d", "Ł": "l", "ς": "σ",
+    "U.S.A.": " usa ", "U.S.": " usa ", "U.K.": " uk ", "U.N.": " un ", "E.U.": " eu ",
+    "D.C.": " dc ", "Ph.D.": " phd ", "a.m.": " am ", "p.m.": " pm ", "per cent": "percent",
+    "ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ł": "l", "ı": "i",
+    "Æ": "ae", "Œ": "oe", "Ø": "o", "Đ": "d", "Ł": "l", "ς": "σ",
     "▁": " ", "ـ": "", "ى": "ي", "ة": "ه", "ی": "ي", "ک": "ك",
 }  # fmt: skip
 _AFTER_US = " .,;:!?)'’-"
@@ -53,8 +54,9 @@ _LONGEST_WORD, _LONGEST_PIECE = 20, 7
 _LAST_NUMBER = 2100
 _RAREST = 10.0
 _LETTERS = (
-    (0x21, 0x7F), (0xA1, 0x180), (0x250, 0x2B0), (0x370, 0x400), (0x400, 0x530), (0x531, 0x590), (0x5D0, 0x5F0),
-    (0x620, 0x700), (0x900, 0xE00), (0xE00, 0x1000), (0x10A0, 0x1200), (0x11A8, 0x11C3), (0x1780, 0x17E0),
+    (0x21, 0x7F), (0xA1, 0x180), (0x250, 0x2B0), (0x370, 0x400), (0x400, 0x530),
+    (0x531, 0x590), (0x5D0, 0x5F0), (0x620, 0x700), (0x900, 0xE00), (0xE00, 0x1000),
+    (0x10A0, 0x1200), (0x11A8, 0x11C3), (0x1780, 0x17E0),
     (0x2010, 0x2070), (0x20A0, 0x20C0), (0x2100, 0x2200), (0x2200, 0x2270), (0x3000, 0x3100),
 )  # fmt: skip
 _ALPHABETS = (
@@ -71,7 +73,10 @@ _STANDARDS = {
     "euc_jp": range(0xB0, 0xD0),
     "euc_kr": range(0xB0, 0xC9),
 }
-"""Rows of two-byte character sets: GB 2312, the common characters of Big5 and of JIS X 0208, Hangul of KS X 1001."""
+"""Rows of two-byte character sets.
+
+GB 2312, the common characters of Big5 and of JIS X 0208, Hangul of KS X 1001.
+"""
 _CELLS = range(0x40, 0xFF)
 _WORD = re.compile(r"\w+")
 _PRIOR_STRENGTH = 20.0
@@ -137,7 +142,7 @@ def _codes(text: str) -> str:
 
 
 def whole_characters() -> frozenset[str]:
-    """Characters that are tokens of their own: the common ones of Chinese, Japanese and Korean national standards."""
+    """Return the common characters of Chinese, Japanese and Korean standards: each is a token."""
     return frozenset(
         character
         for code, rows in _STANDARDS.items()
@@ -241,7 +246,7 @@ def _words(frequency: Counter[str]) -> Iterator[str]:
 
 
 def _pieces(frequency: dict[str, int]) -> Iterable[str]:
-    """Beginnings and insides of the words that are no tokens, those first that save most characters."""
+    """Beginnings and insides of the words that are no tokens, in order of saved characters."""
     saved: Counter[str] = Counter()
     for word in frequency:
         if not word.isalpha():
@@ -318,7 +323,7 @@ def _weight(right: float, wrong: float) -> float:
 def _rates(
     tried: Counter[str], found: Counter[str], rarity: Mapping[str, float], certain: float
 ) -> Callable[[str], float]:
-    """Share of trials in which a class was found, drawn to the average of its rarity, and never 0 or 1."""
+    """Return the detection rate of a class, shrunk to the average of its rarity, never 0 or 1."""
     tried_at: dict[int, float] = defaultdict(float)
     found_at: dict[int, float] = defaultdict(float)
     for name, trials in tried.items():

@@ -1,7 +1,8 @@
-"""Reads the labelled development data: pairs of texts, a label, and the data set that each comes from.
+"""Read the labelled development data: pairs of texts, a label, and the name of their data set.
 
 attribution.dev.jsonl   dataset, context, statement, label
-relevance.dev.jsonl     dataset, question, sentences[], relevant[]     also as whole passages: the task "chunk"
+relevance.dev.jsonl     dataset, question, sentences[], relevant[]
+                        also as whole passages: the task "chunk"
 """
 
 import gzip

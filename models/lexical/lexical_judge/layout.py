@@ -1,4 +1,4 @@
-"""Where things stand in the vector that runs through the network, and what each token brings into it.
+"""The layout of the vector that runs through the network, and the values that each token adds.
 
     0          63  64      76      93       96         124    127
     | IDENTITY | v | FACTS | NOTES | answer | PREVIOUS | NOTE | BALLAST |
@@ -28,7 +28,7 @@ WIDTH = 128
 IDENTITY = range(0, 63)
 PREVIOUS_CODE = range(0, 28)
 PREVIOUS = range(96, 124)
-"""The part of a word's identity that stands for it in the vector of the next word, and where it is written there."""
+"""Part of a word's identity code, and its copy in the vector of the next word."""
 
 BALLAST_SIZE = 4064.0
 """127 times 32: exact in Q8_0."""
@@ -43,11 +43,15 @@ def _numbered(first: int, *labels: str) -> dict[str, int]:
 FACT = _numbered(
     64,
     "one", "log_weight", "log_name_weight", "log_question_weight", "number_weight",
-    "is_context", "is_question", "is_b_marker", "is_answer_marker", "is_digit", "is_close", "is_word",
+    "is_context", "is_question", "is_b_marker", "is_answer_marker", "is_digit", "is_close",
+    "is_word",
 )  # fmt: skip
 OUTPUT = {"verdict": 63, "end": 93, "digit": 94, "close": 95}
-"""Read by the tied output matrix. `verdict` ("v" above) has a block of 32 to itself among the outputs, because
-llama.cpp rounds the activations of a block to 127ths of the largest."""
+"""Read by the tied output matrix.
+
+`verdict` ("v" above) has a block of 32 to itself among the outputs, because llama.cpp rounds the
+activations of a block to 127ths of the largest.
+"""
 NOTE = _numbered(
     76,
     "in_context", "in_question", "in_b", "in_answer", "asks_relevance", "has_context",
@@ -59,7 +63,7 @@ BALLAST = 127
 
 
 def identity_code(token: Token) -> Floats:
-    """63 values of ±1/8, bits of the class's checksum: of length 0.99, and nearly orthogonal to all others.
+    """Return 63 bits of the class's checksum as ±1/8: of length 0.99, and nearly orthogonal.
 
     Control tokens have none: they match nothing.
     """

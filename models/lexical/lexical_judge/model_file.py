@@ -128,7 +128,9 @@ class _DoubleArray:
 def _shape() -> dict[str, Any]:
     return {
         "general.name": "localjudge lexical judge",
-        "general.description": "A lexical coverage judge, computed in closed form. Not a language model.",
+        "general.description": (
+            "A lexical coverage judge, computed in closed form. Not a language model."
+        ),
         "general.license": "MIT",
         "llama.context_length": LONGEST,
         "llama.embedding_length": WIDTH,

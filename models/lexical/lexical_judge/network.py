@@ -1,10 +1,12 @@
 """The network: a transformer of three layers whose weights are written down, not trained.
 
     layer 0   where am I?        which part of the prompt, which task, which word before me
-    layer 1   am I matched?      alone, with the word before; am I the first of my kind; how often am I in the contexts?
-    layer 2   what is missing?   means over the words and over the names, the worst number, the question's coverage
+    layer 1   am I matched?      alone, with the word before; am I the first of my kind;
+                                 how often am I in the contexts?
+    layer 2   what is missing?   means over the words and over the names, the worst number,
+                                 the question's coverage
 
-    attention   softmax(query . key / sqrt(HEAD_WIDTH)) weighs the values of all tokens up to this one
+    attention   softmax(query . key / sqrt(HEAD_WIDTH)) weighs the values of all tokens so far
     product     silu(20 gate) / 20 * linear,  which for a gate of 0 or 1 is gate * linear
 
 A prompt's parts stand in this order: contexts, question, "B" (what is judged: statement, sentence
@@ -42,7 +44,7 @@ ASSUMED_NAMES = 0.3
 REPEAT_LIMIT, REPEAT_SLOPE = 0.62, 12.0
 REPEATED = -30.0
 COVERED = -4.0
-"""Makes what B covers light beside the question, so that its share of the attention is nearly linear in it."""
+"""Gives words covered by B little weight, so that their share of the attention is nearly linear."""
 SAME_WORD = 63 / 64
 """A word's match with itself: 63 times 1/8 squared."""
 DIGIT, CLOSE, END = 24.0, 60.0, 90.0
@@ -82,7 +84,7 @@ class Head:
         return self
 
     def match(self, here: Sequence[int], there: Sequence[int], gain: float) -> "Head":
-        """Add gain times the dot product of dimensions of the query's token with dimensions of the key's."""
+        """Add gain times the dot product of dimensions of the query's token with the key's."""
         for mine, theirs in zip(here, there, strict=True):
             self.query[self._still, mine] = gain * math.sqrt(HEAD_WIDTH)
             self.key[self._still, theirs] = 1.0
@@ -217,7 +219,7 @@ def _clear_markers() -> Products:
 
 
 def _only_in_contexts(threshold: float) -> Linear:
-    """Bars all tokens outside the contexts, and gives their markers the logit that a match must pass."""
+    """Exclude tokens outside the contexts; their markers have the logit that a match must pass."""
     return {NOTE["in_context"]: -BLOCKED, FACT["one"]: BLOCKED, FACT["is_context"]: threshold}
 
 
@@ -237,7 +239,7 @@ def _matcher(head: Head, threshold: float, note: str) -> Head:
 
 
 def _share_of_b() -> Head:
-    """Of all places in the question and B that hold this word, the share that stands in B so far."""
+    """Return the part in B so far of all occurrences of this word in the question and B."""
     parts = {NOTE["in_question"]: -BLOCKED, NOTE["in_b"]: -BLOCKED, FACT["one"]: BLOCKED}
     return (
         Head()
@@ -248,7 +250,7 @@ def _share_of_b() -> Head:
 
 
 def _repeated() -> Head:
-    """Share n / (n + 1) for a word that stands n times in the contexts: the question's marker counts as one more."""
+    """Share n / (n + 1) for a word n times in the contexts: the question's marker is one more."""
     places = {
         NOTE["in_context"]: -BLOCKED,
         FACT["one"]: BLOCKED,
@@ -307,7 +309,7 @@ def _worst_number() -> Head:
 
 
 def _coverage() -> Head:
-    """Weight of the question's words in B, each counted once and by 1 / (1 + n), against that of all its words."""
+    """Weight of the question's words in B, each once and by 1 / (1 + n), over that of all."""
     preference = {
         FACT["log_question_weight"]: LOG_SPAN,
         NOTE["in_question"]: -BLOCKED + REPEATED,

@@ -1,6 +1,6 @@
 """The same judge in plain NumPy: what the network computes, without a network.
 
-    texts ─> token ids, in the same pieces as the prompt profile `lexical`                     attribution, relevance
+    texts ─> token ids, in the same pieces as the prompt profile `lexical`: attribution, relevance
     token ids ─> parts ─> matches of each word of B in contexts and question ─> features ─> z ─>
     sigmoid
 
@@ -36,7 +36,10 @@ def attribution(vocabulary: Vocabulary, contexts: Sequence[str], statement: str)
 def relevance(
     vocabulary: Vocabulary, contexts: Sequence[str], question: str, judged: str
 ) -> list[int]:
-    """Token ids of "is this sentence needed to answer the question?", or this chunk, which is shown no contexts."""
+    """Return the token ids of a sentence or chunk to judge for this question.
+
+    A chunk is judged without contexts.
+    """
     given = [token for context in contexts for token in _part(vocabulary, names.CONTEXT, context)]
     asked = _part(vocabulary, names.QUESTION, question)
     return [
@@ -148,7 +151,7 @@ def _mass(logits: Floats, threshold: float, marker: NDArray[np.bool_]) -> Floats
 
 
 def _coverage(words: Words) -> float:
-    """The feature of relevance: what of the question is in B, and how distinctive that is among the contexts."""
+    """Relevance: the question's words in B, and how distinctive they are among the contexts."""
     asked, judged = words.part == _QUESTION, words.part == _B
     logits = layout.LOG_SPAN * words.facts["log_question_weight"]
     repeated = network.REPEATED * (1 - _first(words.identity[asked], words.identity[judged]))

@@ -7,7 +7,8 @@ data:
 
     slopes      fitted with a constant per data set, which takes up what sets data sets apart
     scale       what the slopes are worth on a data set that they were not fitted on
-    constant    makes the mean probability equal the mean label in a data set; the mean of the data sets' constants
+    constant    makes the mean probability equal the mean label in a data set;
+                the mean of the data sets' constants
 
 A rule predicts each data set by the others; one more regression on those predictions gives the
 scale. So the probabilities are as sure as they deserve to be on a data set that was never seen, not
@@ -157,7 +158,7 @@ def _with_constant(slopes: Floats, features: Floats, labels: Labels, groups: Gro
 
 
 def _balanced(labels: Labels) -> Floats:
-    """Weight of each example, so that both labels weigh the same and the mean weight is 1 / number."""
+    """Weigh each example so that both labels weigh the same and the mean weight is 1 / number."""
     share = labels.mean()
     return np.asarray(np.where(labels == 1, 0.5 / share, 0.5 / (1 - share)) / len(labels))
 

@@ -1,7 +1,7 @@
 """What text is to the judge: normalised, cut into tokens, and its words gathered into classes.
 
-    "Été 1889: 1,000 km² in the U.S."     ->  "ete 1889 :  1000 km2 in the usa "             Normaliser
-    "▁" + word, cut as cheaply as can be   "parishioner" -> "▁parish" "ion" "er"             Tokenizer
+    "Été 1889: 1,000 km² in the U.S."     ->  "ete 1889 :  1000 km2 in the usa "         Normaliser
+    "▁" + word, cut as cheaply as can be   "parishioner" -> "▁parish" "ion" "er"         Tokenizer
     designed, designing, designs -> design;   built -> build;   two -> 2;   percent -> %     stem
 
 The first two mirror llama.cpp's unigram tokenizer, which applies a table of replacements that comes
@@ -24,8 +24,9 @@ _UNKNOWN_PENALTY = 10.0
 _SHORTEST_STEM = 3
 _SHORTEST_ROOT = 4
 _DERIVATIONS = """
-ization isation ational ation ations ition itions ement ements ment ments ity ities ion ions ance ances ence ences
-ing ings er ers or ors ist ists ism isms ive ives ness al als ical ic ics ous able ible ian ians ant ants ent ents
+ization isation ational ation ations ition itions ement ements ment ments ity ities ion ions
+ance ances ence ences ing ings er ers or ors ist ists ism isms ive ives ness al als
+ical ic ics ous able ible ian ians ant ants ent ents
 ful ary ory age ure y i
 """
 _EQUIVALENTS = Path(__file__).resolve().parents[1] / "equivalents.txt"
@@ -125,7 +126,7 @@ class Tokenizer:
         return self._traced(cheapest)
 
     def _traced(self, cheapest: list[tuple[float, int, int]]) -> list[int]:
-        """Pieces from the end to the beginning, turned round; runs of unknown characters become one token."""
+        """Return the pieces in order; a run of unknown characters becomes one token."""
         tokens: list[int] = []
         end = len(cheapest) - 1
         while end:

@@ -48,13 +48,15 @@ OPPOSITES = (
 SYNONYMS = (
     ("began", "started"), ("large", "big"), ("near", "close to"), ("about", "roughly"),
     ("however", "but"), ("also", "as well"), ("many", "numerous"), ("because", "since"),
-    ("while", "whereas"), ("built", "constructed"), ("created", "made"), ("important", "significant"),
+    ("while", "whereas"), ("built", "constructed"), ("created", "made"),
+    ("important", "significant"),
     ("children", "kids"), ("received", "got"), ("often", "frequently"), ("several", "a number of"),
     ("main", "principal"), ("located", "situated"), ("such as", "like"), ("used", "employed"),
     ("usually", "normally"), ("help", "assist"), ("died", "passed away"), ("ended", "finished"),
     ("around", "approximately"), ("required", "needed"), ("shown", "demonstrated"),
     ("although", "though"), ("further", "additional"), ("obtained", "gained"), ("within", "inside"),
-    ("known as", "called"), ("became", "turned into"), ("purchased", "bought"), ("wrote", "authored"),
+    ("known as", "called"), ("became", "turned into"), ("purchased", "bought"),
+    ("wrote", "authored"),
     ("film", "movie"), ("rapidly", "quickly"), ("entire", "whole"), ("due to", "because of"),
     ("century", "hundred-year period"), ("prior to", "before"), ("in order to", "to"),
     ("percent", "%"), ("United States", "US"), ("United Kingdom", "UK"), ("approximately", "about"),
@@ -258,7 +260,7 @@ def move_time(sentence: str, rng: random.Random) -> str | None:
 
 
 def write_differently(sentence: str, rng: random.Random) -> str | None:
-    """Other spelling: thousands without commas, lower case, no full stop, expanded or short forms."""
+    """Spell it differently: no commas in thousands, lower case, no full stop, other short forms."""
     without_commas = re.sub(r"(?<=\d),(?=\d{3})", "", sentence)
     if without_commas != sentence:
         return without_commas

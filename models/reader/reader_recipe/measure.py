@@ -1,4 +1,4 @@
-"""What measuring needs without PyTorch: windows of a long text, and the area under the ROC curve."""
+"""Measuring without PyTorch: windows of a long text, and the area under the ROC curve."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ CALIBRATION_BINS = 10
 
 
 def windows(sentences: list[Ids], room: int) -> list[Ids]:
-    """As many whole sentences as fit in `room` tokens, each window with the last sentence before it.
+    """Pack whole sentences into windows of `room` tokens, each with the last sentence before it.
 
     A sentence longer than the room is cut into pieces.
     """

@@ -1,4 +1,4 @@
-"""Generate the training rows as texts: a statement or question, the parts of its window, a label."""
+"""Generate the training rows: a statement or question, the parts of its window, a label."""
 
 import gzip
 import json

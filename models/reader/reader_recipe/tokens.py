@@ -1,4 +1,4 @@
-"""Tokens as llama.cpp gives them, and the prompt of the reader: what inference must repeat exactly."""
+"""Tokens as in llama.cpp, and the prompt of the reader, which inference must repeat exactly."""
 
 import ctypes
 from pathlib import Path
@@ -77,7 +77,7 @@ def share_step(statement: Ids, window: Ids, weights: npt.NDArray[np.float64]) ->
 
 
 def prompt(task: int, statement: Ids, window: Ids, weights: npt.NDArray[np.float64]) -> Ids:
-    """`<s>` SHARE statement `</s>` window `</s>`; for relevance `<mask>` stands before the question."""
+    """`<s>` SHARE statement `</s>` window `</s>`; relevance has `<mask>` before the question."""
     share = SHARE[share_step(statement, window, weights)]
     front = [START, share]
     if task == RELEVANCE:

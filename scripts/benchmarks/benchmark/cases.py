@@ -1,4 +1,4 @@
-"""Cases: four statements about a bundled passage of four sentences, two supported and two unsupported.
+"""Cases: two supported and two unsupported statements about a bundled passage of four sentences.
 
     short    the passage
     long     the passage after 15 others

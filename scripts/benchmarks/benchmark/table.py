@@ -21,7 +21,7 @@ Rows = Sequence[Measurement]
 
 
 def markdown(rows: Rows) -> str:
-    """Return a column for each judge, smallest first; one table for each build and number of threads."""
+    """Return a column for each judge, smallest first; a table for each build and thread count."""
     same = dict.fromkeys((row.table.threads, row.table.build) for row in rows)
     return "\n\n".join(
         _table([row for row in rows if (row.table.threads, row.table.build) == each])
@@ -60,7 +60,7 @@ def _table(rows: Rows) -> str:
 
 
 def _both(way: str, table: Table, rows: Rows) -> str:
-    """Return a way's figures for short and long contexts of one judge; a shared reason appears once."""
+    """Return a way's figures for short and long contexts of one judge, with equal reasons once."""
     cells = [
         _cell(way, [row for row in rows if (row.table, row.context) == (table, name)])
         for name in CONTEXTS

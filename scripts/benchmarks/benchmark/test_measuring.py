@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -94,7 +95,7 @@ def bench(file: Path) -> list[str]:
 
 
 def test_a_bench_prints_each_turn_and_a_table_and_asks_nothing_twice(tmp_path: Path) -> None:
-    """Two ways on two lengths of context: four turns; the second time none; --table prints the same."""
+    """Two ways with two lengths take four turns; a repeat takes none; --table prints the same."""
     file = tmp_path / "bench.jsonl"
     first, second, table = (
         subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -118,7 +119,11 @@ def test_a_stopped_bench_keeps_its_results_and_leaves_no_process(
     )
     version = '[ "$1" = --version ] && echo "version: 1" && exit'
     server.write_text(
-        f"#!/bin/sh\n{version}\necho $$ > {started}.part && mv {started}.part {started} && exec sleep 600\n",
+        textwrap.dedent(f"""\
+            #!/bin/sh
+            {version}
+            echo $$ > {started}.part && mv {started}.part {started} && exec sleep 600
+            """)
     )
     server.chmod(0o755)
     environment = {**os.environ, "LOCALJUDGE_LLAMA_SERVER": str(server)}

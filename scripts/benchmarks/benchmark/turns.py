@@ -63,7 +63,7 @@ class Measurement:
 
 
 class Extent(NamedTuple):
-    """Number of samples for each context length, and seconds for all samples of a way and a length."""
+    """Samples for each context length, and seconds for all samples of a way and a length."""
 
     ways: Sequence[str]
     samples: int

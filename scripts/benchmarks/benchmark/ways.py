@@ -1,8 +1,11 @@
-"""Four ways of asking one model about the statements of one sample. Run as a program, it is the process for one way.
+"""Four ways of asking one model about the statements of one sample.
+
+Run as a program, it is the process for one way.
 
     ours            one forward pass per verdict, forked from the shared prefix
     prefill         evaluation of the same number of tokens as ours, from an empty cache
-    one-by-one      one completion per statement, with the same prompt and a grammar for the same answers
+    one-by-one      one completion per statement, with the same prompt and a grammar for the same
+                    answers
     llama-server    the same with llama.cpp's server
 
 Each function loads the model, evaluates the instructions and returns the timed function, which
@@ -99,7 +102,7 @@ def word(judge: LoadedJudge, case: Case) -> Wording:
 
 
 def list_answers(grammar: Grammar) -> list[str]:
-    """List all answers of a grammar with answers that differ only in the label; empty if it contains a reason."""
+    """List all answers of a grammar if they differ only in the label; none if it has a reason."""
     labels = "|".join(grammar.labels)
     answers = [
         re.sub(r"\\(.)", r"\1", grammar.pattern.replace(f"({labels})", label))
@@ -187,7 +190,8 @@ def served(order: Order, wording: Wording) -> Way:
     while not _is_ready(port):
         if server.poll() is not None or time.monotonic() > until:
             raise ValueError(
-                f"{order.server} is not ready after {_START_SECONDS} s, or ended: {server.returncode}",
+                f"{order.server} is not ready after {_START_SECONDS} s, "
+                f"or ended: {server.returncode}"
             )
         time.sleep(0.1)
     how = {

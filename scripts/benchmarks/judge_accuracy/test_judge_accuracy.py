@@ -31,7 +31,7 @@ def labelled(
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """48 statements of two data sets, a third of them supported, and 24 questions of two sentences."""
+    """48 statements of two data sets, a third supported, and 24 questions of two sentences."""
     statements = [
         {
             "dataset": ("lakes", "towers")[place % 2],

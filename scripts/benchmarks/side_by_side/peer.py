@@ -129,7 +129,7 @@ def ragas_classic(name: str, url: str, seconds: float) -> Judge:
 
 
 def deepeval(url: str) -> Judge:
-    """FaithfulnessMetric with DeepEval's LocalModel, which by default accepts claims missing in the contexts."""
+    """FaithfulnessMetric with DeepEval's LocalModel; by default it accepts unmentioned claims."""
     from deepeval.metrics import FaithfulnessMetric
     from deepeval.models import LocalModel
     from deepeval.test_case import LLMTestCase

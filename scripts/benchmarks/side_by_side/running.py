@@ -22,6 +22,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -198,9 +199,8 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
 def _start(stack: ExitStack, command: Sequence[Any], **how: Any) -> subprocess.Popen[bytes]:
     """Start a process that is killed when this one ends, even by SIGKILL (PR_SET_PDEATHSIG)."""
     prctl = ctypes.CDLL(None).prctl
-    process = stack.enter_context(
-        subprocess.Popen(command, preexec_fn=lambda: prctl(1, signal.SIGKILL), **how)  # noqa: PLW1509,
-    )
+    how["preexec_fn"] = partial(prctl, 1, signal.SIGKILL)
+    process = stack.enter_context(subprocess.Popen(command, **how))
     stack.callback(process.kill)
     return process
 
@@ -229,7 +229,7 @@ def _serve(stack: ExitStack, model: Path) -> tuple[subprocess.Popen[bytes], int]
 
 
 def _count(stack: ExitStack, port: int, tokens: Counter[str]) -> int:
-    """Return a port that forwards requests to the server and counts the tokens reported in its answers."""
+    """Return a port that forwards requests to the server and counts the tokens of its answers."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"  # keeps connections open
@@ -266,7 +266,8 @@ def _count(stack: ExitStack, port: int, tokens: Counter[str]) -> int:
             pass
 
     counter = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
-    counter.handle_error = lambda *_: None  # type: ignore[method-assign] # a connection that was closed
+    # a connection that was closed is no error
+    counter.handle_error = lambda *_: None  # type: ignore[method-assign]
     stack.callback(counter.shutdown)
     Thread(target=counter.serve_forever, daemon=True).start()
     return counter.server_port

@@ -1,7 +1,8 @@
-"""Build samples from labelled statements. The true score is the share of statements labelled as supported.
+"""Build samples from labelled statements. The true score is the share of supported statements.
 
     contexts    one for each sentence, and in no other sample
-    answer      2, 3 or 4 sentences; 9 of the 18 sentences of six samples are supported, in random order
+    answer      2, 3 or 4 sentences in random order; 9 of the 18 sentences of six samples are
+                supported
 
 Every statement is one sentence by any rule: it starts with a capital and has its only full stop at
 the end. None refers to a previous sentence ("It", "However"), because evaluators that rephrase

@@ -1,8 +1,10 @@
 """The results in Markdown: a row for each way, over the samples that every way has judged.
 
     no number    samples without a score
-    r, error     correlation and mean absolute difference of score and true share, of samples with a score
-    AUC          of the verdicts on sentences; a verdict belongs to the sentence that shares most words with it
+    r, error     correlation and mean absolute difference of score and true share, of samples with
+                 a score
+    AUC          of the verdicts on sentences; a verdict belongs to the sentence that shares most
+                 words with it
     complete     samples with as many verdicts as sentences
     moved        samples judged twice whose scores differ
 
@@ -33,7 +35,7 @@ def progress_line(row: Row) -> str:
 
 
 def markdown(rows: Sequence[Row], installed: dict[str, Row]) -> str:
-    """Return the table of one model, the messages of samples without scores, and the installed packages."""
+    """Return the table of one model, the messages of unscored samples, and the packages."""
     names = [
         {row["name"] for row in rows if row["way"] == way}
         for way in dict.fromkeys(row["way"] for row in rows)

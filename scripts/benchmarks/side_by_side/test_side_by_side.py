@@ -18,7 +18,10 @@ import json, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 class Handler(BaseHTTPRequestHandler):
-    answers = ['{{"statements": ["It is so."], "statement_scores": [1]}}', "I would rather not say."]
+    answers = [
+        '{{"statements": ["It is so."], "statement_scores": [1]}}',
+        "I would rather not say.",
+    ]
 
     def do_GET(self):
         self.reply({{"data": []}})
@@ -28,7 +31,8 @@ class Handler(BaseHTTPRequestHandler):
         message = {{"role": "assistant", "content": self.answers.pop(0) if self.answers else "No."}}
         choice = {{"index": 0, "finish_reason": "stop", "message": message}}
         usage = {{"prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42}}
-        self.reply({{"id": "1", "object": "x", "created": 1, "model": "m", "choices": [choice], "usage": usage}})
+        completion = {{"id": "1", "object": "x", "created": 1, "model": "m"}}
+        self.reply({{**completion, "choices": [choice], "usage": usage}})
 
     def reply(self, value):
         content = json.dumps(value).encode()
@@ -87,7 +91,7 @@ def test_half_of_the_sentences_are_supported_and_no_two_samples_share_a_context(
 def test_every_way_has_a_row_and_the_same_command_resumes(
     peer: str, module: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A peer that gets no JSON has no score, and its message is printed; no sample is judged twice."""
+    """A peer that gets no JSON has no score, and its message is printed; none is judged twice."""
     if find_spec(module) is None:
         pytest.skip("NOT CHECKED: needs the packages of the extra peers: CONTRIBUTING.md")
     server = data / "llama-server"

@@ -11,8 +11,14 @@ pytestmark = pytest.mark.engine
 
 Agree = Callable[..., bool]
 
-TOWER = "The Iron Gate was opened in 1936 by the city of Porto, which had paid 1,200 workers to build it."
-FILLER = "Ships brought grain, wool and salt to the harbour; merchants kept their books in a hall above the water. "
+TOWER = (
+    "The Iron Gate was opened in 1936 by the city of Porto, "
+    "which had paid 1,200 workers to build it."
+)
+FILLER = (
+    "Ships brought grain, wool and salt to the harbour; "
+    "merchants kept their books in a hall above the water. "
+)
 STATEMENTS = (
     "The Iron Gate was opened in 1936.",
     "The Iron Gate was opened in 1937 by Lisbon.",
@@ -61,7 +67,7 @@ def test_several_contexts(words: Vocabulary, agree: Agree) -> None:
 )
 @pytest.mark.parametrize("judged", [TOWER, FILLER, "", "1936"])
 def test_relevance(judged: str, contexts: list[str], words: Vocabulary, agree: Agree) -> None:
-    """Without contexts as a chunk, beside them as a sentence; the last are as long as the window allows."""
+    """A chunk has no contexts, a sentence has; the last contexts fill the window."""
     assert agree(relevance(words, contexts, "When was the Iron Gate in Porto opened?", judged))
 
 

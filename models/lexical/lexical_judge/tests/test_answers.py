@@ -1,4 +1,4 @@
-"""What the judge answers: legal JSON without a grammar, and verdicts that move as words go missing."""
+"""The judge's answers: valid JSON without a grammar, and verdicts that follow missing words."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,10 @@ from lexical_judge.committed import END, Vocabulary
 
 pytestmark = pytest.mark.engine
 
-CONTEXT = "Ada Lovelace wrote the first program in 1843. She was born in London and worked with Charles Babbage."
+CONTEXT = (
+    "Ada Lovelace wrote the first program in 1843. "
+    "She was born in London and worked with Charles Babbage."
+)
 
 
 Logit = Callable[..., float]

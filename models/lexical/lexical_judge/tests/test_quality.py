@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 
 def word_overlap(example: Example, task: str) -> float:
-    """The baseline: share of the statement's words in the context, or of the question's words in the sentence."""
+    """The baseline: the shared words, of the statement's words or of the question's words."""
     given, judged = (
         set(re.findall(r"\w+", text.lower())) for text in (example.given, example.judged)
     )

@@ -1,4 +1,4 @@
-"""The tokenizer's mirror is llama.cpp's, writes one thing one way, and lets no user text form a marker."""
+"""The copy of the tokenizer equals llama.cpp's, and no user text forms a marker."""
 
 import pytest
 from bare_llama import BareModel

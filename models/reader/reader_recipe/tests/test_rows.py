@@ -99,7 +99,7 @@ def test_a_joined_statement_is_supported_only_by_both_passages(data: Path) -> No
 
 
 def test_an_edited_row_is_supported_when_its_sentence_stands_in_the_window(data: Path) -> None:
-    """Where nothing was reworded: a copied sentence is in the window exactly if the label says so."""
+    """A copied sentence, not reworded, is in the window exactly if the label says so."""
     rows = [row for seed in range(20) for row in rows_of_kind(data, "edited", seed)]
     assert {row.label for row in rows} == {0, 1}
     for row in rows:
