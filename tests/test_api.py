@@ -196,7 +196,8 @@ def test_a_notebook_shows_tables(tmp_path: Path) -> None:
         run["context_recall"],
     ]
     for view in views:
-        assert "context_recall" in (html := view._repr_html_()) or view is views[-1]
+        html = view._repr_html_()
+        assert "context_recall" in html or view is views[-1]
         assert html.count("<table>") == html.count("</table>") > 0
     hostile = run.summary.model_copy(update={"signature": "<script>\x1b[2J"})
     assert "&lt;script&gt;\\x1b[2J" in hostile._repr_html_()

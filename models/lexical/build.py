@@ -20,7 +20,8 @@ def main() -> int:
         "model"
     ]
     row = next(model for model in models if model["name"] == "lexical")
-    built, pinned = hashlib.sha256(content).hexdigest(), row["sha256"]
+    built = hashlib.sha256(content).hexdigest()
+    pinned = row["sha256"]
     print(f"built  {built}\npinned {pinned}\n{'the same' if built == pinned else 'DIFFERENT'}")
     return int((len(content), built) != (row["size"], pinned))
 

@@ -27,7 +27,8 @@ def main() -> None:
     )
     parser.add_argument("--refit", action="store_true", help="keep the vocabulary")
     arguments = parser.parse_args()
-    data, out = arguments.data, arguments.out
+    data = arguments.data
+    out = arguments.out
     out.mkdir(parents=True, exist_ok=True)
     if not arguments.refit:
         derivation.save_table(

@@ -103,7 +103,9 @@ class Rows:
 
     def _examples(self, path: Path) -> Iterator[Example]:
         with np.load(path) as shard:
-            tokens, lengths, kinds = shard["tokens"], shard["lengths"], shard["kinds"]
+            tokens = shard["tokens"]
+            lengths = shard["lengths"]
+            kinds = shard["kinds"]
         start = 0
         for (of_statement, of_window, label, task), kind in zip(lengths, kinds, strict=True):
             statement = tokens[start : start + of_statement]
@@ -275,7 +277,8 @@ class Training:
         return losses
 
     def _add_gradients(self, examples: list[Example]) -> list[float]:
-        own, other = examples[::2], examples[1::2]
+        own = examples[::2]
+        other = examples[1::2]
         if self._helper is None or not other:
             return backward(self.reader, examples)
         self._helper.begin(other)

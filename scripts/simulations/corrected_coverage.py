@@ -281,17 +281,16 @@ class _Run(NamedTuple):
 
     def units(self, drawing: DrawnUnits, labels: int, shares: Floats | None = None) -> JudgedUnits:
         """Return the units with the first labels of a drawing with these shares."""
-        taken, drawn = drawing.taken[:labels], np.zeros_like(self.weights)
+        taken = drawing.taken[:labels]
+        drawn = np.zeros_like(self.weights)
         shares = self.shares / self.shares.sum() if shares is None else shares
         chances = inclusion_probabilities(shares[taken], int(drawing.turns[:labels].max()))
         drawn[taken] = self.weights[taken] / chances
         return self.labelled(drawn, strata_by_score(self.p_yes))
 
     def labelled(self, drawn: Floats, strata: Indices) -> JudgedUnits:
-        judged, certain = (
-            (self.p_yes >= _THRESHOLD).astype(np.float64),
-            np.zeros(len(drawn), dtype=np.bool_),
-        )
+        judged = (self.p_yes >= _THRESHOLD).astype(np.float64)
+        certain = np.zeros(len(drawn), dtype=np.bool_)
         return JudgedUnits(judged, self.weights, self.human, drawn, strata, self.clusters, certain)
 
 
@@ -356,9 +355,11 @@ def _limits_in_slices(
     sizes = weights * uncertainty(p_yes)
     strata = strata_by_score(p_yes, _STRATA)
     if by:
-        sizes, strata = sizes / np.bincount(slices, sizes)[slices], strata + _STRATA * slices
+        sizes = sizes / np.bincount(slices, sizes)[slices]
+        strata = strata + _STRATA * slices
     drawing = draw(sizes, strata, len(sizes), int(generator.integers(2**31)))
-    shares, results = sizes / sizes.sum(), list[list[tuple[float, float]]]()
+    shares = sizes / sizes.sum()
+    results = list[list[tuple[float, float]]]()
     for number in range(len(parts) + 1):
         mine = slices == number if number < len(parts) else np.ones(len(slices), dtype=np.bool_)
         part = _Run(
@@ -395,10 +396,8 @@ def _pooled_limits(
 ) -> list[tuple[float, float]]:
     run = _made_run(setting, pool, generator)
     shares = run.shares / run.shares.sum()
-    drawing, units = (
-        run.draw(setting.labels, generator),
-        run._replace(weights=np.full_like(shares, 1 / len(shares))),
-    )
+    drawing = run.draw(setting.labels, generator)
+    units = run._replace(weights=np.full_like(shares, 1 / len(shares)))
     interval = mean_interval(
         run.human, clusters=run.clusters, resamples=500, seed=int(generator.integers(2**31))
     )
@@ -416,8 +415,10 @@ def _made_run(setting: Setting, pool: Pool, generator: np.random.Generator) -> _
         setting.truth * _CONCENTRATION, (1 - setting.truth) * _CONCENTRATION, setting.samples
     )
     share = rates[clusters] * np.where(sizes[sample] < _LONG, 1.0, setting.longer)
-    is_one, size = generator.random(len(sample)) < share, len(sample)
-    ones, zeros = np.flatnonzero(pool.human == 1), np.flatnonzero(pool.human == 0)
+    is_one = generator.random(len(sample)) < share
+    size = len(sample)
+    ones = np.flatnonzero(pool.human == 1)
+    zeros = np.flatnonzero(pool.human == 0)
     chosen = np.where(is_one, generator.choice(ones, size), generator.choice(zeros, size))
     return _Run(
         pool.p_yes[chosen], pool.human[chosen], 1 / (sizes[sample] * setting.samples), clusters
@@ -428,7 +429,8 @@ def _intervals(
     setting: Setting, pool: Pool, generator: np.random.Generator
 ) -> list[tuple[float, float]]:
     run = _made_run(setting, pool, generator)
-    size, at_random = len(run.weights), np.zeros_like(run.weights)
+    size = len(run.weights)
+    at_random = np.zeros_like(run.weights)
     taken = generator.permutation(size)[: setting.labels]
     at_random[taken] = run.weights[taken] * size / len(taken)
     random_units = run.labelled(at_random, np.zeros(size, dtype=np.intp))

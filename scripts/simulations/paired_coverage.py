@@ -82,7 +82,8 @@ def measure(shape: Shape, size: int, *, repeats: int, seed: int) -> PairedCell:
 
 
 def _figures(drawn: Drawn, mean: float, signs: Floats) -> list[float]:
-    before, after = np.maximum(-drawn.values, 0), np.maximum(drawn.values, 0)
+    before = np.maximum(-drawn.values, 0)
+    after = np.maximum(drawn.values, 0)
     interval = paired_difference(before, after, clusters=drawn.clusters).difference
     ours = interval.low, interval.high
     clusters = np.arange(len(before)) if drawn.clusters is None else drawn.clusters
@@ -99,7 +100,8 @@ def _figures(drawn: Drawn, mean: float, signs: Floats) -> list[float]:
 
 def _student(sums: Floats, sizes: Floats) -> tuple[float, float]:
     """Return Student's t interval: of pairs, or of a ratio of documents (Cochran, 1977, ch. 6)."""
-    count, mean = len(sums), sums.sum() / sizes.sum()
+    count = len(sums)
+    mean = sums.sum() / sizes.sum()
     variance = ((sums - mean * sizes) ** 2).sum() / (count - 1) * count / sizes.sum() ** 2
     half = two_sided_quantile(0.95, count - 1) * math.sqrt(variance)
     return mean - half, mean + half

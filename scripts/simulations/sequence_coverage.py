@@ -139,11 +139,15 @@ def first_exits(
     repeats. The values are empty for groups.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
-    exits, still, values = np.full(repeats, limit + 1), np.arange(repeats), np.empty((repeats, 0))
+    exits = np.full(repeats, limit + 1)
+    still = np.arange(repeats)
+    values = np.empty((repeats, 0))
     logs = np.tile(
         np.log(SHARES)[:, None, None], (2, 1, repeats, 1)
     )  # up and down, fractions, repeats, last draw
-    target, shift, scale = LOG_TARGET, population.lowest, 1.0 - population.lowest
+    target = LOG_TARGET
+    shift = population.lowest
+    scale = 1.0 - population.lowest
     for start in range(0, limit, block):
         shape = len(still), min(block, limit - start)
         drawn = population.draw(generator, shape[0] * shape[1])
@@ -152,13 +156,15 @@ def first_exits(
         )
         if not start and drawn.clusters is None:
             values = drawn.values.reshape(shape)
-        mean, stakes = (value - shift) / scale, FRACTIONS[:, None, None]
+        mean = (value - shift) / scale
+        stakes = FRACTIONS[:, None, None]
         sides = sums / mean - sizes, (sizes - sums) / (1.0 - mean) - sizes
         logs = logs + np.cumsum(np.log1p(np.stack([stakes * side for side in sides])), axis=-1)
         left_out = (np.logaddexp.reduce(logs, axis=1) >= target).any(axis=0)
         out = left_out.any(axis=1)
         exits[still[out]] = start + 1 + left_out[out].argmax(axis=1)
-        still, logs = still[~out], logs[:, :, ~out, -1:]
+        still = still[~out]
+        logs = logs[:, :, ~out, -1:]
         if not len(still):
             break
     return exits, values
@@ -168,7 +174,8 @@ def _draws(drawn: Drawn, shift: float, scale: float) -> tuple[Floats, Floats]:
     values = (drawn.values - shift) / scale
     if drawn.clusters is None:
         return values, np.ones(len(values))
-    sums, sizes = np.bincount(drawn.clusters, values), np.bincount(drawn.clusters)
+    sums = np.bincount(drawn.clusters, values)
+    sizes = np.bincount(drawn.clusters)
     return sums.astype(np.float64), sizes.astype(np.float64)
 
 
@@ -238,6 +245,7 @@ def share_asked(scores: Floats, gate: float, *, repeats: int, seed: int) -> floa
 
     if not 0 < gate < 1:
         return None
-    limit, population = SAMPLES_OF_A_RUN, Population(draw, float(scores.mean()))
+    limit = SAMPLES_OF_A_RUN
+    population = Population(draw, float(scores.mean()))
     exits, _ = first_exits(population, gate, repeats=repeats, limit=limit, seed=seed, block=limit)
     return min(1.0, float(np.median(exits)) / limit)

@@ -60,7 +60,8 @@ def test_interval_of_many_samples_is_not_too_wide(population: Draw, mean: float)
 
 def test_the_simulation_detects_an_overconfident_method() -> None:
     def normal(drawn: Drawn, seed: int) -> Interval:
-        mean, error = drawn.values.mean(), drawn.values.std(ddof=1) / math.sqrt(len(drawn.values))
+        mean = drawn.values.mean()
+        error = drawn.values.std(ddof=1) / math.sqrt(len(drawn.values))
         return Interval(
             mean, mean - 1.96 * error, mean + 1.96 * error, "normal", len(drawn.values), 0
         )
@@ -135,7 +136,8 @@ def test_intervals_of_pooled_shares_cover_the_truth(setting: Setting) -> None:
 
 def test_a_good_judge_saves_labels_and_a_guessing_one_none() -> None:
     setting = Setting(300, 0.7, False, 50)
-    good, guessing = made_up_pool(*JUDGES["good"]), made_up_pool(0.5, 0.5)
+    good = made_up_pool(*JUDGES["good"])
+    guessing = made_up_pool(0.5, 0.5)
     ways = measure_corrected(setting, good, repeats=40, seed=1)
     assert ways["corrected"].width < ways["PPI++"].width < 0.8 * ways["labels only"].width
     assert (

@@ -21,7 +21,8 @@ def test_at_most_six_percent_of_runs_miss_at_any_look() -> None:
 
     At 50 labels the interval is at most 1.15 times as wide as the ordinary one.
     """
-    setting, pool = Setting(300, 0.8, False, 150), made_up_pool(*JUDGES["noisy"])
+    setting = Setting(300, 0.8, False, 150)
+    pool = made_up_pool(*JUDGES["noisy"])
     planned, ordinary = (
         looked_at(setting, pool, looks, repeats=200, seed=7) for looks in (AS_PLANNED, ORDINARY)
     )

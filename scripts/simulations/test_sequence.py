@@ -17,14 +17,16 @@ def limits(interval: Interval) -> tuple[float, float]:
 
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_simulated_stops_match_the_intervals(name: str) -> None:
-    population, draws = POPULATIONS[name], 40
+    population = POPULATIONS[name]
+    draws = 40
     drawn = population.draw(np.random.default_rng(3), draws)
     groups = np.arange(draws) if drawn.clusters is None else drawn.clusters
     fixed = population._replace(draw=lambda *_: drawn)
     values = (
         (0.02, 0.1, 0.4, 0.6, 0.9, 0.98) if not population.lowest else (-0.6, -0.2, 0.0, 0.2, 0.6)
     )
-    largest, lowest = population.largest, population.lowest
+    largest = population.largest
+    lowest = population.lowest
     parts = [groups < size for size in range(1, draws + 1)]
     intervals = [
         sequence_interval(drawn.values[part], clusters=groups[part], largest=largest, lowest=lowest)
@@ -38,7 +40,8 @@ def test_simulated_stops_match_the_intervals(name: str) -> None:
 
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_the_truth_is_covered_at_all_times(name: str) -> None:
-    population, repeats = POPULATIONS[name], 300
+    population = POPULATIONS[name]
+    repeats = 300
     exits, _ = first_exits(population, population.mean, repeats=repeats, limit=300, seed=1)
     assert (exits <= 300).mean() <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / repeats)
 

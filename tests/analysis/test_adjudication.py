@@ -35,12 +35,14 @@ def labels(run: Run) -> RunLabels:
 
 def test_adjudicated_labels_replace_the_disputed_ones(judged_run: JudgedRun) -> None:
     """Carol decides all 30 disputes as ann does, so the mean is ann's. The agreement stays 0."""
-    run, ann = contradicted(judged_run()), label(judged_run("ann"), n=30)
+    run = contradicted(judged_run())
+    ann = label(judged_run("ann"), n=30)
     assert (labels(run).corrected[METRIC].mean, labels(run).corrected[METRIC].unsettled) == (
         None,
         30,
     )
-    found, alone = labels(settled(run)), labels(ann).corrected[METRIC]
+    found = labels(settled(run))
+    alone = labels(ann).corrected[METRIC]
     mean = found.corrected[METRIC]
     assert (mean.mean, mean.ci95, mean.by_annotator) == (alone.mean, alone.ci95, None)
     assert (found.statements, found.annotators, mean.unsettled) == (30, {"ann": 30, "bob": 30}, 0)
@@ -125,7 +127,8 @@ def test_statements_show_all_answers_and_the_label_that_counts(judged_run: Judge
 
 
 def test_adjudicated_labels_go_to_a_run_with_the_same_statements(judged_run: JudgedRun) -> None:
-    run, other = settled(contradicted(judged_run(), 5)), judged_run("other")
+    run = settled(contradicted(judged_run(), 5))
+    other = judged_run("other")
     assert read_labels(other, run.directory).new == 15
     assert labels(other).corrected == labels(run).corrected
     assert Labelling(other, disputed=True).rows == []

@@ -176,7 +176,8 @@ def test_scores_that_stopped_a_run_do_not_hide_its_labels(lenient_run: Callable[
 
 def test_gates_on_a_difference_do_not_ignore_labels(lenient_run: Callable[..., Run]) -> None:
     """Both runs have the judge's 1.000, and 15 labels of the new run say 0."""
-    before, after = lenient_run("before"), lenient_run("after")
+    before = lenient_run("before")
+    after = lenient_run("after")
     gate = f"{METRIC}.delta>=-0.2"
     assert check(after, gates=[gate], baseline=before).passed
     label(after, never, 15)

@@ -75,7 +75,8 @@ def test_the_same_questions_and_judge_are_decided(scripted_run: ScriptedRun) -> 
 
 
 def test_unrelated_data_with_equal_ids_are_undecided(scripted_run: ScriptedRun) -> None:
-    before, after = judged(scripted_run, "court", COURT), judged(scripted_run, "kitchen")
+    before = judged(scripted_run, "court", COURT)
+    after = judged(scripted_run, "kitchen")
     assert_undecided(after, before, "questions", "60 of 60 pairs")
 
 
@@ -119,7 +120,8 @@ def test_white_space_and_a_missing_reference_are_no_other_question(
 def test_a_judge_with_other_settings_is_another_judge(
     scripted_run: ScriptedRun, options: dict[str, Any], ingredient: str
 ) -> None:
-    before, after = judged(scripted_run, "before"), judged(scripted_run, "after", **options)
+    before = judged(scripted_run, "before")
+    after = judged(scripted_run, "after", **options)
     assert_undecided(after, before, "judges", ingredient)
 
 
@@ -162,10 +164,8 @@ def edited(run: Run, part: str, name: str) -> Run:
 def test_other_versions_and_processors_only_round(
     scripted_run: ScriptedRun, part: str, name: str
 ) -> None:
-    before, after = (
-        judged(scripted_run, "before"),
-        edited(judged(scripted_run, "after"), part, name),
-    )
+    before = judged(scripted_run, "before")
+    after = edited(judged(scripted_run, "after"), part, name)
     assert decided(after, before).outcome == "pass"
 
 
@@ -202,15 +202,14 @@ def test_a_gate_on_a_slice_looks_at_its_own_pairs(scripted_run: ScriptedRun) -> 
 
 
 def test_gates_on_a_mean_are_decided_beside_another_baseline(scripted_run: ScriptedRun) -> None:
-    before, after = judged(scripted_run, "court", COURT), judged(scripted_run, "kitchen")
+    before = judged(scripted_run, "court", COURT)
+    after = judged(scripted_run, "kitchen")
     assert decided(after, before, "faithfulness>=0.8").outcome == "pass"
 
 
 def test_python_and_suites_take_the_option(scripted_run: ScriptedRun, tmp_path: Path) -> None:
-    before, after = (
-        judged(scripted_run, "court", COURT),
-        judged(scripted_run, "kitchen", threshold=0.9),
-    )
+    before = judged(scripted_run, "court", COURT)
+    after = judged(scripted_run, "kitchen", threshold=0.9)
     assert not after.check([GATE], baseline=before)
     assert not after.check([GATE], baseline=before, allow_different="questions")
     assert after.check([GATE], baseline=before, allow_different=["questions", "judges"])
@@ -228,7 +227,8 @@ def test_python_and_suites_take_the_option(scripted_run: ScriptedRun, tmp_path: 
 
 
 def test_a_report_with_allowed_differences_is_verified(scripted_run: ScriptedRun) -> None:
-    before, after = judged(scripted_run, "court", COURT), judged(scripted_run, "kitchen")
+    before = judged(scripted_run, "court", COURT)
+    after = judged(scripted_run, "kitchen")
     after.report(baseline=before, gates=[GATE], allow_different=["questions"])
     engine = ScriptedEngine({}, default=1.0)
     assert after.verify(engine=engine).report.problem is None

@@ -94,10 +94,8 @@ def test_groups_that_differ_are_a_warning(
         row(str(number), f"Sentence {number}.", document=number // 2, topic=number % 2)
         for number in range(4)
     ]
-    old, new = (
-        scripted_run("old", rows, {}, **before),
-        scripted_run("new", rows, {}, cluster_by="topic"),
-    )
+    old = scripted_run("old", rows, {}, **before)
+    new = scripted_run("new", rows, {}, cluster_by="topic")
     comparison = compare(old, new)
     assert [warning in words for words in comparison.warnings] == [True]
     assert scores(comparison.metrics["context_recall"]).clusters == clusters
@@ -214,10 +212,8 @@ def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> 
 def test_more_failures_than_allowed_in_either_run_leave_no_difference(
     scripted_run: ScriptedRun,
 ) -> None:
-    broken, whole = (
-        scripted_run("broken", [A, B, D], {"A one.": "broken"}),
-        scripted_run("whole", [A, B, D], {}),
-    )
+    broken = scripted_run("broken", [A, B, D], {"A one.": "broken"})
+    whole = scripted_run("whole", [A, B, D], {})
     for runs, which in (((broken, whole), "the baseline"), ((whole, broken), "this run")):
         change = compare(*runs).metrics["context_recall"]
         assert (change.compared, change.scores, change.verdicts, change.moved) == (

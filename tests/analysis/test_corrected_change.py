@@ -65,7 +65,8 @@ def test_labels_of_all_statements_give_the_labelled_difference(scripted_run: Scr
         scripted_run("a", old, {}), say=lambda text: text in ("A one.", "B one.", "D one.")
     )
     after = label(scripted_run("b", new, said_of_new), say=lambda text: text != "C two.")
-    found, scores = corrected(before, after), change(before, after).scores
+    found = corrected(before, after)
+    scores = change(before, after).scores
     assert [found.before, found.after, found.difference] == pytest.approx(
         [0.625, 0.875, 0.875 - 0.625]
     )
@@ -82,7 +83,8 @@ def test_labels_of_nine_samples_decide_a_difference_only_if_all_statements_have_
     )
     for run in (before, after):
         label(run, n=10)
-    both, mean = change(before, after), corrected(before, after)
+    both = change(before, after)
+    mean = corrected(before, after)
     assert (mean.ci95, both.headline) == (None, None)
     gate = f"{METRIC}.delta>=-0.9"
     [decision] = check(after, gates=[gate], baseline=before).decisions
@@ -108,11 +110,10 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
 
 def test_exchanging_the_runs_negates_the_interval(scripted_run: ScriptedRun) -> None:
     """Both runs use the last look that both have reached: 30 labels."""
-    a, b = (
-        label(run_of(scripted_run, "a"), n=50),
-        label(run_of(scripted_run, "b", other, surer=0.1), n=30),
-    )
-    there, back = corrected(a, b), corrected(b, a)
+    a = label(run_of(scripted_run, "a"), n=50)
+    b = label(run_of(scripted_run, "b", other, surer=0.1), n=30)
+    there = corrected(a, b)
+    back = corrected(b, a)
     assert there.difference == pytest.approx(-(back.difference or 0), abs=1e-12)
     assert interval(a, b) == pytest.approx(
         tuple(-limit for limit in interval(b, a)[::-1]), abs=1e-12
@@ -122,10 +123,8 @@ def test_exchanging_the_runs_negates_the_interval(scripted_run: ScriptedRun) -> 
 
 @pytest.fixture
 def labelled_pair(scripted_run: ScriptedRun) -> tuple[Run, Run]:
-    before, after = (
-        run_of(scripted_run, "before", samples=30),
-        run_of(scripted_run, "after", other, samples=30),
-    )
+    before = run_of(scripted_run, "before", samples=30)
+    after = run_of(scripted_run, "after", other, samples=30)
     return label(before, n=25), label(after, n=25)
 
 
@@ -146,8 +145,10 @@ def test_the_order_of_labels_does_not_matter(
 
 
 def test_runs_of_the_same_data_share_labels(scripted_run: ScriptedRun) -> None:
-    before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", threshold=0.7)
-    both, found = change(before, after), corrected(before, after)
+    before = label(run_of(scripted_run, "a"), n=50)
+    after = run_of(scripted_run, "b", threshold=0.7)
+    both = change(before, after)
+    found = corrected(before, after)
     assert (found.labels_before, found.labels_after, found.labels) == (50, 50, 50)
     assert both.judge_interval is not None
     assert both.judge_interval.high < 0
@@ -161,7 +162,8 @@ def test_runs_of_the_same_data_share_labels(scripted_run: ScriptedRun) -> None:
 def test_labels_of_all_shared_statements_separate_judge_error_from_change(
     scripted_run: ScriptedRun,
 ) -> None:
-    before, after = label(run_of(scripted_run, "a")), run_of(scripted_run, "b", threshold=0.7)
+    before = label(run_of(scripted_run, "a"))
+    after = run_of(scripted_run, "b", threshold=0.7)
     assert corrected(before, after).difference == pytest.approx(0, abs=1e-12)
     assert corrected(before, after).after == pytest.approx(truth(60))
 
@@ -169,7 +171,8 @@ def test_labels_of_all_shared_statements_separate_judge_error_from_change(
 def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(
     scripted_run: ScriptedRun,
 ) -> None:
-    before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", other)
+    before = label(run_of(scripted_run, "a"), n=50)
+    after = run_of(scripted_run, "b", other)
     both = change(before, after)
     labelled = [row for row in stored_labels(before.directory) if int(row.sample_id[1:]) % 3]
     assert (both.headline, both.interval) == (None, both.judge_interval)
@@ -180,10 +183,8 @@ def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(
 
 
 def test_labels_of_other_statements_correct_nothing_and_say_so(scripted_run: ScriptedRun) -> None:
-    before, after = (
-        label(run_of(scripted_run, "a"), n=50),
-        run_of(scripted_run, "b", lambda _: "Nothing"),
-    )
+    before = label(run_of(scripted_run, "a"), n=50)
+    after = run_of(scripted_run, "b", lambda _: "Nothing")
     remark = corrected(before, after).remark
     assert remark is not None
     assert remark.startswith("no label corrects this run")
@@ -199,7 +200,8 @@ def test_samples_of_a_document_count_as_one(scripted_run: ScriptedRun) -> None:
 
 
 def test_only_pairs_with_two_scores_count(scripted_run: ScriptedRun) -> None:
-    before, after = label(run_of(scripted_run, "a")), label(run_of(scripted_run, "b", samples=40))
+    before = label(run_of(scripted_run, "a"))
+    after = label(run_of(scripted_run, "b", samples=40))
     both = corrected(before, after)
     assert both.before == pytest.approx(truth(40))
     assert both.after == pytest.approx(truth(40))
@@ -248,7 +250,8 @@ def test_the_newer_label_counts_in_both_directions(scripted_run: ScriptedRun) ->
 
 
 def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: ScriptedRun) -> None:
-    before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", threshold=0.7)
+    before = label(run_of(scripted_run, "a"), n=50)
+    after = run_of(scripted_run, "b", threshold=0.7)
     checked = check(after, gates=[f"{METRIC}.delta>=-0.2"], baseline=before)
     text = "".join(page(after, checked, before))
     both = change(before, after)

@@ -59,7 +59,8 @@ def test_a_threshold_on_the_interval_s_bound_passes_only_or_equal(
 
 def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: ScriptedRun) -> None:
     run = label(run_of(scripted_run, "run", samples=300), n=30)
-    (low, high), judge = limits(run), run[METRIC].interval
+    low, high = limits(run)
+    judge = run[METRIC].interval
     mean = corrected_mean(run).mean
     assert judge is not None
     assert mean is not None
@@ -98,7 +99,8 @@ def test_too_few_labels_decide_nothing(scripted_run: ScriptedRun) -> None:
 
 
 def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: ScriptedRun) -> None:
-    before, after = label(run_of(scripted_run, "a"), n=50), run_of(scripted_run, "b", threshold=0.7)
+    before = label(run_of(scripted_run, "a"), n=50)
+    after = run_of(scripted_run, "b", threshold=0.7)
     result = check(after, gates=[f"{METRIC}>=0.5", f"{METRIC}.delta>=-0.15"], baseline=before)
     delta = result.decisions[1]
     assert result.comparison is not None
@@ -116,7 +118,8 @@ def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: Scr
 
 @pytest.mark.parametrize("labels", [0, 50])
 def test_files_for_ci_say_that_a_value_is_corrected(scripted_run: ScriptedRun, labels: int) -> None:
-    before, after = run_of(scripted_run, "a"), run_of(scripted_run, "b", threshold=0.7)
+    before = run_of(scripted_run, "a")
+    after = run_of(scripted_run, "b", threshold=0.7)
     if labels:
         label(before, n=labels)
     result = check(after, gates=[f"{METRIC}>=0.99"], baseline=before)

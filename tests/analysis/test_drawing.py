@@ -121,7 +121,8 @@ def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(
     labelling = Labelling(run, "ann", sample=99, metrics=["faithfulness"])
     while labelling.rows:
         labelling.answer(1)
-    decisions, frames = Decisions(stored_labels(run.directory)), unit_frames(run)
+    decisions = Decisions(stored_labels(run.directory))
+    frames = unit_frames(run)
     drawings = decisions.drawings(frames)
     assert {name: len(sampling_weights(of_metric)) for name, of_metric in drawings.items()} == {
         "faithfulness": 12
@@ -135,7 +136,8 @@ def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(
 def test_two_runs_of_the_same_data_have_the_same_statements(
     judged_run: JudgedRun, scripted_run: ScriptedRun
 ) -> None:
-    run, strict = judged_run("run", samples=6), judged_run("strict", samples=6, threshold=0.7)
+    run = judged_run("run", samples=6)
+    strict = judged_run("strict", samples=6, threshold=0.7)
     rows = [
         {**row.model_dump(), "retrieved_contexts": [c.text for c in row.retrieved_contexts or ()]}
         for row in run.samples
@@ -273,18 +275,23 @@ def test_any_keys_give_the_labels_of_a_plain_list(run: Run, pressed: list[str]) 
     Path(run.directory / "labels.jsonl").unlink(missing_ok=True)
     labelling = Labelling(run, "ann", sample=5)
     order = [row["label_id"] for row in labelling.rows]
-    model, opened, passed = dict[str, Any](), [*order], list[str]()
+    model = dict[str, Any]()
+    opened = [*order]
+    passed = list[str]()
     for key in pressed:
         if key == "!":
             labelling = Labelling(run, "ann", sample=5)
-            opened, passed = [name for name in order if name not in model], []
+            opened = [name for name in order if name not in model]
+            passed = []
         elif key == "u":
             assert labelling.undo() == bool(passed)
             if passed:
-                model.pop(name := passed.pop(), None)
+                name = passed.pop()
+                model.pop(name, None)
                 opened = [name, *(other for other in opened if other != name)]
         elif opened:
-            passed.append(name := opened.pop(0))
+            name = opened.pop(0)
+            passed.append(name)
             if key == "s":
                 labelling.skip()
                 opened.append(name)

@@ -166,7 +166,8 @@ def test_a_delta_is_decided_on_the_paired_interval(
     scripted_run: ScriptedRun, now: int, gate: str, outcome: str
 ) -> None:
     """40 samples without change exclude a loss of 0.2, but not of 0.02."""
-    old, new = scripted_run("old", rows(40), {}), scripted_run("new", rows(40), zeros(*range(now)))
+    old = scripted_run("old", rows(40), {})
+    new = scripted_run("new", rows(40), zeros(*range(now)))
     comparison = compare(old, new)
     decision = decided(new, f"context_recall.delta{gate}", comparison=comparison)
     scores = comparison.metrics["context_recall"].scores
@@ -180,7 +181,8 @@ def test_a_delta_is_decided_on_the_paired_interval(
 
 
 def test_a_delta_reports_the_number_of_unpaired_samples(scripted_run: ScriptedRun) -> None:
-    old, new = scripted_run("old", rows(3), {}), scripted_run("new", rows(8)[1:], {})
+    old = scripted_run("old", rows(3), {})
+    new = scripted_run("new", rows(8)[1:], {})
     decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))
     assert decision.reason.endswith(
         "; 1 of 3 samples of the baseline and 5 of 7 of this run have no partner"
@@ -192,10 +194,8 @@ def test_a_delta_reports_the_number_of_unpaired_samples(scripted_run: ScriptedRu
 def test_failures_in_the_baseline_fail_a_delta_and_without_a_pair_it_is_undecided(
     scripted_run: ScriptedRun,
 ) -> None:
-    old, new = (
-        scripted_run("old", rows(40), {"Sentence 0.": "broken"}),
-        scripted_run("new", rows(40), {}),
-    )
+    old = scripted_run("old", rows(40), {"Sentence 0.": "broken"})
+    new = scripted_run("new", rows(40), {})
     decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))
     assert (decision.outcome, decision.reason[:17]) == ("fail", "failed samples: 1")
     other = scripted_run("other", [{**rows(41)[40], "id": "other"}], {})

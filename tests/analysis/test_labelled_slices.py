@@ -136,7 +136,8 @@ def test_statements_that_a_second_annotator_was_not_shown_are_no_warning(
 def test_a_drawing_by_a_column_is_reproduced_from_its_name(departments: Callable[..., Run]) -> None:
     run = departments()
     label(run, human_of, 60, by="department")
-    rows, frames = stored_labels(run.directory), unit_frames(run)
+    rows = stored_labels(run.directory)
+    frames = unit_frames(run)
     name = rows[0].draw
     assert name is not None
     assert name.endswith(' by "department"')
@@ -218,7 +219,8 @@ def test_too_low_agreement_settles_no_slice(departments: Callable[..., Run]) -> 
 
 def test_slices_of_a_comparison_are_corrected(departments: Callable[..., Run]) -> None:
     """With all labels equal in both runs, the corrected difference is 0, and the judge's is not."""
-    before, after = departments("before"), departments("after", threshold=0.8)
+    before = departments("before")
+    after = departments("after", threshold=0.8)
     label(before, human_of)
     label(after, human_of)
     changes = compare(before, after, by="department").by
@@ -238,7 +240,8 @@ def test_the_command_names_the_slices_that_lack_labels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    run, sheet = departments(sizes={**SIZES, "tiny": 3}), tmp_path / "sheet.csv"
+    run = departments(sizes={**SIZES, "tiny": 3})
+    sheet = tmp_path / "sheet.csv"
     command = (
         "label",
         run.directory,

@@ -43,10 +43,8 @@ def test_csv_and_jsonl_hold_the_same_labels(file: Path, rows: list[dict[str, Any
             {k: json.dumps(v) if isinstance(v, list) else v for k, v in row.items()} for row in rows
         )
         writer.writerows(cells)
-    typed, read_back = (
-        read_labelled_texts(written(file, *rows)),
-        read_labelled_texts(file.with_suffix(".csv")),
-    )
+    typed = read_labelled_texts(written(file, *rows))
+    read_back = read_labelled_texts(file.with_suffix(".csv"))
     for row, other in zip(typed.texts, read_back.texts, strict=True):
         assert row[2:] == other[2:]  # all but place and columns
     assert (typed.shape, typed.unlabelled) == (read_back.shape, read_back.unlabelled)

@@ -342,7 +342,8 @@ def test_contradicting_annotators_widen_the_interval(judged_run: JudgedRun) -> N
         label(run, lambda words: human_of(words) ^ (words in other), 50, "bob", again=True)
     )
     assert both.by_annotator is not None
-    ann, bob = both.by_annotator["ann"], both.by_annotator["bob"]
+    ann = both.by_annotator["ann"]
+    bob = both.by_annotator["bob"]
     assert (ann.mean, ann.ci95) == (alone.mean, alone.ci95)
     assert bob.mean != alone.mean
     assert ann.ci95 is not None
@@ -393,7 +394,8 @@ def test_annotators_who_agree_too_little_correct_no_mean(judged_run: JudgedRun) 
 def test_a_second_annotator_never_narrows_the_interval(
     judged_run: JudgedRun, data: st.DataObject
 ) -> None:
-    run, texts = judged_run("run of 30", samples=30), dict[str, int]()
+    run = judged_run("run of 30", samples=30)
+    texts = dict[str, int]()
     (run.directory / LABELS).unlink(missing_ok=True)
     label(run, lambda words: texts.setdefault(words, data.draw(st.integers(0, 1))), 30)
     low, high = corrected(run).ci95 or (0, 1)
@@ -408,7 +410,8 @@ def test_a_second_annotator_never_narrows_the_interval(
 
 
 def test_skipped_and_undecided_statements_have_no_label(judged_run: JudgedRun) -> None:
-    run, said = judged_run(), iter([1, None, 1, "?", 1, None, 1, 1, 1, 1])
+    run = judged_run()
+    said = iter([1, None, 1, "?", 1, None, 1, 1, 1, 1])
     label(run, lambda _: next(said), 10)
     found = labels(run)
     assert (found.statements, found.unsure, found.passed_over) == (7, 1, 3)
@@ -500,7 +503,9 @@ def dated(day: int, annotator: str = "ann") -> dict[str, Any]:
     return {"annotator": annotator, "when": f"2026-11-{day}T09:00:00Z"}
 
 
-ONES, ZEROS, NONE = [1] * 30, [0] * 30, [None] * 30
+ONES = [1] * 30
+ZEROS = [0] * 30
+NONE = [None] * 30
 
 
 def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: Path) -> None:
@@ -510,7 +515,8 @@ def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: 
     sheet = written(tmp_path / "sheet.jsonl", *reversed(filled[:10]), *rows[10:])
     assert read_labels(run, sheet, "ann") == LabelsRead(new=10, unlabelled=10)
     assert read_labels(run, sheet, "ann") == LabelsRead(known=10, unlabelled=10)
-    mean, by_keys = corrected(run), corrected(label(judged_run("keys"), n=10))
+    mean = corrected(run)
+    by_keys = corrected(label(judged_run("keys"), n=10))
     assert by_keys.model_copy(update={"minutes": mean.minutes}) == mean  # keys are timed
     assert read(run, [row["human"] for row in filled], "ann", annotator="bob") == LabelsRead(new=20)
     assert labels(run).annotators == {"ann": 10, "bob": 20}
@@ -541,7 +547,8 @@ def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun)
 
     Bob's sheet does not withdraw ann's labels.
     """
-    run, emptied = judged_run(), NONE[:25] + ONES[25:]
+    run = judged_run()
+    emptied = NONE[:25] + ONES[25:]
     for humans, annotator, counts in (
         (ONES, "ann", LabelsRead(new=30)),
         (emptied, "bob", LabelsRead(new=5, unlabelled=25)),
@@ -575,8 +582,10 @@ def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun)
 
 
 def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun) -> None:
-    monday, tuesday = dated(16), dated(17)
-    run, other = judged_run(), judged_run("other")
+    monday = dated(16)
+    tuesday = dated(17)
+    run = judged_run()
+    other = judged_run("other")
     assert [read(run, [1], **monday), read(run, [None], **tuesday)] == [
         LabelsRead(new=1),
         LabelsRead(withdrawn=1),

@@ -15,7 +15,9 @@ from localjudge.words import as_typed
 class Gives:
     """A metric that gives the response as its reason."""
 
-    name, version, required_fields = "gives", 1, frozenset({"response"})
+    name = "gives"
+    version = 1
+    required_fields = frozenset({"response"})
 
     def steps(self, sample: Sample, sentences: object) -> Steps:
         """Ask nothing."""

@@ -59,7 +59,8 @@ def paired(before: list[Sample], after: list[Sample]) -> list[Pair]:
     ],
 )
 def test_pairs_by_hand(before: str, after: str, pairs: str) -> None:
-    old, new = samples(before), samples(after)
+    old = samples(before)
+    new = samples(after)
     assert (
         ", ".join(f"{old[p.before].id} {new[p.after].id} {p.ground}" for p in paired(old, new))
         == pairs
@@ -81,7 +82,8 @@ _SAMPLES = st.lists(
 
 def by_the_rules(before: list[Sample], after: list[Sample]) -> set[tuple[str, str, str]]:
     """Pair one sample at a time: by id, by content, then by a question unique among the rest."""
-    left_before, left_after = list(before), list(after)
+    left_before = list(before)
+    left_after = list(after)
     pairs = set()
     keys: list[tuple[str, Callable[[Sample], object]]] = [
         ("id", lambda row: row.id),
@@ -120,7 +122,8 @@ def test_pairs_match_the_slow_implementation(before: list[Sample], after: list[S
         (before[pair.before].id, after[pair.after].id, pair.ground) for pair in pairs
     } == by_the_rules(before, after)
     for pair in pairs:
-        old, new = before[pair.before], after[pair.after]
+        old = before[pair.before]
+        new = after[pair.after]
         assert pair.same_content == (content_hash(old) == content_hash(new))
         texts = [(old.user_input, new.user_input), (old.reference, new.reference)]
         assert pair.same_question == all(None in both or both[0] == both[1] for both in texts)

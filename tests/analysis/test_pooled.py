@@ -102,10 +102,8 @@ def test_a_pooled_share_is_corrected_with_equal_weights_of_units(scripted_run: S
     samples = ["1", "11", "111"] * 20
     run = label(judged(scripted_run, "run", *samples), lambda text: int("0 is" not in text), 30)
     labels = stored_labels(run.directory)
-    shares, turns = (
-        np.array([row.size_share or 0 for row in labels]),
-        max(row.draw_index or 0 for row in labels),
-    )
+    shares = np.array([row.size_share or 0 for row in labels])
+    turns = max(row.draw_index or 0 for row in labels)
     chances = inclusion_probabilities(shares, turns)
     human = np.array([row.human for row in labels], dtype=np.float64)
     corrected = run["faithfulness"].corrected

@@ -221,7 +221,8 @@ def test_a_slice_equals_the_comparison_of_its_samples(
         groups: dict[str, Any] = {"max_failed": 8, **({"cluster_by": "doc"} if grouped else {})}
         return evaluate(rows, metrics=[METRIC], out=folder / name, engine=engine, **groups)
 
-    before, after = judged("old", old), judged("new", new)
+    before = judged("old", old)
+    after = judged("new", new)
     if not compare(before, after).metrics:
         return
     for value, part in by_topic(before, after).items():
@@ -240,10 +241,8 @@ def test_the_command_shows_a_table_and_a_caution_per_metric(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    old, new = (
-        scripted_run("old", BOTH_ROWS, BASELINE),
-        scripted_run("new", BOTH_ROWS, NEW, max_failed=1),
-    )
+    old = scripted_run("old", BOTH_ROWS, BASELINE)
+    new = scripted_run("new", BOTH_ROWS, NEW, max_failed=1)
     arguments = ("compare", old.directory, new.directory, "--by", "topic", "--moved", "0")
     code, out, errors = called(capfd, *arguments)
     assert (code, errors) == (0, "")

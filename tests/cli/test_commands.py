@@ -57,7 +57,8 @@ def test_reasons_of_missing_scores_are_in_every_view(
     """The question of one of two samples is blank: one metric is undefined for it, one is not."""
     row = {"user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."}
     rows = [{**row, "id": "a"}, {**row, "id": "b", "user_input": " "}]
-    metrics, directory = ["context_recall", "context_relevancy"], str(tmp_path / "run")
+    metrics = ["context_recall", "context_relevancy"]
+    directory = str(tmp_path / "run")
     evaluate(rows, engine=ScriptedEngine({}, default=0.9), metrics=metrics, out=directory)
     advice = "fill it in, or name its column with --map user_input=COLUMN"
     line = f"context_relevancy: 1 undefined: there is no question ({advice})"

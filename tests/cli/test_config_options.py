@@ -69,7 +69,8 @@ def test_a_suite_does_not_change_the_signature(call: Call) -> None:
 
 @pytest.mark.parametrize("key", ["markdown", "junit"])
 def test_a_file_of_the_user_is_replaced_only_by_name(key: str, call: Call) -> None:
-    file, arguments = Path("notes"), ("run", "--quiet")
+    file = Path("notes")
+    arguments = ("run", "--quiet")
     file.write_text("mine\n", encoding="utf-8")
     Path("localjudge.toml").write_text(f'{LENIENT}{key} = "notes"\n', encoding="utf-8")
     code, _, errors = call(*arguments)

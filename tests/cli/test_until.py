@@ -10,7 +10,8 @@ from tests.cli.conftest import Call, config_here, write_rows
 pytestmark = pytest.mark.engine
 
 # The lexical judge supports only text from the context.
-TRUE, FALSE = "It opened in 1889.", "Mars is red."
+TRUE = "It opened in 1889."
+FALSE = "Mars is red."
 
 
 @pytest.fixture(autouse=True)

@@ -127,7 +127,9 @@ def test_a_run_keeps_the_text_of_its_prompt(tmp_path: Path, call: Call) -> None:
 
 
 def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call: Call) -> None:
-    model, moved, run = tmp_path / "my-judge.gguf", tmp_path / "elsewhere.gguf", tmp_path / "run"
+    model = tmp_path / "my-judge.gguf"
+    moved = tmp_path / "elsewhere.gguf"
+    run = tmp_path / "run"
     shutil.copy(resources.bundled_file("models", "lexical.gguf"), model)
     evaluate(ROWS, judge=model, metrics=["context_recall"], threads=1, out=run)
     sha256 = hashlib.sha256(model.read_bytes()).hexdigest()[:12]

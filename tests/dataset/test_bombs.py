@@ -17,7 +17,8 @@ from localjudge.errors import DataError
 from localjudge.labels.label_sheet import read_sheet
 
 pyarrow = pytest.importorskip("pyarrow")
-ipc, parquet = pytest.importorskip("pyarrow.ipc"), pytest.importorskip("pyarrow.parquet")
+ipc = pytest.importorskip("pyarrow.ipc")
+parquet = pytest.importorskip("pyarrow.parquet")
 LARGE = "large " * 20_000
 TABLES = Path(__file__).parents[1] / "integrations" / "files" / "datasets-5.0.1"
 
@@ -149,7 +150,8 @@ def load_apart(folder: Path, contents: Iterable[bytes | bytearray], ending: str)
 @pytest.mark.parametrize("name", ["saved/data-00000-of-00001.arrow", "table.feather"])
 def test_a_damaged_table_does_not_crash_the_process(tmp_path: Path, name: str) -> None:
     """300 damaged copies each, a third truncated."""
-    drawn, copies = random.Random(7), [bytearray((TABLES / name).read_bytes()) for _ in range(300)]
+    drawn = random.Random(7)
+    copies = [bytearray((TABLES / name).read_bytes()) for _ in range(300)]
     for number, content in enumerate(copies):
         if number % 3 == 0:
             del content[drawn.randrange(len(content)) :]
@@ -160,10 +162,8 @@ def test_a_damaged_table_does_not_crash_the_process(tmp_path: Path, name: str) -
 
 def test_a_parquet_footer_with_wrong_counts_does_not_crash_the_process(tmp_path: Path) -> None:
     """In each byte of the footer, one bit of a list length or a column's level is flipped."""
-    table, file = (
-        pyarrow.Table.from_pylist([{"contexts": ["a", "b"]}, {"contexts": []}]),
-        io.BytesIO(),
-    )
+    table = pyarrow.Table.from_pylist([{"contexts": ["a", "b"]}, {"contexts": []}])
+    file = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(None), file, store_schema=False)
     whole = file.getvalue()
     footer = range(len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"), len(whole) - 8)

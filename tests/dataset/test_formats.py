@@ -125,7 +125,8 @@ def test_csv_may_begin_with_a_sep_line(
 
 
 def test_parquet_keeps_objects_dates_and_numbers(tmp_path: Path) -> None:
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
     from datetime import date
     from decimal import Decimal
 
@@ -251,7 +252,8 @@ def write_arrow(table: Any, path: Path, kind: str) -> None:
 def test_tables_in_files_give_the_same_samples(
     tmp_path: Path, expected: Dataset, kind: str, packed: bool
 ) -> None:
-    path, table = tmp_path / "table", pytest.importorskip("pyarrow").Table.from_pylist(ROWS)
+    path = tmp_path / "table"
+    table = pytest.importorskip("pyarrow").Table.from_pylist(ROWS)
     if kind in {"stream", "file"}:
         write_arrow(table, path, kind)
     elif kind == "snappy":

@@ -117,10 +117,12 @@ def as_csv(samples: list[Sample]) -> bytes:
 
 
 def as_parquet(samples: list[Sample]) -> bytes:
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
     file = io.BytesIO()
     meta = pyarrow.struct({"a": pyarrow.string(), "b": pyarrow.string()})
-    text, number = pyarrow.string(), pyarrow.float64()
+    text = pyarrow.string()
+    number = pyarrow.float64()
     contexts = pyarrow.list_(
         pyarrow.struct({"text": text, "id": text, "meta": meta, "score": number})
     )
@@ -186,7 +188,8 @@ def test_any_json_is_read_or_refused_and_every_row_is_accounted_for(
 ) -> None:
     content = "".join(f"{json.dumps(row)}\n" for row in [*rows, {}]).encode()
     for ending, text in (("jsonl", content), ("json", json.dumps([*rows, {}]).encode())):
-        strict, lenient = loaded(text, ending), loaded(text, ending, skip_bad_rows=True)
+        strict = loaded(text, ending)
+        lenient = loaded(text, ending, skip_bad_rows=True)
         if lenient is not None:
             assert len(lenient.samples) + lenient.skipped == len(rows) + 1
             assert (strict is None) == (lenient.skipped > 0)

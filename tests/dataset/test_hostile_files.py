@@ -166,7 +166,8 @@ def test_a_broken_file_is_refused_with_the_reason(
 def test_a_table_with_impossible_values_is_refused(
     tmp_path: Path, cells: list[Any], said: str
 ) -> None:
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
     arrays = [pyarrow.array([cell], pyarrow.binary()).view(pyarrow.string()) for cell in cells]
     parquet.write_table(
         pyarrow.table(arrays, names=["question"] * len(cells)), tmp_path / "a.parquet"
@@ -210,10 +211,12 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
 ) -> None:
     path = tmp_path / f"a.{ending}"
     if ending == "parquet":
-        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pyarrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
         parquet.write_table(pyarrow.table({"question": ["q"] * 10_000}), path)
     else:
-        csv, array = b"question\n" + b"q\n" * 50_000, b"[" + b",".join([ROW] * 10_000) + b"]"
+        csv = b"question\n" + b"q\n" * 50_000
+        array = b"[" + b",".join([ROW] * 10_000) + b"]"
         path.write_bytes({"jsonl": ROW * 10_000, "json": array, "csv": csv}[ending])
     reading = read(Source(str(path)), {})
     next(reading)

@@ -8,7 +8,8 @@ from localjudge.errors import DataError
 from localjudge.types import Context, Sample
 
 TWO = ["one text", "two texts"]
-CONTENTS, TEXTS = [{"content": text} for text in TWO], [{"text": text} for text in TWO]
+CONTENTS = [{"content": text} for text in TWO]
+TEXTS = [{"text": text} for text in TWO]
 RETRIEVED = (Context(text="one text"), Context(text="two texts"))
 BASE = Sample(id="1", user_input="q", retrieved_contexts=RETRIEVED, reference="r", response="a")
 FULL = BASE.model_copy(update={"reference_contexts": (Context(text="g"),)})

@@ -73,7 +73,8 @@ def test_figures_by_hand() -> None:
         calibration.labels.positives,
         calibration.labels.clusters,
     ) == (40, 20, 20)
-    plain, held_out = calibration.at_one_half, calibration.held_out
+    plain = calibration.at_one_half
+    held_out = calibration.held_out
     assert plain["balanced_accuracy"].value == 0.5
     assert 0.53 < calibration.threshold < 0.62
     assert held_out["balanced_accuracy"].value == pytest.approx(0.8)
@@ -87,7 +88,8 @@ def test_a_statement_is_one_question_and_clusters_share_a_context_or_group() -> 
 
     Two rows share each context, four a value of the column.
     """
-    engine, again = ScriptedEngine(SCRIPT), ScriptedEngine(SCRIPT)
+    engine = ScriptedEngine(SCRIPT)
+    again = ScriptedEngine(SCRIPT)
     by_context = calibrated(engine=engine, out="run")
     by_column = calibrated(engine=again, out="run", cluster_by="doc")
     assert (len(engine.asked), len(again.asked)) == (PAIRS, 0)

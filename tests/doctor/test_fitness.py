@@ -32,11 +32,11 @@ def measure(
     p: Scripted, *, count: int = 32, mass: float = 1.0
 ) -> tuple[ProbeFigures, dict[str, HealthCheck]]:
     """Measure `count` passages with the probability `p` of each item, without arrangements."""
-    answers: dict[Task, Answer] = {
-        item.task: Answer(p_yes=p_yes, valid_mass=mass, raw="")
-        for item in probes(count)
-        if (p_yes := p(item)) is not None
-    }
+    answers: dict[Task, Answer] = {}
+    for item in probes(count):
+        p_yes = p(item)
+        if p_yes is not None:
+            answers[item.task] = Answer(p_yes=p_yes, valid_mass=mass, raw="")
     why = "as asked for" if count < 32 else ""
     figures, checks = fitness.measure_skills(count, why, answers)
     return figures, {check.name: check for check in checks}

@@ -17,10 +17,12 @@ def attribution(items: list[Probe]) -> list[Probe]:
 def covered(task: Task) -> float:
     """Share of the words of the unit (or of the question, for a chunk) that the text contains."""
     if isinstance(task, Attribution):
-        asked, shown = task.unit.span.text, task.contexts[0]
+        asked = task.unit.span.text
+        shown = task.contexts[0]
     else:
         assert isinstance(task, Relevance)
-        asked, shown = task.user_input, task.unit.span.text
+        asked = task.user_input
+        shown = task.unit.span.text
     words, known = (re.findall(r"\w+", text.casefold()) for text in (asked, shown))
     return sum(word in set(known) for word in words) / len(words)
 

@@ -120,7 +120,9 @@ def test_each_question_has_a_calibration_also_for_one_run() -> None:
 
 
 def test_judges_share_the_labels_of_all_runs_and_the_best_comes_first() -> None:
-    good, poor, deaf = judged("good", 0.2), judged("poor", 0.5), judged("deaf", 1.0)
+    good = judged("good", 0.2)
+    poor = judged("poor", 0.5)
+    deaf = judged("deaf", 1.0)
     label(poor, 40, metrics=["faithfulness"])
     tables = [measured(*runs) for runs in ((deaf, poor, good), (good, poor, deaf))]
     for table in tables:
@@ -184,10 +186,8 @@ def test_labels_without_a_drawing_count_once_and_contradictory_labels_do_not_cou
 
 
 def test_a_statement_on_which_one_judge_failed_is_excluded_for_all() -> None:
-    whole, broken = (
-        judged("whole", 0.3),
-        judged("broken", 0.5, script={"One 3.": "it does not fit"}),
-    )
+    whole = judged("whole", 0.3)
+    broken = judged("broken", 0.5, script={"One 3.": "it does not fit"})
     label(whole, metrics=["faithfulness"])
     for entry in measured(whole, broken):
         # Two sentences of the sample that failed.
@@ -202,7 +202,8 @@ def test_a_constant_judge_has_a_row_without_figures() -> None:
 
     Labels of one value are an error.
     """
-    good, same = judged("good", 0.2), judged("same", 0.0, script={t: 0.7 for t in TEXTS})
+    good = judged("good", 0.2)
+    same = judged("same", 0.0, script={t: 0.7 for t in TEXTS})
     but_one = judged("but-one", 0.0, script={t: 0.1 if t == "One 0." else 0.7 for t in TEXTS})
     label(good, metrics=["faithfulness"])
     [best, *others] = measured(same, good, but_one)
@@ -257,17 +258,18 @@ def test_labels_saved_by_hand() -> None:
 @pytest.mark.parametrize("noise", [0.25, 0.4])
 def test_labels_saved_match_the_widths_of_corrected_intervals(noise: float) -> None:
     """400 of 20,000 statements are labelled, in twelve repetitions."""
-    generator, size = np.random.Generator(np.random.PCG64(5)), 20_000
+    generator = np.random.Generator(np.random.PCG64(5))
+    size = 20_000
     truth = generator.random(size) < 0.6
     p_yes = np.clip(0.25 + 0.5 * truth + noise * generator.standard_normal(size), 0.01, 0.99)
-    share, strata, certain = (
-        np.full(size, 1 / size),
-        strata_by_score(p_yes, STRATA),
-        np.zeros(size, dtype=bool),
-    )
-    by_widths, by_labels = [], []
+    share = np.full(size, 1 / size)
+    strata = strata_by_score(p_yes, STRATA)
+    certain = np.zeros(size, dtype=bool)
+    by_widths = []
+    by_labels = []
     for _ in range(12):
-        labelled, drawn = generator.permutation(size)[:400], np.zeros(size)
+        labelled = generator.permutation(size)[:400]
+        drawn = np.zeros(size)
         drawn[labelled] = 1 / 400
         units = JudgedUnits(
             (p_yes >= 0.5).astype(float),

@@ -52,7 +52,8 @@ def test_a_model_that_takes_nearly_all_of_the_memory_is_a_warning(
     need: float, gpu_layers: int, free: int | None, status: str
 ) -> None:
     """8.5 of 10 GiB is fine, of 9 GiB (94 %) not. GPU memory is not compared."""
-    needed, free_bytes = int(need * GIB), None if free is None else free * GIB
+    needed = int(need * GIB)
+    free_bytes = None if free is None else free * GIB
     described = engine(memory_bytes=needed, identity={"gpu_layers": gpu_layers})
     check = machine.check_memory(described, free_bytes)
     assert (check.status, check.figures) == (

@@ -159,7 +159,8 @@ def answers_are_legal(case: ContractCase) -> Iterator[str]:
 
 def lengths_hold_what_is_answered(case: ContractCase) -> Iterator[str]:
     """A request above the capacity is `NoAnswer` and affects no other; shared tokens count once."""
-    engine, first = case.engine, case.requests[0]
+    engine = case.engine
+    first = case.requests[0]
     longer = _with_words(first, "More words. ")
     if engine.length(longer) <= engine.length(first):
         yield "a request with more text is not longer"

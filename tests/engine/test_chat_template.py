@@ -15,7 +15,8 @@ def ends(template: str) -> ChatEnds:
     return chat.ChatTemplate(template, bos="<s>", eos="</s>").ends
 
 
-HEAD, TAIL = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
+HEAD = "<|im_start|>user\n"
+TAIL = "<|im_end|>\n<|im_start|>assistant\n"
 
 
 @pytest.mark.parametrize(

@@ -105,12 +105,11 @@ class Credulous(Sound):
         return Answer(p_yes=len(text) % 97 / 97, valid_mass=1, raw="")
 
 
-IDENTITY, ONCE, ALONE = (
-    "identity_is_stable_json",
-    "answers_each_once",
-    "answers_depend_on_their_request_alone",
-)
-LEGAL, LENGTHS = "answers_are_legal", "lengths_hold_what_is_answered"
+IDENTITY = "identity_is_stable_json"
+ONCE = "answers_each_once"
+ALONE = "answers_depend_on_their_request_alone"
+LEGAL = "answers_are_legal"
+LENGTHS = "lengths_hold_what_is_answered"
 TIRING = broken(
     _answer=lambda self, _: Answer(p_yes=1 / (1 + len(self.asked)), valid_mass=1, raw="")
 )

@@ -60,7 +60,9 @@ def test_a_signal_reaches_the_handler_of_the_host_after_the_block(number: signal
 def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, load, loaded = make_model("llama"), llama_cpp.llama_model_load_from_file, []
+    file = make_model("llama")
+    load = llama_cpp.llama_model_load_from_file
+    loaded = []
 
     def interrupted(*arguments: object) -> object:
         signal.raise_signal(signal.SIGINT)

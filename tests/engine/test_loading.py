@@ -86,7 +86,8 @@ def test_a_prompt_of_full_context_is_judged_and_a_longer_one_has_no_effect(
     """One token per byte: exactly the context, and one more."""
     engine = open_engine(make_model(), n_ctx=256)
     spare = 256 - engine.length(ask("Fits.", [""]))
-    exact, beyond = ask("Fits.", ["x" * spare]), ask("Fits.", ["x" * (spare + 1)])
+    exact = ask("Fits.", ["x" * spare])
+    beyond = ask("Fits.", ["x" * (spare + 1)])
     assert (engine.length(exact), engine.length(beyond)) == (256, 257)
     answers = dict(engine.answers([exact, beyond, ask("Fits too.", ["x"])]))
     assert [type(answers[index]) for index in range(3)] == [Answer, NoAnswer, Answer]

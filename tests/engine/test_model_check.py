@@ -183,7 +183,8 @@ def test_a_model_in_several_files_loads_by_its_first(
     keys = {"split.count": 2, "split.tensors.count": count}
     copy_with(whole, first, {"split.no": 0, **keys}, slice(count // 2))
     copy_with(whole, second, {"split.no": 1, **keys}, slice(count // 2, None))
-    apart, together = model_check.check(first).weight_bytes, model_check.check(whole).weight_bytes
+    apart = model_check.check(first).weight_bytes
+    together = model_check.check(whole).weight_bytes
     assert apart == pytest.approx(together, abs=128)
     load(model_registry.find(str(first)), SETTINGS).close()
     second.write_bytes(second.read_bytes()[:-5000])

@@ -23,7 +23,8 @@ from tests.engine.conftest import Opener, attributions
 
 pytestmark = pytest.mark.engine
 
-HALF_NAN, HALF_INFINITY = b"\x00\x7e", b"\x00\x7c"
+HALF_NAN = b"\x00\x7e"
+HALF_INFINITY = b"\x00\x7c"
 FIRST_BAD_POSITION = 120
 REASON = "logits that are not numbers"
 

@@ -102,7 +102,9 @@ def stress(folder: Path) -> Counter[str]:
         serial = {place: ask(judge, place, folder) for place in ("Ulm", "Bonn", "Jena")}
     outcomes: Counter[str] = Counter()
     for number in range(20):
-        judge, barrier, done = opened(), Barrier(4), Semaphore(0)
+        judge = opened()
+        barrier = Barrier(4)
+        done = Semaphore(0)
         with ThreadPoolExecutor(4) as threads:
             closing = threads.submit(close_after, number % 4, judge, barrier, done)
             jobs = {

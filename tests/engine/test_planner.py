@@ -43,7 +43,9 @@ def test_no_other_order_evaluates_fewer_tokens(tree: list[TokenPath]) -> None:
 
 def test_branches_are_visited_in_the_order_in_which_they_first_appear() -> None:
     """A stopped run has finished the beginning of its data."""
-    a, b, c = (1,), (2,), (3,)
+    a = (1,)
+    b = (2,)
+    c = (3,)
     assert depth_first([(b, a), (a, b), (b, c), (a, c), (c,), (b, a)]) == [0, 5, 2, 1, 3, 4]
 
 

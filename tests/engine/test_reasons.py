@@ -34,7 +34,8 @@ def answered(engine: LlamaCppEngine, requests: list[VerdictRequest]) -> list[Ans
 
 def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opener) -> None:
     engine = opened()
-    plain, explained = answered(engine, asked("none")), answered(engine, asked("after"))
+    plain = answered(engine, asked("none"))
+    explained = answered(engine, asked("after"))
     assert [(a.p_yes, a.valid_mass) for a in explained] == [(a.p_yes, a.valid_mass) for a in plain]
     assert [a.reason for a in plain] == [None] * len(STATEMENTS)
     assert all(a.reason for a in explained)
@@ -92,6 +93,7 @@ def test_the_lowest_id_wins_a_tie() -> None:
 def test_a_verdict_is_a_softmax_over_its_labels() -> None:
     """Label 1 has 2e, label 0 has 1, invalid e^2: p = 2e / (2e + 1), mass = (2e + 1) / all."""
     choice = Choice(np.array([True, True, True, False]), {0: np.array([0]), 1: np.array([1, 2])})
-    reading, e = read_verdict(choice, np.array([0, 1, 1, 2], dtype=np.float32)), np.e
+    reading = read_verdict(choice, np.array([0, 1, 1, 2], dtype=np.float32))
+    e = np.e
     expected = 2 * e / (2 * e + 1), (2 * e + 1) / (2 * e + 1 + e**2), 1
     assert (reading.p_yes, reading.valid_mass, reading.label) == pytest.approx(expected, abs=1e-12)

@@ -171,7 +171,8 @@ def test_a_build_with_wrong_forks_rewinds_in_another_way(
     mode: RewindMode,
 ) -> None:
     """Some GPU builds gave other logits after a fork."""
-    logits_after, rewind = KVCache.logits_after, KVCache.rewind
+    logits_after = KVCache.logits_after
+    rewind = KVCache.rewind
     went_back: set[int] = set()
 
     def going(self: KVCache, position: int) -> int:
@@ -293,13 +294,15 @@ def test_a_self_check_reports_expected_and_elapsed_time_once(
 ) -> None:
     """2 s, and 10 s for each GiB."""
     monkeypatch.setattr(self_check, "_TICK_SECONDS", 0.05)
-    listeners, file = (_Listener(), _Listener()), make_model()
+    listeners = (_Listener(), _Listener())
+    file = make_model()
     for listener in listeners:
         load(file, EngineSettings(threads=1), listener).close()
     assert ([len(listener.notes) for listener in listeners], listeners[1].times) == ([1, 0], [])
     expected = 2 + file.size / 2**30 * 10
     assert {(doing, time) for doing, _, time in listeners[0].times} == {("self-test", expected)}
-    assert (seconds := [seconds for _, seconds, _ in listeners[0].times]) == sorted(seconds)
+    seconds = [seconds for _, seconds, _ in listeners[0].times]
+    assert seconds == sorted(seconds)
 
 
 def test_an_interrupt_kills_the_child(

@@ -144,7 +144,8 @@ def tasks(script: str) -> list[Task]:
             {"kind": kind, "index": 0, "source": source, "source_index": index, "span": span}
         )
 
-    chunk, contexts = unit("chunk", "retrieved_contexts"), (context, statement)
+    chunk = unit("chunk", "retrieved_contexts")
+    contexts = (context, statement)
     return [
         Attribution(unit=unit("statement", "reference"), contexts=contexts, user_input=question),
         Relevance(unit=unit("sentence", "retrieved_contexts"), user_input=question),

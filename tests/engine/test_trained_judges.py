@@ -58,13 +58,11 @@ def test_prompts_decode_to_their_text_and_hostile_text_cannot_end_a_turn(
         make_model(shape=SHAPE, vocabulary=vocabulary, chat_template=TEMPLATES[profile])
     )
     made_for = prompts.load_profile(profile)
-    ends = (
-        engine.chat_without_ends
-        if made_for.converses
-        else engine.chat_ends
-        if made_for.chat
-        else None
-    )
+    ends = None
+    if made_for.converses:
+        ends = engine.chat_without_ends
+    elif made_for.chat:
+        ends = engine.chat_ends
     judge = PromptWriter(made_for, ends)
     requests = [judge.request(task) for task in (*ASKED[profile], hostile(profile))]
     control = engine.vocabulary.reserved
@@ -136,7 +134,8 @@ def test_a_word_is_read_with_its_space_if_the_vocabulary_joins_them(
 ) -> None:
     """` yes` is one token in many vocabularies. With single bytes, the space is a forced token."""
     grammar = grammar_of("granite-guardian", "attribution")
-    words, letters = vocabulary("words"), vocabulary("bytes")
+    words = vocabulary("words")
+    letters = vocabulary("bytes")
     start = Constraints(words).compile(grammar).start
     assert start.text == b"<score>"
     assert start.choice is not None

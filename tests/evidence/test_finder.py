@@ -37,7 +37,9 @@ def test_score_is_the_weight_of_common_words() -> None:
 
     [match] = finder.find("Danube crosses Ulm")
 
-    both, one, none = math.log(1 + 3 / 2.5), math.log(1 + 3 / 1.5), math.log(1 + 3 / 0.5)
+    both = math.log(1 + 3 / 2.5)
+    one = math.log(1 + 3 / 1.5)
+    none = math.log(1 + 3 / 0.5)
     assert match == Match(0, Span(start=0, end=16, text="Danube near Ulm."), 0.4923)
     assert round((both + one) / (both + one + none), 4) == 0.4923
 

@@ -45,7 +45,8 @@ def accepted(name: str) -> list[str]:
         return [f"{{{shape.format(value)}}}" for value in OWN[key]]
     if name in VERDICTS:
         return [f'{{"{name}":{label}}}' for label in (0, 1)]
-    key, pair = (BEFORE.get(name) or AFTER[name]), '{{"reason":"{1}","{0}":{2}}}'
+    key = BEFORE.get(name) or AFTER[name]
+    pair = '{{"reason":"{1}","{0}":{2}}}'
     if name in AFTER:
         pair = '{{"{0}":{2},"reason":"{1}"}}'
     return [pair.format(key, reason, label) for reason in REASONS for label in (0, 1)]
@@ -53,7 +54,11 @@ def accepted(name: str) -> list[str]:
 
 def refused(name: str) -> list[str]:
     whole = accepted(name)[0]
-    least = ":1" if "level" in name else ':"no"' if "answer" in name else ":0"
+    least = ":0"
+    if "level" in name:
+        least = ":1"
+    elif "answer" in name:
+        least = ':"no"'
     spoiled = ["", whole[:-1], whole + " ", " " + whole, whole + whole, whole.replace(":", ": ", 1)]
     spoiled += [
         whole.replace(",", ", ") if "," in whole else whole + ",",

@@ -66,7 +66,8 @@ def test_the_lexical_judge_gives_its_own_recall_and_precision_in_hybrid_mode() -
         "system_one_model": LocaljudgeModel(),
         "include_reason": False,
     }
-    recall, precision = ContextualRecallMetric(**how), ContextualPrecisionMetric(**how)
+    recall = ContextualRecallMetric(**how)
+    precision = ContextualPrecisionMetric(**how)
     cases = peers.deepeval_cases()
     assert [recall.measure(case, _show_indicator=False) for case in cases] == [1, 0.5]
     assert [precision.measure(case, _show_indicator=False) for case in cases] == [1, 1]

@@ -144,10 +144,8 @@ def test_scorer_and_log_reader_agree_on_a_conversation(log: Any, tmp_path: Path)
 
     with localjudge.Judge.open(engine=localjudge.ScriptedEngine(script)) as reading:
         for sample in log.samples:
-            sample.input, sample.target = (
-                [ChatMessageUser(content=question)],
-                ["It is so.", "It is so."],
-            )
+            sample.input = [ChatMessageUser(content=question)]
+            sample.target = ["It is so.", "It is so."]
         write_eval_log(log, path)
         scores = [row.score for row in reading.evaluate(path, ["context_recall"], out=False).scores]
         scored = scored_by(log, ["context_recall"], judge=reading)

@@ -37,10 +37,8 @@ def test_the_verdict_grammars_allow_two_answers(key: str) -> None:
 
 @pytest.mark.parametrize("key", VERDICTS)
 def test_the_reason_grammars_bound_the_reason(key: str) -> None:
-    before, after = (
-        grammars.load_grammar(f"reason_{key}").pattern,
-        grammars.load_grammar(f"{key}_reason").pattern,
-    )
+    before = grammars.load_grammar(f"reason_{key}").pattern
+    after = grammars.load_grammar(f"{key}_reason").pattern
     assert re.fullmatch(before, written(("reason", LONGEST_REASON), (key, 1)))
     assert re.fullmatch(after, written((key, 1), ("reason", LONGEST_REASON)))
     for reason in ("", LONGEST_REASON + "x"):

@@ -155,7 +155,8 @@ def test_a_dry_run_refuses_an_occupied_directory(
 def test_a_finished_run_has_nothing_to_measure(tmp_path: Path) -> None:
     run(tmp_path, engine())
     before = (tmp_path / "manifest.json").read_bytes()
-    estimate = estimated(tmp_path, asked := engine())
+    asked = engine()
+    estimate = estimated(tmp_path, asked)
     assert (estimate.remaining, estimate.seconds, estimate.measured, asked.asked) == (
         0,
         None,

@@ -97,14 +97,16 @@ def test_ndcg_weighs_by_score_and_counts_every_truth_as_one_without_scores() -> 
         [dcg / ideal, 1, 0]
     )
     truths = [Context(text="much", score=3), Context(text="little", score=1)]
-    dcg, ideal = 1 / log2(2) + 3 / log2(3), 3 / log2(2) + 1 / log2(3)
+    dcg = 1 / log2(2) + 3 / log2(3)
+    ideal = 3 / log2(2) + 1 / log2(3)
     assert score_lists(OURS["ndcg"], [truths], [["little", "much"]]).score == pytest.approx(
         dcg / ideal
     )
 
 
 def test_a_document_that_is_retrieved_twice_is_one_hit() -> None:
-    truths, retrieved = [["a", "b"]], [["a", "a"]]
+    truths = [["a", "b"]]
+    retrieved = [["a", "a"]]
     assert score_lists(OURS["multi_hit"], truths, retrieved).score == 1 / 2
     assert score_lists(OURS["map"], truths, retrieved).score == 1 / 2
     assert score_lists(OURS["ndcg"], truths, retrieved).score == 1 / (1 + 1 / log2(3))

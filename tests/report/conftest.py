@@ -108,7 +108,8 @@ def check_policy(html: str) -> None:
     """Check the hashes of the only style and script, and that the policy comes before both."""
     read = PageReader(html)
     (policy,) = (attrs["content"] for tag, attrs in read.elements if attrs.get("http-equiv"))
-    (style,), (script,) = read.content("style"), read.content("script", type="module")
+    (style,) = read.content("style")
+    (script,) = read.content("script", type="module")
     hashes = [
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (style, script)

@@ -50,7 +50,8 @@ def p_yes(sample: int, position: int) -> float:
 
 
 def truth(text: str) -> int:
-    sample, position = int(text.split()[1]), int("blue" in text)
+    sample = int(text.split()[1])
+    position = int("blue" in text)
     return int(p_yes(sample, position) + 0.5 * math.sin(sample) > 0.55)
 
 
@@ -141,7 +142,8 @@ def corrected(verdicts: list[Row], labels: dict[Place, Row]) -> Limits:
         ]
         return np.array(averages)
 
-    spread_human, spread_judge = human - means(human), judge - means(judge)
+    spread_human = human - means(human)
+    spread_judge = judge - means(judge)
     power = np.sum(v * spread_human * spread_judge) / np.sum(v * spread_judge**2)
     power = min(1.0, max(0.0, power))
     error = human - power * judge

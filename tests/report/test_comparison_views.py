@@ -68,20 +68,16 @@ def test_no_run_is_called_better_with_different_questions(scripted_run: Scripted
 
 def test_changed_samples_show_at_most_ten_changed_units(scripted_run: ScriptedRun) -> None:
     rows = [row("a", "A one.", "A two.")]
-    old, new = (
-        scripted_run("old", rows, {"A one.": 0.25}),
-        scripted_run("new", [{**rows[0], "id": "b"}], {}),
-    )
+    old = scripted_run("old", rows, {"A one.": 0.25})
+    new = scripted_run("new", [{**rows[0], "id": "b"}], {})
     assert lines_of(comparison_view(compare(old, new)))[-2:] == [
         "b (in A: a): context_recall 0.500 -> 1.000",
         "0 -> 1  0.250 -> 1.000  A one.",
     ]
     sentences = [f"This is {letter * 3} word." for letter in "abcdefghijkl"]
     many = [row("a", *sentences)]
-    old, new = (
-        scripted_run("none", many, dict.fromkeys(sentences, 0.0)),
-        scripted_run("all", many, {}),
-    )
+    old = scripted_run("none", many, dict.fromkeys(sentences, 0.0))
+    new = scripted_run("all", many, {})
     lines = lines_of(comparison_view(compare(old, new)))
     assert len([line for line in lines if "word." in line]) == 10
     assert "and 2 more" in lines

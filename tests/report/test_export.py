@@ -159,10 +159,8 @@ def table(own_run: Run, rows: Rows, **added: bool) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
 def test_each_row_has_the_data_of_its_own_sample(own_run: Run, rows: Rows) -> None:
-    plain, whole = (
-        lines(exported(own_run, "jsonl", rows)),
-        lines(exported(own_run, "jsonl", rows, **BOTH)),
-    )
+    plain = lines(exported(own_run, "jsonl", rows))
+    whole = lines(exported(own_run, "jsonl", rows, **BOTH))
     assert [{name: row[name] for name in plain[0]} for row in whole] == plain
     own_rows = {row["id"]: row for row in OWN_ROWS}
     for row in whole:

@@ -277,7 +277,8 @@ def test_the_label_page_resumes_after_closing_the_browser(
 def windows(browser: Browser, sixty: Path) -> Iterator[tuple[Page, Page]]:
     """Two windows of one browser: the first at its start screen, the second empty."""
     context = browser.new_context()
-    one, other = context.new_page(), context.new_page()
+    one = context.new_page()
+    other = context.new_page()
     one.goto(sixty.as_uri())
     yield one, other
     context.close()
@@ -286,7 +287,8 @@ def windows(browser: Browser, sixty: Path) -> Iterator[tuple[Page, Page]]:
 def test_two_windows_of_an_annotator_keep_each_others_answers(
     windows: tuple[Page, Page], sixty: Path
 ) -> None:
-    one, other = begin(windows[0]), windows[1]
+    one = begin(windows[0])
+    other = windows[1]
     other.goto(sixty.as_uri())
     begin(other)
     press(one, "10")
@@ -314,7 +316,8 @@ def test_a_sleeping_window_keeps_answers_of_other_windows(
     windows: tuple[Page, Page], sixty: Path
 ) -> None:
     """A sleeping window gets no storage event; its answers must not replace those of the other."""
-    one, other = begin(windows[0]), windows[1]
+    one = begin(windows[0])
+    other = windows[1]
     deaf = "kind === 'storage' ? undefined : listen.call(window, kind, ...rest)"
     other.add_init_script(
         f"const listen = addEventListener; window.addEventListener = (kind, ...rest) => {deaf}"
@@ -428,7 +431,8 @@ def test_another_name_gets_its_own_answers_after_a_question(open_page: Open, six
 
 def test_windows_of_two_annotators_do_not_mix(windows: tuple[Page, Page], sixty: Path) -> None:
     """All became Bob's. After a reload each window continues as its annotator."""
-    ann, bob = begin(windows[0], "Ann"), windows[1]
+    ann = begin(windows[0], "Ann")
+    bob = windows[1]
     bob.goto(sixty.as_uri())
     begin(bob, "Bob")
     press(ann, "111")
@@ -754,7 +758,8 @@ def test_the_page_in_another_language(
     rows = [
         row(number, asks=asks, text="no text", user_input="Question") for number in range(1_001)
     ]
-    path, messages = tmp_path / "labels.html", Messages(language)
+    path = tmp_path / "labels.html"
+    messages = Messages(language)
     write_label_page(path, rows, title="Label page", language=language)
     page = open_page(path, viewport={"width": width, "height": 860}, color_scheme="dark")
     expect(page.locator("html")).to_have_attribute("lang", language)

@@ -89,7 +89,8 @@ def test_languages_have_the_same_keys_values_and_markup(language: Language) -> N
     "key", [key for key, message in ENGLISH.items() if not isinstance(message, str)]
 )
 def test_only_the_form_for_one_omits_its_count(key: str) -> None:
-    one, other = values_of(forms(ENGLISH[key])["one"]), values_of(forms(ENGLISH[key])["other"])
+    one = values_of(forms(ENGLISH[key])["one"])
+    other = values_of(forms(ENGLISH[key])["other"])
     assert forms(ENGLISH[key]).keys() == {"one", "other"}
     assert "n" in other
     assert set(other) - set(one) <= {"n"}
@@ -121,7 +122,8 @@ def test_english_states_the_mean_as_the_report_does(name: str) -> None:
 def test_every_metric_has_its_sentence_and_question_in_each_language(
     language: Language, name: str
 ) -> None:
-    messages, about = Messages(language), get_about(catalog.ours(name))
+    messages = Messages(language)
+    about = get_about(catalog.ours(name))
     headline = messages.headline(name)
     assert headline is not None
     assert values_of(headline) == ["share"]

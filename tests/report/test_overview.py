@@ -122,7 +122,8 @@ def test_a_withheld_mean_appears_nowhere_on_the_page(failed_run: Run) -> None:
 def test_a_metric_without_a_judge_needs_no_check(tmp_path: Path) -> None:
     """One of two relevant documents was found: 1/2."""
     row = {"retrieved_contexts": ["a"], "reference_contexts": ["a", "b"]}
-    metrics, engine = ["document_recall_multi_hit"], ScriptedEngine({}, default=0.9)
+    metrics = ["document_recall_multi_hit"]
+    engine = ScriptedEngine({}, default=0.9)
     text = first_screen(evaluate([row], metrics=metrics, engine=engine, out=tmp_path / "run"))
     finding = r"about 50 % of the right documents were found \(\d+ to \d+\)\. 1 sample"
     assert re.search(finding, text)

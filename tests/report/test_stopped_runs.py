@@ -46,7 +46,8 @@ def text_of(run: Run, *gates: str) -> str:
 
 
 def test_the_table_explains_the_stop_and_its_intervals(stopped: Run) -> None:
-    count, low = stopped.summary.samples, stopped["context_recall"].ci95[0]  # type: ignore[index]
+    count = stopped.summary.samples
+    low = stopped["context_recall"].ci95[0]  # type: ignore[index]
     with as_typed():
         lines = lines_of(summary_view(stopped, details=True), 200)
     why = f"context_recall 1.00 [{low:.2f}, 1.00], needs >= 0.5"
@@ -82,7 +83,8 @@ def test_labels_of_a_stopped_run_are_refused_with_advice(stopped: Run, tmp_path:
 
 
 def test_the_page_explains_the_stop(stopped: Run, whole: Run) -> None:
-    count, text = stopped.summary.samples, text_of(stopped)
+    count = stopped.summary.samples
+    text = text_of(stopped)
     assert f"{count} of 60 samples, in random order (seed 0), judged by scripted" in text
     assert "Why the run ended: context_rec" in text
     assert "No person has checked this." in text

@@ -126,7 +126,8 @@ def test_each_slice_allows_one_percent_of_its_samples(scripted_run: ScriptedRun)
 
 def test_runs_of_different_sizes_have_their_own_allowance(scripted_run: ScriptedRun) -> None:
     """3 of 300 samples of the baseline may fail, and 1 of 100 of the run."""
-    baseline, run = run_with(scripted_run, "old", 300, 3), run_with(scripted_run, "new", 100, 1)
+    baseline = run_with(scripted_run, "old", 300, 3)
+    run = run_with(scripted_run, "new", 100, 1)
     [decision] = check(run, gates=[f"{METRIC}.delta>=-0.5"], baseline=baseline).decisions
     assert decision.outcome == "pass"
 

@@ -47,7 +47,8 @@ def in_manifest(
         )
         change(manifest)
         if signed:
-            judge, data = JudgeIdentity(**manifest["judge"]), DataIdentity(**manifest["data"])
+            judge = JudgeIdentity(**manifest["judge"])
+            data = DataIdentity(**manifest["data"])
             manifest["signature"] = summary["signature"] = signature(judge, data)
         for name, value in (("manifest", manifest), ("summary", summary)):
             (directory / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")

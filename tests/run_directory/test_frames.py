@@ -246,7 +246,8 @@ def test_extra_columns_are_kept_and_change_no_result(tmp_path: Path) -> None:
     """Changed columns are stored without asking again."""
     fields = ("id", "contexts", "ground_truth")
     bare = [{name: row[name] for name in fields} for row in RAIN]
-    with_columns, without = judged(tmp_path / "1"), judged(tmp_path / "2", bare)
+    with_columns = judged(tmp_path / "1")
+    without = judged(tmp_path / "2", bare)
     expected = [
         (row["id"], {name: value for name, value in row.items() if name not in fields})
         for row in RAIN

@@ -74,7 +74,8 @@ def test_the_label_file_is_private_and_append_only(tmp_path: Path) -> None:
         os.umask(before)
     path = tmp_path / LABELS
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    first, inode = path.read_bytes(), path.stat().st_ino
+    first = path.read_bytes()
+    inode = path.stat().st_ino
     assert json.loads(first) == VALUES
     append_labels(tmp_path, [row(human=None), row(human="?")])
     assert path.read_bytes().startswith(first)

@@ -105,7 +105,8 @@ def test_requests_that_differ_anywhere_have_different_keys() -> None:
 
 
 def test_a_full_disk_is_an_error_and_keeps_stored_answers(path: Path, store: Store) -> None:
-    first, second = keyed("One.", "short"), keyed("Two.", "long " * 100_000)
+    first = keyed("One.", "short")
+    second = keyed("Two.", "long " * 100_000)
     store.add_requests({first.key: first}, [])
     store.add_answers({first.key: Answer(p_yes=1, valid_mass=1, raw="")})
     store._connection.execute("PRAGMA max_page_count = 20")

@@ -72,7 +72,8 @@ def test_agreement_figures_by_hand(value: float, expected: float) -> None:
 
 def test_auc_is_the_mann_whitney_statistic_of_scipy() -> None:
     labels, scores = simulated()
-    ones, zeros = scores[labels == 1], scores[labels == 0]
+    ones = scores[labels == 1]
+    zeros = scores[labels == 0]
     expected = stats.mannwhitneyu(ones, zeros).statistic / (len(ones) * len(zeros))
     assert roc_auc(labels, scores) == pytest.approx(expected)
 
@@ -120,7 +121,9 @@ def test_a_weight_is_a_number_of_copies(statistic: Statistic, copies: list[int])
     labels, scores = (column[:60] for column in simulated())
     weights = np.array(copies, dtype=np.float64)
     # Both labels on both sides of a half, so that every statistic has a value.
-    labels[:4], scores[:4], weights[:4] = (0, 0, 1, 1), (0.2, 0.7, 0.3, 0.8), 1
+    labels[:4] = (0, 0, 1, 1)
+    scores[:4] = (0.2, 0.7, 0.3, 0.8)
+    weights[:4] = 1
     repeated = np.repeat(np.arange(60), weights.astype(int))
     counted = weights > 0
     assert statistic(labels[counted], scores[counted], weights[counted]) == pytest.approx(
@@ -168,7 +171,8 @@ def test_the_debiased_error_by_hand() -> None:
 
 
 def test_several_statistics_share_their_resamples() -> None:
-    statistics, rows = {"a": balanced_accuracy, "b": bias}, LabelledScores(TABLE, DECIDED)
+    statistics = {"a": balanced_accuracy, "b": bias}
+    rows = LabelledScores(TABLE, DECIDED)
     together = statistic_intervals(statistics, rows, resamples=200)
     for name, statistic in statistics.items():
         assert {name: together[name]} == statistic_intervals({name: statistic}, rows, resamples=200)
@@ -198,10 +202,8 @@ def test_the_threshold_by_hand() -> None:
     )
 )
 def test_no_threshold_is_better_than_the_best_threshold(rows: list[tuple[bool, float]]) -> None:
-    labels, scores = (
-        np.array([float(label) for label, _ in rows]),
-        np.array([score for _, score in rows]),
-    )
+    labels = np.array([float(label) for label, _ in rows])
+    scores = np.array([score for _, score in rows])
     if len(set(labels)) == 1 or len(set(scores)) == 1:
         with pytest.raises(DataError, match="no threshold can be chosen"):
             best_threshold(LabelledScores(labels, scores))
@@ -217,7 +219,8 @@ def test_no_threshold_is_better_than_the_best_threshold(rows: list[tuple[bool, f
 @given(st.randoms(use_true_random=False))
 def test_order_and_cluster_names_do_not_change_decisions(random: Random) -> None:
     generator = np.random.default_rng(5)
-    scores, clusters = generator.random(120), np.repeat(np.arange(30), 4)
+    scores = generator.random(120)
+    clusters = np.repeat(np.arange(30), 4)
     labels = (generator.random(120) < scores).astype(float)
     order = random.sample(range(120), 120)
     names = [f"name {999 - name}" for name in clusters[order]]
@@ -227,7 +230,8 @@ def test_order_and_cluster_names_do_not_change_decisions(random: Random) -> None
 
 
 def test_a_cluster_is_decided_by_thresholds_of_other_clusters() -> None:
-    labels, scores = [0, 1, 0, 1], [0.1, 0.3, 0.6, 0.8]
+    labels = [0, 1, 0, 1]
+    scores = [0.1, 0.3, 0.6, 0.8]
     decisions, thresholds = held_out_decisions(
         LabelledScores(labels, scores, clusters=["a", "a", "b", "b"])
     )

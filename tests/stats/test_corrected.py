@@ -152,7 +152,8 @@ def test_correction_properties_for_any_judge_and_labels(random: Random, size: in
     everything = units_of(judged, human, **how)
     for of_people in (prediction_powered(everything), labels_alone(everything)):
         assert of_people.mean == pytest.approx(float((units.weights * human).sum()), abs=1e-12)
-    corrected, alone = prediction_powered(units), labels_alone(units)
+    corrected = prediction_powered(units)
+    alone = labels_alone(units)
     assert (
         (corrected.limits is None) == (corrected.clusters < MIN_CLUSTERS) == (alone.limits is None)
     )
@@ -228,7 +229,8 @@ def test_a_difference_by_hand() -> None:
     error remains. New statements that are better by three labels give a difference of 3/12.
     """
     truth = [1.0] * 9 + [0.0] * 3
-    old, new = units_of([1] * 12, truth), units_of(truth, truth)
+    old = units_of([1] * 12, truth)
+    new = units_of(truth, truth)
     assert corrected_difference(old, new).mean == pytest.approx(0)
     better = corrected_difference(new, units_of([1] * 12, [1] * 12))
     assert better.mean == pytest.approx(0.25)
@@ -281,11 +283,9 @@ def test_draws_are_nested_and_without_repeats(
 
 
 def test_draw_frequencies_match_inclusion_probabilities() -> None:
-    sizes, strata, times = (
-        np.array([1.0, 2, 3, 10, 1, 1, 2, 2, 5, 5, 1, 1]),
-        np.repeat([0, 1], [4, 8]),
-        np.zeros(12),
-    )
+    sizes = np.array([1.0, 2, 3, 10, 1, 1, 2, 2, 5, 5, 1, 1])
+    strata = np.repeat([0, 1], [4, 8])
+    times = np.zeros(12)
     for seed in range(2_000):
         drawing = draw(sizes, strata, 12, seed)
         times[drawing.taken[drawing.turns <= 6]] += 1
@@ -294,7 +294,8 @@ def test_draw_frequencies_match_inclusion_probabilities() -> None:
 
 
 def test_a_seed_determines_the_draw() -> None:
-    sizes, strata = np.ones(100), np.repeat(np.arange(5), 20)
+    sizes = np.ones(100)
+    strata = np.repeat(np.arange(5), 20)
     some, same, other = (draw(sizes, strata, 20, seed).taken.tolist() for seed in (1, 1, 2))
     assert some == same
     assert some != other
@@ -344,12 +345,15 @@ def judged_units(
     labels: int,
     drawn: Floats | None,
 ) -> tuple[JudgedUnits, Floats]:
-    pool, sizes = _LENIENT if lenient else _STRICT, np.bincount(sample)
-    ones, zeros = np.flatnonzero(pool.human == 1), np.flatnonzero(pool.human == 0)
+    pool = _LENIENT if lenient else _STRICT
+    sizes = np.bincount(sample)
+    ones = np.flatnonzero(pool.human == 1)
+    zeros = np.flatnonzero(pool.human == 0)
     chosen = np.where(
         human == 1, generator.choice(ones, len(human)), generator.choice(zeros, len(human))
     )
-    p_yes, weights = pool.p_yes[chosen], 1 / (sizes[sample] * len(sizes))
+    p_yes = pool.p_yes[chosen]
+    weights = 1 / (sizes[sample] * len(sizes))
     if drawn is None:
         shares = weights * uncertainty(p_yes)
         drawing = draw(shares, strata_by_score(p_yes, 10), labels, int(generator.integers(2**31)))
@@ -376,7 +380,8 @@ def test_the_corrected_difference_covers_the_truth(
     share one label.
     """
     generator = np.random.Generator(np.random.PCG64(samples))
-    held, missed_by_judges = 0, 0
+    held = 0
+    missed_by_judges = 0
     for _ in range(150):
         sample = np.repeat(np.arange(samples), generator.integers(1, 5, samples))
         hard = generator.normal(0, 0.15, samples)[sample]
@@ -412,7 +417,8 @@ def test_labels_needed_excludes_sampling_error() -> None:
     For a threshold .09 away, c'^2 (.0204^2 + .0905 / n') is .0087 at 100 labels (c' = 2.570) and
     .0076 at 150 (2.722), which is below .09^2 = .0081.
     """
-    corrected, judge = interval(0.6, 0.5, 0.8), interval(0.7, 0.66, 0.9)
+    corrected = interval(0.6, 0.5, 0.8)
+    judge = interval(0.7, 0.66, 0.9)
     assert labels_needed(corrected, judge, 0.51, 50, 1_000) == 150
     assert labels_needed(corrected, judge, 0.56, 50, 1_000) is None  # .04 away, no farther than s
 
@@ -427,7 +433,8 @@ def test_labels_needed_is_at_most_the_number_of_statements() -> None:
 
     Of 107, all do: only sampling error remains, .03 2.407 / 1.96 = .037.
     """
-    corrected, judge = interval(0.6, 0.52, 0.68), interval(0.6, 0.57, 0.63)
+    corrected = interval(0.6, 0.52, 0.68)
+    judge = interval(0.6, 0.57, 0.63)
     assert labels_needed(corrected, judge, 0.54, 50, 1_000) == 500
     assert labels_needed(corrected, judge, 0.54, 50, 107) == 107
     assert labels_needed(corrected, judge, 0.54, 107, 107) is None

@@ -158,7 +158,8 @@ def test_row_order_and_cluster_names_do_not_change_the_interval(
 
 def test_intervals_are_those_of_version_0_1() -> None:
     generator = np.random.default_rng(11)
-    values, clusters = generator.beta(2, 1, 300), generator.integers(0, 40, 300)
+    values = generator.beta(2, 1, 300)
+    clusters = generator.integers(0, 40, 300)
     names = [f"d{number}" for number in clusters]
     intervals = mean_interval(values), mean_interval(np.round(values * 6) / 6, clusters=names)
     assert [(interval.mean, interval.low, interval.high) for interval in intervals] == [

@@ -80,7 +80,8 @@ def test_a_cluster_bets_by_its_share_of_the_largest() -> None:
 
 @given(SCORES, st.integers(1, 5))
 def test_wealth_is_forty_at_the_limits(values: list[float], largest: int) -> None:
-    scores, ones = np.array(values), np.ones(len(values))
+    scores = np.array(values)
+    ones = np.ones(len(values))
     low, high = limits(sequence_interval(values, largest=largest))
     # Limits are rounded outwards: the money is a little more there, and less a little inside.
     for sums, limit in ((scores, low), (1 - scores, 1 - high)):
@@ -93,7 +94,8 @@ def test_wealth_is_forty_at_the_limits(values: list[float], largest: int) -> Non
 
 @given(SCORES)
 def test_limits_contain_the_mean_and_are_symmetric(values: list[float]) -> None:
-    interval, turned = sequence_interval(values), sequence_interval([1 - value for value in values])
+    interval = sequence_interval(values)
+    turned = sequence_interval([1 - value for value in values])
     assert 0 <= interval.low <= interval.mean <= interval.high <= 1
     assert limits(turned) == pytest.approx((1 - interval.high, 1 - interval.low), abs=ROUNDING)
 
@@ -124,7 +126,8 @@ def test_differences_are_means_on_a_longer_scale(values: list[float]) -> None:
 def test_a_better_score_lowers_no_limit(values: list[float], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(values) - 1))
     better = [*values[:place], data.draw(st.floats(values[place], 1)), *values[place + 1 :]]
-    before, after = sequence_interval(values), sequence_interval(better)
+    before = sequence_interval(values)
+    after = sequence_interval(better)
     assert after.low >= before.low - ROUNDING
     assert after.high >= before.high - ROUNDING
 
@@ -156,7 +159,8 @@ def test_planner_uses_the_shrink_rate_of_a_confidence_sequence() -> None:
 
 
 def test_a_cluster_beyond_the_largest_counts_as_the_largest() -> None:
-    values, clusters = [1.0, 0.0, 1.0, 1.0], ["a", "a", "a", "b"]
+    values = [1.0, 0.0, 1.0, 1.0]
+    clusters = ["a", "a", "a", "b"]
     one, three = (
         sequence_interval(values, clusters=clusters, largest=largest) for largest in (1, 3)
     )

@@ -15,7 +15,9 @@ import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
-_BATCH, _CELLS, _SEQUENCES = 512, 8192, 9
+_BATCH = 512
+_CELLS = 8192
+_SEQUENCES = 9
 Row = tuple[int, int, int]
 """Token, position, sequence."""
 Logits = NDArray[np.float32]
@@ -42,12 +44,10 @@ class BareModel:
         self._vocabulary = llama_cpp.llama_model_get_vocab(self._model)
         self.size = llama_cpp.llama_vocab_n_tokens(self._vocabulary)
         settings = llama_cpp.llama_context_default_params()
-        settings.n_ctx, settings.n_batch, settings.n_ubatch, settings.n_seq_max = (
-            _CELLS,
-            _BATCH,
-            _BATCH,
-            _SEQUENCES,
-        )
+        settings.n_ctx = _CELLS
+        settings.n_batch = _BATCH
+        settings.n_ubatch = _BATCH
+        settings.n_seq_max = _SEQUENCES
         settings.n_threads = settings.n_threads_batch = threads
         settings.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         settings.kv_unified = True
@@ -116,7 +116,9 @@ class BareModel:
         batch = llama_cpp.llama_batch_init(len(rows), 0, 1)
         batch.n_tokens = len(rows)
         for place, (token, position, sequence) in enumerate(rows):
-            batch.token[place], batch.pos[place], batch.n_seq_id[place] = token, position, 1
+            batch.token[place] = token
+            batch.pos[place] = position
+            batch.n_seq_id[place] = 1
             batch.seq_id[place][0] = sequence
             batch.logits[place] = place in ends
         failed = llama_cpp.llama_decode(self._context, batch)

@@ -165,7 +165,8 @@ def _phi3(shape: Shape, _block: int) -> Shapes:
 
 
 def _gpt2(shape: Shape, _block: int) -> Shapes:
-    width, wide = shape.width, shape.feed_forward
+    width = shape.width
+    wide = shape.feed_forward
     weights: Shapes = {
         "attn_qkv.weight": (3 * width, width),
         "attn_output.weight": (width, width),
@@ -178,7 +179,8 @@ def _gpt2(shape: Shape, _block: int) -> Shapes:
 
 def _bert(shape: Shape, _block: int) -> Shapes:
     """Encoder. Every matrix and norm has a bias."""
-    width, wide = shape.width, shape.feed_forward
+    width = shape.width
+    wide = shape.feed_forward
     square = (width, width)
     weights: Shapes = {
         "attn_q.weight": square,
@@ -225,7 +227,8 @@ def _with_biases(weights: Shapes) -> Shapes:
 
 
 def _mamba(shape: Shape, _block: int) -> Shapes:
-    inner, rank = 2 * shape.width, max(1, shape.width // 16)
+    inner = 2 * shape.width
+    rank = max(1, shape.width // 16)
     return {
         "attn_norm.weight": (shape.width,),
         "ssm_in.weight": (2 * inner, shape.width),

@@ -28,8 +28,14 @@ LONGEST = 8192
 
 Floats = NDArray[np.float64]
 
-UNKNOWN, PADDING, END = "<unk>", "<pad>", "<end>"
-CONTEXT, QUESTION, STATEMENT, SENTENCE, ANSWER = "<ctx>", "<qst>", "<stmt>", "<sent>", "<ans>"
+UNKNOWN = "<unk>"
+PADDING = "<pad>"
+END = "<end>"
+CONTEXT = "<ctx>"
+QUESTION = "<qst>"
+STATEMENT = "<stmt>"
+SENTENCE = "<sent>"
+ANSWER = "<ans>"
 CONTROL = (UNKNOWN, PADDING, END, CONTEXT, QUESTION, STATEMENT, SENTENCE, ANSWER)
 
 _PIECE_COST = 1.0

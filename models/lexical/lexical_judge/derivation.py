@@ -49,8 +49,10 @@ _FIXED = {
     "▁": " ", "ـ": "", "ى": "ي", "ة": "ه", "ی": "ي", "ک": "ك",
 }  # fmt: skip
 _AFTER_US = " .,;:!?)'’-"
-_WORDS, _PIECES = 20_000, 5_000
-_LONGEST_WORD, _LONGEST_PIECE = 20, 7
+_WORDS = 20_000
+_PIECES = 5_000
+_LONGEST_WORD = 20
+_LONGEST_PIECE = 7
 _LAST_NUMBER = 2100
 _RAREST = 10.0
 _LETTERS = (
@@ -80,8 +82,10 @@ GB 2312, the common characters of Big5 and of JIS X 0208, Hangul of KS X 1001.
 _CELLS = range(0x40, 0xFF)
 _WORD = re.compile(r"\w+")
 _PRIOR_STRENGTH = 20.0
-_CERTAIN_RIGHT, _CERTAIN_WRONG = 0.01, 0.003
-_FULL_WEIGHT, _LEAST = 6.0, 0.01
+_CERTAIN_RIGHT = 0.01
+_CERTAIN_WRONG = 0.003
+_FULL_WEIGHT = 6.0
+_LEAST = 0.01
 _RARITY_STEPS = 10
 
 Classes = Callable[[str], frozenset[str]]

@@ -26,9 +26,13 @@ from .committed import HEAD_WIDTH, LONGEST, Inputs, Token
 from .layout import BALLAST, BALLAST_SIZE, OUTPUT, WIDTH, embedding
 from .network import FREQUENCY_BASE, HEADS, PRODUCTS, frequency_factors, layers
 
-_NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
-_LEAF, _VALUE = 1 << 8, 1 << 31
-_BASE_SHIFT, _LARGEST_BASE = 10, 1 << 21
+_NORMAL = 1
+_UNKNOWN = 2
+_CONTROL = 3
+_LEAF = 1 << 8
+_VALUE = 1 << 31
+_BASE_SHIFT = 10
+_LARGEST_BASE = 1 << 21
 _END = 0
 
 Node = dict[int, Union["Node", int]]
@@ -45,7 +49,8 @@ def write(inputs: Inputs, path: Path) -> None:
     rows = quantize(embedding(inputs.vocabulary), GGMLQuantizationType.Q8_0)
     writer.add_tensor("token_embd.weight", rows, raw_dtype=GGMLQuantizationType.Q8_0)
     undo = BALLAST_SIZE / math.sqrt(WIDTH)
-    everything, answer = np.full(WIDTH, undo, np.float32), np.zeros(WIDTH, np.float32)
+    everything = np.full(WIDTH, undo, np.float32)
+    answer = np.zeros(WIDTH, np.float32)
     everything[BALLAST] = 0.0
     answer[list(OUTPUT.values())] = undo
     writer.add_tensor("output_norm.weight", answer)

@@ -37,17 +37,22 @@ _KEY_SHARE = 16.0
 BLOCKED = -200.0
 CODE_SCALE = 1.5
 """Brings 28 values of ±1/8 to a vector of length 0.99."""
-MATCH_GAIN, MATCH_THRESHOLD = 40.0, 0.75
-PAIR_GAIN, PAIR_THRESHOLD = 40.0, 1.6
+MATCH_GAIN = 40.0
+MATCH_THRESHOLD = 0.75
+PAIR_GAIN = 40.0
+PAIR_THRESHOLD = 1.6
 WORST_GAIN = 60.0
 ASSUMED_NAMES = 0.3
-REPEAT_LIMIT, REPEAT_SLOPE = 0.62, 12.0
+REPEAT_LIMIT = 0.62
+REPEAT_SLOPE = 12.0
 REPEATED = -30.0
 COVERED = -4.0
 """Gives words covered by B little weight, so that their share of the attention is nearly linear."""
 SAME_WORD = 63 / 64
 """A word's match with itself: 63 times 1/8 squared."""
-DIGIT, CLOSE, END = 24.0, 60.0, 90.0
+DIGIT = 24.0
+CLOSE = 60.0
+END = 90.0
 
 
 def frequency_factors(frequencies: Sequence[float]) -> NDArray[np.float32]:
@@ -334,13 +339,12 @@ def read_out(scalars: Scalars) -> Products:
     probability is on valid answers.
     """
     answers = NOTE["in_answer"]
-    asks, beside = NOTE["asks_relevance"], NOTE["has_context"]
+    asks = NOTE["asks_relevance"]
+    beside = NOTE["has_context"]
     products = Products()
     products.add({answers: 1.0, asks: -1.0}, _rule(scalars.attribution), OUTPUT["verdict"], 0.5)
-    sentence, chunk = (
-        {answers: 1.0, asks: 1.0, beside: 1.0, -1: -2.0},
-        {answers: 1.0, asks: 1.0, beside: -1.0, -1: -1.0},
-    )
+    sentence = {answers: 1.0, asks: 1.0, beside: 1.0, -1: -2.0}
+    chunk = {answers: 1.0, asks: 1.0, beside: -1.0, -1: -1.0}
     products.add(sentence, _rule(scalars.relevance), OUTPUT["verdict"], 0.5)
     products.add(chunk, _rule(scalars.chunk), OUTPUT["verdict"], 0.5)
     for gate, target, size in (

@@ -19,8 +19,12 @@ from . import layout, network
 from .committed import Floats, Scalars, Vocabulary
 from .network import STEEPNESS
 
-FORCED_ATTRIBUTION, FORCED_RELEVANCE = '{"attributed":', '{"relevant":'
-_CONTEXT, _QUESTION, _B, _ANSWER = 1, 2, 3, 4
+FORCED_ATTRIBUTION = '{"attributed":'
+FORCED_RELEVANCE = '{"relevant":'
+_CONTEXT = 1
+_QUESTION = 2
+_B = 3
+_ANSWER = 4
 
 
 def attribution(vocabulary: Vocabulary, contexts: Sequence[str], statement: str) -> list[int]:
@@ -118,7 +122,8 @@ class NumpyJudge:
 
 def _missing(words: Words) -> dict[str, float]:
     """The features of attribution: what of B is not in the contexts."""
-    given, judged = words.part == _CONTEXT, words.part == _B
+    given = words.part == _CONTEXT
+    judged = words.part == _B
     same = words.identity[judged] @ words.identity[given].T
     pair = same + words.previous[judged] @ words.previous[given].T
     marker = words.facts["is_context"][given] > 0
@@ -152,7 +157,8 @@ def _mass(logits: Floats, threshold: float, marker: NDArray[np.bool_]) -> Floats
 
 def _coverage(words: Words) -> float:
     """Relevance: the question's words in B, and how distinctive they are among the contexts."""
-    asked, judged = words.part == _QUESTION, words.part == _B
+    asked = words.part == _QUESTION
+    judged = words.part == _B
     logits = layout.LOG_SPAN * words.facts["log_question_weight"]
     repeated = network.REPEATED * (1 - _first(words.identity[asked], words.identity[judged]))
     covered = np.exp(logits[judged] + network.COVERED + repeated)

@@ -151,7 +151,8 @@ def _slopes(features: Floats, labels: Labels, groups: Groups, signs: Sequence[in
 
 
 def _with_constant(slopes: Floats, features: Floats, labels: Labels, groups: Groups) -> Floats:
-    margins, importance = features @ slopes, _balanced(labels)
+    margins = features @ slopes
+    importance = _balanced(labels)
     sets = [groups == group for group in np.unique(groups)]
     constants = [_constant(margins[rows], labels[rows], importance[rows]) for rows in sets]
     return np.append(slopes, np.mean(constants))
@@ -165,7 +166,8 @@ def _balanced(labels: Labels) -> Floats:
 
 def _constant(margin: Floats, labels: Labels, importance: Floats) -> float:
     """The constant that makes the mean probability equal the mean label, by bisection."""
-    low, high = -50.0, 50.0
+    low = -50.0
+    high = 50.0
     for _ in range(80):
         middle = (low + high) / 2
         excess = importance @ (1 / (1 + np.exp(-(margin + middle))) - labels)

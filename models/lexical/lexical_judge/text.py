@@ -64,11 +64,13 @@ class Normaliser:
         return self._normalised(text).split(" ")
 
     def _normalised(self, text: str) -> str:
-        parts, place = [], 0
+        parts = []
+        place = 0
         while place < len(text):
             for length in self._lengths.get(text[place], ()):
-                if (found := self._table.get(text[place : place + length])) is not None:
-                    parts.append(found)
+                replacement = self._table.get(text[place : place + length])
+                if replacement is not None:
+                    parts.append(replacement)
                     place += length
                     break
             else:

@@ -38,7 +38,8 @@ def windows(sentences: list[Ids], room: int) -> list[Ids]:
 
 def auc(labels: Labels, scores: Floats) -> float:
     """The chance that a positive row has the higher score; ties count half."""
-    positive, negative = scores[labels == 1], np.sort(scores[labels == 0])
+    positive = scores[labels == 1]
+    negative = np.sort(scores[labels == 0])
     if not len(positive) or not len(negative):
         return float("nan")
     below = np.searchsorted(negative, positive, "left")

@@ -175,7 +175,8 @@ class Generator:
     def among_passages(self) -> Iterator[Row]:
         """A statement with its passage among near ones, or with the near ones alone."""
         for row in self._passages:
-            context, statement = row["context"], row["statement"]
+            context = row["context"]
+            statement = row["statement"]
             if len(context) > MOST_IN_CROWD or row["dataset"] in {
                 "entailmentbank_steps",
                 "evidence_inference",

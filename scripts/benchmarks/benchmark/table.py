@@ -77,7 +77,8 @@ def _cell(way: str, rows: Rows) -> str:
     done = [row for row in rows if (row.way, row.outcome) == (way, "done")]
     ours = {row.sample: row for row in rows if (row.way, row.outcome) == ("ours", "done")}
     both = [row for row in done if row.sample in ours]
-    pace, base = _pace(both), _pace([ours[row.sample] for row in both])
+    pace = _pace(both)
+    base = _pace([ours[row.sample] for row in both])
     if pace and base:
         samples = len({row.sample for row in rows})
         part = f" ({len(done)} of {samples})" if len(done) < samples else ""

@@ -112,11 +112,9 @@ def test_a_stopped_bench_keeps_its_results_and_leaves_no_process(
     number: signal.Signals, tmp_path: Path
 ) -> None:
     """Stopped while a server starts: the previous turn is kept, and the server ends."""
-    file, started, server = (
-        tmp_path / "bench.jsonl",
-        tmp_path / "started",
-        tmp_path / "llama-server",
-    )
+    file = tmp_path / "bench.jsonl"
+    started = tmp_path / "started"
+    server = tmp_path / "llama-server"
     version = '[ "$1" = --version ] && echo "version: 1" && exit'
     server.write_text(
         textwrap.dedent(f"""\
@@ -127,7 +125,8 @@ def test_a_stopped_bench_keeps_its_results_and_leaves_no_process(
     )
     server.chmod(0o755)
     environment = {**os.environ, "LOCALJUDGE_LLAMA_SERVER": str(server)}
-    command, pipe = [*bench(file), "--way", "llama-server"], subprocess.PIPE
+    command = [*bench(file), "--way", "llama-server"]
+    pipe = subprocess.PIPE
     process = subprocess.Popen(
         command, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True
     )

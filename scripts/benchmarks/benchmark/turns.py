@@ -159,7 +159,8 @@ def ask_process(order: Order, seconds: float) -> dict[str, Any]:
         try:
             report: dict[str, Any] = {}
             for limit in (_READY_SECONDS, seconds):
-                if not (line := next_line(process, limit)):
+                line = next_line(process, limit)
+                if not line:
                     break
                 report |= json.loads(line)
             if line:

@@ -43,7 +43,8 @@ from localjudge.types import Attribution, Grammar, NoAnswer
 
 from .cases import Case, make_case, warm_up
 
-_HOST, _START_SECONDS = "127.0.0.1", 300
+_HOST = "127.0.0.1"
+_START_SECONDS = 300
 _ANSWER_TOKENS = 64
 """Upper limit for the length of an answer."""
 Way = Callable[[], int]
@@ -127,8 +128,9 @@ def gbnf(answers: list[str]) -> str:
 def ask_ours(judge: LoadedJudge, tasks: tuple[Attribution, ...]) -> int:
     """Judge all statements in one call, as in a run."""
     answers = [answer for _, answer in judge.engine.answers(judge.prompts.requests(tasks))]
-    if failed := [answer.error for answer in answers if isinstance(answer, NoAnswer)]:
-        raise ValueError(f"a statement got no answer: {failed[0]}")
+    failures = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
+    if failures:
+        raise ValueError(f"a statement got no answer: {failures[0]}")
     return len(answers)
 
 
@@ -174,7 +176,8 @@ def served(order: Order, wording: Wording) -> Way:
     with socket.socket() as free:
         free.bind((_HOST, 0))
         port: int = free.getsockname()[1]
-    grammar, threads = gbnf(wording.answers), str(order.threads)
+    grammar = gbnf(wording.answers)
+    threads = str(order.threads)
     layers = "999" if wording.gpu_layers < 0 else str(wording.gpu_layers)
     settings = {"-c": str(wording.n_ctx), "-t": threads, "-tb": threads, "-np": "1", "-ngl": layers}
     address = ["--host", _HOST, "--port", str(port)]
@@ -226,14 +229,16 @@ def main(order: Order) -> None:
     stack = ExitStack()
     ours = stack.enter_context(use_judge(order.judge, None, RunSettings(threads=order.threads)))
     wording = word(ours, order.case)
-    if make := WAYS[order.way]:
+    make = WAYS[order.way]
+    if make:
         stack.close()  # one model in memory at a time
         way = make(order, wording)
     else:
         ask_ours(ours, warm_up().tasks)
         way = partial(ask_ours, ours, order.case.tasks)
     print(json.dumps({"prompt_tokens": wording.prompt_tokens}), file=reports, flush=True)
-    evaluated_before, started = ours.engine.stats.evaluated_tokens, time.perf_counter()
+    evaluated_before = ours.engine.stats.evaluated_tokens
+    started = time.perf_counter()
     verdicts = way()
     seconds = time.perf_counter() - started
     evaluated = ours.engine.stats.evaluated_tokens - evaluated_before

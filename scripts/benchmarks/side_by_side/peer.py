@@ -243,24 +243,25 @@ def main(way: str, model: str, url: str, seconds: str) -> None:
     judge = WAYS[way](model, url, float(seconds))
     print("{}", file=results, flush=True)  # ready
     for line in sys.stdin:
-        started, message = time.perf_counter(), ""
+        started = time.perf_counter()
+        message = ""
         try:
             score, texts, values = judge(json.loads(line))
         except Exception as error:  # noqa: BLE001 # errors are results here
             cause = error.__cause__ or error
-            score, texts, values, message = (
-                None,
-                [],
-                [],
-                " ".join(f"{type(cause).__name__}: {cause}".split())[:300],
-            )
-        took, verdicts = time.perf_counter() - started, []
+            score = None
+            texts = []
+            values = []
+            message = " ".join(f"{type(cause).__name__}: {cause}".split())[:300]
+        took = time.perf_counter() - started
+        verdicts = []
         with suppress(TypeError, ValueError):
             verdicts = [
                 (str(text), float(value)) for text, value in zip(texts, values, strict=True)
             ]
         if score is None or math.isnan(score):
-            score, message = None, message or str(score)
+            message = message or str(score)
+            score = None
         row = {"score": score, "message": message, "verdicts": verdicts, "seconds": took}
         print(json.dumps(row), file=results, flush=True)
 

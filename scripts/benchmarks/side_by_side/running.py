@@ -87,7 +87,8 @@ def install(environments: Path, names: Sequence[str]) -> dict[str, Row]:
     ]["peers"]
     installed = {}
     for name in names:
-        folder, part = environments / name, environments / f"{name}.part"
+        folder = environments / name
+        part = environments / f"{name}.part"
         if not folder.exists():
             print(f"{name}: installing", flush=True)
             what = [line for line in extra if re.split("[=<>]", line)[0] in PEERS[name]] or [
@@ -142,12 +143,15 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
     """Yield the results of samples up to the first that ends the process."""
     with ExitStack() as stack:
         errors = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
-        server, tokens, port = None, Counter[str](), 0
+        server = None
+        tokens = Counter[str]()
+        port = 0
         if way != "localjudge":
             server, port = _serve(stack, bench.model)
             port = _count(stack, port, tokens)
         python = bench.environments.absolute() / environment_of(way) / "bin" / "python"
-        script, address = Path(__file__).with_name("peer.py"), f"http://127.0.0.1:{port}"
+        script = Path(__file__).with_name("peer.py")
+        address = f"http://127.0.0.1:{port}"
         timeouts = dict.fromkeys(_TIMEOUTS, str(bench.patience))
         process = _start(
             stack,
@@ -213,7 +217,8 @@ def _serve(stack: ExitStack, model: Path) -> tuple[subprocess.Popen[bytes], int]
     threads = str(len(os.sched_getaffinity(0)))
     command = [sys.executable, "-m", "llama_cpp.server", "--n_ctx", "4096", "--logits_all", "False"]
     command += ["--n_threads", threads, "--n_threads_batch", threads, "--model"]
-    if llama_server := os.environ.get("LOCALJUDGE_LLAMA_SERVER"):
+    llama_server = os.environ.get("LOCALJUDGE_LLAMA_SERVER")
+    if llama_server:
         command = [llama_server, "-c", "4096", "-np", "1", "-t", threads, "-tb", threads, "-m"]
     command += [str(model), "--host", "127.0.0.1", "--port", str(port)]
     server = _start(stack, command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

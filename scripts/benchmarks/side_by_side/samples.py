@@ -37,13 +37,15 @@ def make_samples(folder: Path, count: int) -> list[Sample]:
 
     Raises ValueError if there are too few statements.
     """
-    rng, seen = random.Random(0), set()
+    rng = random.Random(0)
+    seen = set()
     statements: tuple[list[tuple[str, str]], ...] = ([], [])
     rows = [
         json.loads(line) for line in (folder / "attribution.dev.jsonl").read_bytes().splitlines()
     ]
     for row in rng.sample(rows, len(rows)):
-        context, statement = row["context"], row["statement"]
+        context = row["context"]
+        statement = row["statement"]
         if (
             len(context) <= _LONGEST_CONTEXT
             and _SENTENCE.fullmatch(statement)
@@ -55,7 +57,8 @@ def make_samples(folder: Path, count: int) -> list[Sample]:
     while len(samples) < count:
         block = rng.sample([0, 1] * 9, 18)
         for size in (2, 3, 4, 4, 3, 2):
-            labels, block = block[:size], block[size:]
+            labels = block[:size]
+            block = block[size:]
             if any(labels.count(label) > len(statements[label]) for label in (0, 1)):
                 raise ValueError(
                     f"there are enough statements for {len(samples)} samples: use a smaller --rows",

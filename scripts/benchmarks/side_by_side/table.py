@@ -54,10 +54,8 @@ def markdown(rows: Sequence[Row], installed: dict[str, Row]) -> str:
 
 def _cells(rows: Sequence[Row]) -> list[str]:
     first = [row for row in rows if row["turn"] == 1]
-    scored, judged = (
-        [row for row in first if row["score"] is not None],
-        [row for row in first if row["verdicts"]],
-    )
+    scored = [row for row in first if row["score"] is not None]
+    judged = [row for row in first if row["verdicts"]]
     before = {row["name"]: row["score"] for row in first}
     again = [row["score"] != before[row["name"]] for row in rows if row["turn"] != 1]
     tokens = [
@@ -91,7 +89,8 @@ def _share(row: Row) -> float:
 
 def _auc(rows: Sequence[Row]) -> float:
     """Return the AUC over sentences with verdicts, using the mean of several verdicts."""
-    labels, scores = [], []
+    labels = []
+    scores = []
     for row in rows:
         words = [set(re.findall(r"\w+", sentence.lower())) for sentence in row["sentences"]]
         values: list[list[float]] = [[] for _ in words]

@@ -78,10 +78,8 @@ def test_a_statement_is_attributed_if_its_words_are_there(
 
 
 def test_a_fact_is_found_in_any_of_several_contexts_and_in_no_empty_one(attribution: Logit) -> None:
-    statement, contexts = (
-        "Ada Lovelace was born in London.",
-        ["Cats sleep.", CONTEXT, "", "The harbour is full of ships."],
-    )
+    statement = "Ada Lovelace was born in London."
+    contexts = ["Cats sleep.", CONTEXT, "", "The harbour is full of ships."]
     assert attribution(statement, *contexts) > 0
     assert attribution(statement, *contexts[::-1]) > 0
     assert attribution(statement, "") < 0
