@@ -224,7 +224,7 @@ class LoadedJury:
         return combination._replace(weights={name: combination.weights[name] for name in able})
 
     def _registered_weights(self, metric: Metric) -> Combination | None:
-        """Return the weights that the registry gives this jury for the metric's kind of question."""
+        """Return the weights in the registry of this jury for the metric's kind of question."""
         registered = self._find_registered()
         if registered is None:
             return None

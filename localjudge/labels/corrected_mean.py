@@ -66,8 +66,8 @@ class CorrectedMean(Record):
     Of the `labelled` `statements`, `labels` count, in `clusters` samples or groups, until the next
     look at `next_look` labels. An interval needs at least `needed` more labels, which take about
     `minutes`. `labels_saved` is the number of extra labels that a labels-only estimate would need
-    for the same interval width. `ppi_lambda` is the weight of the judge, from 0 to 1. `counts` are all
-    labels of its statements, also ones that cannot correct the mean; `own_labels` of these
+    for the same interval width. `ppi_lambda` is the weight of the judge, from 0 to 1. `counts` are
+    all labels of its statements, also ones that cannot correct the mean; `own_labels` of these
     statements were labelled in this run, others in a run with the same statements. If every
     statement has a label (`is_complete`), the mean is the one of the labels. `is_planned`: the
     number of labels was planned, and the interval is an ordinary one. `right_on_ones` contains the
