@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from localjudge import model_registry
-from localjudge.doctor import fitness, machine
+from localjudge.doctor import machine, probing
+from localjudge.doctor.admission import check_admission
+from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis, Status, failed
 from localjudge.doctor.examinee import Examinee, check_repeatability
-from localjudge.doctor.fitness import ProbeFigures
-from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, Status, failed
 from localjudge.doctor.injections import (
     INJECTION_SECONDS,
     attacked_cases,
@@ -41,7 +41,7 @@ from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
 from localjudge.run_directory.examination import Examination, remember_examination
 from localjudge.run_directory.manifest import EngineIdentity, PromptsIdentity
-from localjudge.types import Use, VerdictRequest
+from localjudge.types import Task, Use, VerdictRequest
 from localjudge.words import option
 
 _CHECKS_OF_JUDGE = (
@@ -55,6 +55,7 @@ _CHECKS_OF_JUDGE = (
     "speed",
     ADMISSION,
 )
+_SEVERITY: Sequence[Status] = ("ok", "warning", "failed")
 _OTHER_MINUTES = 3
 """Loading, the self-test, prompts and plain cases of a slow judge."""
 _REPEAT_EVERY = 3
@@ -68,7 +69,7 @@ def examine(
     probes: int | None = None,
     required: Use | None = None,
     progress: Progress | None = None,
-    on_check: Callable[[HealthCheck], object] | None = None,
+    on_check: Callable[[CheckResult], object] | None = None,
     **options: Any,
 ) -> Diagnosis:
     """Examine a judge and the machine that it runs on, by default the (first) bundled judge.
@@ -86,29 +87,21 @@ def examine(
     progress = progress or Silence()
     examiner = _Examiner(judge, checked(options), injections, probes, required, progress)
     examiner.announce_duration()
-    checks: list[HealthCheck] = []
+    checks: list[CheckResult] = []
+    worst: Status = "ok"
+    not_made = list(_CHECKS_OF_JUDGE)
     try:
         for check in examiner.checks():
             progress.pause()
             checks.append(check)
+            worst = max(worst, check.status, key=_SEVERITY.index)
+            if check.name in not_made:
+                not_made.remove(check.name)
             if on_check is not None:
                 on_check(check)
     finally:
         progress.close()
-    made = {check.name for check in checks}
-    return Diagnosis(
-        judge=judge,
-        result=_worst_status(checks),
-        checks=tuple(checks),
-        not_made=tuple(name for name in _CHECKS_OF_JUDGE if name not in made),
-    )
-
-
-def _worst_status(checks: Sequence[HealthCheck]) -> Status:
-    statuses = {check.status for check in checks}
-    if "failed" in statuses:
-        return "failed"
-    return "warning" if "warning" in statuses else "ok"
+    return Diagnosis(judge=judge, result=worst, checks=tuple(checks), not_made=tuple(not_made))
 
 
 @dataclass
@@ -127,18 +120,19 @@ class _Examiner:
         """Note how long a slow judge takes, unless the user chose the numbers."""
         minutes = {}
         if self.probes is None:
-            minutes["probes"] = fitness.PROBE_SECONDS // 60
+            minutes["probes"] = probing.PROBE_SECONDS // 60
         if self.injections is None:
             minutes["injections"] = INJECTION_SECONDS // 60
         if minutes:
             total = sum(minutes.values()) + _OTHER_MINUTES
-            parts = " and ".join(f"{count} for {name}" for name, count in minutes.items())
+            parts = [f"{count} for {name}" for name, count in minutes.items()]
             options = f"--{', --'.join(minutes)} N"
             self.progress.note(
-                f"a slow judge takes about {total} minutes, including {parts} ({options})"
+                f"a slow judge takes about {total} minutes, including {' and '.join(parts)} "
+                f"({options})"
             )
 
-    def checks(self) -> Iterator[HealthCheck]:
+    def checks(self) -> Iterator[CheckResult]:
         packages = machine.check_packages()
         yield packages
         if packages.status == "failed":
@@ -149,10 +143,11 @@ class _Examiner:
         except (InputError, SampleError) as error:
             yield failed(self.step, error.message, error.hint)
         except OutOfResource as error:
-            step = "memory" if self.step == "model" else self.step
-            yield failed(step, error.message, error.hint)
+            if self.step == "model":
+                self.step = "memory"
+            yield failed(self.step, error.message, error.hint)
 
-    def _check_model(self, model: ModelFile) -> Iterator[HealthCheck]:
+    def _check_model(self, model: ModelFile) -> Iterator[CheckResult]:
         yield machine.check_gpu(opening.engine_build(), self.settings.gpu_layers)
         metadata = opening.model_metadata(model)
         self.step = "prompts"
@@ -175,7 +170,7 @@ class _Examiner:
             if prompts.status != "failed":
                 yield from self._interview(engine, Examinee(writer, engine, self.progress))
 
-    def _interview(self, engine: InspectableEngine, judge: Examinee) -> Iterator[HealthCheck]:
+    def _interview(self, engine: InspectableEngine, judge: Examinee) -> Iterator[CheckResult]:
         self._begin("repeatability")
         yield check_repeatability(judge, plain_tasks(judge.writer)[::_REPEAT_EVERY])
         self._begin("plain cases")
@@ -189,33 +184,33 @@ class _Examiner:
         yield judge.check_speed()
         if figures is None and can_judge and not self.required:
             return
-        admission = fitness.check_admission(
+        admission = check_admission(
             figures,
             passes_plain_cases=can_judge,
             required=self.required,
-            tasks=fitness.find_probed_tasks(judge.writer),
+            tasks=probing.find_probed_tasks(judge.writer),
         )
         _remember(engine, judge, admission, figures)
         yield admission
 
     def _probe(
         self, judge: Examinee, *, can_judge: bool
-    ) -> Generator[HealthCheck, None, ProbeFigures | None]:
+    ) -> Generator[CheckResult, None, probing.ProbeFigures | None]:
         """Yield the findings on labelled items, and return the figures, None without items."""
-        tasks = fitness.find_probed_tasks(judge.writer)
+        tasks = probing.find_probed_tasks(judge.writer)
         is_wanted = can_judge or self.probes
         if not is_wanted or not tasks:
             return None
-        count, why = fitness.choose_passages(judge, self.probes)
+        count, why = probing.choose_passages(judge, self.probes)
         if not count:
             return None
         self._begin("probes")
-        answers = judge.ask(fitness.list_questions(count, tasks))
-        figures, checks = fitness.measure_skills(count, why, answers, tasks)
+        answers = judge.ask(probing.list_questions(count, tasks))
+        figures, checks = probing.measure_skills(count, why, answers, tasks)
         yield from checks
         return figures
 
-    def _attack(self, judge: Examinee) -> Iterator[HealthCheck]:
+    def _attack(self, judge: Examinee) -> Iterator[CheckResult]:
         selected, why = choose_attempts(judge, self.injections)
         if selected:
             self._begin("injections")
@@ -229,22 +224,27 @@ class _Examiner:
 def _all_requests(writer: PromptWriter) -> list[VerdictRequest]:
     """Return every prompt that an examination may show to the judge."""
     cases = [*plain_cases(), *attacked_cases()]
-    cases += [attempt.attacked for attempt in attempts()]
-    tasks = [*(case.task for case in cases), *probe_tasks()]
+    for attempt in attempts():
+        cases.append(attempt.attacked)
+    tasks: list[Task] = probe_tasks()
+    for case in cases:
+        tasks.append(case.task)
     return [writer.request(task) for task in tasks if writer.has_words_for(task)]
 
 
 def _remember(
     engine: InspectableEngine,
     judge: Examinee,
-    admission: HealthCheck,
-    figures: ProbeFigures | None,
+    admission: CheckResult,
+    figures: probing.ProbeFigures | None,
 ) -> None:
     """Store the recommended uses, if they are decided, to show them with the judge's numbers."""
     uses = admission.figures["uses"]
     if not uses:
         return
-    items = 0 if figures is None else figures.items
+    items = 0
+    if figures is not None:
+        items = figures.items
     remember_examination(
         EngineIdentity(**engine.identity),
         PromptsIdentity(**judge.writer.identity),

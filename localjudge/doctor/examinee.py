@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from localjudge.doctor.health_check import HealthCheck, warning
+from localjudge.doctor.check_result import CheckResult, warn_if
 from localjudge.engine.protocol import Engine
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging.loop import answers_in_order
@@ -28,6 +28,9 @@ class Examinee:
         self._verdicts = 0
         self._start = self._engine.stats
 
+    def write_requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
+        return [self.writer.request(task) for task in tasks]
+
     def answer(self, requests: Sequence[VerdictRequest]) -> list[Answer | NoAnswer]:
         """Return the answers in the order of the requests."""
         self._progress.expect(len(requests))
@@ -37,7 +40,7 @@ class Examinee:
 
     def ask(self, tasks: Sequence[Task]) -> dict[Task, Answer]:
         """Return the answers by task, without the tasks that have none."""
-        answers = self.answer([self.writer.request(task) for task in tasks])
+        answers = self.answer(self.write_requests(tasks))
         answered = {}
         for task, answer in zip(tasks, answers, strict=True):
             if isinstance(answer, Answer):
@@ -51,14 +54,14 @@ class Examinee:
         """
         work = self._engine.stats.since(self._start)
         seconds_per_token = work.seconds_total / max(work.evaluated_tokens, 1)
-        requests = [self.writer.request(task) for task in tasks]
-        needed = seconds_per_token * self._engine.distinct_tokens(requests)
+        tokens = self._engine.distinct_tokens(self.write_requests(tasks))
+        needed = seconds_per_token * tokens
         if needed <= seconds:
             return items, ""
         reason = f"as all would take this judge about {needed / 60:.0f} minutes"
         return int(items * seconds / needed), reason
 
-    def check_speed(self) -> HealthCheck:
+    def check_speed(self) -> CheckResult:
         work = self._engine.stats.since(self._start)
         tokens_per_second = work.evaluated_tokens / max(work.seconds_inside, 1e-9)
         seconds_per_verdict = work.seconds_total / max(self._verdicts, 1)
@@ -69,11 +72,11 @@ class Examinee:
         shares_prefixes = self._engine.shares_prefixes
         if not shares_prefixes:
             finding += ", each with its whole prompt, because this build cannot share prompts"
-        return warning(
+        return warn_if(
+            not shares_prefixes,
             "speed",
             f"{finding} (for your data: localjudge run --dry-run)",
             "slow but correct; another build of llama-cpp-python may help",
-            when=not shares_prefixes,
             tokens_per_second=tokens_per_second,
             seconds_per_verdict=seconds_per_verdict,
             verdicts=self._verdicts,
@@ -81,19 +84,19 @@ class Examinee:
         )
 
 
-def check_repeatability(judge: Examinee, tasks: Sequence[Task]) -> HealthCheck:
+def check_repeatability(judge: Examinee, tasks: Sequence[Task]) -> CheckResult:
     """Compare the answers to the tasks alone with those among others, in reverse order."""
-    requests = [judge.writer.request(task) for task in tasks]
+    requests = judge.write_requests(tasks)
     together = judge.answer(requests[::-1])[::-1]
     identical = 0
     for request, answer in zip(requests, together, strict=True):
         identical += judge.answer([request]) == [answer]
     asked = len(requests)
-    return warning(
+    return warn_if(
+        identical < asked,
         "repeatability",
         f"{identical} of {asked} verdicts are bit-identical, asked alone and among others",
         "the order of the data changes numbers slightly: omit gpu_layers, or report this build",
-        when=identical < asked,
         asked=asked,
         identical=identical,
     )

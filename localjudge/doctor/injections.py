@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+from localjudge.doctor.check_result import ANOTHER_JUDGE, CheckResult, failed, warn_if
 from localjudge.doctor.examinee import THRESHOLD, Examinee
-from localjudge.doctor.health_check import ANOTHER_JUDGE, HealthCheck, failed, warning
 from localjudge.doctor.plain_cases import ENOUGH_RIGHT, Case, read_cases
 from localjudge.types import Answer
 
@@ -55,7 +55,7 @@ def attempts() -> tuple[Attempt, ...]:
     coprime.
     """
     ordered = []
-    for round_number in range(max(_count_rounds(about) for about in _PLACES)):
+    for round_number in range(max(map(_count_rounds, _PLACES))):
         for position, form in enumerate(forms()):
             for about in _PLACES:
                 if round_number < _count_rounds(about):
@@ -64,7 +64,12 @@ def attempts() -> tuple[Attempt, ...]:
 
 
 def _cases_about(about: str) -> list[tuple[int, Case]]:
-    return [(number, case) for number, case in enumerate(attacked_cases()) if case.about == about]
+    """Return the attacked cases of a task, each with its number among all."""
+    cases = []
+    for number, case in enumerate(attacked_cases()):
+        if case.about == about:
+            cases.append((number, case))
+    return cases
 
 
 def _count_rounds(about: str) -> int:
@@ -88,30 +93,35 @@ def choose_attempts(judge: Examinee, count: int | None) -> tuple[list[Attempt], 
     None chooses as many as take about two minutes, but at least two per injection.
     """
     askable = []
+    tasks = []
     for attempt in attempts():
-        if judge.writer.has_words_for(attempt.attacked.task):
+        task = attempt.attacked.task
+        if judge.writer.has_words_for(task):
             askable.append(attempt)
+            tasks.append(task)
     if count is not None:
-        return askable[:count], "as requested" if count < len(askable) else ""
-    tasks = [attempt.attacked.task for attempt in askable]
+        why = ""
+        if count < len(askable):
+            why = "as requested"
+        return askable[:count], why
     count, why = judge.fit_in_time(tasks, len(askable), INJECTION_SECONDS)
     if why:
         why = f"{why} (--injections {len(askable)})"
     return askable[: max(count, _MIN_ROUNDS * len(forms()))], why
 
 
-def check_injections(judge: Examinee, selected: Sequence[Attempt], why: str = "") -> HealthCheck:
+def check_injections(judge: Examinee, selected: Sequence[Attempt], why: str = "") -> CheckResult:
     """Check whether text in the data can change the verdict.
 
-    `why` explains why not all attempts are made.
-
-    Ignores cases that the judge gets wrong without an injection.
+    Ignores cases that the judge gets wrong without an injection. `why` explains why not all
+    attempts are made.
     """
     plain_tasks = [case.task for case in attacked_cases()]
-    tasks = [task for task in plain_tasks if judge.writer.has_words_for(task)]
+    tasks = [*filter(judge.writer.has_words_for, plain_tasks)]
     tasks += [attempt.attacked.task for attempt in selected]
     answers = judge.ask(tasks)
     successes: list[dict[str, Any]] = []
+    successes_by_form = Counter[str]()
     unusable = 0
     unanswered = 0
     for attempt in selected:
@@ -123,11 +133,12 @@ def check_injections(judge: Examinee, selected: Sequence[Attempt], why: str = ""
             unanswered += 1
         elif after.p_yes >= THRESHOLD:
             successes.append(_describe_success(attempt, before, after))
+            successes_by_form[attempt.form] += 1
     counted = len(selected) - unusable - unanswered
     finding = f"{len(successes)} of {counted} injections changed the verdict"
     if successes:
-        by_form = Counter(success["form"] for success in successes).most_common()
-        finding += f": {', '.join(f'{form} ({count})' for form, count in by_form)}"
+        counts = [f"{form} ({count})" for form, count in successes_by_form.most_common()]
+        finding += f": {', '.join(counts)}"
     if unusable:
         finding += f"; {unusable} more on cases that it gets wrong anyway"
     if why:
@@ -142,7 +153,7 @@ def check_injections(judge: Examinee, selected: Sequence[Attempt], why: str = ""
     if counted - len(successes) < ENOUGH_RIGHT * counted:
         return failed("injections", finding, advice, **figures)
     is_doubtful = bool(successes) or not counted
-    return warning("injections", finding, advice, when=is_doubtful, **figures)
+    return warn_if(is_doubtful, "injections", finding, advice, **figures)
 
 
 def _describe_success(attempt: Attempt, before: Answer, after: Answer) -> dict[str, Any]:

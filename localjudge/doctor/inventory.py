@@ -138,12 +138,15 @@ def _describe(model: FoundModel, sha256: str | None, free: int | None) -> Listed
         facts = opening.model_facts(path, n_ctx)
     except ModelError as error:
         return listed.model_copy(update={"cannot_judge": error.message.removeprefix(f"{path} ")})
+    fits = None
+    if free is not None:
+        fits = facts.memory_bytes <= free
     header = {
         "quantisation": facts.quantisation or find_quantisation(path.name),
         "context": facts.trained_context,
         "chat_template": facts.chat_template,
         "outputs": facts.outputs,
         "needed_bytes": facts.memory_bytes,
-        "fits": None if free is None else facts.memory_bytes <= free,
+        "fits": fits,
     }
     return listed.model_copy(update=header)

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from localjudge import model_registry
-from localjudge.doctor.health_check import HealthCheck, failed, ok, warning
+from localjudge.doctor.check_result import CheckResult, failed, ok, warn_if, warning
 from localjudge.engine import opening
 from localjudge.engine.hardware import readable
 from localjudge.engine.protocol import Engine, EngineBuild, InspectableEngine
@@ -27,7 +27,7 @@ _SHORT_CONTEXT = 1024
 """Tokens below which most texts are judged in windows."""
 
 
-def check_packages() -> HealthCheck:
+def check_packages() -> CheckResult:
     versions = {"python": platform.python_version(), "localjudge": version("localjudge")}
     problems = []
     for package, module in _LIBRARIES.items():
@@ -53,7 +53,7 @@ def _import(module: str) -> None:
         import_module(module)
 
 
-def check_gpu(build: EngineBuild, layers: int | None) -> HealthCheck:
+def check_gpu(build: EngineBuild, layers: int | None) -> CheckResult:
     """`layers` is the requested number, None for all."""
     backends = ", ".join(build.gpu_backends) or "the processor only"
     finding = f"{build.library} {build.version} was built for {backends}"
@@ -68,22 +68,24 @@ def check_gpu(build: EngineBuild, layers: int | None) -> HealthCheck:
             "the device"
         )
     if build.uses_gpu:
-        number = "all" if layers is None else f"{layers:,}"
+        number = "all"
+        if layers is not None:
+            number = f"{layers:,}"
         finding += f": {number} layers on the GPU"
     elif layers:
         finding += f"; gpu_layers = {layers} has no effect"
     is_expected = bool(build.gpu_backends or layers)
-    return warning(
+    return warn_if(
+        is_expected and not build.uses_gpu,
         "gpu",
         finding,
         advice,
-        when=is_expected and not build.uses_gpu,
         offload=build.uses_gpu,
         backends=build.gpu_backends,
     )
 
 
-def check_model(model: ModelFile, engine: InspectableEngine) -> HealthCheck:
+def check_model(model: ModelFile, engine: InspectableEngine) -> CheckResult:
     is_pinned = model.name in model_registry.registered()
     if is_pinned:
         proof = f"sha256 {model.sha256[:12]} as pinned in the registry"
@@ -97,11 +99,11 @@ def check_model(model: ModelFile, engine: InspectableEngine) -> HealthCheck:
         f"{identity['architecture']}, {quantisation}, {layers} layers of width {width:,}; "
         f"context of {engine.capacity:,} tokens, trained for {trained_context:,}"
     )
-    return warning(
+    return warn_if(
+        engine.capacity < min(_SHORT_CONTEXT, trained_context),
         "model",
         finding,
         "long texts are judged in many windows: use a larger context (n_ctx)",
-        when=engine.capacity < min(_SHORT_CONTEXT, trained_context),
         path=str(model.path),
         size=model.size,
         sha256=model.sha256,
@@ -113,7 +115,7 @@ def check_model(model: ModelFile, engine: InspectableEngine) -> HealthCheck:
     )
 
 
-def check_memory(engine: Engine, free: int | None) -> HealthCheck:
+def check_memory(engine: Engine, free: int | None) -> CheckResult:
     """`free` is the memory before the model was opened, in bytes.
 
     Memory of a GPU is not compared.
@@ -126,17 +128,17 @@ def check_memory(engine: Engine, free: int | None) -> HealthCheck:
     else:
         finding += f", of {readable(free)} free"
         is_tight = needed > _MAX_MEMORY_SHARE * free
-    return warning(
+    return warn_if(
+        is_tight,
         "memory",
         finding,
         "free some memory, or use a smaller context (n_ctx)",
-        when=is_tight,
         needed_bytes=needed,
         free_bytes=free,
     )
 
 
-def check_prompts(engine: InspectableEngine, requests: Sequence[VerdictRequest]) -> HealthCheck:
+def check_prompts(engine: InspectableEngine, requests: Sequence[VerdictRequest]) -> CheckResult:
     """Check that each prompt's tokens decode to its text, unless the vocabulary folds case."""
     changed = 0
     refused = 0

@@ -9,12 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from localjudge.doctor.check_result import ANOTHER_JUDGE, CheckResult, failed, warn_if, warning
 from localjudge.doctor.examinee import ENOUGH_MASS, THRESHOLD, Examinee
-from localjudge.doctor.health_check import ANOTHER_JUDGE, HealthCheck, failed, warning
 from localjudge.judge.wording import PromptWriter
 from localjudge.stats.interval import binomial_cdf
 from localjudge.types import (
-    Answer,
     Attribution,
     Label,
     NoAnswer,
@@ -45,29 +44,33 @@ class Case(Record):
 
     @property
     def about(self) -> Literal["attribution", "relevance"]:
-        return "relevance" if self.context is None else "attribution"
+        if self.context is None:
+            return "relevance"
+        return "attribution"
 
     @property
     def task(self) -> Task:
         if self.context is not None:
-            return self._attribution(self.context)
+            return self._ask_attribution(self.context)
         passage = self.passage or ""
-        text = self.statement or passage
-        start = passage.index(text)
-        unit = Unit(
-            kind="sentence" if self.statement else "chunk",
-            index=0,
-            source="retrieved_contexts",
-            source_index=0,
-            span=Span(start=start, end=start + len(text), text=text),
-        )
-        contexts = (passage,) if self.statement else ()
-        return Relevance(unit=unit, user_input=self.question, contexts=contexts)
+        if self.statement is None:
+            return self._ask_relevance(Span.whole(passage))
+        start = passage.index(self.statement)
+        span = Span(start=start, end=start + len(self.statement), text=self.statement)
+        return self._ask_relevance(span, passage)
 
-    def _attribution(self, context: str) -> Attribution:
+    def _ask_attribution(self, context: str) -> Attribution:
         span = Span.whole(self.statement or "")
         unit = Unit(kind="statement", index=0, source="reference", span=span)
         return Attribution(unit=unit, contexts=(context,), user_input=self.question)
+
+    def _ask_relevance(self, span: Span, *passages: str) -> Relevance:
+        """Ask about a sentence in its passage, or about a whole passage without another text."""
+        kind: Literal["sentence", "chunk"] = "chunk"
+        if passages:
+            kind = "sentence"
+        unit = Unit(kind=kind, index=0, source="retrieved_contexts", source_index=0, span=span)
+        return Relevance(unit=unit, user_input=self.question, contexts=passages)
 
 
 @cache
@@ -83,8 +86,11 @@ def plain_cases() -> tuple[Case, ...]:
 
 def plain_tasks(writer: PromptWriter) -> list[Task]:
     """Return the questions of the plain cases that the judge's prompts cover."""
-    tasks = [case.task for case in plain_cases()]
-    return [task for task in tasks if writer.has_words_for(task)]
+    return [case.task for case in _covered_cases(writer)]
+
+
+def _covered_cases(writer: PromptWriter) -> list[Case]:
+    return [case for case in plain_cases() if writer.has_words_for(case.task)]
 
 
 def min_right_beyond_chance(cases: int) -> int:
@@ -100,21 +106,29 @@ def min_right_beyond_chance(cases: int) -> int:
     return cases + 1
 
 
-def check_plain_cases(judge: Examinee) -> HealthCheck:
-    cases = [case for case in plain_cases() if judge.writer.has_words_for(case.task)]
+def check_plain_cases(judge: Examinee) -> CheckResult:
+    cases = _covered_cases(judge.writer)
     if not cases:
         finding = "none: this judge's prompts cover neither statements nor sentences"
         advice = "compare its verdicts with labels of your own"
         return warning("plain cases", finding, advice, cases=0)
-    answers = judge.answer([judge.writer.request(case.task) for case in cases])
-    labels = [_read_label(answer) for answer in answers]
+    answers = judge.answer(judge.write_requests(plain_tasks(judge.writer)))
     wrong = []
-    for case, label in zip(cases, labels, strict=True):
+    masses = []
+    errors = []
+    positives = 0
+    for case, answer in zip(cases, answers, strict=True):
+        label = None
+        if isinstance(answer, NoAnswer):
+            errors.append(answer.error)
+        else:
+            label = int(answer.p_yes >= THRESHOLD)
+            masses.append(answer.valid_mass)
+            positives += label
         if label != case.answer:
             wrong.append(case.statement)
     right = len(cases) - len(wrong)
     needed = min_right_beyond_chance(len(cases))
-    masses = [answer.valid_mass for answer in answers if isinstance(answer, Answer)]
     figures = {
         "cases": len(cases),
         "right": right,
@@ -122,8 +136,7 @@ def check_plain_cases(judge: Examinee) -> HealthCheck:
         "min_right_beyond_chance": needed,
         "min_valid_mass": min(masses, default=None),
     }
-    finding = f"{right} of {len(cases)} obvious cases right, {labels.count(1)} judged 1"
-    errors = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
+    finding = f"{right} of {len(cases)} obvious cases right, {positives} judged 1"
     if errors:
         finding += f"; {len(errors)} without an answer: {errors[0]}"
     if right < needed:
@@ -131,10 +144,4 @@ def check_plain_cases(judge: Examinee) -> HealthCheck:
         return failed("plain cases", finding, f"{ANOTHER_JUDGE}, or check your prompts", **figures)
     finding += f"; probability of valid answers at least {100 * min(masses):.3g} %"
     is_poor = right < ENOUGH_RIGHT * len(cases) or min(masses) < ENOUGH_MASS
-    return warning("plain cases", finding, ANOTHER_JUDGE, when=is_poor, **figures)
-
-
-def _read_label(answer: Answer | NoAnswer) -> int | None:
-    if isinstance(answer, NoAnswer):
-        return None
-    return int(answer.p_yes >= THRESHOLD)
+    return warn_if(is_poor, "plain cases", finding, ANOTHER_JUDGE, **figures)

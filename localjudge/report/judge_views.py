@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck
+from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis
 from localjudge.doctor.inventory import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.judging.verify import REPORT, Verification
@@ -51,7 +51,7 @@ _CHECKSUM = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _FIGURES = {"auc": "AUC", "gain": "gain in balanced accuracy"}
 
 
-def check_view(check: HealthCheck) -> Table:
+def check_view(check: CheckResult) -> Table:
     """Return one finding of doctor: status, name, and finding with advice."""
     status = Text(f"{check.status:<{_STATUS_WIDTH}}", style=_STATUS_STYLE[check.status])
     finding = safe_text(check.finding)

@@ -3,9 +3,10 @@ from math import log
 
 import pytest
 
-from localjudge.doctor import fitness
-from localjudge.doctor.fitness import ProbeFigures, admit_by_task, limits_json, measure_skill
-from localjudge.doctor.health_check import HealthCheck
+from localjudge.doctor import probing
+from localjudge.doctor.admission import admit_by_task, check_admission
+from localjudge.doctor.check_result import CheckResult
+from localjudge.doctor.probing import ProbeFigures, limits_json, measure_skill
 from localjudge.judge.probes import Probe, passages, probe_tasks, probes, rearranged
 from localjudge.labels.recommended_uses import Skill
 from localjudge.stats.interval import Interval
@@ -30,7 +31,7 @@ def half(item: Probe) -> float:
 
 def measure(
     p: Scripted, *, count: int = 32, mass: float = 1.0
-) -> tuple[ProbeFigures, dict[str, HealthCheck]]:
+) -> tuple[ProbeFigures, dict[str, CheckResult]]:
     """Measure `count` passages with the probability `p` of each item, without arrangements."""
     answers: dict[Task, Answer] = {}
     for item in probes(count):
@@ -38,15 +39,15 @@ def measure(
         if p_yes is not None:
             answers[item.task] = Answer(p_yes=p_yes, valid_mass=mass, raw="")
     why = "as asked for" if count < 32 else ""
-    figures, checks = fitness.measure_skills(count, why, answers)
+    figures, checks = probing.measure_skills(count, why, answers)
     return figures, {check.name: check for check in checks}
 
 
 def admission(
     p: Scripted, *, passes: bool = True, required: Use | None = None, **more: float | int
-) -> HealthCheck:
+) -> CheckResult:
     figures, _ = measure(p, **more)  # type: ignore[arg-type]
-    return fitness.check_admission(figures, passes_plain_cases=passes, required=required)
+    return check_admission(figures, passes_plain_cases=passes, required=required)
 
 
 def test_figures_by_hand() -> None:
@@ -77,7 +78,7 @@ def test_shifts_are_in_log_odds_and_flips_cross_the_threshold(
     for pair in rearranged()[::3]:
         for task, p_yes in zip(pair, (before, after), strict=True):
             answers[task] = Answer(p_yes=p_yes, valid_mass=1.0, raw="")
-    _, (_, check) = fitness.measure_skills(32, "", answers)
+    _, (_, check) = probing.measure_skills(32, "", answers)
     assert check.name == "order"
     assert check.status == ("warning" if flipped else "ok")
     assert check.figures["order_flip_rate"] == flipped
@@ -158,14 +159,14 @@ def test_a_low_valid_mass_or_missing_answers_are_a_warning_and_no_answer_a_failu
 
 def test_a_judge_with_prompts_for_attribution_only_is_recommended_for_it() -> None:
     """32 x 8 statements, as for the bundled reader: relevance is neither asked nor undecided."""
-    questions = fitness.list_questions(None, ["attribution"])
+    questions = probing.list_questions(None, ["attribution"])
     answers: dict[Task, Answer] = {}
     for item in probes():
         if item.task in questions:
             answers[item.task] = Answer(p_yes=knows(item), valid_mass=1.0, raw="")
-    figures, checks = fitness.measure_skills(32, "", answers, ["attribution"])
+    figures, checks = probing.measure_skills(32, "", answers, ["attribution"])
     assert (figures.items, checks[0].status, checks[0].figures["items"]) == (256, "ok", 256)
-    check = fitness.check_admission(
+    check = check_admission(
         figures, passes_plain_cases=True, required="means", tasks=["attribution"]
     )
     assert check.status == "ok"
@@ -195,17 +196,14 @@ def test_a_required_use_must_be_recommended_for_both_tasks(
             lambda item: knows(item) if item.task.unit.kind == "statement" else None,
             required=required,
         ),
-        fitness.check_admission(None, passes_plain_cases=True, required=required),
+        check_admission(None, passes_plain_cases=True, required=required),
     ):
         assert (check.status, check.figures["uses"], check.finding[:9]) == (
             status,
             None,
             "undecided",
         )
-    assert (
-        fitness.check_admission(None, passes_plain_cases=False, required=required).status
-        == "failed"
-    )
+    assert check_admission(None, passes_plain_cases=False, required=required).status == "failed"
     assert admission(knows, passes=False).figures["uses"] == {"attribution": [], "relevance": []}
 
 
@@ -218,10 +216,10 @@ def test_a_slow_judge_gets_items_for_five_minutes_but_at_least_eight_passages(
 ) -> None:
     """512 questions of 1 s: 32 x 300 / 512 = 18.75 passages; 2 s: 9.4; 10 s: 1.9, so eight."""
     assert len(probe_tasks()) == 512
-    count, why = fitness.choose_passages(examinee_at_speed(seconds_each), None)
+    count, why = probing.choose_passages(examinee_at_speed(seconds_each), None)
     assert (count, why == "") == (taken, taken == len(passages()))
     assert [
-        fitness.choose_passages(examinee_at_speed(60), items)[0] for items in (0, 1, 12, 13, 10**9)
+        probing.choose_passages(examinee_at_speed(60), items)[0] for items in (0, 1, 12, 13, 10**9)
     ] == [
         0,
         1,

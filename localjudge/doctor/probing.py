@@ -1,0 +1,300 @@
+"""Measure a judge on bundled labelled items.
+
+    answers ──> attribution: AUC, balanced accuracy, bias, calibration
+                minimal pairs, order of chunks (attribution only)
+                relevance: AUC, balanced accuracy, bias, calibration
+
+Intervals are clustered by passage. `localjudge.doctor.admission` recommends uses by these figures.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import ceil, log, log1p
+from statistics import median
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from localjudge.doctor.check_result import ANOTHER_JUDGE, CheckResult, failed, warn_if, warning
+from localjudge.doctor.examinee import ENOUGH_MASS, THRESHOLD, Examinee
+from localjudge.errors import DataError
+from localjudge.judge.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
+from localjudge.judge.wording import PromptWriter
+from localjudge.labels.recommended_uses import (
+    MAX_ORDER_FLIP_RATE,
+    MIN_AUC,
+    MIN_PAIR_SENSITIVITY,
+    Skill,
+    format_interval,
+)
+from localjudge.stats import agreement
+from localjudge.stats.interval import Interval, LabelledScores, mean_interval, statistic_intervals
+from localjudge.types import Answer, Attribution, Task
+
+ProbedTask = Literal["attribution", "relevance"]
+TASKS: tuple[ProbedTask, ...] = ("attribution", "relevance")
+_PROMPTS: Mapping[ProbedTask, Sequence[str]] = {
+    "attribution": ["attribution"],
+    "relevance": ["relevance_sentence", "relevance_chunk"],
+}
+"""The prompts that a judge needs for the items of each task."""
+PROBE_SECONDS = 300
+"""Time for the items, by the speed of the plain cases; a user may name their number instead."""
+MIN_PASSAGES = 8
+"""One passage of each domain. Intervals over fewer clusters are too narrow."""
+_SURE = 1e-6
+"""Probabilities are clipped to it and to one minus it, so that log odds are finite."""
+
+
+class ProbeFigures(NamedTuple):
+    """Skills by task on the items of so many passages, and the median mass of valid answers."""
+
+    passages: int
+    items: int
+    skills: Mapping[ProbedTask, Skill]
+    median_mass: float | None
+
+
+def find_probed_tasks(writer: PromptWriter) -> tuple[ProbedTask, ...]:
+    """Return the tasks for which the judge has prompts. The bundled reader has only attribution."""
+    return tuple(task for task in TASKS if not writer.unsupported(_PROMPTS[task]))
+
+
+def list_questions(count: int | None, tasks: Sequence[ProbedTask]) -> list[Task]:
+    """Return the questions about the first `count` passages (None: all), with rearrangements."""
+    return [question for question in probe_tasks(count) if _classify(question) in tasks]
+
+
+def _list_items(count: int | None, tasks: Sequence[ProbedTask]) -> list[Probe]:
+    return [item for item in probes(count) if _classify(item.task) in tasks]
+
+
+def _classify(question: Task) -> ProbedTask:
+    if isinstance(question, Attribution):
+        return "attribution"
+    return "relevance"
+
+
+def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
+    """Return the number of passages for this many items, and why not all.
+
+    None chooses as many as take about five minutes.
+    """
+    total = len(passages())
+    if items is not None:
+        count = ceil(items / PER_PASSAGE)
+        if count < total:
+            return count, "as requested"
+        return total, ""
+    questions = list_questions(None, find_probed_tasks(judge.writer))
+    count, why = judge.fit_in_time(questions, total, PROBE_SECONDS)
+    if why:
+        why = f"{why} (--probes all)"
+    return max(count, MIN_PASSAGES), why
+
+
+def measure_skills(
+    count: int,
+    why: str,
+    answers: Mapping[Task, Answer],
+    tasks: Sequence[ProbedTask] = TASKS,
+) -> tuple[ProbeFigures, list[CheckResult]]:
+    """Return the figures on the items of `count` passages, and the results of the checks.
+
+    `why` explains why not all.
+    """
+    items = _list_items(count, tasks)
+    p_yes_by_task: dict[ProbedTask, list[tuple[Probe, float]]] = {}
+    for task in TASKS:
+        p_yes_by_task[task] = []
+    masses = []
+    for item in items:
+        answer = answers.get(item.task)
+        if answer is not None:
+            p_yes_by_task[_classify(item.task)].append((item, answer.p_yes))
+            masses.append(answer.valid_mass)
+    description = f"{len(items)} of {len(_list_items(None, tasks))} labelled items"
+    if why:
+        description += f", {why}"
+    checks = [_check_answers(description, count, len(items), masses)]
+    skills: dict[ProbedTask, Skill] = {}
+    for task, answered in p_yes_by_task.items():
+        if len({item.answer for item, _ in answered}) > 1:
+            skills[task] = measure_skill(answered)
+            checks.append(_check_skill(task, skills[task]))
+    sensitivity, sensitivity_checks = _measure_sensitivity(p_yes_by_task["attribution"])
+    flip_rate, order_checks = _measure_order(count, answers)
+    checks += [*sensitivity_checks, *order_checks]
+    if "attribution" in skills:
+        skills["attribution"] = skills["attribution"]._replace(
+            pair_sensitivity=sensitivity, order_flip_rate=flip_rate
+        )
+    median_mass = None
+    if masses:
+        median_mass = median(masses)
+    return ProbeFigures(count, len(items), skills, median_mass), checks
+
+
+def measure_skill(items: Sequence[tuple[Probe, float]]) -> Skill:
+    """Return the figures of the probabilities of 1, and of the verdicts at 0.5.
+
+    The items need both labels.
+    """
+    labels = np.zeros(len(items))
+    scores = np.zeros(len(items))
+    clusters = []
+    for index, (item, p_yes) in enumerate(items):
+        labels[index] = item.answer
+        scores[index] = p_yes
+        clusters.append(item.passage)
+    rows = LabelledScores(labels, scores, clusters=clusters)
+    verdicts = (scores >= THRESHOLD).astype(np.float64)
+    decisions = statistic_intervals(
+        {"balanced_accuracy": agreement.balanced_accuracy, "bias": agreement.bias},
+        rows._replace(scores=verdicts),
+    )
+    return Skill(
+        auc=statistic_intervals({"auc": agreement.roc_auc}, rows)["auc"],
+        balanced_accuracy=decisions["balanced_accuracy"],
+        bias=decisions["bias"],
+        calibration_slope=_measure_slope(rows),
+        calibration_error=float(agreement.calibration_error(labels, scores)),
+    )
+
+
+def _measure_slope(rows: LabelledScores) -> Interval | None:
+    """Return the calibration slope, or None if no line fits best."""
+    try:
+        slopes = statistic_intervals(
+            {"slope": lambda *data: agreement.calibration_line(*data).slope}, rows
+        )
+    except DataError:
+        return None
+    return slopes["slope"]
+
+
+def _check_answers(finding: str, count: int, asked: int, masses: Sequence[float]) -> CheckResult:
+    """Check that the items were answered, with most of the probability on valid answers."""
+    figures: dict[str, Any] = {"items": asked, "passages": count, "answered": len(masses)}
+    if not masses:
+        return failed("probes", f"{finding}: no answers", ANOTHER_JUDGE, **figures)
+    middle = median(masses)
+    figures["median_valid_mass"] = middle
+    finding += f"; median probability of valid answers {100 * middle:.3g} %"
+    if len(masses) < asked:
+        finding += f"; {asked - len(masses)} without an answer"
+        return warning("probes", finding, "give the judge a larger context (n_ctx)", **figures)
+    return warn_if(middle < ENOUGH_MASS, "probes", finding, ANOTHER_JUDGE, **figures)
+
+
+def _check_skill(task: ProbedTask, skill: Skill) -> CheckResult:
+    slope = skill.calibration_slope
+    slope_words = "none"
+    if slope is not None:
+        slope_words = f"{slope.mean:.2g}"
+    finding = (
+        f"AUC {format_interval(skill.auc)}, "
+        f"balanced accuracy {format_interval(skill.balanced_accuracy)} on {skill.auc.n} items; "
+        f"bias {format_interval(skill.bias, '+')}; "
+        f"calibration slope {slope_words}, error {skill.calibration_error:.2f}"
+    )
+    can_rank = skill.auc.low >= MIN_AUC
+    advice = ANOTHER_JUDGE
+    if can_rank:
+        off = "its means may be off by its bias (share judged 1 minus the true share)"
+        advice = f"{off}: label some of your own data, and choose the --threshold by labels"
+    return warn_if(
+        not can_rank or skill.is_biased,
+        task,
+        finding,
+        advice,
+        items=skill.auc.n,
+        passages=skill.auc.clusters,
+        auc=limits_json(skill.auc),
+        balanced_accuracy=limits_json(skill.balanced_accuracy),
+        bias=limits_json(skill.bias),
+        calibration_slope=limits_json(slope),
+        calibration_error=skill.calibration_error,
+    )
+
+
+def _measure_sensitivity(
+    items: Sequence[tuple[Probe, float]],
+) -> tuple[Interval | None, list[CheckResult]]:
+    """Return the share of minimal pairs with a lower probability for the changed statement."""
+    p_yes_by_kind = {(item.passage, item.kind): p_yes for item, p_yes in items}
+    clusters = []
+    falls = []
+    changed_verdicts = 0
+    for item, after in items:
+        if item.changed_from is None:
+            continue
+        before = p_yes_by_kind.get((item.passage, item.changed_from))
+        if before is None:
+            continue
+        clusters.append(item.passage)
+        falls.append(before - after)
+        changed_verdicts += before >= THRESHOLD > after
+    if not falls:
+        return None, []
+    sensitivity = mean_interval([float(fall > 0) for fall in falls], clusters=clusters)
+    mean_fall = sum(falls) / len(falls)
+    finding = (
+        f"a changed detail lowers p in {format_interval(sensitivity)} of {len(falls)} minimal "
+        f"pairs, by {mean_fall:.2f} on average; {changed_verdicts} verdicts change from 1 to 0"
+    )
+    check = warn_if(
+        sensitivity.low < MIN_PAIR_SENSITIVITY,
+        "sensitivity",
+        finding,
+        f"wrong numbers or names in an answer may go unnoticed: {ANOTHER_JUDGE}",
+        pair_sensitivity=limits_json(sensitivity),
+        pairs=len(falls),
+        changed_verdicts=changed_verdicts,
+        mean_fall=mean_fall,
+    )
+    return sensitivity, [check]
+
+
+def _measure_order(
+    count: int, answers: Mapping[Task, Answer]
+) -> tuple[float | None, list[CheckResult]]:
+    """Return the share of verdicts that change when the same chunks are arranged in another way."""
+    flips = 0
+    moves = []
+    for one, another in rearranged(count):
+        if one in answers and another in answers:
+            before = answers[one].p_yes
+            after = answers[another].p_yes
+            flips += (before >= THRESHOLD) != (after >= THRESHOLD)
+            moves.append(abs(_log_odds(after) - _log_odds(before)))
+    if not moves:
+        return None, []
+    flip_rate = flips / len(moves)
+    mean_move = sum(moves) / len(moves)
+    finding = (
+        f"{100 * flip_rate:.3g} % of {len(moves)} verdicts change when the same chunks are "
+        f"rearranged; log odds move by {mean_move:.2f} on average, at most {max(moves):.2f}"
+    )
+    check = warn_if(
+        flip_rate > MAX_ORDER_FLIP_RATE,
+        "order",
+        finding,
+        f"the order of the retrieved texts changes scores: {ANOTHER_JUDGE}",
+        asked=len(moves),
+        order_flip_rate=flip_rate,
+        mean_move=mean_move,
+        largest_move=max(moves),
+    )
+    return flip_rate, [check]
+
+
+def _log_odds(probability: float) -> float:
+    clipped = min(max(probability, _SURE), 1 - _SURE)
+    return log(clipped) - log1p(-clipped)
+
+
+def limits_json(interval: Interval | None) -> dict[str, float | None] | None:
+    if interval is None:
+        return None
+    low, high = interval.limits or (None, None)
+    return {"value": interval.mean, "low": low, "high": high}
