@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from errno import ENOENT
-from importlib.metadata import PackageNotFoundError, distribution, distributions
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -72,7 +72,9 @@ def measure_size(path: Path) -> int:
 def find_quantisation(file: str) -> str | None:
     """Return the quantisation at the end of a file name, or None."""
     match = _QUANTISATION.search(file)
-    return match[1].upper() if match else None
+    if match is None:
+        return None
+    return match[1].upper()
 
 
 class FoundModel(NamedTuple):
@@ -97,6 +99,7 @@ class SkippedFile(Record):
 
 Found = FoundModel | SkippedFile
 _Named = Iterator[tuple[str, Path, set[str]]]  # name, file, aliases
+_Layout = Callable[[Path, list[SkippedFile]], _Named]
 
 
 def _below(folder: Path, skipped: list[SkippedFile]) -> Iterator[Path]:
@@ -109,12 +112,12 @@ def _below(folder: Path, skipped: list[SkippedFile]) -> Iterator[Path]:
             continue
         seen.add(os.path.realpath(here))
         folders.sort()
-        yield from (Path(here, file) for file in sorted(files))
+        for file in sorted(files):
+            yield Path(here, file)
     for error in errors:
         if error.errno != ENOENT:
-            skipped.append(
-                SkippedFile(where=str(error.filename), reason=f"cannot be read: {error.strerror}"),
-            )
+            reason = f"cannot be read: {error.strerror}"
+            skipped.append(SkippedFile(where=str(error.filename), reason=reason))
 
 
 def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[Path]:
@@ -164,31 +167,43 @@ def _packages(folder: Path, _skipped: list[SkippedFile]) -> _Named:
     for package in distributions(path=[str(folder)]):
         if package.name == "localjudge":
             continue  # its models are registered
-        try:
-            record = package.read_text("RECORD") or ""
-        except (OSError, UnicodeDecodeError):
-            continue
-        rows = csv.reader(line for line in record.splitlines() if ".gguf" in line)
-        for file in sorted({row[0] for row in rows if row and row[0].endswith(".gguf")}):
+        for file in _recorded_models(package):
             repositories.setdefault(package.name, {})[file] = Path(str(package.locate_file(file)))
     for name, files in repositories.items():
         yield from _name_models(name, files)
 
 
+def _recorded_models(package: Distribution) -> list[str]:
+    """Return the GGUF files in a package's record, none if that cannot be read."""
+    try:
+        record = package.read_text("RECORD") or ""
+    except (OSError, UnicodeDecodeError):
+        return []
+    lines = [line for line in record.splitlines() if ".gguf" in line]
+    files: set[str] = set()
+    for row in csv.reader(lines):
+        if row and row[0].endswith(".gguf"):
+            files.add(row[0])
+    return sorted(files)
+
+
 def _name_models(repository: str, files: Mapping[str, Path]) -> _Named:
     """Name models by repository and quantisation if that is unique, else by repository and file."""
-    # Not the image or sound part of a model.
-    whole = [file for file in files if "mmproj" not in file.casefold()]
-    tags = Counter(find_quantisation(file) for file in whole)
+    tags: dict[str, str | None] = {}
+    for file in files:
+        is_part = "mmproj" in file.casefold()  # the image or sound part of a model
+        if not is_part:
+            tags[file] = find_quantisation(file)
+    files_by_tag = Counter(tags.values())
     for file, path in files.items():
         name = f"{repository}/{file}".lstrip("/")
         aliases = {f"{repository}/{file}", Path(file).name, Path(file).stem}
-        tag = find_quantisation(file) if file in whole else None
-        if repository and tag and tags[tag] == 1:
-            name = f"{repository}:{tag}"
-        elif repository and not tag and whole == [file]:
-            name = repository
-        if repository and file in whole:
+        if repository and file in tags:
+            tag = tags[file]
+            if tag and files_by_tag[tag] == 1:
+                name = f"{repository}:{tag}"
+            elif not tag and len(tags) == 1:
+                name = repository
             aliases |= _short_names(repository, tag)
         yield name, path, aliases | {name}
 
@@ -238,9 +253,14 @@ def _ollama_blob(manifest: Path, blobs: Path) -> Path:
     try:
         with manifest.open("rb") as file:
             layers = json.loads(file.read(_LONGEST_MANIFEST))["layers"]
-        types = [layer["mediaType"] for layer in layers]
-        models = [layer for layer in layers if layer["mediaType"] == f"{_OLLAMA_LAYER}model"]
-        digests = [_DIGEST.fullmatch(layer["digest"]) for layer in models]
+        types: set[str] = set()
+        digests: list[re.Match[str] | None] = []
+        sizes: list[object] = []
+        for layer in layers:
+            types.add(layer["mediaType"])
+            if layer["mediaType"] == f"{_OLLAMA_LAYER}model":
+                digests.append(_DIGEST.fullmatch(layer["digest"]))
+                sizes.append(layer.get("size"))
     except OSError as error:
         raise ModelError(f"{manifest} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -252,7 +272,7 @@ def _ollama_blob(manifest: Path, blobs: Path) -> Path:
             "it has an Ollama adapter, which is not supported: merge it into the model",
         )
     blob = blobs / f"sha256-{digests[0][1]}"
-    expected = models[0].get("size")
+    expected = sizes[0]
     try:
         size = blob.stat().st_size
     except OSError as error:
@@ -269,7 +289,9 @@ def file_in_package(package: str, file: str) -> Path | None:
         path = Path(str(distribution(package).locate_file(file)))
     except (PackageNotFoundError, ValueError):
         return None
-    return path if path.is_file() else None
+    if not path.is_file():
+        return None
+    return path
 
 
 def _ollama_folders() -> list[Path]:
@@ -303,13 +325,13 @@ def _lm_studio_folders() -> list[Path]:
 
 def _python_folders() -> list[Path]:
     names = filter(None, dict.fromkeys(sys.path))
-    return [Path(name) for name in names]
+    return list(map(Path, names))
 
 
 class _Program(NamedTuple):
     title: str
     folders: Callable[[], list[Path]]
-    layout: Callable[[Path, list[SkippedFile]], _Named]
+    layout: _Layout
 
 
 PROGRAMS = {
@@ -324,7 +346,9 @@ PROGRAMS = {
 def scan_folder(program: str, folder: Path) -> Iterator[Found]:
     """Yield models and skipped files in one folder of a program, or in any folder (other names)."""
     skipped: list[SkippedFile] = []
-    layout = PROGRAMS[program].layout if program in PROGRAMS else _tree
+    layout: _Layout = _tree
+    if program in PROGRAMS:
+        layout = PROGRAMS[program].layout
     for name, path, aliases in layout(folder, skipped):
         yield FoundModel(program, name, path, frozenset(map(str.casefold, aliases)))
     yield from skipped
@@ -350,18 +374,13 @@ def find(name: str) -> FoundModel | None:
     program, colon, short = name.partition(":")
     if not colon or program not in PROGRAMS:
         return None
-    models: list[FoundModel] = []
-    unusable: list[SkippedFile] = []
-    for entry in list_models(program):
-        if isinstance(entry, FoundModel):
-            models.append(entry)
-        else:
-            unusable.append(entry)
+    models, unusable = _separate(list_models(program))
     matches = _match_name(short, models)
     if len(matches) == 1:
         return matches[0]
     if matches:
-        hint = f"name one of them: {', '.join(model.source for model in matches)}"
+        sources = [model.source for model in matches]
+        hint = f"name one of them: {', '.join(sources)}"
         raise ModelError(f"{name} matches {len(matches)} models", hint=hint)
     for skipped in unusable:
         if skipped.where in (name, f"{name}:latest"):
@@ -381,15 +400,29 @@ def find_sources(name: str) -> list[str]:
     name = name.removeprefix("hf.co/")
     sources: list[str] = []
     for program in PROGRAMS:
-        models = [model for model in list_models(program) if isinstance(model, FoundModel)]
-        sources += [model.source for model in _match_name(name, models)]
+        models, _ = _separate(list_models(program))
+        for model in _match_name(name, models):
+            sources.append(model.source)
     return sources
+
+
+def _separate(entries: Iterable[Found]) -> tuple[list[FoundModel], list[SkippedFile]]:
+    models: list[FoundModel] = []
+    skipped: list[SkippedFile] = []
+    for entry in entries:
+        if isinstance(entry, FoundModel):
+            models.append(entry)
+        else:
+            skipped.append(entry)
+    return models, skipped
 
 
 def _match_name(name: str, models: list[FoundModel]) -> list[FoundModel]:
     """Return the models with this name, else those with this alias."""
     exact = [model for model in models if model.name == name]
-    return exact or [model for model in models if name.casefold() in model.aliases]
+    if exact:
+        return exact
+    return [model for model in models if name.casefold() in model.aliases]
 
 
 def _read_folder(variable: str) -> Path | None:
