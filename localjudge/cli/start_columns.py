@@ -46,7 +46,9 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
     guesses = guess_columns(columns)
     mapping: dict[str, str] = {}
     for field, question in _QUESTIONS.items():
-        default = known[field].split(",") if field in known else guesses[field]
+        default: Sequence[str] = guesses[field]
+        if field in known:
+            default = known[field].split(",")
         names = _ask_names(question, columns, mapping, default, several=field == _CONTEXTS)
         if names:
             mapping[field] = ",".join(names)
@@ -56,21 +58,31 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
 def warn_of_evidence(files: Sequence[str], mapping: Mapping[str, str]) -> None:
     """Name unused columns that look like evidence."""
     contexts = mapping.get(_CONTEXTS, "").split(",")
-    used = [name for column in mapping.values() for name in (column, *column.split(","))]
+    used = {*mapping.values(), *_split_columns(mapping)}
     for name in unused_evidence(preview_columns(files), used, contexts):
         warning = f"the column {name} is not used, and looks like a text with evidence"
         click.echo(printable(f"warning: {warning} (--ask asks again)"), err=True)
 
 
+def _split_columns(mapping: Mapping[str, str]) -> set[str]:
+    """Return the names of all mapped columns."""
+    names: set[str] = set()
+    for column in mapping.values():
+        names.update(column.split(","))
+    return names
+
+
 def _print_columns(columns: Sequence[ColumnPreview]) -> None:
     width = max(shutil.get_terminal_size().columns, _MIN_WIDTH)
-    longest = max((len(printable(column.name)) for column in columns), default=0)
-    name_width = min(longest, _NAME_WIDTH)
+    name_width = 0
+    for column in columns:
+        name_width = min(max(name_width, len(printable(column.name))), _NAME_WIDTH)
     click.echo("Columns of the data, each with an example:", err=True)
     for number, column in enumerate(columns, 1):
         line = f"{number:>3}  {printable(column.name):<{name_width}}  {printable(column.example)}"
-        is_long = len(line) >= width
-        click.echo(f"{line[: width - 4]}..." if is_long else line, err=True)
+        if len(line) >= width:
+            line = f"{line[: width - 4]}..."
+        click.echo(line, err=True)
     click.echo(
         f"Answer with a number or name, or {NONE}; Enter takes the value in brackets", err=True
     )
@@ -85,10 +97,11 @@ def _ask_names(
     several: bool,
 ) -> list[str]:
     names = [column.name for column in columns]
-    taken = {name for column in mapping.values() for name in column.split(",")}
-    numbers = [
-        str(names.index(name) + 1) for name in default if name in names and name not in taken
-    ]
+    taken = _split_columns(mapping)
+    numbers: list[str] = []
+    for name in default:
+        if name in names and name not in taken:
+            numbers.append(str(names.index(name) + 1))
 
     def read(text: str) -> list[str]:
         chosen = _read_names(text, names)

@@ -13,13 +13,14 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.config import CONFIG_FILE, Config, read_config
+from localjudge.config import CONFIG_FILE, read_config
 from localjudge.dataset.preview import is_label_file
 from localjudge.errors import InputError, LocaljudgeError
 from localjudge.judging.run_names import below_runs, data_stem
 from localjudge.labels.label_sheet import read_sheet
 from localjudge.labels.labelling import DEFAULT_COUNT
 from localjudge.resources import write_output
+from localjudge.run_directory.directory import MANIFEST
 from localjudge.run_directory.files import SUMMARY, row_files
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.words import option
@@ -52,13 +53,15 @@ class StartFolder(NamedTuple):
                     f"{out} contains other files, or answers for other data", hint=hint
                 )
             return folder
+        stem = data_stem(data[0])
+        name = stem
         number = 1
         while True:
-            name = data_stem(data[0]) if number == 1 else f"{data_stem(data[0])}-{number}"
             folder = cls(below_runs(name), tuple(data))
             if folder._is_free():
                 return folder
             number += 1
+            name = f"{stem}-{number}"
 
     def _is_free(self) -> bool:
         if not self.path.exists():
@@ -67,7 +70,7 @@ class StartFolder(NamedTuple):
             return False
         if not self.config_file.is_file():
             return not any(self.path.iterdir())
-        stored = read_config(self.config_file).arguments.get("data", ())
+        stored = self.answers.get("data", ())
         return [*map(os.path.realpath, stored)] == [*map(os.path.realpath, self.data)]
 
     @property
@@ -75,15 +78,17 @@ class StartFolder(NamedTuple):
         return self.path / CONFIG_FILE
 
     @property
-    def config(self) -> Config | None:
-        """The remembered answers, or None before the first ones."""
-        return read_config(self.config_file) if self.config_file.is_file() else None
+    def answers(self) -> Mapping[str, Any]:
+        """The remembered answers and the names of data and run, none before the first call."""
+        if not self.config_file.is_file():
+            return {}
+        return read_config(self.config_file).arguments
 
     @property
     def run(self) -> Path:
         """The current run directory, which may not exist yet."""
-        config = self.config
-        return self.path / (Path(config.arguments["out"]).name if config else _FIRST_RUN)
+        out = self.answers.get("out", _FIRST_RUN)
+        return self.path / Path(out).name
 
     def other_runs(self) -> list[Path]:
         """Return the directories of earlier runs, with other data or another judge."""
@@ -105,10 +110,12 @@ class StartFolder(NamedTuple):
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = [os.path.relpath(file, self.path) for file in self.data]
         values = {"data": data, "out": self.run.name, **answers}
-        lines = [f"{name} = {_toml(value)}\n" for name, value in values.items() if value]
-        command = f"#   localjudge run --config {json.dumps(str(self.config_file))}\n"
+        text = f"{_HEADER}#   localjudge run --config {json.dumps(str(self.config_file))}\n"
+        for name, value in values.items():
+            if value:
+                text += f"{name} = {_toml(value)}\n"
         try:
-            content = "".join([_HEADER, command, *lines]).encode()
+            content = text.encode()
         except UnicodeEncodeError as error:
             problem = "the name of a data file is not valid text, so it cannot be stored"
             raise InputError(problem, hint="rename the file") from error
@@ -117,7 +124,9 @@ class StartFolder(NamedTuple):
     def page(self, count: int, kind: str = "labels") -> Path:
         """Return the page for the first `count` statements of the current run."""
         run = self.run.name.removeprefix(_FIRST_RUN)
-        number = "" if count == DEFAULT_COUNT else f"-{count}"
+        number = ""
+        if count != DEFAULT_COUNT:
+            number = f"-{count}"
         return self.path / f"{kind}{run}{number}.html"
 
     def label_files(self) -> Iterator[Path]:
@@ -129,29 +138,44 @@ class StartFolder(NamedTuple):
         """
         digests = self._digests_read()
         files: list[Path] = []
-        places = [self.path, self.run, *(Path(file).parent for file in self.data), Path()]
-        data = {os.path.realpath(file) for file in self.data}
-        for folder in dict.fromkeys(Path(os.path.realpath(place)) for place in places):
-            for file in sorted(folder.iterdir()) if folder.is_dir() else ():
-                is_candidate = file.suffix.lower() in _LABEL_ENDINGS and file.is_file()
-                is_result = file.name in _RESULTS and (folder / "manifest.json").exists()
-                if not is_candidate or is_result or str(file) in data:
-                    continue
-                if is_label_file(file) and _digest(file) not in digests and _has_label(file):
-                    files.append(file)
+        for file in self._candidates():
+            if is_label_file(file) and _digest(file) not in digests and _has_label(file):
+                files.append(file)
         files.sort(key=lambda file: file.stat().st_mtime_ns)
-        yield from (Path(os.path.relpath(file)) for file in files)
+        for file in files:
+            yield Path(os.path.relpath(file))
+
+    def _candidates(self) -> Iterator[Path]:
+        """Yield files whose names allow labels, without the data and the files of runs."""
+        folders = [self.path, self.run]
+        for data_file in self.data:
+            folders.append(Path(data_file).parent)
+        folders.append(Path())
+        data = set(map(os.path.realpath, self.data))
+        for folder in dict.fromkeys(map(os.path.realpath, folders)):
+            if not os.path.isdir(folder):
+                continue
+            is_run = Path(folder, MANIFEST).exists()
+            for file in sorted(Path(folder).iterdir()):
+                is_result = is_run and file.name in _RESULTS
+                is_candidate = file.suffix.lower() in _LABEL_ENDINGS and file.is_file()
+                if is_candidate and not is_result and str(file) not in data:
+                    yield file
 
     def remember_read(self, file: Path) -> None:
         """Note that the labels of a file were read, so that the same content is not read again."""
         notes = self.path / _READ
-        before = notes.read_bytes() if notes.exists() else b""
         line = f"{_digest(file)}  {file.name}\n"
-        write_output(notes, [before, line.encode(errors="backslashreplace")])
+        content = line.encode(errors="backslashreplace")
+        if notes.exists():
+            content = notes.read_bytes() + content
+        write_output(notes, [content])
 
     def _digests_read(self) -> set[str]:
         notes = self.path / _READ
-        lines = notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
+        if not notes.exists():
+            return set()
+        lines = notes.read_text(encoding="utf-8").splitlines()
         return {line.partition(" ")[0] for line in lines}
 
 

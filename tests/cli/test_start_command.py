@@ -124,7 +124,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def listed(*models: ListedModel) -> None:
         inventory = Inventory(models=models, skipped=(), free_bytes=None)
-        monkeypatch.setattr("localjudge.cli.start.inventory", lambda: inventory)
+        monkeypatch.setattr("localjudge.cli.start_answers.inventory", lambda: inventory)
 
     return listed
 
