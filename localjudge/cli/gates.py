@@ -14,6 +14,7 @@ from localjudge.analysis.check import (
     checked_obstacles,
     parse_gate,
 )
+from localjudge.cli import options as cli
 from localjudge.errors import InputError
 from localjudge.report.ci import UNFINISHED_MARKDOWN, finished, run_markdown, unfinished
 from localjudge.report.comparison_views import comparison_view
@@ -23,7 +24,7 @@ from localjudge.resources import write_output
 from localjudge.run_directory.run_record import RunRecord
 
 
-class Checks:
+class GateOptions:
     """Baseline, gates and output files of a planned run. Raises InputError for an invalid gate."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
@@ -31,14 +32,16 @@ class Checks:
         if isinstance(until, str):
             until = [until]
         gates = dict.fromkeys([*arguments.get("gates", ()), *until])
-        self._gates = [parse_gate(gate) for gate in gates]
+        self._gates = list(map(parse_gate, gates))
         self.baseline: RunRecord | None = None
         if arguments.get("baseline"):
             self.baseline = RunRecord.open(arguments["baseline"])
         checked_obstacles(arguments.get("allow_different", ()))
-        self._rules = _choose(arguments, "undecided", "allow_different")
-        files = _choose(arguments, "junit", "markdown")
-        self._files = {name: Path(file) for name, file in files.items()}
+        self._rules = cli.pick(arguments, ("undecided", "allow_different"))
+        self._files: dict[str, Path] = {}
+        for name in ("junit", "markdown"):
+            if arguments.get(name):
+                self._files[name] = Path(arguments[name])
         check_baseline(self._gates, self.baseline)
         if "junit" in self._files and not self._gates:
             hint = "add --gate or --until, or omit --junit"
@@ -59,19 +62,10 @@ class Checks:
         self._write(junit=unfinished(self._gates), markdown=UNFINISHED_MARKDOWN)
 
     def check(self, run: RunRecord) -> Check:
-        gates = [str(gate) for gate in self._gates]
+        """Decide the gates, and write the files."""
+        gates = list(map(str, self._gates))
         result = check(run, gates=gates, baseline=self.baseline, **self._rules)
-        corrected = [decision.gate for decision in result.decisions if decision.corrected]
-        properties = {
-            "run": str(run.directory),
-            "judge": str(run.judge),
-            "signature": run.summary.signature,
-            "stopped": run.summary.stopped,
-            "origin": "; ".join(map(str, run.origins)),
-            "corrected by labels": ", ".join(corrected),
-        }
-        known = {name: value for name, value in properties.items() if value}
-        junit = finished(result.decisions, known)
+        junit = finished(result.decisions, _describe_run(run, result))
         self._write(junit=junit, markdown=run_markdown(run, result))
         return result
 
@@ -80,9 +74,21 @@ class Checks:
             write_output(file, [contents[name].encode()])
 
 
-def _choose(arguments: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Return the arguments with these names that are not empty."""
-    return {name: arguments[name] for name in names if arguments.get(name)}
+def _describe_run(run: RunRecord, result: Check) -> dict[str, str]:
+    """Return the properties of a JUnit file, without empty ones."""
+    properties = {
+        "run": str(run.directory),
+        "judge": str(run.judge),
+        "signature": run.summary.signature,
+    }
+    if run.summary.stopped:
+        properties["stopped"] = run.summary.stopped
+    if run.origins:
+        properties["origin"] = "; ".join(map(str, run.origins))
+    corrected = [decision.gate for decision in result.decisions if decision.corrected]
+    if corrected:
+        properties["corrected by labels"] = ", ".join(corrected)
+    return properties
 
 
 def gate_values(result: Check) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -10,6 +10,7 @@ import click
 from localjudge.calibration import is_saved, measure_judges
 from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode
+from localjudge.doctor.check_result import CheckResult
 from localjudge.doctor.examine import examine
 from localjudge.doctor.inventory import inventory
 from localjudge.errors import InputError
@@ -55,16 +56,17 @@ def calibrate_command(
         interrupted.
     """
     asks_judges = not any(map(os.path.isdir, sources))  # the judge of a run is known
-    config_file = options["config"] if asks_judges else "none"
+    config_file = "none"
+    if asks_judges:
+        config_file = options["config"]
     arguments, _ = cli.with_config(config_file, "judge", *settings_with("calibration"))
-    names = ("metrics", "out", *SETTINGS)
-    how = {name: arguments[name] for name in names if arguments.get(name)}
-    judge = arguments.get("judge") or ()
-    judges = [judge] if isinstance(judge, str) else judge  # of a configuration file, or typed
+    judges = arguments.get("judge") or ()
+    if isinstance(judges, str):  # of a configuration file
+        judges = [judges]
     with cli.progress_shown(quiet=quiet) as progress:
         calibrations = measure_judges(
             sources,
-            how,
+            cli.pick(arguments, ("metrics", "out", *SETTINGS)),
             judges=judges,
             name=options["name"],
             progress=progress,
@@ -73,31 +75,35 @@ def calibrate_command(
         cli.print_json([calibration.model_dump(mode="json") for calibration in calibrations])
     else:
         show(calibrations_view(calibrations))
-    fit = {calibration.question for calibration in calibrations if required in calibration.fit_for}
-    unfit = [
-        calibration for calibration in calibrations if required and calibration.question not in fit
-    ]
-    _advise([] if quiet or as_json else calibrations, options["name"], unfit, required)
-    return ExitCode.GATE_MISSED if unfit else ExitCode.DONE
-
-
-def _advise(
-    calibrations: Sequence[Calibration],
-    name: str | None,
-    unfit: Sequence[Calibration],
-    required: str | None,
-) -> None:
-    for calibration in calibrations:
-        click.echo(_advice(calibration, name), err=True)
-    for calibration in unfit:
+    if not quiet and not as_json:
+        for calibration in calibrations:
+            click.echo(_advise(calibration, options["name"]), err=True)
+    unsuitable = _find_unsuitable(calibrations, required)
+    for calibration in unsuitable:
         admission = admit_by_labels(calibration)
         click.echo(
             f"not recommended for {required} (--require): {calibration.name}: {admission}",
             err=True,
         )
+    if unsuitable:
+        return ExitCode.GATE_MISSED
+    return ExitCode.DONE
 
 
-def _advice(calibration: Calibration, name: str | None) -> str:
+def _find_unsuitable(
+    calibrations: Sequence[Calibration], required: str | None
+) -> list[Calibration]:
+    """Return the calibrations of each question for which no judge is recommended as required."""
+    if not required:
+        return []
+    answered = set()
+    for calibration in calibrations:
+        if required in calibration.fit_for:
+            answered.add(calibration.question)
+    return [calibration for calibration in calibrations if calibration.question not in answered]
+
+
+def _advise(calibration: Calibration, name: str | None) -> str:
     """Return where a calibration is saved and how to use it, or why it is not saved."""
     reason = (
         f"{calibration.card.name} is not shown to be better than guessing on {calibration.question}"
@@ -110,7 +116,9 @@ def _advice(calibration: Calibration, name: str | None) -> str:
     return f"{saved}; use it: localjudge run ... --calibration {calibration.name}"
 
 
-def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:
+def _read_items(
+    _context: click.Context, _parameter: click.Parameter, count: str | None
+) -> int | None:
     if count is None:
         return None
     if count == "all":
@@ -131,7 +139,7 @@ def _items(_context: click.Context, _parameter: click.Parameter, count: str | No
 @cli.option(
     "Judge",
     "--probes",
-    callback=_items,
+    callback=_read_items,
     metavar="N|all",
     help="Number of labelled items.  [default: about 5 minutes]",
 )
@@ -151,23 +159,35 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
     arguments, _ = cli.with_config(options["config"], "judge", *settings_with("doctor"))
-    extent = {
-        name: options[name] for name in ("injections", "probes", "required")
-    } | cli.pick_settings(arguments)
+    extent = cli.pick(options, ("injections", "probes", "required"))
     judge = arguments.get("judge")
     if isinstance(judge, tuple | list):
         raise InputError(
             "doctor examines one judge at a time",
             hint=f"name one: --judge {judge[0]}",
         )
-    on_check = None if as_json else lambda check: show(check_view(check))
+    on_check: Callable[[CheckResult], None] | None = _show_check
+    if as_json:
+        on_check = None
     with cli.progress_shown(quiet=quiet) as progress:
-        diagnosis = examine(judge, progress=progress, on_check=on_check, **extent)
+        diagnosis = examine(
+            judge,
+            progress=progress,
+            on_check=on_check,
+            **extent,
+            **cli.pick_settings(arguments),
+        )
     if as_json:
         cli.print_json(diagnosis)
     else:
         show(conclusion_view(diagnosis))
-    return ExitCode.NOTHING_JUDGED if diagnosis.result == "failed" else ExitCode.DONE
+    if diagnosis.result == "failed":
+        return ExitCode.NOTHING_JUDGED
+    return ExitCode.DONE
+
+
+def _show_check(check: CheckResult) -> None:
+    show(check_view(check))
 
 
 @cli.command("models", "localjudge models ~/models")

@@ -1,10 +1,9 @@
 """`localjudge label`: collect human labels for a run in a sheet, in a page, or in the terminal."""
 
-import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -29,6 +28,7 @@ from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import put, show
 from localjudge.report.translated_sheet import write_translated_sheet
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.types import Language
 from localjudge.words import call, numbered, printable
 
 _END = "\x04"
@@ -174,15 +174,18 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     Label the statements in order. The corrected interval is updated at 20, 30, 50, 100, 150 labels
     and so on.
     """
-    typed, run = cli.typed_arguments(), RunRecord.open(directory)
+    typed = cli.typed_arguments()
+    run = RunRecord.open(directory)
     if typed.get("read"):
         _read_sources(run, typed["read"], typed.get("annotator"), as_json)
         return
-    how = {name: typed[name] for name in _DRAWING if name in typed}
-    files = _files(typed, as_json)
-    labelling = Labelling(run, **how)
+    files = _check_files(typed, as_json)
+    labelling = Labelling(run, **cli.pick(typed, _DRAWING))
     if labelling.disputed and not labelling.rows:
-        click.echo(json.dumps({"rows": 0}, indent=2) if as_json else NO_DISPUTE)
+        if as_json:
+            cli.print_json({"rows": 0})
+        else:
+            click.echo(NO_DISPUTE)
         return
     if not files and not sys.stdin.isatty():
         raise InputError(
@@ -194,32 +197,50 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if not files:
         _label_in_terminal(labelling)
         return
+    count = _write_files(labelling, files, options["language"], options["separator"])
+    if as_json:
+        _print_files(files, count)
+        return
+    names = " and ".join(printable(str(file)) for file in files.values())
+    line = f"{numbered(count, 'statement')} to label in {names}"
+    if cli.names_next_step():
+        then = printable(call("label", str(directory), "read", "FILE"))
+        line = f"{line}; then: {then}"
+    click.echo(line)
+
+
+def _write_files(
+    labelling: Labelling, files: Mapping[str, Path], language: Language, separator: Separator | None
+) -> int:
+    """Write the sheet and the page, and return the number of their statements."""
     rows = labelling.rows_to_send()
     if "out" in files:
-        how_written = {"language": options["language"], "separator": options["separator"]}
-        write_translated_sheet(files["out"], rows, **how_written)
+        write_translated_sheet(files["out"], rows, language=language, separator=separator)
     if "page" in files:
         write_label_page(
             files["page"],
             rows,
-            title=run.directory.name,
-            language=options["language"],
+            title=labelling.run.directory.name,
+            language=language,
             parts_of_juries=labelling.parts_of_juries(),
             evidence=labelling.closest_sentences,
             show_evidence=labelling.show_evidence,
         )
-    if as_json:
-        paths = {"file" if name == "out" else name: str(file) for name, file in files.items()}
-        click.echo(json.dumps({**paths, "rows": len(rows)}, indent=2))
-    else:
-        names = " and ".join(printable(str(file)) for file in files.values())
-        line = f"{numbered(len(rows), 'statement')} to label in {names}"
-        then = printable(call("label", str(directory), "read", "FILE"))
-        click.echo(f"{line}; then: {then}" if cli.names_next_step() else line)
+    return len(rows)
 
 
-def _files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
-    files: dict[str, Path] = {name: typed[name] for name in ("out", "page") if name in typed}
+def _print_files(files: Mapping[str, Path], count: int) -> None:
+    values: dict[str, Any] = {}
+    if "out" in files:
+        values["file"] = str(files["out"])
+    if "page" in files:
+        values["page"] = str(files["page"])
+    cli.print_json({**values, "rows": count})
+
+
+def _check_files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
+    """Return the files to write. Raises InputError for options without their file."""
+    files: dict[str, Path] = cli.pick(typed, ("out", "page"))
     if not files and as_json:
         raise InputError(
             "labelling in the terminal prints no JSON",
@@ -241,7 +262,7 @@ def _read_sources(
     annotator: str | None,
     as_json: bool,
 ) -> None:
-    names = [*dict.fromkeys(map(str, sources))]
+    names = list(dict.fromkeys(map(str, sources)))
     labels_by_source = dict(zip(names, read_all_labels(run, names, annotator), strict=True))
     if as_json:
         cli.print_json({source: labels._asdict() for source, labels in labels_by_source.items()})

@@ -8,7 +8,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -221,12 +221,14 @@ def _read_metrics(
     _parameter: click.Parameter,
     texts: tuple[str, ...],
 ) -> list[str] | None:
-    return parse_metrics(",".join(texts)) if texts else None
+    if not texts:
+        return None
+    return parse_metrics(",".join(texts))
 
 
 def parse_metrics(text: str) -> list[str]:
     """Return the different names of metrics in a text, which commas separate."""
-    names = [name.strip() for name in _BETWEEN_METRICS.split(text)]
+    names = map(str.strip, _BETWEEN_METRICS.split(text))
     return list(dict.fromkeys(filter(None, names)))
 
 
@@ -235,7 +237,7 @@ def _read_names(
     _parameter: click.Parameter,
     texts: tuple[str, ...],
 ) -> list[str]:
-    names = [name.strip() for name in ",".join(texts).split(",")]
+    names = map(str.strip, ",".join(texts).split(","))
     return list(filter(None, names))
 
 
@@ -255,8 +257,9 @@ def judge_option(
     elif several:
         words += " (may be repeated)"
     words += f".  [default: {default}]"
-    callback = None if several or together else _one_judge
-    how = {"multiple": True, "callback": callback, "metavar": "NAME|PATH", "help": words}
+    how: dict[str, Any] = {"multiple": True, "metavar": "NAME|PATH", "help": words}
+    if not several and not together:
+        how["callback"] = _one_judge
     return option("Judge", "--judge", everyday=True, **how)
 
 
@@ -267,7 +270,7 @@ def _one_judge(
 ) -> str | None:
     if len(judges) > 1:
         raise InputError("--judge was given twice", hint="give one judge to this command")
-    return judges[0] if judges else None
+    return next(iter(judges), None)
 
 
 def out_option(words: str, *, metavar: str = "DIR", required: bool = False) -> _Decorator:
@@ -359,7 +362,7 @@ def with_config(file: str | None, *keys: str) -> tuple[dict[str, Any], Config | 
     config = read_config(path, named=file is not None)
     arguments = dict(config.arguments)
     if keys:
-        arguments = {key: value for key, value in arguments.items() if key in keys}
+        arguments = pick(arguments, keys)
     if "threshold" in typed:
         arguments.pop("calibration", None)
     if "calibration" in typed:
@@ -367,8 +370,13 @@ def with_config(file: str | None, *keys: str) -> tuple[dict[str, Any], Config | 
     return {**arguments, **typed}, config
 
 
+def pick(arguments: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the arguments with these names."""
+    return {name: arguments[name] for name in names if name in arguments}
+
+
 def pick_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if name in SETTINGS}
+    return pick(arguments, SETTINGS)
 
 
 @contextmanager

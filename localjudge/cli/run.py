@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from localjudge import resources
 from localjudge.analysis.check import Check
 from localjudge.cli import options as cli
-from localjudge.cli.gates import Checks, gate_values, gate_views
+from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.judging.estimate import estimate_plan
@@ -109,26 +109,26 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     if options["list_metrics"]:
         return _list_metrics(as_json)
     arguments, config = _arguments(data, options)
-    checks = Checks(arguments)
+    gates = GateOptions(arguments)
     run_settings = checked(cli.pick_settings(arguments))
     if not options["dry_run"]:
-        checks.begin()
+        gates.begin()
     with cli.progress_shown(quiet=quiet) as progress:
         planned = _plan(arguments, run_settings, config, progress)
-        checks.refuse_unknown([metric.name for metric in planned.metrics])
+        gates.refuse_unknown([metric.name for metric in planned.metrics])
         how: dict[str, Any] = {
             "judge": arguments.get("judge"),
             "out": arguments.get("out"),
-            "baseline": checks.baseline,
+            "baseline": gates.baseline,
         }
         if options["dry_run"]:
             return _estimate(planned, as_json, progress, **how)
         with open_job(planned, **how, progress=progress) as job:
             run = job.run()
-    result = checks.check(run)
+    result = gates.check(run)
     report: Path | None = None
     if arguments.get("report"):
-        report = write_report(run, result, checks.baseline)
+        report = write_report(run, result, gates.baseline)
     if as_json:
         cli.print_json(_values(run, result, report))
     else:
@@ -137,7 +137,9 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         return ExitCode.GATE_MISSED
     # Only failures that the user allowed explicitly count as done.
     allowed = run.manifest.environment.settings.max_failed or 0
-    return ExitCode.SOME_FAILED if run.summary.failed_beyond(allowed) else ExitCode.DONE
+    if run.summary.failed_beyond(allowed):
+        return ExitCode.SOME_FAILED
+    return ExitCode.DONE
 
 
 def _values(run: RunRecord, result: Check, report: Path | None) -> dict[str, Any]:
@@ -194,7 +196,9 @@ def _plan(
 ) -> Plan:
     data = list(arguments.get("data", ()))
     if not data and not run_settings.reuse:
-        where = f" on the command line or in {config.file}" if config else ""
+        where = ""
+        if config:
+            where = f" on the command line or in {config.file}"
         hint = "name a file, or try: localjudge run --demo"
         raise InputError(f"no data file was named{where}", hint=hint)
     if config:
@@ -216,8 +220,10 @@ def _estimate(planned: Plan, as_json: bool, progress: Progress, **how: Any) -> i
 def _list_metrics(as_json: bool) -> int:
     metrics = described()
     if as_json:
-        about = [{**metric._asdict(), "about": metric.about._asdict()} for metric in metrics]
-        cli.print_json(about)
+        rows = []
+        for metric in metrics:
+            rows.append({**metric._asdict(), "about": metric.about._asdict()})
+        cli.print_json(rows)
     else:
         show(metric_list(metrics))
     return ExitCode.DONE
@@ -250,11 +256,15 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
     or verified but the result could not be stored.
     """
     typed = cli.typed_arguments()
-    how = {name: typed[name] for name in neutral_settings() if name in typed}
-    how["judge"] = options["judge"]
-    how["sample"] = options["sample"]
     with cli.progress_shown(quiet=quiet) as progress:
-        result = verify_run(directory, progress=progress, check_report=check_report, **how)
+        result = verify_run(
+            directory,
+            judge=options["judge"],
+            sample=options["sample"],
+            progress=progress,
+            check_report=check_report,
+            **cli.pick(typed, neutral_settings()),
+        )
     if as_json:
         cli.print_json(result)
     else:
@@ -263,5 +273,6 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
         click.echo(printable(f"{VERIFICATION} cannot be stored: {result.not_stored}"), err=True)
     if result.not_stored and result.result != "different":
         return ExitCode.GO_ON_LATER
-    is_accepted = result.result in _ACCEPTED[options["accept"]]
-    return ExitCode.DONE if is_accepted else ExitCode.GATE_MISSED
+    if result.result not in _ACCEPTED[options["accept"]]:
+        return ExitCode.GATE_MISSED
+    return ExitCode.DONE

@@ -10,7 +10,7 @@ import click
 from localjudge.analysis.compare import compare
 from localjudge.analysis.slices import slices
 from localjudge.cli import options as cli
-from localjudge.cli.gates import Checks, gate_values, gate_views
+from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.labels.labelled_statements import disagreements, disputed_statements, with_labels
@@ -120,7 +120,8 @@ def _show_slices(run: RunRecord, column: str, metrics: Sequence[str | None], as_
     if as_json:
         cli.print_json(parts)
     else:
-        show(*[slices_view(run, parts, metric=metric) for metric in metrics])
+        views = [slices_view(run, parts, metric=metric) for metric in metrics]
+        show(*views)
 
 
 def _run_tables(
@@ -237,16 +238,16 @@ def report_command(
             "--language is the language of a certificate",
             hint="add --certificate, or omit it",
         )
-    checks = Checks(cli.typed_arguments())
+    gates = GateOptions(cli.typed_arguments())
     run = RunRecord.open(directory)
-    checks.refuse_unknown(run.summary.metrics)
-    result = checks.check(run)
-    page = write_report(run, result, checks.baseline, out, title=title, by=options["by"])
+    gates.refuse_unknown(run.summary.metrics)
+    result = gates.check(run)
+    page = write_report(run, result, gates.baseline, out, title=title, by=options["by"])
     if as_json:
         cli.print_json({"file": str(page), "bytes": page.stat().st_size, **gate_values(result)})
     else:
         show(*gate_views(result, page))
-    return ExitCode.DONE if result.passed else ExitCode.GATE_MISSED
+    return _exit_code(passed=result.passed)
 
 
 def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
@@ -261,19 +262,27 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
         cli.print_json(_certificate_values(certificate))
     else:
         show(_certificate_view(certificate))
-    return ExitCode.DONE if certificate.passed else ExitCode.GATE_MISSED
+    return _exit_code(passed=certificate.passed)
+
+
+def _exit_code(*, passed: bool) -> ExitCode:
+    if passed:
+        return ExitCode.DONE
+    return ExitCode.GATE_MISSED
 
 
 def _certificate_values(certificate: Certificate) -> dict[str, Any]:
     shown: dict[str, Any] = {"file": str(certificate.file), "problems": certificate.problems}
     if certificate.decisions:
-        shown["gates"] = [decision.model_dump(mode="json") for decision in certificate.decisions]
+        gates = [decision.model_dump(mode="json") for decision in certificate.decisions]
+        shown["gates"] = gates
     return shown
 
 
 def _certificate_view(certificate: Certificate) -> View:
     lines = [f"certificate {certificate.file}"]
-    lines += [f"do not quote its results: {problem}" for problem in certificate.problems]
+    for problem in certificate.problems:
+        lines.append(f"do not quote its results: {problem}")
     parts = [Table(notes=lines)]
     if certificate.decisions:
         parts.append(gates_view(certificate.decisions))

@@ -11,7 +11,7 @@ import localjudge
 from localjudge import Run, ScriptedEngine, resources
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
-from localjudge.cli.gates import Checks
+from localjudge.cli.gates import GateOptions
 from localjudge.report.ci import run_markdown
 from localjudge.report.comparison_views import comparison_lines
 from localjudge.report.html_page import page
@@ -61,10 +61,10 @@ def remember(run: Run) -> None:
 
 
 def everywhere(run: Run, folder: Path) -> dict[str, str]:
-    checks = Checks(
+    gates = GateOptions(
         {"gates": ["context_recall>=0.1"], "undecided": "pass", "junit": folder / "gates.xml"}
     )
-    decisions = checks.check(run)
+    decisions = gates.check(run)
     shown = {
         "table": "\n".join([*judge_lines(run), *remarks(run)]),
         "JSON": json.dumps(summary_values(run)),
