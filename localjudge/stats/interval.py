@@ -291,9 +291,9 @@ def gamma_weights(
 
 
 def quantile(draws: Floats, probability: float) -> float:
-    """Return a quantile by definition 6 of R.
+    """Return a quantile by definition 6 of Hyndman and Fan.
 
-    J. Hyndman and Y. Fan (1996), American Statistician 50.
+    Source: R. J. Hyndman and Y. Fan (1996), American Statistician 50, 361-365.
     """
     return float(np.quantile(draws, probability, method="weibull"))
 

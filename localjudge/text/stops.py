@@ -321,9 +321,9 @@ def _is_quantity(stop: _Stop, units: frozenset[str]) -> bool:
 
 
 def _label_letter(stop: _Stop) -> bool | None:
-    """Do not read the letter or number of a preceding word as an initial or ordinal: "Vitamin K.
+    """Do not read the letter or number of a preceding noun as an initial or ordinal.
 
-    Vitamin C.".
+    "It contains Vitamin K. Vitamin C is missing."
     """
     if not stop.after_letter and not (stop.conventions.ordinals and _NUMERAL.fullmatch(stop.word)):
         return None
@@ -350,9 +350,10 @@ def _follows_labelled_noun(stop: _Stop) -> bool:
 
 
 def _follows_plain_noun(stop: _Stop) -> bool:
-    """Return whether a capital labels a noun: "size S.
+    """Return whether a capital is the label of a noun, and not an initial.
 
-    Next", but not an initial: "by J. Smith", "John F. Kennedy".
+    label     "We sell size S. Next week, size M arrives."
+    initial   "by J. Smith", "John F. Kennedy"
     """
     conventions = stop.conventions
     if not (stop.after_letter and stop.word.isupper() and conventions.before_initial):
@@ -403,9 +404,9 @@ def _never_ending(stop: _Stop) -> bool | None:
 
 
 def _precedes_number_or_label(stop: _Stop) -> bool:
-    """Return whether what follows belongs to the abbreviation: "p. 55", "lit. b", "art.
+    """Return whether what follows belongs to the abbreviation.
 
-    L. 121-1".
+    "p. 55", "lit. b", "art. L. 121-1"
     """
     if stop.next[:1].isdigit() or stop.follower in "#§" or stop.before_number:
         return True
@@ -418,9 +419,9 @@ def _precedes_number_or_label(stop: _Stop) -> bool:
 
 
 def _ordinal(stop: _Stop) -> bool | None:
-    """Read a short number as an ordinal or a date in some languages: "am 3.
+    """Read a short number as an ordinal or a date, in the languages that write one so.
 
-    Oktober", "am 3.4. um".
+    "am 3. Oktober", "am 3.4. um"
     """
     if not stop.conventions.ordinals or stop.after_letter:
         return None
