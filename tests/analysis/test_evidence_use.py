@@ -1,4 +1,4 @@
-"""Evidence while labelling: what annotators see, what `labels.jsonl` records, and what is counted."""
+"""Evidence while labelling: what annotators see, what is stored, and what is counted."""
 
 import csv
 import json

@@ -112,6 +112,30 @@ def test_other_files_are_refused_before_their_checksum(tmp_path: Path) -> None:
     assert time.monotonic() - before < 1
 
 
+LIST = 9
+
+
+@pytest.mark.parametrize(
+    "types",
+    [(13,), (2**32 - 1,), (LIST, LIST), (LIST, 13), (LIST, 2**31)],
+    ids=["next", "largest", "list of lists", "list of next", "list of large"],
+)
+def test_a_value_of_an_unknown_type_is_refused_with_its_key(
+    tmp_path: Path, types: tuple[int, ...]
+) -> None:
+    """GGUF defines the types 0 to 12, and lists of all types except lists.
+
+    A reader that guesses the length of such a value would read the rest of the file as keys.
+    """
+    value = struct.pack(f"<{len(types)}I", *types) + struct.pack("<QQ", 1, 0)
+    path = tmp_path / "unusual.gguf"
+    key = struct.pack("<Q", 3) + b"odd"
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key + value)
+    with pytest.raises(ModelError, match=rf"unusual\.gguf .*'odd'.* {types[-1]}") as caught:
+        header.read(path)
+    assert caught.value.hint
+
+
 @pytest.mark.parametrize("kind", [0, 8, 12])
 @pytest.mark.parametrize("count", [2**60, 2])
 def test_a_list_longer_than_the_file_is_refused_at_once(

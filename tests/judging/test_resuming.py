@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,25 @@ def test_resuming_asks_only_unanswered_questions(stopped: Path, whole: dict[str,
         "run.lock",
         "run.sqlite",
     }
+
+
+@pytest.mark.parametrize("move", [shutil.move, shutil.copytree])
+def test_a_run_in_another_place_resumes(
+    stopped: Path, tmp_path: Path, whole: dict[str, bytes], move: Callable[[Path, Path], object]
+) -> None:
+    """A directory that was moved or copied, by a system whose clock is a day ahead."""
+    target = tmp_path / "another folder" / "größer"
+    target.parent.mkdir()
+    move(stopped, target)
+    for file in target.iterdir():
+        status = file.stat()
+        os.utime(file, (status.st_atime + 86_400, status.st_mtime + 86_400))
+    engine = Engine()
+    run = judged(target, engine)
+    assert results(target) == whole
+    assert len(engine.asked) == 9
+    assert run.directory == target
+    assert judged(target, Engine(most=0)).summary == run.summary
 
 
 def test_resume_after_a_stop_in_any_block(tmp_path: Path, whole: dict[str, bytes]) -> None:
