@@ -1,7 +1,6 @@
 import ast
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -44,7 +43,10 @@ def modules_after(statement: str) -> set[str]:
 
 
 def test_importing_localjudge_imports_nothing_heavy() -> None:
-    assert not modules_after("import localjudge") & HEAVY
+    """Public names are imported when they are used, so the import takes a millisecond."""
+    loaded = modules_after("import localjudge")
+    assert not loaded & HEAVY
+    assert loaded - modules_after("import importlib, warnings") == {"localjudge"}
 
 
 def test_building_the_command_line_imports_no_model_library() -> None:
@@ -115,20 +117,6 @@ def test_type_checkers_see_the_same_public_names() -> None:
         assert module is not None
         assert getattr(import_module(module), name) is getattr(localjudge, name)
     assert sorted(modules) == localjudge.__all__
-
-
-def test_the_import_takes_less_than_150_milliseconds() -> None:
-    """Compared with importing nothing in fresh interpreters, best of five."""
-
-    def seconds(program: str) -> float:
-        started = time.perf_counter()
-        subprocess.run([sys.executable, "-c", program], check=True)
-        return time.perf_counter() - started
-
-    imported, nothing = (
-        min(seconds(statement) for _ in range(5)) for statement in ("import localjudge", "pass")
-    )
-    assert imported - nothing < 0.15
 
 
 def test_a_unit_test_cannot_open_a_model(request: pytest.FixtureRequest) -> None:

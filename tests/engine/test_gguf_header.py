@@ -1,5 +1,5 @@
 import struct
-import time
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -101,15 +101,14 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes | None, what: st
     assert caught.value.hint
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows fills such a file with zeros")
 def test_other_files_are_refused_before_their_checksum(tmp_path: Path) -> None:
-    """Reading a sparse file of 16 GiB takes a minute."""
+    """A checksum of a sparse file of 1 TiB would take an hour, beyond the limit of a test."""
     path = tmp_path / "sparse.gguf"
     with path.open("wb") as file:
-        file.truncate(16 << 30)
-    before = time.monotonic()
+        file.truncate(1 << 40)
     with pytest.raises(ModelError, match=r"sparse\.gguf is not a GGUF model"):
         find_model(str(path))
-    assert time.monotonic() - before < 1
 
 
 LIST = 9

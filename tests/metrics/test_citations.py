@@ -1,7 +1,5 @@
 """Citations: which context each name in a mark names."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,7 +126,7 @@ def test_other_brackets_are_not_citation_marks(text: str) -> None:
 
 
 def test_many_brackets_and_cited_sentences_take_linear_time() -> None:
-    begin = time.process_time()
+    """Quadratic time would be beyond the limit of a test."""
     assert find_marks("[" * 200_000) == []
     assert len(find_marks("[1]" * 60_000)) == 60_000
     text = "Ab [1]. " * 3_000
@@ -139,4 +137,3 @@ def test_many_brackets_and_cited_sentences_take_linear_time() -> None:
         ("Ab", ("1",))
     }
     assert len(stated) == 3_000
-    assert time.process_time() - begin < 10
