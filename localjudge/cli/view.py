@@ -16,6 +16,7 @@ from localjudge.errors import InputError
 from localjudge.labels.labelled_statements import disagreements, disputed_statements, with_labels
 from localjudge.report.certificate import Certificate, write_certificate
 from localjudge.report.comparison_views import comparison_view
+from localjudge.report.evidence_place_views import places_tables
 from localjudge.report.export import Format, Rows, exported_parts
 from localjudge.report.gate_views import gates_view
 from localjudge.report.html_page import write_report
@@ -136,6 +137,8 @@ def _run_tables(
     for metric in metrics:
         shown.append(summary_view(run, metric=metric, details=details))
         shown.append(two_means_view(run, metric=metric))
+        if details:
+            shown += places_tables(run, metric)
         if worst:
             shown.append(worst_view(run, metric=metric, count=worst))
     return [table for table in shown if table.notes or table.rows]

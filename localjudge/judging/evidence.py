@@ -14,16 +14,18 @@ answers find the same again.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
+from typing import NamedTuple
 
 from localjudge.evidence import finder
 from localjudge.evidence.finder import CLOSE, Finder, Match
 from localjudge.judging.settings import RunSettings
-from localjudge.metrics.citations import ContextIndex
+from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
 from localjudge.run_directory.manifest import EvidenceIdentity
 from localjudge.run_directory.result_rows import Evaluation, EvidenceRow, JudgedUnit
 from localjudge.text.judged_sentences import JudgedSentences
+from localjudge.text.marks import RANK
 from localjudge.types import Sample, Span, Unit, Verdict, context_texts
 
 _COMPARED = ("reference", "response")
@@ -82,17 +84,27 @@ class _Texts:
         return [statement.span for statement in statements]
 
     @cached_property
-    def cited_by(self) -> dict[int, frozenset[int]]:
-        """The places of the contexts that each sentence of the response cites."""
-        index = ContextIndex(self.sample.retrieved_contexts or ())
+    def citations(self) -> list[list[Citation]]:
+        """The citations in each sentence of the response."""
         statements = response_statements(self.sample, self._sentences)
-        cited: dict[int, frozenset[int]] = {}
-        for number, statement in enumerate(statements):
-            citations = index.resolve(statement.marks)
-            cited[number] = frozenset(
-                citation.context for citation in citations if citation.context is not None
-            )
-        return cited
+        return [self._index.resolve(statement.marks) for statement in statements]
+
+    @cached_property
+    def _index(self) -> ContextIndex:
+        return ContextIndex(self.sample.retrieved_contexts or ())
+
+    def name_context(self, place: int) -> str:
+        """Return the name by which the response would cite a context: its id, or its rank from 1.
+
+        It is the id if the response cites ids, or if an id looks like a rank.
+        """
+        ids = self._index.ids
+        cites_ids = any(citation.name in ids for citation in chain(*self.citations))
+        if cites_ids or any(map(RANK.fullmatch, ids)):
+            for name, context in ids.items():
+                if context == place:
+                    return name
+        return str(place + 1)
 
 
 def _is_statement(unit: Unit) -> bool:
@@ -103,12 +115,12 @@ def _make_rows(
     texts: _Texts, evaluation: Evaluation, position: int, judged: JudgedUnit
 ) -> Iterator[EvidenceRow]:
     unit = judged.unit
-    cited: frozenset[int] | None = None
-    if unit.against == "cited":
-        cited = texts.cited_by.get(unit.index, frozenset())
     for rank, match in enumerate(_matches(texts, unit), 1):
         context = None if unit.against in _COMPARED else match.text
-        is_cited = None if cited is None else match.text in cited
+        cited = None
+        if unit.against == "cited":
+            cited = _look_up_citations(texts, unit.index, match.text)
+        is_cited = cited and cited.cited
         yield EvidenceRow(
             sample_id=evaluation.sample_id,
             metric=evaluation.metric,
@@ -124,7 +136,25 @@ def _make_rows(
             score=match.score,
             supports=_supports(judged, match, is_cited),
             cited=is_cited,
+            cites=cited and cited.cites,
+            name=cited and cited.name,
         )
+
+
+class _Cited(NamedTuple):
+    """The citations of a statement, and how they relate to one context."""
+
+    cited: bool
+    cites: tuple[str, ...]
+    name: str
+
+
+def _look_up_citations(texts: _Texts, number: int, context: int) -> _Cited:
+    """Return what a sentence of the response cites, and whether it is this context."""
+    citations = texts.citations[number]
+    is_cited = any(citation.context == context for citation in citations)
+    names = dict.fromkeys(citation.name for citation in citations)
+    return _Cited(is_cited, tuple(names), texts.name_context(context))
 
 
 def _matches(texts: _Texts, unit: Unit) -> list[Match]:

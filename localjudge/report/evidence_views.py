@@ -2,12 +2,12 @@
 
     evidence [2] 0.81  The Danube rises in the Black Forest.
     closest, not supporting [1] 0.31  The Rhine ends in the Netherlands.
-    not in what it cites, evidence in [2]
+    cited [2], evidence in [1]
 
-Contexts are counted from 1.
+Contexts are counted from 1; citations have the names that the response uses.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -28,20 +28,27 @@ def evidence_to_show(verdict: VerdictRow) -> tuple[EvidenceRow, ...]:
     return supporting or verdict.evidence[:1]
 
 
-def describe_evidence(row: EvidenceRow) -> str:
-    """Return what a sentence is for its statement, where it is, and its score."""
+def describe_evidence(row: EvidenceRow, place: str = "") -> str:
+    """Return what a sentence is for its statement, where it is, and its score.
+
+    `place` names a text that is no context.
+    """
     kind = SUPPORTING if row.supports else CLOSEST
-    place = "" if row.context is None else f" [{row.context + 1}]"
-    return f"{kind}{place} {number(row.score)}"
+    if row.context is not None:
+        place = f"[{row.context + 1}]"
+    return " ".join(filter(None, (kind, place, number(row.score))))
 
 
 def misplaced_citation(verdict: VerdictRow) -> str | None:
-    """Return where the evidence is if what the statement cites does not support it, or None."""
+    """Return `cited [2], evidence in [1]` if only another context than the cited has it, or None."""
     supporting = [row for row in verdict.evidence if row.supports and row.cited is False]
     if verdict.label != 0 or not supporting:
         return None
-    places = sorted({row.context + 1 for row in supporting if row.context is not None})
-    return f"not in what it cites, evidence in {_list_places(places)}"
+    supporting.sort(key=lambda row: row.context or 0)
+    names = dict.fromkeys(row.name or "" for row in supporting)
+    cites = supporting[0].cites
+    cited = f"cited {_list_names(cites)}" if cites else "cites nothing"
+    return f"{cited}, evidence in {_list_names(names)}"
 
 
 class EvidenceBySample:
@@ -93,5 +100,5 @@ def browser_offset(text: str, place: int) -> int:
     return place + sum(sign > _LAST_OF_ONE_UNIT for sign in text[:place])
 
 
-def _list_places(places: Sequence[int]) -> str:
-    return ", ".join(f"[{place}]" for place in places)
+def _list_names(names: Iterable[str]) -> str:
+    return ", ".join(f"[{name}]" for name in names)

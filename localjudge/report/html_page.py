@@ -22,11 +22,19 @@ from typing import Any, NamedTuple, Self
 from localjudge.analysis.check import Check, Undecided
 from localjudge.analysis.compare import Obstacle
 from localjudge.analysis.compared_run import ComparedRun
+from localjudge.analysis.evidence_places import evidence_places
 from localjudge.analysis.pairing import pair_samples, unit_changes
 from localjudge.analysis.slices import slices
 from localjudge.judging.verify import REPORT
 from localjudge.labels.labelled_statements import LabelledVerdict, labelled_statements, with_labels
 from localjudge.metrics import catalog
+from localjudge.report.evidence_place_views import (
+    ACCURACY,
+    HEADINGS,
+    MEANING,
+    describe_places,
+    place_rows,
+)
 from localjudge.report.evidence_views import EvidenceBySample, browser_offset
 from localjudge.report.overview import Values, overview
 from localjudge.report.private_page import page_parts, write_page
@@ -144,6 +152,7 @@ def page(
     with as_typed():
         values = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
         values["slices"] = None
+        values["places"] = list(evidence_places(run).values())
         if inputs.by:
             values["slices"] = slices_table(run, slices(run, inputs.by))
     values["by"] = inputs.by
@@ -153,6 +162,10 @@ def page(
         scripts=_SCRIPTS,
         config=_config(run, baseline, inputs),
         blocks=data_blocks(run, baseline),
+        place_headings=HEADINGS,
+        place_rows=place_rows,
+        describe_places=describe_places,
+        about_places=(*MEANING, ACCURACY),
         **values,
     )
 

@@ -26,7 +26,7 @@ from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run_directory.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.jury import is_divided
-from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
+from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import CONTEXT_FIELDS, Sample
 from localjudge.words import numbered, printable, suggestion
@@ -139,7 +139,24 @@ def _matrix(units: Sequence[Mapping[_Against, VerdictRow]]) -> list[_Cells]:
                 remarks.append(f"{_heading(column)} {remark}")
         first = next(iter(verdicts.values()))
         matrix.append([*cells, _unit_cell(first, remarks)])
+        blanks = [Text() for _ in columns]
+        for cell in _evidence_in_matrix(verdicts):
+            matrix.append([*blanks, cell])
     return matrix
+
+
+def _evidence_in_matrix(verdicts: Mapping[_Against, VerdictRow]) -> Iterator[Text]:
+    """Yield the closest sentence of each text that supports a unit, or of all if none does."""
+    closest: dict[_Against, EvidenceRow] = {}
+    for column, verdict in verdicts.items():
+        if verdict.evidence:
+            closest[column] = verdict.evidence[0]
+    supporting = {column: row for column, row in closest.items() if row.supports}
+    if not supporting and closest:
+        best = max(closest, key=lambda column: closest[column].score)
+        supporting = {best: closest[best]}
+    for column, row in supporting.items():
+        yield _evidence_cell(row, _heading(column))
 
 
 def _heading(column: _Against) -> str:
@@ -165,12 +182,16 @@ def _probability(verdict: VerdictRow) -> str:
 def _evidence_cells(verdict: VerdictRow) -> Iterator[_Cells]:
     """Yield a row for each sentence of evidence, below its statement."""
     for row in evidence_to_show(verdict):
-        text = Text(f"  {describe_evidence(row)}  ", style="dim")
-        text.append(safe_text(row.text))
-        yield Text(), text
+        yield Text(), _evidence_cell(row)
     misplaced = misplaced_citation(verdict)
     if misplaced is not None:
-        yield Text(), Text(f"  {misplaced}", style="yellow")
+        yield Text(), safe_text(f"  {misplaced}", style="yellow")
+
+
+def _evidence_cell(row: EvidenceRow, place: str = "") -> Text:
+    text = Text(f"  {describe_evidence(row, place)}  ", style="dim")
+    text.append(safe_text(row.text))
+    return text
 
 
 def _unit_cell(verdict: VerdictRow, remarks: Iterable[str | None]) -> Text:

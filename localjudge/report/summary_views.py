@@ -6,6 +6,7 @@ A mean is hidden if more samples failed than allowed.
 from collections.abc import Iterator
 from typing import Any
 
+from localjudge.analysis.evidence_places import evidence_places
 from localjudge.analysis.headline import choose_headline
 from localjudge.analysis.missing_scores import missing_scores
 from localjudge.analysis.pooled import pooled_shares
@@ -113,6 +114,8 @@ def summary_values(run: RunRecord) -> dict[str, Any]:
     values["judge"] = run.judge.model_dump(mode="json")
     for name, pooled in pooled_shares(run).items():
         values["metrics"][name]["pooled"] = pooled.model_dump(mode="json")
+    for name, places in evidence_places(run).items():
+        values["metrics"][name]["evidence_places"] = places.model_dump()
     values["missing_scores"] = [group.model_dump() for group in missing_scores(run)]
     if run.origins:
         values["origins"] = [str(origin) for origin in run.origins]

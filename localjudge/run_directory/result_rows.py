@@ -81,8 +81,11 @@ class EvidenceRow:
 
     `context` counts the retrieved contexts from 0; it is None if the statement was compared with
     the reference or the response, as `against` of its verdict says. `supports` is False for the
-    closest sentence of a statement that nothing supports. `cited` says whether the statement cites
-    the context, None if its metric does not ask about citations. `position` is that of the verdict.
+    closest sentence of a statement that nothing supports. `position` is that of the verdict.
+
+    For a metric about citations, `cited` says whether the statement cites the context, `cites` has
+    the names that it cites, and `name` is the one by which the response would cite this context.
+    They are None for other metrics.
     """
 
     sample_id: str
@@ -99,6 +102,8 @@ class EvidenceRow:
     score: Share
     supports: bool
     cited: bool | None
+    cites: tuple[str, ...] | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ KEYS = [
     "score",
     "supports",
     "cited",
+    "cites",
+    "name",
 ]
 SAMPLE = {
     "id": "danube",
@@ -137,6 +139,75 @@ def test_evidence_in_another_context_than_the_cited_is_marked(tmp_path: Path) ->
     [[rises, *_], [ends, *_]] = by_metric(run, "citation_support")
     assert (rises.context, rises.cited, rises.supports) == (1, False, True)
     assert (ends.context, ends.cited, ends.supports) == (0, True, True)
+
+
+def cited_rows(tmp_path: Path, contexts: list[Any], response: str) -> list[EvidenceRow]:
+    """The first evidence of each statement of a response; no statement is supported."""
+    samples = [{"id": "s", "retrieved_contexts": contexts, "response": response}]
+    run = evaluate(
+        samples,
+        metrics=["citation_support(of=all)"],
+        out=tmp_path / "run",
+        engine=ScriptedEngine({}, default=0.1),
+    )
+    return [verdict.evidence[0] for verdict in run.verdicts]
+
+
+@pytest.mark.parametrize(
+    ("mark", "cites"),
+    [
+        (" [1]", ("1",)),
+        (" [doc1]", ("1",)),
+        (" [^1]", ("1",)),
+        (" [1, 9]", ("1", "9")),
+        (" [1-3]", ("1", "2", "3")),
+        (" [1][1]", ("1",)),
+    ],
+)
+def test_citations_have_the_numbers_of_the_response(
+    tmp_path: Path, mark: str, cites: tuple[str, ...]
+) -> None:
+    contexts = [ENDS, "It is wide.", "It is old.", RISES]
+    [row] = cited_rows(tmp_path, contexts, f"The Danube rises in the Black Forest{mark}.")
+
+    assert (row.cited, row.cites, row.name) == (False, cites, "4")
+    assert row.supports
+
+
+def test_a_sentence_without_a_citation_cites_nothing(tmp_path: Path) -> None:
+    response = "The Danube rises in the Black Forest. The Rhine ends in the Netherlands [1]."
+    rises, ends = cited_rows(tmp_path, [ENDS, RISES], response)
+
+    assert (rises.cited, rises.cites, rises.name) == (False, (), "2")
+    assert (ends.cited, ends.cites, ends.name) == (True, ("1",), "1")
+
+
+def test_citations_by_id_have_the_ids(tmp_path: Path) -> None:
+    contexts = [{"id": "rhine-7", "text": ENDS}, {"id": "danube-3", "text": RISES}]
+    [row] = cited_rows(tmp_path, contexts, "The Danube rises in the Black Forest [rhine-7].")
+
+    assert (row.context, row.cites, row.name) == (1, ("rhine-7",), "danube-3")
+
+
+def test_citations_by_rank_have_ranks_although_contexts_have_ids(tmp_path: Path) -> None:
+    contexts = [{"id": "rhine", "text": ENDS}, {"id": "danube", "text": RISES}]
+    [row] = cited_rows(tmp_path, contexts, "The Danube rises in the Black Forest [1].")
+
+    assert (row.context, row.cites, row.name) == (1, ("1",), "2")
+
+
+def test_ids_that_look_like_ranks_are_the_names(tmp_path: Path) -> None:
+    """[7] is the first context, and the second one is cited as [1], not as [2]."""
+    contexts = [{"id": "7", "text": ENDS}, {"id": "1", "text": RISES}]
+    [row] = cited_rows(tmp_path, contexts, "The Danube rises in the Black Forest [7].")
+
+    assert (row.context, row.cited, row.cites, row.name) == (1, False, ("7",), "1")
+
+
+def test_metrics_without_citations_have_no_names(tmp_path: Path) -> None:
+    [[row, *_], _] = by_metric(judged(tmp_path / "run"), "faithfulness")
+
+    assert (row.cited, row.cites, row.name) == (None, None, None)
 
 
 def test_a_cited_context_that_does_not_support_is_no_evidence(tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
 """Evidence in the terminal and on the page of a run."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
+from localjudge.report.evidence_views import misplaced_citation
 from localjudge.report.sample_views import sample_view
+from localjudge.run_directory.result_rows import EvidenceRow
 from localjudge.types import VerdictRequest
 from tests.report.conftest import Open, lines_of
 
@@ -61,7 +65,111 @@ def test_show_prints_the_evidence_below_its_statement(run: Run) -> None:
 def test_show_says_where_a_wrong_citation_has_its_evidence(run: Run) -> None:
     output = shown(run, "citation_support")
 
-    assert output.count("not in what it cites, evidence in [2]") == 1
+    assert output.count("cited [1], evidence in [2]") == 1
+
+
+def evidence_row(**columns: Any) -> EvidenceRow:
+    values = {
+        "sample_id": "s",
+        "metric": "citation_support",
+        "source": "response",
+        "source_index": None,
+        "index": 0,
+        "position": 0,
+        "rank": 1,
+        "context": 0,
+        "start": 0,
+        "end": 3,
+        "text": "Ulm",
+        "score": 0.9,
+        "supports": True,
+        "cited": False,
+    }
+    return EvidenceRow(**{**values, **columns})
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([{"context": 1, "cites": ("1",), "name": "2"}], "cited [1], evidence in [2]"),
+        ([{"context": 1, "cites": ("1", "3"), "name": "2"}], "cited [1], [3], evidence in [2]"),
+        ([{"context": 1, "cites": (), "name": "2"}], "cites nothing, evidence in [2]"),
+        (
+            [
+                {"context": 9, "cites": ("1",), "name": "10"},
+                {"context": 1, "cites": ("1",), "name": "2", "rank": 2},
+            ],
+            "cited [1], evidence in [2], [10]",
+        ),
+        (
+            [
+                {"context": 0, "cites": ("1",), "name": "1", "cited": True, "supports": False},
+                {"context": 1, "cites": ("1",), "name": "2", "rank": 2},
+            ],
+            "cited [1], evidence in [2]",
+        ),
+        ([{"cites": ("1",), "name": "1", "cited": True, "supports": False}], None),
+        ([], None),
+    ],
+)
+def test_a_misplaced_citation_in_words(
+    run: Run, rows: list[dict[str, Any]], expected: str | None
+) -> None:
+    verdict = next(row for row in run.verdicts if row.label == 0)
+    evidence = tuple(evidence_row(**columns) for columns in rows)
+
+    assert misplaced_citation(replace(verdict, evidence=evidence)) == expected
+
+
+def test_a_supported_citation_is_not_misplaced(run: Run) -> None:
+    """The judge accepts what the statement cites, so another sentence elsewhere is no remark."""
+    verdict = next(row for row in run.verdicts if row.label == 1)
+    row = evidence_row(context=1, cites=("1",), name="2")
+
+    assert misplaced_citation(replace(verdict, evidence=(row,))) is None
+
+
+@pytest.mark.engine
+def test_hostile_ids_stay_text(tmp_path: Path, open_page: Open) -> None:
+    """An id is foreign text, which a citation quotes in the terminal and on the page."""
+    name = "x1\u202e\x1b[2J<img>"
+    contexts = [{"id": "a1", "text": ENDS}, {"id": name, "text": RISES}]
+    samples = [{**SAMPLE, "retrieved_contexts": contexts, "response": f"{RISES[:-1]} [a1]."}]
+    run = evaluate(
+        samples,
+        metrics=["citation_support"],
+        out=tmp_path / "run",
+        engine=ScriptedEngine({}, default=0.1),
+    )
+
+    output = shown(run, "citation_support")
+    assert "cited [a1], evidence in [x1\\u202e\\x1b[2J<img>]" in output
+    page = open_page(run.report())
+    page.get_by_text("Where does the Danube rise?").first.click()
+    link = page.get_by_role("link", name=re.compile("evidence in"))
+    expect(link).to_contain_text("[x1\\u202e\\x1b[2J<img>]")
+
+
+def test_a_matrix_has_the_evidence_of_each_text_that_supports(tmp_path: Path) -> None:
+    """The sentence is in both contexts, the other statement in none."""
+    contexts = [f"{RISES} It is long.", f"It is wide. {RISES}"]
+    reference = f"{RISES} The Danube is wide and blue."
+    samples = [{"id": "danube", "retrieved_contexts": contexts, "reference": reference}]
+    answers = {RISES: 0.9}
+    engine = ScriptedEngine(answers, default=0.1)
+    run = evaluate(samples, metrics=["matrix_recall"], out=tmp_path / "run", engine=engine)
+
+    output = shown(run, "matrix_recall")
+    assert f"{RISES} evidence [1] 1.000 {RISES} evidence [2] 1.000 {RISES}" in output
+    assert output.count("closest, not supporting") == 1
+
+
+def test_a_matrix_names_evidence_in_the_reference(tmp_path: Path) -> None:
+    samples = [{**SAMPLE, "reference": "The Danube rises in the Black Forest."}]
+    engine = ScriptedEngine({}, default=0.9)
+    run = evaluate(samples, metrics=["noise_sensitivity"], out=tmp_path / "run", engine=engine)
+
+    assert f"evidence ref. 1.000 {RISES}" in shown(run, "noise_sensitivity")
 
 
 def test_show_of_a_run_without_evidence_prints_none(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ TAGS = {
         "p",
         "h1",
         "h2",
+        "h3",
     ),
     *("strong", "code", "bdi", "span", "dl", "div", "dt", "dd", "ul", "li", "noscript", "script"),
     *("table", "thead", "tbody", "tr", "th", "td", "svg", "line", "circle", "rect", "text"),

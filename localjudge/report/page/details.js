@@ -33,13 +33,14 @@ function evidenceLink(sentence, config) {
   const { context, supports, words, text } = sentence;
   const quote = supports ? null : element("q", { dir: "auto" }, ...visible(text));
   const kind = supports ? "evidence" : "evidence closest";
-  if (context === null) return element("span", { class: kind }, words, " ", quote ?? inLine(text));
+  if (context === null) return element("span", { class: kind }, inLine(words), " ", quote ?? inLine(text));
   const id = evidenceId(sentence, config);
   const show = (event) => {
     event.preventDefault();
     showEvidence(id);
   };
-  return element("span", { class: kind }, element("a", { href: `#${id}`, click: show }, words), quote && " ", quote);
+  const link = element("a", { href: `#${id}`, click: show }, inLine(words));
+  return element("span", { class: kind }, link, quote && " ", quote);
 }
 
 /** Show the evidence of a clicked statement. */
