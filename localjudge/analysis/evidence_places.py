@@ -68,7 +68,7 @@ def evidence_places(run: RunRecord) -> dict[str, EvidencePlaces]:
 
 
 def _statements_by_sample(run: RunRecord) -> Iterator[tuple[Sample, Iterator[VerdictRow]]]:
-    """Yield the judged statements that were compared with all contexts, in the order of the data."""
+    """Yield the judged statements that were compared with all contexts, sample by sample."""
     statements = filter(_is_counted, run.iter_verdicts_with_evidence())
     samples = run.iter_samples()
     for sample_id, of_sample in groupby(statements, key=lambda verdict: verdict.sample_id):

@@ -40,7 +40,7 @@ def describe_evidence(row: EvidenceRow, place: str = "") -> str:
 
 
 def misplaced_citation(verdict: VerdictRow) -> str | None:
-    """Return `cited [2], evidence in [1]` if only another context than the cited has it, or None."""
+    """Return `cited [2], evidence in [1]` if not the cited context has the evidence, or None."""
     supporting = [row for row in verdict.evidence if row.supports and row.cited is False]
     if verdict.label != 0 or not supporting:
         return None

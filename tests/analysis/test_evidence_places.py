@@ -61,7 +61,7 @@ def test_statements_count_at_the_rank_of_their_context(tmp_path: Path) -> None:
 
 
 def test_of_equal_sentences_the_first_context_counts(tmp_path: Path) -> None:
-    """The second context has the same sentence: it holds evidence, but the statement counts once."""
+    """The second context has the same sentence: it has evidence, but the statement counts once."""
     twice = [sample("a", [OTHER, FACTS["Ulm"], FACTS["Ulm"]], FACTS["Ulm"])]
     [places] = evidence_places(judged(tmp_path / "run", samples=twice)).values()
 
