@@ -163,11 +163,12 @@ class SampleTable:
             digest = hash_of(fields)
         else:
             digest = hashlib.sha256(content.encode()).digest()
-        bare = self._note_texts(fields)
+        bare = _has_context_without_text(fields)
         row = (content, extras_text(extras), digest, bare, str(place), generated)
         with in_temporary_file():
             other_place = self._put_new(position, fields["id"], row, generated=generated)
         if other_place is None:
+            self._note_texts(fields)
             self._note_contexts(fields)
         return other_place
 
@@ -191,15 +192,12 @@ class SampleTable:
         self._put(position, identifier, row)
         return None
 
-    def _note_texts(self, fields: Mapping[str, Any]) -> bool:
-        """Note which fields have contexts with text, and return whether one has none."""
-        is_bare = False
+    def _note_texts(self, fields: Mapping[str, Any]) -> None:
+        """Note which fields have a context with text."""
         for field in CONTEXT_FIELDS:
             for context in fields.get(field, ()):
                 has_text = "text" in context
                 self.has_text[field] = self.has_text.get(field, False) or has_text
-                is_bare = is_bare or not has_text
-        return is_bare
 
     def _note_contexts(self, fields: Mapping[str, Any]) -> None:
         retrieved = fields.get("retrieved_contexts")
@@ -210,8 +208,8 @@ class SampleTable:
         self.contexts_each = (min(minimum, count), max(maximum, count))
 
     def complete_ids(self) -> None:
-        numbers: Counter[str] = Counter()
         """Give the rows with taken ids other ones, in order."""
+        numbers: Counter[str] = Counter()
         rows = (
             "SELECT position, content FROM sample WHERE id IS NULL AND position > ?"
             " ORDER BY position LIMIT 1"
@@ -283,6 +281,13 @@ class SampleTable:
         added = self._database.execute(_PUT, (position, identifier, *row)).rowcount > 0
         self._size += added
         return added
+
+
+def _has_context_without_text(fields: Mapping[str, Any]) -> bool:
+    for field in CONTEXT_FIELDS:
+        if any("text" not in context for context in fields.get(field, ())):
+            return True
+    return False
 
 
 def _without_defaults(values: Mapping[str, Any]) -> dict[str, Any]:

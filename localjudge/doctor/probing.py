@@ -8,7 +8,7 @@ Intervals are clustered by passage. `localjudge.doctor.admission` recommends use
 """
 
 from collections.abc import Mapping, Sequence
-from math import ceil, log, log1p
+from math import ceil, fsum, log, log1p
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
@@ -237,7 +237,7 @@ def _measure_sensitivity(
     if not falls:
         return None, []
     sensitivity = mean_interval([float(fall > 0) for fall in falls], clusters=clusters)
-    mean_fall = sum(falls) / len(falls)
+    mean_fall = fsum(falls) / len(falls)
     finding = (
         f"a changed detail lowers p in {format_interval(sensitivity)} of {len(falls)} minimal "
         f"pairs, by {mean_fall:.2f} on average; {changed_verdicts} verdicts change from 1 to 0"
@@ -270,7 +270,7 @@ def _measure_order(
     if not moves:
         return None, []
     flip_rate = flips / len(moves)
-    mean_move = sum(moves) / len(moves)
+    mean_move = fsum(moves) / len(moves)
     finding = (
         f"{100 * flip_rate:.3g} % of {len(moves)} verdicts change when the same chunks are "
         f"rearranged; log odds move by {mean_move:.2f} on average, at most {max(moves):.2f}"

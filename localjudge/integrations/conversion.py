@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from inspect import signature
 from itertools import accumulate, pairwise
+from math import fsum
 from typing import Any, NamedTuple
 
 from localjudge.errors import ArgumentTypeError, ArgumentValueError
@@ -86,7 +87,7 @@ def ask_each_level(words: str, levels: Sequence[Any]) -> list[str]:
 
 def option_probabilities(names: Sequence[str], p_yes: Sequence[float]) -> dict[str, float]:
     """Return the probability of each option from P(yes) of its question. One must be positive."""
-    total = sum(p_yes)
+    total = fsum(p_yes)  # `sum` rounds differently between Python versions
     return {name: p / total for name, p in zip(names, p_yes, strict=True)}
 
 

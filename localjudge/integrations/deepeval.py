@@ -18,6 +18,7 @@ and is a `node` useful for an `input` and its `expected_output`?
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import Any
 
 from deepeval.errors import DeepEvalError
@@ -129,7 +130,7 @@ def _choose(question: ChoiceQuestion, p_yes: Sequence[float]) -> ChoiceAnswer:
 def _score(p_yes: Sequence[float]) -> ScoreAnswer:
     """Return the expected level."""
     probabilities = conversion.level_probabilities(p_yes)
-    expected = sum(level * probability for level, probability in probabilities.items())
+    expected = fsum(level * probability for level, probability in probabilities.items())
     confidence = conversion.decisiveness(probabilities.values())
     return ScoreAnswer(score=expected, probabilities=probabilities, confidence=confidence)
 

@@ -29,6 +29,7 @@ a sentence, and no context text are `Undefined`.
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import fsum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -242,7 +243,7 @@ class Criterion(UserValue):
 def _mean_level(verdicts: Sequence[Verdict]) -> Scored:
     """Return the mean of the expected levels, scaled to [0, 1]."""
     values = [verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
-    mean = sum(values) / len(values)
+    mean = fsum(values) / len(values)  # `sum` rounds differently between Python versions
     highest = len(_LEVELS)
     level = 1 + mean * (highest - 1)
     return Scored(value=mean, detail=f"expected level {level:.2f} of 1 to {highest}")

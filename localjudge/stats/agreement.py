@@ -121,8 +121,12 @@ def krippendorff_alpha(units: Iterable[Sequence[int]]) -> float:
             "all labels are equal, so agreement beyond chance is undefined",
             hint=_OTHER_LABELS,
         )
-    differing = sum(sum(unit) * (len(unit) - sum(unit)) / (len(unit) - 1) for unit in pairable)
-    return 1 - (count - 1) * differing / (ones * (count - ones))
+    differing = []
+    for unit in pairable:
+        unit_ones = sum(unit)
+        differing.append(unit_ones * (len(unit) - unit_ones) / (len(unit) - 1))
+    # Rounded once, so that the order of units does not matter.
+    return 1 - (count - 1) * math.fsum(differing) / (ones * (count - ones))
 
 
 def calibration_error(

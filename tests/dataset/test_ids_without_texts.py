@@ -48,6 +48,17 @@ def test_an_id_column_gives_contexts_without_texts(ids: list[Any]) -> None:
     assert data.table.without_text == {"retrieved_contexts"}
 
 
+def test_a_skipped_row_gives_the_data_no_texts() -> None:
+    """The second row repeats an id, so its text belongs to no sample."""
+    rows: list[dict[str, Any]] = [
+        {"id": "a", "retrieved_contexts": [{"id": "1"}]},
+        {"id": "a", "retrieved_contexts": ["A text."]},
+    ]
+    data = load(rows, skip_bad_rows=True)
+    assert len(data.samples) == 1
+    assert data.table.without_text == {"retrieved_contexts"}
+
+
 def test_a_sample_without_texts_is_stored_and_read_back() -> None:
     sample = Sample(
         id="1", retrieved_contexts=contexts("a"), reference_contexts=(Context(text="t"),)

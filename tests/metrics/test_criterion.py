@@ -55,6 +55,14 @@ def test_scores_are_shares_of_good_answers(
     assert [task.unit.kind for task in asked] == [of] * count
 
 
+def test_a_rubric_has_the_same_digits_in_every_python() -> None:
+    """Ten times .1 is 1. Added one by one, as `sum` does before Python 3.12, it is 1 - 2^-53."""
+    sample = SAMPLE.model_copy(update={"response": "It rained. " * 10})
+    _, outcome = scored(own(of="sentence", levels=LEVELS), sample, *[0.1] * 10)
+    assert isinstance(outcome, Scored)
+    assert outcome.value == 1 / 10
+
+
 def test_a_rubric_scores_the_mean_expected_level() -> None:
     """(.3 + .6 + .75) / 3 = .55, which is level 1 + 4 x .55 = 3.2."""
     _, outcome = scored(own(of="sentence", levels=LEVELS), SAMPLE, 0.3, 0.6, 0.75)

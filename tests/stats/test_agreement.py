@@ -1,4 +1,4 @@
-from itertools import product
+from itertools import permutations, product
 from random import Random
 
 import numpy as np
@@ -141,8 +141,7 @@ def test_krippendorff_alpha_by_hand() -> None:
     """The example of Krippendorff (2011), section A: 1 - 19 4 / (14 6).
 
     Three annotators: 0 0 1 has two differing pairs of three, 2 / (3 - 1) = 1; a single label does
-        not count. Three of
-    five labels are 1: 1 - 4 1 / (2 3).
+    not count. Three of five labels are 1: 1 - 4 1 / (2 3).
     """
     pairs = zip([0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0], strict=True)
     assert krippendorff_alpha(pairs) == pytest.approx(1 - 76 / 84)
@@ -151,6 +150,13 @@ def test_krippendorff_alpha_by_hand() -> None:
     for units in ([], [[1]], [[1, 1], [0]]):
         with pytest.raises(DataError, match="all labels are equal"):
             krippendorff_alpha(units)
+
+
+def test_krippendorff_alpha_does_not_depend_on_the_order_of_units() -> None:
+    """They add 4/3, 8/5, 1 and 2, and the rounded sum of the first ones depends on their order."""
+    units = [[0, 0, 1, 1], [0, 0, 1, 1, 1, 1], [0, 1], [0, 0, 0, 1, 1, 1, 1]]
+    results = {krippendorff_alpha(order) for order in permutations(units)}
+    assert len(results) == 1
 
 
 def test_the_debiased_error_by_hand() -> None:
