@@ -244,7 +244,8 @@ def assert_gates(
         default those of the gates.
         """
         __tracebackhide__ = True
-        from localjudge.analysis.check import check, parse_gate
+        from localjudge.analysis.check import check
+        from localjudge.analysis.gates import parse_gate
         from localjudge.api import evaluate
 
         conditions = [*_as_list(gates), *_as_list(options.get("until", ()))]

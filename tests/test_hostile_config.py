@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.analysis.check import check, parse_gate
+from localjudge.analysis.check import check
+from localjudge.analysis.gates import parse_gate
 from localjudge.config import KEYS, read_config
 from localjudge.errors import InputError
 from localjudge.judging.settings import RunSettings, read_run_settings

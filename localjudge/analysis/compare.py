@@ -244,7 +244,9 @@ _ONE_JUDGE = ("engine.", "judge.", "jury.")
 def _list_tasks(metric: str) -> frozenset[str] | None:
     """Return the tasks of a built-in metric, or None if they are unknown."""
     built_in = catalog.ours(metric)
-    return None if built_in is None else catalog.list_tasks([built_in])
+    if built_in is None:
+        return None
+    return catalog.list_tasks([built_in])
 
 
 def _concerns(change: Difference, metric: str, tasks: frozenset[str] | None) -> bool:
@@ -284,7 +286,7 @@ def compare(
     run = as_run(run)
     metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     both = _BothRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))
-    judge_changes = _judge_changes(baseline, run)
+    judge_changes = _compare_judges(baseline, run)
     warnings = [
         *_warn_of_samples(both, metrics),
         *_warn_of_judges(judge_changes),
@@ -310,32 +312,34 @@ def compare(
     )
 
 
-def _judge_changes(baseline: RunRecord, run: RunRecord) -> list[Difference]:
+def _compare_judges(baseline: RunRecord, run: RunRecord) -> list[Difference]:
     """Return what differs in the judges, except metrics that only one run has.
 
     Of a jury and one of its judges, these are the names, not every value.
     """
     before = baseline.manifest.judge
     after = run.manifest.judge
-    changes = differences(before, after)
+    unshared = baseline.summary.metrics.keys() ^ run.summary.metrics.keys()
+    ignored = [f"metrics.{name}." for name in unshared]
+    changes = []
     if (before.jury or after.jury) and _is_part_of_other(
         before.answering_judges, after.answering_judges
     ):
-        changes = [change for change in changes if not change.ingredient.startswith(_ONE_JUDGE)]
+        ignored += _ONE_JUDGE
         old_name = baseline.summary.judge.name
         new_name = run.summary.judge.name
         if old_name != new_name:
-            names = Difference(ingredient="judges", before=old_name, after=new_name)
-            changes.insert(0, names)
-    unshared = baseline.summary.metrics.keys() ^ run.summary.metrics.keys()
-    ingredients = tuple(f"metrics.{name}." for name in unshared)
-    return [change for change in changes if not change.ingredient.startswith(ingredients)]
+            changes.append(Difference(ingredient="judges", before=old_name, after=new_name))
+    for change in differences(before, after):
+        if not change.ingredient.startswith(tuple(ignored)):
+            changes.append(change)
+    return changes
 
 
 def _is_part_of_other(before: Sequence[object], after: Sequence[object]) -> bool:
     """Return whether all judges of one run are judges of the other."""
-    shared = sum(judge in after for judge in before)
-    return shared >= min(len(before), len(after))
+    shared = [judge for judge in before if judge in after]
+    return len(shared) >= min(len(before), len(after))
 
 
 class _BothRuns:
@@ -359,7 +363,7 @@ class _BothRuns:
             by_content=grounds["content"],
             by_question=grounds["question"],
             same_content=sum(pair.same_content for pair in self.pairs),
-            other_question=sum(not pair.same_question for pair in self.pairs),
+            other_question=_count_other_questions(self.pairs),
             only_baseline=len(self.before.samples) - len(self.pairs),
             only_new=len(self.after.samples) - len(self.pairs),
         )
@@ -372,9 +376,10 @@ class _BothRuns:
             return new
         if old is None or not self.before.run.sampling.by_groups:
             return None
-        group_of_pair = {pair.after: old[pair.before] for pair in self.pairs}
-        positions = range(len(self.after.samples))
-        return [group_of_pair.get(position, position) for position in positions]
+        groups: list[object] = list(range(len(self.after.samples)))
+        for pair in self.pairs:
+            groups[pair.after] = old[pair.before]
+        return groups
 
     def metric_change(self, metric: str, moved: int) -> MetricChange:
         pairs = self._scored_pairs(metric, self.pairs)
@@ -454,13 +459,15 @@ class _BothRuns:
             return None
         shares = paired_difference(before, after, clusters=clusters)
         limits = shares.difference.limits
+        if self._sampling.optional_stopping:
+            limits = None
         return VerdictChanges(
             paired=len(before),
             unpaired=units - len(before),
             up=shares.improved,
             down=shares.worsened,
             difference=shares.difference.mean,
-            ci95=None if self._sampling.optional_stopping else limits,
+            ci95=limits,
         )
 
     def _unit_changes(self, metric: str, pair: Pair) -> list[UnitChange]:
@@ -474,9 +481,11 @@ class _BothRuns:
         """Yield the pairs with the largest changes of the score; of equal ones, losses first."""
         before, after = self._scores_of_pairs(metric, pairs)
         moves = (after - before).tolist()
-        places = [place for place, move in enumerate(moves) if move]
+        places = list(range(len(pairs)))
         places.sort(key=lambda place: (-abs(moves[place]), moves[place] > 0))
         for place in places[:most]:
+            if moves[place] == 0:
+                return
             pair = pairs[place]
             units = self._unit_changes(metric, pair)
             yield SampleChange(
@@ -491,12 +500,14 @@ class _BothRuns:
         """Return the difference corrected by labels."""
         if not pairs:
             return None
-        numbers = _number_groups(self._clusters[pair.after] for pair in pairs)
-        old_ids = [self.before.samples[pair.before].id for pair in pairs]
-        new_ids = [self.after.samples[pair.after].id for pair in pairs]
-        old_clusters = dict(zip(old_ids, numbers, strict=True))
-        new_clusters = dict(zip(new_ids, numbers, strict=True))
-        return self._labels.difference(metric, old_clusters, new_clusters)
+        numbers: dict[int, int] = {}
+        clusters_before: dict[str, int] = {}
+        clusters_after: dict[str, int] = {}
+        for pair in pairs:
+            number = numbers.setdefault(self._clusters[pair.after], len(numbers))
+            clusters_before[self.before.samples[pair.before].id] = number
+            clusters_after[self.after.samples[pair.after].id] = number
+        return self._labels.difference(metric, clusters_before, clusters_after)
 
     def slices(self, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
         values = column_values(self.after.run, column)
@@ -511,7 +522,7 @@ class _BothRuns:
                 value=value,
                 samples=counts[value],
                 paired=len(pairs),
-                other_question=sum(not pair.same_question for pair in pairs),
+                other_question=_count_other_questions(pairs),
                 metrics={metric: self._slice_change(metric, pairs) for metric in metrics},
             )
             slices.append(part)
@@ -524,6 +535,10 @@ class _BothRuns:
             scores=self._score_changes(metric, scored),
             corrected=self._corrected(metric, scored),
         )
+
+
+def _count_other_questions(pairs: Iterable[Pair]) -> int:
+    return sum(not pair.same_question for pair in pairs)
 
 
 def _number_groups(groups: Iterable[object]) -> list[int]:
@@ -553,7 +568,10 @@ def _list_means(run: RunRecord, metrics: Iterable[str]) -> str:
     means = []
     for metric in metrics:
         mean = run.summary.metrics[metric].mean
-        means.append(f"{metric} -" if mean is None else f"{metric} {mean:.3f}")
+        shown = "-"
+        if mean is not None:
+            shown = f"{mean:.3f}"
+        means.append(f"{metric} {shown}")
     return ", ".join(means)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from localjudge.analysis.pairing import sample_keys
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord, unknown_sample
+from localjudge.stats.interval import Floats, Indices
 
 _NO_PLACE = -1
 
@@ -19,16 +20,17 @@ class ComparedRun:
     """Samples of a run in data order, their scores and offsets of their verdicts."""
 
     def __init__(self, run: RunRecord, metrics: Iterable[str]) -> None:
-        metrics = list(metrics)
         self.run = run
         self.samples = [sample_keys(sample) for sample in run.iter_samples()]
         self.groups: list[str] | None = None
         if run.cluster_of is not None:
             self.groups = [run.cluster_of.get(sample.id, "") for sample in self.samples]
-        count = len(self.samples)
-        self.scores = {metric: np.full(count, np.nan) for metric in metrics}
+        self.scores: dict[str, Floats] = {}
         """By metric, NaN if missing."""
-        self._places = {metric: np.full(count, _NO_PLACE, dtype=np.int64) for metric in metrics}
+        self._places: dict[str, Indices] = {}
+        for metric in metrics:
+            self.scores[metric] = np.full(len(self.samples), np.nan)
+            self._places[metric] = np.full(len(self.samples), _NO_PLACE)
         positions = {sample.id: position for position, sample in enumerate(self.samples)}
         self._read_scores(positions)
         self._read_places(positions)
@@ -52,9 +54,13 @@ class ComparedRun:
         """Return a sample's score, or None without one."""
         if metric not in self.scores:
             return None
-        value = self.scores[metric][position].item()
-        return None if math.isnan(value) else value
+        value = float(self.scores[metric][position])
+        if math.isnan(value):
+            return None
+        return value
 
     def verdicts(self, metric: str, position: int) -> list[VerdictRow]:
         place = int(self._places[metric][position])
-        return [] if place == _NO_PLACE else list(self.run.verdicts_at(place))
+        if place == _NO_PLACE:
+            return []
+        return list(self.run.verdicts_at(place))

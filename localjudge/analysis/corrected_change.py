@@ -13,7 +13,7 @@ from localjudge.labels.decisions import Decisions
 from localjudge.labels.label_counts import LabelCounts, count_labels
 from localjudge.labels.labelled_units import LabelledMetric, LabelledUnits
 from localjudge.labels.units import UnitFrame, unit_frames
-from localjudge.run_directory.label_rows import LabelRow, planned_statements, stored_labels
+from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
@@ -27,6 +27,9 @@ from localjudge.stats.looks import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.stats.paired import paired_difference
 from localjudge.types import Record
 from localjudge.words import call, numbered
+
+_Clusters = Mapping[str, int]
+"""Number of the cluster of each sample, from 0."""
 
 
 class CorrectedDifference(Record):
@@ -79,176 +82,223 @@ class BothLabels:
     """Labels and statements of two runs. Samples are read only if a run has labels."""
 
     def __init__(self, before: RunRecord, after: RunRecord) -> None:
-        runs = (before, after)
-        self._directories = [str(run.directory) for run in runs]
-        self._is_stopped = any(run.sampling.optional_stopping for run in runs)
-        stored = [stored_labels(run.directory) for run in runs]
-        self._own = {row.key for row in stored[1]}
-        self._plans = [planned_statements(rows) for rows in stored]
-        self._frames: list[dict[str, UnitFrame]] = [{}, {}]
-        labels: list[LabelRow] = []
-        if any(stored):
-            self._frames = [unit_frames(run) for run in runs]
-            for rows in stored:
-                labels += rows
-        self._decisions = Decisions(labels)
-        self._drawings = [self._decisions.drawings(frames) for frames in self._frames]
+        self._before = before
+        self._after = after
+        labels_before = stored_labels(before.directory)
+        labels_after = stored_labels(after.directory)
+        self._own = {row.key for row in labels_after}
+        self._plans = (planned_statements(labels_before), planned_statements(labels_after))
+        self._decisions = Decisions([*labels_before, *labels_after])
+        self._frames_before: dict[str, UnitFrame] = {}
+        self._frames_after: dict[str, UnitFrame] = {}
+        if self._decisions.rows:
+            self._frames_before = unit_frames(before)
+            self._frames_after = unit_frames(after)
+        self._drawings_before = self._decisions.drawings(self._frames_before)
+        self._drawings_after = self._decisions.drawings(self._frames_after)
 
-    def difference(self, metric: str, *clusters: Mapping[str, int]) -> CorrectedDifference | None:
+    def difference(
+        self, metric: str, clusters_before: _Clusters, clusters_after: _Clusters
+    ) -> CorrectedDifference | None:
         """Return the corrected difference of a metric, or None if no statement has a label.
 
-        `clusters` maps the samples of the baseline and of the new run to shared cluster numbers
-        from 0, with the samples of a pair at the same position.
+        The clusters map the samples of each run to shared numbers from 0, with the samples of a
+        pair at the same position.
         """
-        if any(metric not in frames for frames in self._frames):
+        if metric not in self._frames_before or metric not in self._frames_after:
             return None
-        frames = []
-        for frames_of_run, clusters_of_run in zip(self._frames, clusters, strict=True):
-            frames.append(frames_of_run[metric].among(clusters_of_run))
-        labelled = [frame.by_key.keys() & self._decisions.human.keys() for frame in frames]
-        if not any(labelled):
+        before = self._frames_before[metric].among(clusters_before)
+        after = self._frames_after[metric].among(clusters_after)
+        human = self._decisions.human
+        labelled_before = before.by_key.keys() & human.keys()
+        labelled_after = after.by_key.keys() & human.keys()
+        labelled = labelled_before | labelled_after
+        if not labelled:
             return None
-        before, after = (count_labels(frame, self._decisions.human) for frame in frames)
         corrected = CorrectedDifference(
-            counts_before=before,
-            counts_after=after,
-            own_labels=len(labelled[1] & self._own),
-            statements=len(frames[0].by_key.keys() | frames[1].by_key.keys()),
+            counts_before=count_labels(before, human),
+            counts_after=count_labels(after, human),
+            own_labels=len(labelled_after & self._own),
+            statements=len(before.by_key.keys() | after.by_key.keys()),
         )
-        return corrected.model_copy(update=self._corrected(frames, labelled, clusters))
+        update = self._find_obstacle(before, after, labelled)
+        if not update:
+            update = self._estimate(before, after, clusters_before, clusters_after)
+        return corrected.model_copy(update=update)
 
-    def _corrected(
-        self,
-        frames: Sequence[UnitFrame],
-        labelled: Sequence[Set[str]],
-        clusters: Sequence[Mapping[str, int]],
+    def _find_obstacle(
+        self, before: UnitFrame, after: UnitFrame, labelled: Set[str]
     ) -> dict[str, Any]:
-        if self._is_stopped:
+        """Return why no label can correct the difference, {} if labels can."""
+        if self._before.sampling.optional_stopping or self._after.sampling.optional_stopping:
             return {"remark": BY_SCORES}
-        if not all(frame.share_of for frame in frames):
+        if before.share_of is None or after.share_of is None:
             return {"remark": NO_SHARE}
-        agreement = self._decisions.agreement(labelled[0] | labelled[1])
+        agreement = self._decisions.agreement(labelled)
         if agreement and agreement.is_too_low:
             return {"remark": agreement.request, "unsettled": agreement.unsettled}
-        people = self._decisions.by_annotator(labelled[0] | labelled[1]).values()
-        sides_of_people = [self._sides(frames, labels) for labels in people]
-        sides, look = sides_of_people[0]
-        counted = [side.counted for side in sides]
-        numbers: dict[str, Any] = {
-            "labels_before": len(counted[0]),
-            "labels_after": len(counted[1]),
-            "labels": len(counted[0] | counted[1]),
-            "labelled": len(sides[0].labelled | sides[1].labelled),
+        return {}
+
+    def _estimate(
+        self,
+        before: UnitFrame,
+        after: UnitFrame,
+        clusters_before: _Clusters,
+        clusters_after: _Clusters,
+    ) -> dict[str, Any]:
+        """Return the fields with the estimate, which covers the labels of each annotator."""
+        labelled_before = before.by_key.keys() & self._decisions.human.keys()
+        labelled_after = after.by_key.keys() & self._decisions.human.keys()
+        people = []
+        labels = self._decisions.by_annotator(labelled_before | labelled_after)
+        for human in labels.values():
+            people.append(self._units_at_look(before, after, human))
+        first_before, first_after, look = people[0]
+        counted_before = first_before.counted
+        counted_after = first_after.counted
+        fields: dict[str, Any] = {
+            "labels_before": len(counted_before),
+            "labels_after": len(counted_after),
+            "labels": len(counted_before | counted_after),
+            "labelled": len(first_before.labelled | first_after.labelled),
             "look": look.labels,
         }
-        if not all(counted):
-            side = 1 if counted[0] else 0
-            return {**numbers, "remark": _explain_adding_labels(labelled, side, self._directories)}
-        estimates = [_change(frames, sides, look, clusters) for sides, look in sides_of_people]
-        change = covering(estimates)
-        before = covering([prediction_powered(sides[0].units) for sides, _ in sides_of_people])
-        after = covering([prediction_powered(sides[1].units) for sides, _ in sides_of_people])
-        return {
-            **numbers,
-            "before": before.mean,
-            "after": after.mean,
-            "difference": change.mean,
-            "ci95": change.limits,
-            "clusters": change.clusters,
-            "remark": None if change.limits else _shortage(look, counted, change.clusters),
-        }
+        shared = len(labelled_before & labelled_after)
+        if not counted_before:
+            remark = _explain_adding_labels(
+                "the baseline", self._before, self._after, shared, len(labelled_after)
+            )
+            return fields | {"remark": remark}
+        if not counted_after:
+            remark = _explain_adding_labels(
+                "this run", self._after, self._before, shared, len(labelled_before)
+            )
+            return fields | {"remark": remark}
+        fewest = min(len(counted_before), len(counted_after))
+        return fields | _cover(people, fewest, clusters_before, clusters_after)
 
-    def _sides(
-        self, frames: Sequence[UnitFrame], human: Mapping[str, float]
-    ) -> tuple[list[LabelledUnits], Look]:
-        """Return the units of both runs at the same look."""
-        metrics = []
-        for frame, drawings in zip(frames, self._drawings, strict=True):
-            metrics.append(LabelledMetric(frame, human, drawings[frame.metric], self._plans))
-        sides = [metric.units() for metric in metrics]
-        if all(side.is_complete for side in sides):
+    def _units_at_look(
+        self, before: UnitFrame, after: UnitFrame, human: Mapping[str, float]
+    ) -> tuple[LabelledUnits, LabelledUnits, Look]:
+        """Return the units of both runs with one annotator's labels, at the same look."""
+        drawings_before = self._drawings_before[before.metric]
+        drawings_after = self._drawings_after[after.metric]
+        metric_before = LabelledMetric(before, human, drawings_before, self._plans)
+        metric_after = LabelledMetric(after, human, drawings_after, self._plans)
+        units_before = metric_before.units()
+        units_after = metric_after.units()
+        if units_before.is_complete and units_after.is_complete:
             # The look with the smaller error is valid for both.
-            looks = [side.look for side in sides]
-            return sides, max(looks, key=lambda look: look.confidence or 0)
-        plans = []
-        for metric, side in zip(metrics, sides, strict=True):
-            plans.append(metric.planned_among(side.labelled))
-        if all(plans):
-            return _from_plans(metrics, sides, plans)
-        return _without_plans(metrics)
+            look = max(units_before.look, units_after.look, key=lambda each: each.confidence or 0)
+            return units_before, units_after, look
+        plan_before = metric_before.planned_among(units_before.labelled)
+        plan_after = metric_after.planned_among(units_after.labelled)
+        if not plan_before or not plan_after:
+            return _look_without_plans(
+                metric_before._replace(plans=()), metric_after._replace(plans=())
+            )
+        planned = min(len(plan_before), len(plan_after))
+        labels = min(len(units_before.labelled), len(units_after.labelled))
+        statements = max(len(before.by_key), len(after.by_key))
+        look = look_at(labels, statements, planned)
+        if look.labels > planned:
+            return metric_before.units(look.labels), metric_after.units(look.labels), look
+        return metric_before.units(len(plan_before)), metric_after.units(len(plan_after)), look
 
 
-def _from_plans(
-    metrics: Sequence[LabelledMetric],
-    sides: Sequence[LabelledUnits],
-    plans: Sequence[Set[str]],
-) -> tuple[list[LabelledUnits], Look]:
-    planned = min(len(plan) for plan in plans)
-    labels = min(len(side.labelled) for side in sides)
-    statements = max(len(metric.frame.by_key) for metric in metrics)
-    look = look_at(labels, statements, planned)
-    if look.labels > planned:
-        return [metric.units(look.labels) for metric in metrics], look
-    at_plans = [metric.units(len(plan)) for metric, plan in zip(metrics, plans, strict=True)]
-    return at_plans, look
+def _cover(
+    people: Sequence[tuple[LabelledUnits, LabelledUnits, Look]],
+    fewest: int,
+    clusters_before: _Clusters,
+    clusters_after: _Clusters,
+) -> dict[str, Any]:
+    """Return the fields of the means and the difference, which cover each annotator's.
+
+    `fewest` is the number of labels of the run with fewer of them.
+    """
+    changes = []
+    means_before = []
+    means_after = []
+    for before, after, look in people:
+        changes.append(_estimate_change(before, after, look, clusters_before, clusters_after))
+        means_before.append(prediction_powered(before.units))
+        means_after.append(prediction_powered(after.units))
+    change = covering(changes)
+    remark = None
+    if change.limits is None:
+        _, _, first_look = people[0]
+        remark = _explain_missing_interval(first_look, fewest, change.clusters)
+    return {
+        "before": covering(means_before).mean,
+        "after": covering(means_after).mean,
+        "difference": change.mean,
+        "ci95": change.limits,
+        "clusters": change.clusters,
+        "remark": remark,
+    }
 
 
-def _without_plans(metrics: Sequence[LabelledMetric]) -> tuple[list[LabelledUnits], Look]:
-    metrics = [metric._replace(plans=()) for metric in metrics]
-    sides = [metric.units() for metric in metrics]
-    looks = [side.look for side in sides]
+def _look_without_plans(
+    before: LabelledMetric, after: LabelledMetric
+) -> tuple[LabelledUnits, LabelledUnits, Look]:
+    """Return the units of both runs at the earlier one of their looks."""
+    units_before = before.units()
+    units_after = after.units()
+    looks = [units_before.look, units_after.look]
     unfinished = [look for look in looks if look.next is not None]
-    if not unfinished or not all(side.counted for side in sides):
-        return sides, max(looks, key=lambda look: look.labels)
+    if not unfinished or not units_before.counted or not units_after.counted:
+        return units_before, units_after, max(looks, key=lambda look: look.labels)
     look = min(unfinished, key=lambda look: look.labels)
-    return [metric.units(look.labels) for metric in metrics], look
+    return before.units(look.labels), after.units(look.labels), look
 
 
-def _change(
-    frames: Sequence[UnitFrame],
-    sides: Sequence[LabelledUnits],
+def _estimate_change(
+    before: LabelledUnits,
+    after: LabelledUnits,
     look: Look,
-    clusters: Sequence[Mapping[str, int]],
+    clusters_before: _Clusters,
+    clusters_after: _Clusters,
 ) -> PredictionPowered:
     """Return the labels' difference if every statement has one, else corrected by the labels."""
-    before, after = sides
     is_ordinary = look.confidence == CONFIDENCE
     if is_ordinary and before.is_complete and after.is_complete:
-        old_shares = frames[0].share_of_samples(before.units.human)
-        new_shares = frames[1].share_of_samples(after.units.human)
-        numbers = list(clusters[1].values())
-        if len(old_shares) == len(new_shares) == len(numbers):
-            old = [old_shares[sample] for sample in clusters[0]]
-            new = [new_shares[sample] for sample in clusters[1]]
-            is_grouped = len(set(numbers)) < len(numbers)
-            paired = paired_difference(old, new, clusters=numbers if is_grouped else None)
+        shares_before = before.frame.share_of_samples(before.units.human)
+        shares_after = after.frame.share_of_samples(after.units.human)
+        numbers = list(clusters_after.values())
+        if len(shares_before) == len(shares_after) == len(numbers):
+            paired = paired_difference(
+                [shares_before[sample] for sample in clusters_before],
+                [shares_after[sample] for sample in clusters_after],
+                clusters=numbers if len(set(numbers)) < len(numbers) else None,
+            )
             interval = paired.difference
             return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
     return corrected_difference(before.units, after.units, look.confidence)
 
 
-def _shortage(look: Look, counted: Sequence[Set[str]], clusters: int) -> str:
+def _explain_missing_interval(look: Look, fewest: int, clusters: int) -> str:
     if look.confidence is None:
-        fewest = min(len(keys) for keys in counted)
         return f"each run needs {MIN_PLANNED_LABELS} labels, got {fewest}"
     groups = "samples (or groups of samples)"
     return f"each run needs labels in {MIN_CLUSTERS} {groups}, got {clusters}"
 
 
 def _explain_adding_labels(
-    labelled: Sequence[Set[str]], side: int, directories: Sequence[str]
+    name: str, run: RunRecord, other: RunRecord, shared: int, other_labels: int
 ) -> str:
-    """Say how labels get to correct one side: 0 is the baseline, 1 this run."""
-    names = ("the baseline", "this run")
-    name = names[side]
-    other = 1 - side
-    label = call("label", directories[side])
-    shared = len(labelled[0] & labelled[1])
+    """Say how labels get to correct a run, the one with this name.
+
+    The other run has `other_labels`, `shared` of them for statements of both runs.
+    """
+    label = call("label", str(run.directory))
     if not shared:
         return f"no label corrects {name}; to add labels: `{label}`"
-    read = call("label", directories[side], "read", directories[other])
-    labels = numbered(len(labelled[other]), "label")
+    other_name = "this run"
+    if name == other_name:
+        other_name = "the baseline"
+    read = call("label", str(run.directory), "read", str(other.directory))
+    labels = numbered(other_labels, "label")
     return (
-        f"{shared:,} of the {labels} of {names[other]} are for statements of {name}, "
+        f"{shared:,} of the {labels} of {other_name} are for statements of {name}, "
         f"but were not drawn from it; to use them: `{read}`, then `{label}` for the rest"
     )

@@ -47,8 +47,10 @@ class MissingScores(Record):
     advice: str | None
 
     def __str__(self) -> str:
-        advice = f" ({self.advice})" if self.advice else ""
-        return f"{self.metric}: {self.count:,} {self.status}: {excerpt(self.reason)}{advice}"
+        words = f"{self.metric}: {self.count:,} {self.status}: {excerpt(self.reason)}"
+        if self.advice:
+            return f"{words} ({self.advice})"
+        return words
 
 
 def missing_scores(run: RunRecord, metrics: Collection[str] | None = None) -> list[MissingScores]:
@@ -56,7 +58,9 @@ def missing_scores(run: RunRecord, metrics: Collection[str] | None = None) -> li
 
     Reasons that differ only in numbers or quoted texts share a group.
     """
-    names = list(run.summary.metrics if metrics is None else metrics)
+    names: Collection[str] = run.summary.metrics.keys()
+    if metrics is not None:
+        names = metrics
     if not _has_missing(run, names):
         return []
     counts: Counter[_Group] = Counter()

@@ -64,7 +64,9 @@ def sample_keys(sample: Sample) -> SampleKeys:
 
 
 def _collapse_spaces(text: str | None) -> str | None:
-    return None if text is None else " ".join(text.split())
+    if text is None:
+        return None
+    return " ".join(text.split())
 
 
 def _hash_texts(*texts: str | None) -> bytes | None:

@@ -69,6 +69,8 @@ def _read_counts(run: RunRecord) -> dict[str, Counts]:
 def _pool(run: RunRecord, groups: Counts, ones: Counts, units: Counts) -> PooledShare:
     clusters = np.unique(groups, return_inverse=True)[1]
     interval = share_interval(ones, units, clusters)
+    limits = interval.limits
     # The size of the largest sample to come is unknown, so that no confidence sequence is valid.
-    limits = None if run.sampling.optional_stopping else interval.limits
+    if run.sampling.optional_stopping:
+        limits = None
     return PooledShare(share=interval.mean, ci95=limits, units=interval.n, samples=len(ones))

@@ -60,7 +60,6 @@ def slices(run: RunRecord, column: str, others: Sequence[LabelRow] = ()) -> Slic
 
 def _add_up(run: RunRecord, values: Mapping[str, str | None]) -> dict[str | None, Totals]:
     """Return the totals of the samples with each value of the column."""
-    max_failed = run.manifest.environment.settings.max_failed
     totals: dict[str | None, Totals] = {}
     scores = evaluations_of(run.iter_scores(), ())
     for sample_id, evaluations in groupby(scores, key=lambda evaluation: evaluation.sample_id):
@@ -68,8 +67,6 @@ def _add_up(run: RunRecord, values: Mapping[str, str | None]) -> dict[str | None
             raise unknown_sample(run, sample_id)
         value = values[sample_id]
         if value not in totals:
-            totals[value] = Totals(
-                run.summary.metrics, run.summary, run.cluster_of, (), run.sampling, max_failed
-            )
+            totals[value] = run.totals(run.summary.metrics, run.summary)
         totals[value].add(evaluations)
     return totals

@@ -6,14 +6,8 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from localjudge.analysis.check import (
-    Check,
-    check,
-    check_baseline,
-    check_metrics,
-    checked_obstacles,
-    parse_gate,
-)
+from localjudge.analysis.check import Check, check, checked_obstacles
+from localjudge.analysis.gates import check_baseline, check_metrics, parse_gate
 from localjudge.cli import options as cli
 from localjudge.errors import InputError
 from localjudge.report.ci import UNFINISHED_MARKDOWN, finished, run_markdown, unfinished

@@ -31,7 +31,6 @@ from localjudge.judging.plan import Plan
 from localjudge.judging.run_names import default_directory
 from localjudge.judging.settings import find_judges
 from localjudge.judging.stopping import Stopping, check_aims
-from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
 from localjudge.run_directory.directory import STORE, RunDirectory, refuse_unusable
@@ -39,7 +38,6 @@ from localjudge.run_directory.files import (
     SUMMARY,
     ResultFiles,
     Summary,
-    Totals,
     allowed_failures,
     rows_so_far,
     write_manifest,
@@ -308,14 +306,7 @@ class Job:
     def _judge(self, judging: Judging, results: ResultFiles) -> Summary:
         """Judge all samples of the plan, and write a row for each score and verdict."""
         plan = self.plan
-        totals = Totals(
-            [metric.name for metric in plan.metrics],
-            plan.settings.rule_for(plan.metrics),
-            plan.cluster_of,
-            rubrics(plan.metrics),
-            plan.sampling,
-            plan.settings.max_failed,
-        )
+        totals = plan.totals(plan.sampling)
         search = EvidenceSearch(plan.dataset.samples, plan.settings)
         for evaluations in judging.evaluations(plan.dataset.samples):
             totals.add(evaluations)

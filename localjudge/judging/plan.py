@@ -17,7 +17,9 @@ from localjudge.errors import InputError
 from localjudge.judging.metric_choice import choose_metrics, wanted_metrics
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
+from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress
+from localjudge.run_directory.files import Totals
 from localjudge.run_directory.manifest import DataIdentity, IndexLevel
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.sampling import Sampling
@@ -111,6 +113,17 @@ class Plan(NamedTuple):
     def sampling(self) -> Sampling:
         return Sampling.of(
             self.settings, len(self.dataset.samples), self.whole, self.stopped.max_cluster_size
+        )
+
+    def totals(self, sampling: Sampling) -> Totals:
+        """Return empty totals of the metrics, for samples that are chosen in this way."""
+        return Totals(
+            [metric.name for metric in self.metrics],
+            self.settings.rule_for(self.metrics),
+            self.cluster_of,
+            rubrics(self.metrics),
+            sampling,
+            self.settings.max_failed,
         )
 
 

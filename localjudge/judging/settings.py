@@ -166,7 +166,7 @@ class RunSettings(EngineSettings):
     @field_validator("until", mode="before")
     @classmethod
     def _normalise_gates(cls, gates: object) -> object:
-        from localjudge.analysis.check import parse_gate
+        from localjudge.analysis.gates import parse_gate
 
         texts = gates
         if isinstance(gates, str):

@@ -17,14 +17,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from localjudge.analysis.check import Gate, check_baseline, check_metrics, parse_gate
 from localjudge.analysis.compared_run import ComparedRun
+from localjudge.analysis.gates import Gate, check_baseline, check_metrics, parse_gate
 from localjudge.analysis.pairing import pair_samples, sample_keys
 from localjudge.judging.judge_or_jury import Judging
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import parse_time
-from localjudge.metrics.criterion import rubrics
-from localjudge.run_directory.files import ALL_JUDGED, MetricSummary, Totals, allowed_failures
+from localjudge.run_directory.files import ALL_JUDGED, MetricSummary, allowed_failures
 from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.sampling import Sampling
@@ -167,14 +166,7 @@ class Stopping:
             self._baseline_scores = BaselineScores(
                 self.baseline, plan, list(compared), self.sampling
             )
-        self._totals = Totals(
-            [metric.name for metric in plan.metrics],
-            settings.rule_for(plan.metrics),
-            plan.cluster_of,
-            rubrics(plan.metrics),
-            self.sampling,
-            settings.max_failed,
-        )
+        self._totals = plan.totals(self.sampling)
         self._seconds = math.inf
         if settings.budget:
             self._seconds = parse_time(settings.budget)

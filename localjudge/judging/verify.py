@@ -38,7 +38,6 @@ from localjudge.judging.loop import (
 from localjudge.judging.settings import RunSettings, find_judges, read_run_settings
 from localjudge.judging.verify_labels import LabelsCheck, check_labels
 from localjudge.metrics import Metric
-from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.run_directory import directory as run_directory
 from localjudge.run_directory.archive import (
@@ -344,14 +343,7 @@ class _Replay(ABC):
     def _compare_files(self) -> dict[str, list[str]]:
         """Replay the run, and return the changes of each result file."""
         run = self.run
-        self._totals = Totals(
-            [metric.name for metric in self.metrics],
-            self._rule,
-            run.cluster_of,
-            rubrics(self.metrics),
-            run.sampling,
-            run.manifest.environment.settings.max_failed,
-        )
+        self._totals = run.totals([metric.name for metric in self.metrics], self._rule)
         count = run.summary.samples
         samples = count_with_progress(run.iter_samples(), self.progress, "recomputing", count)
         evaluated = (

@@ -19,11 +19,10 @@ from localjudge.judging.settings import read_run_settings
 from localjudge.judging.verify import changed_rows, changed_values
 from localjudge.judging.verify_labels import check_labels
 from localjudge.metrics import Metric
-from localjudge.metrics.criterion import rubrics
 from localjudge.run_directory.archive import answers_of_units
 from localjudge.run_directory.differences import differences
 from localjudge.run_directory.directory import STORE, excerpt
-from localjudge.run_directory.files import SUMMARY, Totals
+from localjudge.run_directory.files import SUMMARY
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.run_directory.manifest import DataIdentity
 from localjudge.run_directory.result_rows import Evaluation, JudgedUnit
@@ -79,14 +78,7 @@ def _recompute(run: RunRecord) -> Iterator[str]:
     metrics = [manifest.metric(name) for name in run.summary.metrics]
     settings = read_run_settings(manifest)
     rule = run.rule(settings.min_valid_mass)
-    totals = Totals(
-        list(run),
-        rule,
-        run.cluster_of,
-        rubrics(metrics),
-        run.sampling,
-        manifest.environment.settings.max_failed,
-    )
+    totals = run.totals(list(run), rule)
     files = changed_rows(run, _evaluate_again(run, metrics, rule), totals, settings)
     card = manifest.card.model_copy(update={"name": run.summary.judge.name})
     summary = totals.summary(manifest.signature, card, manifest.environment.skipped_rows)

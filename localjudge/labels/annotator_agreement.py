@@ -105,10 +105,10 @@ def compute_agreement(
     shared = [by_annotator for by_annotator in labels if len(by_annotator) > 1]
     if not shared:
         return None
+    ratings = [list(by_annotator.values()) for by_annotator in shared]
     alpha = None
     with suppress(DataError):  # undefined if all labels are equal
-        alpha = krippendorff_alpha([list(by_annotator.values()) for by_annotator in shared])
-    disputed = [by_annotator for by_annotator in shared if is_disputed(by_annotator)]
+        alpha = krippendorff_alpha(ratings)
     pairs = []
     for names in combinations(sorted(annotators), 2):
         pair = _compare_pair(names, shared)
@@ -117,9 +117,9 @@ def compute_agreement(
     pairs.sort(key=lambda pair: -pair.statements)
     return Agreement(
         statements=len(shared),
-        share=fmean(_share_equal_pairs(by_annotator) for by_annotator in shared),
+        share=fmean(map(_share_equal_pairs, shared)),
         alpha=alpha,
-        disputed=len(disputed),
+        disputed=sum(map(is_disputed, shared)),
         settled=settled,
         pairs=tuple(pairs),
     )
@@ -141,17 +141,19 @@ def _compare_pair(
     annotators: tuple[str, str], shared: Sequence[Mapping[str, Label]]
 ) -> PairAgreement | None:
     first, second = annotators
-    both = [labels for labels in shared if first in labels and second in labels]
-    if not both:
+    pairs = []
+    for labels in shared:
+        if first in labels and second in labels:
+            pairs.append((labels[first], labels[second]))
+    if not pairs:
         return None
-    first_labels = np.array([labels[first] for labels in both], dtype=np.float64)
-    second_labels = np.array([labels[second] for labels in both], dtype=np.float64)
+    first_labels, second_labels = np.array(pairs, dtype=np.float64).T
     kappa = None
     with suppress(DataError):  # undefined if all labels are equal
         kappa = float(cohen_kappa(first_labels, second_labels))
     return PairAgreement(
         annotators=annotators,
-        statements=len(both),
+        statements=len(pairs),
         share=float((first_labels == second_labels).mean()),
         kappa=kappa,
     )

@@ -11,23 +11,21 @@ drawings are combined in proportion to their labels. Labels count at planned num
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from localjudge.labels.evidence_use import EvidenceUse, count_evidence_use
 from localjudge.labels.judge_figures import FEW
 from localjudge.labels.label_counts import LabelCounts, count_labels
-from localjudge.labels.labelled_units import LabelledMetric, LabelledUnits, interval_of_labels
+from localjudge.labels.labelled_units import LabelledMetric, LabelledUnits
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
-    JudgedUnits,
     PredictionPowered,
     covering,
     labels_alone,
     labels_saved,
-    prediction_powered,
 )
 from localjudge.stats.looks import Look
 from localjudge.types import Record
@@ -200,16 +198,13 @@ def correct_mean(
         "is_complete": first.is_complete,
         "is_planned": first.is_planned,
     }
-    if first.is_complete:
-        update |= _mean_of_labels(frame, units)
-    elif first.counted:
-        update |= _mean_by_labels(frame, units)
+    if first.counted:
+        update |= _estimate_mean(units)
+        update["pooled"] = _estimate_pooled(people.values())
     elif corrected.counts:
         update["remark"] = NOT_DRAWN
-    if first.counted:
-        update["pooled"] = _pooled_share(people)
     if not update.get("ci95"):
-        update |= _missing_labels(frame, first, seconds)
+        update |= _missing_labels(first, seconds)
     return corrected.model_copy(update=update)
 
 
@@ -226,87 +221,56 @@ def _find_obstacle(
     return None
 
 
-def _missing_labels(frame: UnitFrame, units: LabelledUnits, seconds: float) -> dict[str, int]:
+def _missing_labels(units: LabelledUnits, seconds: float) -> dict[str, int]:
     """Return the number of labels that are missing for an interval, and their minutes."""
     if units.look.next is None:
         return {}
     total = units.look.next
-    if cannot_correct(frame):
-        total = len(frame.by_key)
+    if cannot_correct(units.frame):
+        total = len(units.frame.by_key)
     more = total - len(units.labelled)
     return {"needed": more, "minutes": max(1, math.ceil(more * seconds / 60))}
 
 
-def _pooled_share(people: Mapping[str, LabelledMetric]) -> LabelledMean:
+def _estimate_pooled(people: Iterable[LabelledMetric]) -> LabelledMean:
+    """Return the corrected share of all units, whatever sample they belong to."""
     estimates = []
-    for person in people.values():
+    for person in people:
         pooled = person._replace(frame=person.frame.pooled())
-        units = pooled.units()
-        if units.is_complete:
-            estimates.append(_estimate_of_labels(pooled.frame, units))
-        else:
-            estimates.append(prediction_powered(units.units, units.look.confidence))
-    share = covering(estimates)
-    return LabelledMean(mean=share.mean, ci95=share.limits)
+        estimates.append(pooled.units().estimate())
+    return _labelled_mean(covering(estimates))
 
 
-def _estimate_of_labels(frame: UnitFrame, units: LabelledUnits) -> PredictionPowered:
-    assert units.look.confidence  # every statement has a label
-    interval = interval_of_labels(frame, units.units, units.look.confidence)
-    return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
-
-
-def _mean_of_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
-    """Return the fields of a mean whose statements all have a label."""
-    means = {name: _estimate_of_labels(frame, units) for name, units in people.items()}
+def _estimate_mean(people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
+    """Return the fields of the mean, of which some or all statements have a label."""
+    means = {name: units.estimate() for name, units in people.items()}
     mean = covering(list(means.values()))
-    first = next(iter(people.values()))
-    remark = ONE_GROUP
-    if mean.limits:
-        remark = ALL_LABELLED
-    return {
+    fields: dict[str, Any] = {
         "mean": mean.mean,
         "ci95": mean.limits,
-        "by_annotator": _by_annotator(means),
         "clusters": mean.clusters,
-        "remark": remark,
-        **_judge_rates(frame, first.units),
     }
-
-
-def _by_annotator(means: Mapping[str, PredictionPowered]) -> dict[str, LabelledMean] | None:
-    if len(means) == 1:
-        return None
-    return {name: LabelledMean(mean=mean.mean, ci95=mean.limits) for name, mean in means.items()}
-
-
-def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
-    """Return the fields of the judge's mean corrected by some labels."""
-    first = next(iter(people.values()))
-    confidence = first.look.confidence
-    means = {name: prediction_powered(side.units, confidence) for name, side in people.items()}
-    alones = {name: labels_alone(side.units, confidence) for name, side in people.items()}
-    corrected = covering(list(means.values()))
-    alone = covering(list(alones.values()))
-    first_mean = next(iter(means.values()))
-    first_alone = next(iter(alones.values()))
-    saved = labels_saved(first_mean, first_alone, len(first.counted))
-    remark = None
-    if corrected.limits is None:
-        remark = cannot_correct(frame) or _why_no_interval(first.look)
+    if len(means) > 1:
+        fields["by_annotator"] = {name: _labelled_mean(each) for name, each in means.items()}
+    name, first = next(iter(people.items()))
+    fields |= _judge_rates(first)
+    if first.is_complete:
+        fields["remark"] = ALL_LABELLED if mean.limits else ONE_GROUP
+        return fields
+    alones = [labels_alone(units.units, units.look.confidence) for units in people.values()]
+    saved = labels_saved(means[name], alones[0], len(first.counted))
+    fields["labels_saved"] = saved
+    fields["labels_alone"] = _labelled_mean(covering(alones))
+    fields["ppi_lambda"] = mean.ppi_lambda
+    if mean.limits is None:
+        fields["remark"] = cannot_correct(first.frame) or _why_no_interval(first.look)
     elif not saved:
-        remark = NO_SAVING
-    return {
-        "mean": corrected.mean,
-        "ci95": corrected.limits,
-        "labels_saved": saved,
-        "labels_alone": LabelledMean(mean=alone.mean, ci95=alone.limits),
-        "by_annotator": _by_annotator(means),
-        "clusters": corrected.clusters,
-        "ppi_lambda": corrected.ppi_lambda,
-        "remark": remark,
-        **_judge_rates(frame, first.units),
-    }
+        fields["remark"] = NO_SAVING
+    return fields
+
+
+def _labelled_mean(estimate: PredictionPowered) -> LabelledMean:
+    return LabelledMean(mean=estimate.mean, ci95=estimate.limits)
 
 
 def _why_no_interval(look: Look) -> str:
@@ -326,9 +290,10 @@ def cannot_correct(frame: UnitFrame) -> str | None:
     return None
 
 
-def _judge_rates(frame: UnitFrame, units: JudgedUnits) -> dict[str, Any]:
+def _judge_rates(labelled: LabelledUnits) -> dict[str, Any]:
     """Return how often the judge is right on labels of 1 and of 0, with rates for enough labels."""
-    good = "zeros" if frame.share_of == "zeros" else "ones"
+    units = labelled.units
+    good = "zeros" if labelled.frame.share_of == "zeros" else "ones"
     rates: dict[str, Any] = {}
     kinds = {"ones": "sensitivity", "zeros": "specificity"}
     for kind, name in kinds.items():

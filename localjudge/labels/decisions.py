@@ -45,7 +45,7 @@ class Decisions:
             self._spellings.setdefault(fold(row.annotator), row.annotator)
         respelled = map(self._respell, in_file_order)
         self.rows = sorted(respelled, key=lambda row: row.moment)
-        self.of: dict[str, dict[str, Label | None]] = defaultdict(dict)
+        self.answers: dict[str, dict[str, Label | None]] = defaultdict(dict)
         """By statement, then by annotator. None for undecidable."""
         self.adjudications: dict[str, dict[str, Label | None]] = defaultdict(dict)
         """The same for adjudicated labels, the latest last."""
@@ -53,31 +53,37 @@ class Decisions:
         """By name and frame of the drawing, then by statement."""
         self._begun: list[tuple[str, str]] = []
         """Drawings in the order of their first label that was not carried over."""
-        self._add_rows()
-        self.labels = {key: _drop_undecided(people) for key, people in self.of.items()}
+        for row in self.rows:
+            self._add_answer(row)
+        self._add_drawings()
+        self.labels = {key: _drop_undecided(answers) for key, answers in self.answers.items()}
         """By statement, then by annotator, without undecided and adjudicated ones."""
         self.settled = self._find_settled()
         """Adjudicator and adjudicated label of each labelled statement that has one."""
         self.human = self._average_labels()
         """Mean label of each labelled statement, or the adjudicated one."""
-        counts = Counter(name for people in self.labels.values() for name in people)
-        self.annotators = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        self.annotators = self._count_labels()
         """Number of labels of each annotator, most first."""
 
-    def _add_rows(self) -> None:
-        drawing_of: dict[tuple[str, str, str], tuple[str, str]] = {}
+    def _add_answer(self, row: LabelRow) -> None:
+        """Replace the earlier answer of the annotator. An empty row withdraws it."""
+        answers = self.select_role(row)[row.key]
+        answers.pop(row.annotator, None)
+        if row.human == "?":
+            answers[row.annotator] = None
+        elif row.human is not None:
+            answers[row.annotator] = row.human
+
+    def _add_drawings(self) -> None:
+        """Note the drawings of the labels. A later row with the same time was carried over."""
+        drawing_of_answer: dict[tuple[str, str, str], tuple[str, str]] = {}
         for row in self.rows:
-            people = self.select_role(row)[row.key]
-            people.pop(row.annotator, None)
-            if row.human == "?":
-                people[row.annotator] = None
-            elif row.human is not None:
-                people[row.annotator] = row.human
             if row.draw and row.frame and row.size_share and row.draw_index:
-                statement = DrawnLabel(row.draw_index, row.size_share, row.key)
-                self.drawn[row.draw, row.frame][row.key] = statement
-                drawing_of.setdefault((row.key, row.annotator, row.when), (row.draw, row.frame))
-        self._begun = list(dict.fromkeys(drawing_of.values()))
+                drawing = (row.draw, row.frame)
+                self.drawn[drawing][row.key] = DrawnLabel(row.draw_index, row.size_share, row.key)
+                answer = (row.key, row.annotator, row.when)
+                drawing_of_answer.setdefault(answer, drawing)
+        self._begun = list(dict.fromkeys(drawing_of_answer.values()))
 
     def _find_settled(self) -> dict[str, tuple[str, Label]]:
         settled: dict[str, tuple[str, Label]] = {}
@@ -95,6 +101,12 @@ class Decisions:
         for key, (_, label) in self.settled.items():
             human[key] = float(label)
         return human
+
+    def _count_labels(self) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        for labels in self.labels.values():
+            counts.update(labels.keys())
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def count_ones(self) -> dict[str, int]:
         """Return the number of labels of 1 of each annotator."""
@@ -123,7 +135,7 @@ class Decisions:
         """Return the decisions of annotators, or the adjudications if the row is one."""
         if row.adjudicated:
             return self.adjudications
-        return self.of
+        return self.answers
 
     def by_annotator(self, keys: Collection[str]) -> dict[str, dict[str, float]]:
         """Return the labels of these statements by annotator.
@@ -131,21 +143,30 @@ class Decisions:
         Missing ones are from the annotator with the most. One entry if no statement is disputed. An
         adjudicated label replaces the annotators' labels.
         """
-        people = {key: self._labels_by_annotator(key) for key in keys}
+        by_name: dict[str, dict[str, float]] = {}
+        labels_by_key = {key: self._labels_by_annotator(key) for key in keys}
+        for name in self._list_disputing(labels_by_key.values()):
+            by_name[name] = {}
+            for key, labels in labels_by_key.items():
+                label = labels.get(name)
+                if label is None:
+                    label = self._label_of_most_active(labels)
+                by_name[name][key] = float(label)
+        return by_name
+
+    def _list_disputing(self, statements: Iterable[Mapping[str, Label]]) -> list[str]:
+        """Return the annotators of disputed statements, or one without a name if none is."""
         disputing: set[str] = set()
-        for labels in people.values():
+        for labels in statements:
             if is_disputed(labels):
                 disputing |= labels.keys()
-        names = [name for name in self.annotators if name in disputing]
-        if not names:
-            names = [""]  # no annotator's name, so every label is "missing"
-        others: dict[str, Label] = {}
-        for key, labels in people.items():
-            others[key] = next(labels[name] for name in self.annotators if name in labels)
-        return {
-            name: {key: float(people[key].get(name, other)) for key, other in others.items()}
-            for name in names
-        }
+        if not disputing:
+            return [""]
+        return [name for name in self.annotators if name in disputing]
+
+    def _label_of_most_active(self, labels: Mapping[str, Label]) -> Label:
+        """Return the label by the annotator with the most labels in all."""
+        return next(labels[name] for name in self.annotators if name in labels)
 
     def _labels_by_annotator(self, key: str) -> dict[str, Label]:
         labels = self.labels[key]
@@ -156,9 +177,14 @@ class Decisions:
 
     def agreement(self, keys: Collection[str] | None = None) -> Agreement | None:
         """Return the agreement on these or all statements, or None without two labels of one."""
-        among = self.labels.keys() if keys is None else keys
-        labels = [by_name for key, by_name in self.labels.items() if key in among]
-        settled = sum(key in among and key in self.settled for key in self.disputed)
+        if keys is None:
+            keys = self.labels.keys()
+        labels = []
+        settled = 0
+        for key, labels_of_statement in self.labels.items():
+            if key in keys:
+                labels.append(labels_of_statement)
+                settled += key in self.settled and is_disputed(labels_of_statement)
         return compute_agreement(labels, self.annotators, settled=settled)
 
     def drawings(self, frames: Mapping[str, UnitFrame]) -> dict[str, list[list[DrawnLabel]]]:
@@ -171,8 +197,8 @@ class Decisions:
         for name, frame in self._begun:
             if not _is_drawn_from(frames, name, frame):
                 continue
-            statements = self.drawn[name, frame]
-            labelled = sorted(statements[key] for key in statements.keys() & self.human.keys())
+            statements = self.drawn[name, frame].values()
+            labelled = sorted(drawn for drawn in statements if drawn.key in self.human)
             for metric in parse_metrics(name):
                 by_key = frames[metric].by_key
                 drawings[metric].append([drawn for drawn in labelled if drawn.key in by_key])
@@ -193,10 +219,13 @@ def _is_drawn_from(frames: Mapping[str, UnitFrame], name: str, frame: str) -> bo
 
 def count_undrawn(rows: Iterable[LabelRow], frames: Mapping[str, UnitFrame]) -> int:
     """Return how many labels were drawn from other statements than those of these frames."""
-    counts = Counter((row.draw, row.frame or "") for row in rows if row.draw)
+    drawings = Counter[tuple[str, str]]()
+    for row in rows:
+        if row.draw:
+            drawings[row.draw, row.frame or ""] += 1
     undrawn = 0
-    for (name, frame), count in counts.items():
-        if name and not _is_drawn_from(frames, name, frame):
+    for (name, frame), count in drawings.items():
+        if not _is_drawn_from(frames, name, frame):
             undrawn += count
     return undrawn
 
@@ -216,12 +245,17 @@ def count_passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> 
         for key, drawn in statements.items():
             if first_drawing[key] == (name, frame) and key in decisions.human:
                 last = max(last, drawn.draw_index)
-        if not last:
-            continue
-        drawing = draw_again(name, frames, last)
-        if drawing and drawing.frame == frame:
-            shown.update(each.key for each in drawing.statements if each.draw_index <= last)
+        if last:
+            shown |= _list_shown(name, frame, frames, last)
     return len(shown - decisions.human.keys())
+
+
+def _list_shown(name: str, frame: str, frames: Mapping[str, UnitFrame], last: int) -> set[str]:
+    """Return the statements of a drawing up to a number, if these frames reproduce it."""
+    drawing = draw_again(name, frames, last)
+    if drawing is None or drawing.frame != frame:
+        return set()
+    return {drawn.key for drawn in drawing.statements if drawn.draw_index <= last}
 
 
 def pace(rows: Sequence[LabelRow]) -> float:

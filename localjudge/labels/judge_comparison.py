@@ -31,8 +31,9 @@ def calibrate_judges(question: LabelledQuestion, progress: Progress) -> list[Cal
     With several judges, the juries are all of them, and the smallest jury that is not shown to be
     worse. Raises DataError for unusable labels.
     """
-    judges = [_calibrate(question, judge) for judge in question.judges]
-    juries = _calibrate_juries(question, judges, progress)
+    keys = question.shared_keys()
+    judges = [_calibrate(question, judge, keys) for judge in question.judges]
+    juries = _calibrate_juries(question, judges, keys, progress)
     return sorted([*judges, *juries], key=_rank)
 
 
@@ -46,15 +47,21 @@ def _rank(calibration: Calibration) -> tuple[bool, float, float]:
     return calibration.guesses, -share_saved, -auc
 
 
-def _calibrate(question: LabelledQuestion, judge: JudgeAnswers) -> Calibration:
-    rows = _labelled_scores(question, judge)
+def _calibrate(question: LabelledQuestion, judge: JudgeAnswers, keys: Sequence[str]) -> Calibration:
+    """Measure one judge on the statements with these keys."""
+    rows = _labelled_scores(question, judge, keys)
     figures = judge_figures(rows)
-    figures["remarks"] = (*figures["remarks"], *question.remarks, *_exclusions(question))
+    figures["remarks"] += question.remarks
+    excluded = len(question.labels) - len(keys)
+    if excluded:
+        statements = numbered(excluded, "labelled statement")
+        reason = "that a judge or a run has no verdict with a probability for"
+        figures["remarks"] += (f"excluded: {statements} {reason}",)
     if _have_savings(question):
         figures["savings"] = judge.savings
     card = judge.run.summary.judge
     manifest = judge.run.manifest
-    metric = judge.verdicts[question.shared_keys()[0]].metric
+    metric = judge.verdicts[keys[0]].metric
     calibration = Calibration(
         **figures,
         name=card.name,
@@ -69,23 +76,12 @@ def _calibrate(question: LabelledQuestion, judge: JudgeAnswers) -> Calibration:
     return _with_recommended_uses(calibration)
 
 
-def _labelled_scores(question: LabelledQuestion, judge: JudgeAnswers) -> LabelledScores:
-    keys = question.shared_keys()
-    labels = [question.labels[key] for key in keys]
-    return LabelledScores(
-        labels=[label.label for label in labels],
-        scores=[judge.verdicts[key].p_yes or 0.0 for key in keys],
-        weights=[label.weight for label in labels],
-        clusters=[label.cluster for label in labels],
-    )
-
-
-def _exclusions(question: LabelledQuestion) -> list[str]:
-    excluded = len(question.labels) - len(question.shared_keys())
-    if not excluded:
-        return []
-    statements = numbered(excluded, "labelled statement")
-    return [f"excluded: {statements} that a judge or a run has no verdict with a probability for"]
+def _labelled_scores(
+    question: LabelledQuestion, judge: JudgeAnswers, keys: Sequence[str]
+) -> LabelledScores:
+    labels, weights, clusters = zip(*(question.labels[key] for key in keys), strict=True)
+    scores = [judge.probability(key) or 0.0 for key in keys]
+    return LabelledScores(labels=labels, scores=scores, weights=weights, clusters=clusters)
 
 
 def _have_savings(question: LabelledQuestion) -> bool:
@@ -111,7 +107,10 @@ def _with_recommended_uses(calibration: Calibration) -> Calibration:
 
 
 def _calibrate_juries(
-    question: LabelledQuestion, judges: Sequence[Calibration], progress: Progress
+    question: LabelledQuestion,
+    judges: Sequence[Calibration],
+    keys: Sequence[str],
+    progress: Progress,
 ) -> list[Calibration]:
     """Return the calibrations of the jury of all judges, and of the smallest that is not worse."""
     if len(judges) == 1:
@@ -125,21 +124,20 @@ def _calibrate_juries(
     if len(set(names)) < len(names):
         progress.note("no jury is fitted, because two judges have the same name")
         return []
-    rows = _labelled_scores(question, question.judges[0])
+    rows = _labelled_scores(question, question.judges[0], keys)
     try:
-        juries = fit_juries(names, _log_odds_by_judge(question), rows)
+        juries = fit_juries(names, _log_odds_by_judge(question, keys), rows)
     except DataError as error:
         progress.note(f"no jury is fitted: {error.message}")
         return []
     return [_calibrate_jury(question, judges, jury, rows) for jury in juries]
 
 
-def _log_odds_by_judge(question: LabelledQuestion) -> Floats:
+def _log_odds_by_judge(question: LabelledQuestion, keys: Sequence[str]) -> Floats:
     """Return the log odds of each labelled statement for each judge (statements, judges)."""
     columns = []
     for judge in question.judges:
-        probabilities = np.asarray(_labelled_scores(question, judge).scores)
-        columns.append([log_odds(float(probability)) for probability in probabilities])
+        columns.append([log_odds(judge.probability(key) or 0.0) for key in keys])
     return np.array(columns).T
 
 
@@ -149,18 +147,19 @@ def _calibrate_jury(
     jury: FittedJury,
     rows: LabelledScores,
 ) -> Calibration:
-    members = [calibration for calibration in judges if calibration.card.name in jury.weights]
-    members.sort(key=lambda calibration: calibration.card.name)
-    identity = {"jury": {member.card.name: _answering_part(member) for member in members}}
+    by_name = {calibration.card.name: calibration for calibration in judges}
+    names = sorted(jury.weights)
+    members = [by_name[name] for name in names]
+    identity = {"jury": {name: _answering_part(by_name[name]) for name in names}}
     if "metrics" in members[0].judge:
         identity["metrics"] = members[0].judge["metrics"]
     figures = judge_figures(rows._replace(scores=jury.held_out))
-    figures["remarks"] = (*figures["remarks"], *jury.remarks)
+    figures["remarks"] += jury.remarks
     if not _have_savings(question):
         figures["savings"] = None
     calibration = Calibration(
         **figures,
-        name=" + ".join(member.card.name for member in members),
+        name=" + ".join(names),
         question=question.name,
         weights=dict(jury.weights),
         bias=jury.bias,
@@ -174,4 +173,4 @@ def _calibrate_jury(
 
 
 def _answering_part(calibration: Calibration) -> dict[str, object]:
-    return {part: calibration.judge[part] for part in ("engine", "judge")}
+    return {"engine": calibration.judge["engine"], "judge": calibration.judge["judge"]}

@@ -6,6 +6,7 @@ b             0       1              McNemar's exact test: 2 * 0.5^19 = 0.000004
 ...
 """
 
+from collections import Counter
 from collections.abc import Mapping
 
 from localjudge.labels.units import UnitFrame
@@ -46,9 +47,11 @@ class LabelCounts(Record):
     @property
     def in_words(self) -> str:
         """`0 of 19 labelled statements are supported by the documents`."""
-        noun, rest = self._words
-        disputed = f", annotators differ on {self.disputed:,}" if self.disputed else ""
-        return f"{self.supported:,} of {self.labelled:,} labelled {noun} {rest}{disputed}"
+        noun, predicate = self._words
+        words = f"{self.supported:,} of {self.labelled:,} labelled {noun} {predicate}"
+        if self.disputed:
+            words += f", annotators differ on {self.disputed:,}"
+        return words
 
     @property
     def contradiction(self) -> str | None:
@@ -69,7 +72,9 @@ class LabelCounts(Record):
         noun, _, predicate = rest.partition(" ")
         if not (self.is_share and predicate):
             return "statements", "have the label 1"
-        return ("statements" if noun == "sentences" else noun), predicate
+        if noun == "sentences":
+            noun = "statements"
+        return noun, predicate
 
 
 def count_labels(frame: UnitFrame, human: Mapping[str, float]) -> LabelCounts | None:
@@ -80,24 +85,26 @@ def count_labels(frame: UnitFrame, human: Mapping[str, float]) -> LabelCounts | 
     keys = frame.by_key.keys() & human.keys()
     if not keys:
         return None
-    judged = {key: float(frame.judged[frame.by_key[key][0]]) for key in keys}
-    labels = {key: human[key] for key in keys}
+    supporting_label = 1.0
     if frame.share_of == "zeros":
-        judged = {key: 1 - label for key, label in judged.items()}
-        labels = {key: 1 - label for key, label in labels.items()}
-    decided = {key: label for key, label in labels.items() if label in (0.0, 1.0)}
+        supporting_label = 0.0
+    supported_by_judge = 0
+    # Undisputed statements, by whether annotators support them, and whether the judge does.
+    pairs: Counter[tuple[bool, bool]] = Counter()
+    for key in keys:
+        first_unit = frame.by_key[key][0]
+        by_judge = bool(frame.judged[first_unit] == supporting_label)
+        supported_by_judge += by_judge
+        label = human[key]
+        if label in (0.0, 1.0):
+            pairs[label == supporting_label, by_judge] += 1
     return LabelCounts(
         metric=frame.metric,
         is_share=frame.share_of is not None,
         labelled=len(keys),
         of=len(frame.by_key),
-        supported=int(sum(decided.values())),
-        supported_by_judge=int(sum(judged.values())),
-        disputed=len(labels) - len(decided),
-        p_value=_p_value(decided, judged),
+        supported=pairs[True, True] + pairs[True, False],
+        supported_by_judge=supported_by_judge,
+        disputed=len(keys) - pairs.total(),
+        p_value=mcnemar_test(pairs[False, True], pairs[True, False]),
     )
-
-
-def _p_value(labels: Mapping[str, float], judged: Mapping[str, float]) -> float:
-    differences = [judged[key] - label for key, label in labels.items()]
-    return mcnemar_test(differences.count(1.0), differences.count(-1.0))

@@ -34,6 +34,13 @@ class JudgeAnswers(NamedTuple):
     verdicts: Mapping[str, VerdictRow]
     savings: LabelSavings | None = None
 
+    def probability(self, key: str) -> float | None:
+        """Return the probability of 1 for a statement, None if the judge gave none."""
+        verdict = self.verdicts.get(key)
+        if verdict is None:
+            return None
+        return verdict.p_yes
+
 
 class LabelledQuestion(NamedTuple):
     """Labels of one question with each judge's answers.
@@ -54,8 +61,7 @@ class LabelledQuestion(NamedTuple):
         """
         keys = []
         for key in self.labels:
-            verdicts = [judge.verdicts.get(key) for judge in self.judges]
-            if all(verdict and verdict.p_yes is not None for verdict in verdicts):
+            if all(judge.probability(key) is not None for judge in self.judges):
                 keys.append(key)
         if keys:
             return keys

@@ -150,7 +150,7 @@ def _decided_statements(
     """Yield each statement that an annotator decided or found undecidable, with its first place."""
     for frame in frames:
         for key, units in frame.by_key.items():
-            if decisions.of.get(key):
+            if decisions.answers.get(key):
                 yield key, frame.places[units[0]]
 
 

@@ -159,7 +159,7 @@ def _statement(key: str, text: str, place: UnitPlace, decisions: Decisions) -> L
     return LabelledStatement(
         **place._asdict(),
         text=text,
-        answers=decisions.of[key],
+        answers=decisions.answers[key],
         human=human,
         adjudicator=adjudicator,
     )

@@ -12,10 +12,12 @@ from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import (
     STRATA,
     JudgedUnits,
+    PredictionPowered,
     inclusion_probabilities,
+    prediction_powered,
     strata_by_score,
 )
-from localjudge.stats.interval import Indices, Interval, mean_interval, share_interval
+from localjudge.stats.interval import Indices, mean_interval, share_interval
 from localjudge.stats.looks import MIN_PLANNED_LABELS, Look, look_at
 
 
@@ -52,15 +54,43 @@ class LabelledUnits(NamedTuple):
     """Units of a metric with labels. Of the `labelled` statements, `counted` count at this look.
 
     `is_complete`: every statement has a label that counts. `is_planned`: the number of labels was
-        planned.
+    planned.
     """
 
+    frame: UnitFrame
     units: JudgedUnits
     counted: Set[str]
     labelled: Set[str]
     look: Look
     is_complete: bool
     is_planned: bool
+
+    def estimate(self) -> PredictionPowered:
+        """Return the mean of the labels if every statement has one, else the corrected mean."""
+        if self.is_complete:
+            return self._mean_of_labels()
+        return prediction_powered(self.units, self.look.confidence)
+
+    def _mean_of_labels(self) -> PredictionPowered:
+        """Return the mean with the interval that a judge's mean has.
+
+        It is over samples, with groups of samples as single draws.
+        """
+        confidence = self.look.confidence
+        assert confidence  # the look at all labels has an interval
+        labels = self.units.human
+        if self.frame.is_pooled:
+            ones = labels.astype(np.int64)
+            clusters = _number_from_zero(self.units.clusters)
+            interval = share_interval(ones, np.ones_like(ones), clusters, confidence)
+        else:
+            shares = self.frame.means_of_samples(labels)
+            groups = self.frame.clusters_of_samples
+            is_grouped = len(np.unique(groups)) < len(groups)
+            interval = mean_interval(
+                shares, clusters=groups if is_grouped else None, confidence=confidence
+            )
+        return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
 
 
 class LabelledMetric(NamedTuple):
@@ -76,37 +106,60 @@ class LabelledMetric(NamedTuple):
 
     def units(self, most: int | None = None) -> LabelledUnits:
         """Return the units with the labels that count, for at most `most` statements."""
-        frame = self.frame
-        keys = frame.by_key.keys() & self.human.keys()
-        drawings = _drawn_among(self.drawings, keys)
+        keys = self.frame.by_key.keys() & self.human.keys()
+        drawings = _select_labels(self.drawings, keys)
         weights = sampling_weights(drawings)
-        has_all = len(keys) == len(frame.by_key)
-        is_complete = has_all and (most is None or most >= len(keys) or len(weights) < len(keys))
-        labelled = keys if is_complete else weights.keys()
+        is_complete = self._is_complete(keys, len(weights), most)
+        labelled: Set[str] = weights.keys()
+        if is_complete:
+            labelled = keys
         planned = self.planned_among(labelled)
-        number = len(labelled) if most is None else min(len(labelled), most)
-        look = look_at(number, len(frame.by_key), len(planned) or None)
-        if not is_complete and look.labels < len(labelled):
-            if look.labels == len(planned):
-                drawings = _drawn_among(drawings, planned)
-            weights = sampling_weights(drawings, look.labels)
+        number = len(labelled)
+        if most is not None:
+            number = min(number, most)
+        look = look_at(number, len(self.frame.by_key), len(planned) or None)
+        is_planned = bool(planned) and look.labels == len(planned)
         if is_complete:
             weights = dict.fromkeys(keys, 1.0)
-        is_planned = bool(planned) and look.labels == len(planned)
-        units = _judged_units(frame, self.human, weights)
-        return LabelledUnits(units, weights.keys(), labelled, look, is_complete, is_planned)
+        elif look.labels < len(labelled):
+            if is_planned:
+                drawings = _select_labels(drawings, planned)
+            weights = sampling_weights(drawings, look.labels)
+        return LabelledUnits(
+            frame=self.frame,
+            units=_judged_units(self.frame, self.human, weights),
+            counted=weights.keys(),
+            labelled=labelled,
+            look=look,
+            is_complete=is_complete,
+            is_planned=is_planned,
+        )
+
+    def _is_complete(self, keys: Set[str], drawn: int, most: int | None) -> bool:
+        """Return whether all statements have a label that counts, `drawn` of them by a drawing."""
+        if len(keys) < len(self.frame.by_key):
+            return False
+        return most is None or most >= len(keys) or drawn < len(keys)
 
     def planned_among(self, labelled: Set[str]) -> Set[str]:
         """Return the largest plan for the labelled statements, or none if it is too small."""
-        planned = [plan & self.frame.by_key.keys() for plan in self.plans]
-        usable = [plan for plan in planned if len(plan) >= MIN_PLANNED_LABELS and plan <= labelled]
-        return max(usable, key=len, default=frozenset())
+        largest: Set[str] = frozenset()
+        for plan in self.plans:
+            planned = plan & self.frame.by_key.keys()
+            is_usable = len(planned) >= MIN_PLANNED_LABELS and planned <= labelled
+            if is_usable and len(planned) > len(largest):
+                largest = planned
+        return largest
 
 
-def _drawn_among(
+def _select_labels(
     drawings: Iterable[Iterable[DrawnLabel]], keys: Set[str]
 ) -> list[list[DrawnLabel]]:
-    return [[drawn for drawn in drawing if drawn.key in keys] for drawing in drawings]
+    """Return the labels of these statements in each drawing."""
+    selected = []
+    for drawing in drawings:
+        selected.append([drawn for drawn in drawing if drawn.key in keys])
+    return selected
 
 
 def _judged_units(
@@ -134,20 +187,5 @@ def _judged_units(
     return units
 
 
-def interval_of_labels(frame: UnitFrame, units: JudgedUnits, confidence: float) -> Interval:
-    """Return the mean of the labels of a metric with its interval, if every statement has a label.
-
-    It is the interval that the judge's mean has: over samples, with groups of samples as single
-    draws.
-    """
-    if frame.is_pooled:
-        ones = units.human.astype(np.int64)
-        return share_interval(ones, np.ones_like(ones), _from_zero(units.clusters), confidence)
-    shares = frame.means_of_samples(units.human)
-    clusters = frame.clusters_of_samples
-    is_grouped = len(np.unique(clusters)) < len(clusters)
-    return mean_interval(shares, clusters=clusters if is_grouped else None, confidence=confidence)
-
-
-def _from_zero(clusters: Indices) -> Indices:
+def _number_from_zero(clusters: Indices) -> Indices:
     return np.unique(clusters, return_inverse=True)[1].reshape(-1)

@@ -117,7 +117,7 @@ class Labelling:
         most = None
         if minutes is not None:
             most = self._labels_in(minutes)
-            sample = most + len(self._decisions.of)
+            sample = most + len(self._decisions.answers)
         if disputed:
             shown = unit_frames(self.run) if metrics is None else frames
             self._drawing = disputed_statements(shown, self._decisions.disputed)
@@ -185,7 +185,7 @@ class Labelling:
         """Return the statements answered by this annotator, and those labelled by others."""
         answered: set[str] = set()
         by_others: set[str] = set()
-        for key, labels in self._decisions.of.items():
+        for key, labels in self._decisions.answers.items():
             for annotator, label in labels.items():
                 if annotator == self.annotator:
                     answered.add(key)
@@ -368,7 +368,7 @@ def carry_over(drawing: Drawing, draw_index: int, decisions: Decisions) -> list[
     """Return rows that carry existing labels over to this drawing, before a statement of it."""
     labels: dict[str, LabelRow] = {}
     for row in decisions.rows:
-        counts = decisions.of.get(row.key, {}).get(row.annotator) == row.human
+        counts = decisions.answers.get(row.key, {}).get(row.annotator) == row.human
         if row.human in (0, 1) and not row.adjudicated and counts:
             labels[row.key] = row
     of_drawing = decisions.drawn.get((drawing.name, drawing.frame), {})

@@ -4,7 +4,7 @@ from collections.abc import Set
 from typing import NamedTuple
 
 from localjudge.labels.decisions import Decisions, DrawnLabel, count_undrawn
-from localjudge.labels.units import UnitFrame, unit_frames
+from localjudge.labels.units import UnitFrame, statement_keys, unit_frames
 from localjudge.run_directory.label_rows import LabelRow, planned_statements
 from localjudge.run_directory.run_cache import cached_by_run
 from localjudge.run_directory.run_record import RunRecord
@@ -30,8 +30,8 @@ def match_labels(
 ) -> MatchedLabels:
     """Return the run's own labels and those of other runs that are for its statements."""
     frames = unit_frames(run)
-    keys = {key for frame in frames.values() for key in frame.by_key}
-    decisions = Decisions(row for row in (*own, *others) if row.key in keys)
+    statements = statement_keys(frames.values())
+    decisions = Decisions(row for row in (*own, *others) if row.key in statements)
     return MatchedLabels(
         frames=frames,
         decisions=decisions,

@@ -264,6 +264,14 @@ def first_places(frames: Iterable[UnitFrame]) -> dict[str, UnitPlace]:
     return places
 
 
+def statement_keys(frames: Iterable[UnitFrame]) -> set[str]:
+    """Return the keys of all statements."""
+    keys: set[str] = set()
+    for frame in frames:
+        keys.update(frame.by_key)
+    return keys
+
+
 def verdicts_at(run: RunRecord, keys: Mapping[UnitPlace, _Key]) -> dict[_Key, VerdictRow]:
     """Return the verdicts at these places, by their keys."""
     verdicts: dict[_Key, VerdictRow] = {}

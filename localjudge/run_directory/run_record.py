@@ -157,14 +157,7 @@ class RunRecord(Mapping[str, MetricSummary]):
         rule = VerdictRule(judge.threshold, 0.0, judge.thresholds)
         empty = Totals([], rule).summary(manifest.signature, manifest.card)
         run = cls(path, empty, manifest, so_far)
-        totals = Totals(
-            judge.metrics,
-            rule,
-            run.cluster_of,
-            manifest.rubrics,
-            run.sampling,
-            manifest.environment.settings.max_failed,
-        )
+        totals = run.totals(judge.metrics, rule)
         try:
             for evaluations in run.iter_evaluations():
                 totals.add(evaluations)
@@ -435,6 +428,17 @@ class RunRecord(Mapping[str, MetricSummary]):
     @cached_property
     def cluster_of(self) -> dict[str, str] | None:
         return stored_clusters(self.directory / STORE)
+
+    def totals(self, metrics: Iterable[str], rule: VerdictRule | Summary) -> Totals:
+        """Return empty totals of these metrics, for samples of this run."""
+        return Totals(
+            metrics,
+            rule,
+            self.cluster_of,
+            self.manifest.rubrics,
+            self.sampling,
+            self.manifest.environment.settings.max_failed,
+        )
 
 
 def _runs_beside(path: Path) -> str:

@@ -302,7 +302,7 @@ def test_any_keys_give_the_labels_of_a_plain_list(run: Run, pressed: list[str]) 
         assert labelling.labelled == len(model)
     decided = Decisions(stored_labels(run.directory))
     assert decided.human == {name: label for name, label in model.items() if label != "?"}
-    assert {name for name, people in decided.of.items() if people} == model.keys()
+    assert {name for name, people in decided.answers.items() if people} == model.keys()
     turns = [row.draw_index for row in stored_labels(run.directory)]
     assert all(turns)
 

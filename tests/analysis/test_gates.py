@@ -3,15 +3,9 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.check import (
-    Gate,
-    GateDecision,
-    check,
-    check_baseline,
-    decide_gate,
-    parse_gate,
-)
+from localjudge.analysis.check import GateDecision, check, decide_gate
 from localjudge.analysis.compare import RunComparison, compare
+from localjudge.analysis.gates import Gate, check_baseline, parse_gate
 from localjudge.errors import InputError
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import decide

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.check import Gate, check, parse_gate
+from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
+from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.labels.corrected_mean import CorrectedMean

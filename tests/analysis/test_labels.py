@@ -482,7 +482,7 @@ def test_an_existing_label_counts_once_for_a_second_drawing(judged_run: JudgedRu
     for name, said in (("bob", 0), ("ann", 1), ("ann", None)):
         append_labels(run.directory, [decision(human=said, annotator=name, **values)])
     label(run, n=79, annotator="carl", seed=5)
-    assert Decisions(stored_labels(run.directory)).of[first["label_id"]] == {"bob": 0}
+    assert Decisions(stored_labels(run.directory)).answers[first["label_id"]] == {"bob": 0}
 
 
 def drawn_rows(run: Run, n: int = 30) -> list[dict[str, Any]]:

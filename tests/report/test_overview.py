@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from localjudge import Criterion, Run, ScriptedEngine, evaluate
-from localjudge.analysis.check import Check, Gate, check
+from localjudge.analysis.check import Check, check
+from localjudge.analysis.gates import Gate
 from localjudge.labels.annotator_agreement import Agreement, PairAgreement
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
