@@ -24,11 +24,11 @@ import numpy as np
 from localjudge.errors import InputError
 from localjudge.labels.label_sheet import SheetRow
 from localjudge.labels.units import (
-    AnswerAround,
     Evidence,
     UnitFrame,
     UnitPlace,
     first_places,
+    split_answer,
     verdicts_at,
 )
 from localjudge.run_directory.run_record import RunRecord
@@ -100,27 +100,28 @@ def draw_statements(
     """
     _check_drawing(count, seed)
     places = first_places(frames.values())
-    numbers = {key: number for number, key in enumerate(places)}
-    statements = _statements_in(frames.values(), numbers)
-    divided = statements.divided if more_disagreements else None
-    sizes = drawing_sizes(statements.weights, statements.p_yes, divided)
-    strata = statements.kinds * _STRATA + strata_by_score(statements.p_yes, _STRATA)
+    keys = list(places)
+    numbers = {key: number for number, key in enumerate(keys)}
+    p_yes, divided = _read_answers(frames.values(), numbers)
+    weights = _combine_weights(frames.values(), numbers)
+    if more_disagreements:
+        sizes = drawing_sizes(weights, p_yes, divided)
+    else:
+        sizes = drawing_sizes(weights, p_yes)
+    strata = _list_kinds(frames.values(), numbers) * _STRATA + strata_by_score(p_yes, _STRATA)
     if by is not None:
         factors, slices = _slices(sizes, frames.values(), numbers, by)
         sizes = sizes * factors
         strata = slices * len(places) + np.unique(strata, return_inverse=True)[1]
-    drawing = draw(sizes, strata, count, seed)
+    drawn = draw(sizes, strata, count, seed)
     shares = sizes / sizes.sum()
-    keys = list(places)
+    statements = []
+    for number, draw_index in zip(drawn.taken.tolist(), drawn.turns.tolist(), strict=True):
+        key = keys[number]
+        share = float(shares[number])
+        statements.append(DrawnStatement(key, places[key], share, draw_index))
     options = DrawingOptions(seed, list(frames), by, more_disagreements)
-    return Drawing(
-        name=_drawing_name(options, shares),
-        frame=hash_frames(frames.values()),
-        statements=[
-            DrawnStatement(keys[number], places[keys[number]], float(shares[number]), turn)
-            for number, turn in zip(drawing.taken.tolist(), drawing.turns.tolist(), strict=True)
-        ],
-    )
+    return Drawing(_drawing_name(options, shares), hash_frames(frames.values()), statements)
 
 
 def _check_drawing(count: int, seed: int) -> None:
@@ -133,34 +134,43 @@ def _check_drawing(count: int, seed: int) -> None:
         )
 
 
-class _Statements(NamedTuple):
-    """Properties of statements as arrays (statements,).
-
-    `weights` are the roots of the sums of squared weights in all metrics, `kinds` the sets of these
-    metrics as bits, `divided` whether the judges of a jury disagree.
-    """
-
-    weights: Floats
-    p_yes: Floats
-    kinds: Indices
-    divided: Flags
+def _combine_weights(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) -> Floats:
+    """Return the root of the sum of squared weights in all metrics (statements,)."""
+    squares = np.zeros(len(numbers))
+    for frame in frames:
+        statements, units = _list_units(frame, numbers)
+        squares += np.bincount(statements, frame.weights[units], len(numbers)) ** 2
+    weights: Floats = np.sqrt(squares)
+    return weights
 
 
-def _statements_in(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) -> _Statements:
-    """Return the properties of the statements with these numbers."""
-    count = len(numbers)
-    squares = np.zeros(count)
-    p_yes = np.zeros(count)
-    kinds = np.zeros(count, dtype=np.intp)
-    divided = np.zeros(count, dtype=np.bool_)
-    for kind, frame in enumerate(frames):
-        of_units = [numbers[key] for key, units in frame.by_key.items() for _ in units]
-        units = [unit for units in frame.by_key.values() for unit in units]
-        squares += np.bincount(of_units, frame.weights[units], count) ** 2
-        p_yes[of_units] = frame.p_yes[units]  # a judge gives the same answer to the same question
-        divided[of_units] = frame.divided[units]
-        kinds[list(set(of_units))] += 1 << kind
-    return _Statements(np.sqrt(squares), p_yes, kinds, divided)
+def _read_answers(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) -> tuple[Floats, Flags]:
+    """Return the probabilities (statements,), and whether the judges of a jury disagree."""
+    p_yes = np.zeros(len(numbers))
+    divided = np.zeros(len(numbers), dtype=np.bool_)
+    for frame in frames:
+        statements, units = _list_units(frame, numbers)
+        p_yes[statements] = frame.p_yes[units]  # a judge gives equal answers to equal questions
+        divided[statements] = frame.divided[units]
+    return p_yes, divided
+
+
+def _list_kinds(frames: Iterable[UnitFrame], numbers: Mapping[str, int]) -> Indices:
+    """Return the set of metrics of each statement, as bits (statements,)."""
+    kinds = np.zeros(len(numbers), dtype=np.intp)
+    for bit, frame in enumerate(frames):
+        kinds[[numbers[key] for key in frame.by_key]] += 1 << bit
+    return kinds
+
+
+def _list_units(frame: UnitFrame, numbers: Mapping[str, int]) -> tuple[list[int], list[int]]:
+    """Return the statement and the index of each unit with a statement."""
+    statements: list[int] = []
+    units: list[int] = []
+    for key, units_of_statement in frame.by_key.items():
+        statements += [numbers[key]] * len(units_of_statement)
+        units += units_of_statement
+    return statements, units
 
 
 class DrawingOptions(NamedTuple):
@@ -237,8 +247,11 @@ def _group_by_slice(
 
 
 def hash_frames(frames: Iterable[UnitFrame]) -> str:
-    lines = sorted(f"{frame.metric} {key}" for frame in frames for key in frame.by_key)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    """Return the hash of the metrics and their statements."""
+    lines: list[str] = []
+    for frame in frames:
+        lines += [f"{frame.metric} {key}" for key in frame.by_key]
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
 def parse_metrics(drawing: str) -> list[str]:
@@ -269,12 +282,15 @@ def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawin
     options = drawing_options(name)
     if options is None:
         return None
-    of_drawing = {of: frames[of] for of in options.metrics if of in frames and frames[of].by_key}
-    if not of_drawing:
+    drawn_frames: dict[str, UnitFrame] = {}
+    for metric in options.metrics:
+        if metric in frames and frames[metric].by_key:
+            drawn_frames[metric] = frames[metric]
+    if not drawn_frames:
         return None
     try:
         drawing = draw_statements(
-            of_drawing,
+            drawn_frames,
             count,
             options.seed,
             options.by,
@@ -290,20 +306,25 @@ def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawin
 def sheet_rows(
     run: RunRecord, drawing: Drawing, statements: Sequence[DrawnStatement]
 ) -> list[SheetRow]:
-    verdicts = verdicts_at(run, {statement.place: statement.key for statement in statements})
+    """Return a row of a sheet, without a label, for each statement."""
+    keys = {statement.place: statement.key for statement in statements}
+    verdicts = verdicts_at(run, keys)
     asked = {verdict.sample_id for verdict in verdicts.values()}
     samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}
     evidence = Evidence(run)
-    return [
-        {
-            "label_id": key,
+    rows: list[SheetRow] = []
+    for statement in statements:
+        sample = samples[statement.place.sample_id]
+        verdict = verdicts[statement.key]
+        row: SheetRow = {
+            "label_id": statement.key,
             "draw": drawing.name,
-            **place._asdict(),
-            **evidence.shown(samples[place.sample_id], verdicts[key]),
-            "text": verdicts[key].text,
-            "source_text": AnswerAround.of(samples[place.sample_id], verdicts[key]),
+            **statement.place._asdict(),
+            **evidence.shown(sample, verdict),
+            "text": verdict.text,
+            "source_text": split_answer(sample, verdict),
             "human": None,
             "annotator": None,
         }
-        for key, place, *_ in statements
-    ]
+        rows.append(row)
+    return rows

@@ -24,6 +24,9 @@ from localjudge.run_directory.run_record import seconds_per_verdict
 from localjudge.stats.interval import Floats, LabelledScores
 from localjudge.words import numbered
 
+_ANSWERING = ("engine", "judge")
+"""Parts of a judge's identity that can change its answers."""
+
 
 def calibrate_judges(question: LabelledQuestion, progress: Progress) -> list[Calibration]:
     """Return a calibration of each judge and jury, the best first.
@@ -135,10 +138,11 @@ def _calibrate_juries(
 
 def _log_odds_by_judge(question: LabelledQuestion, keys: Sequence[str]) -> Floats:
     """Return the log odds of each labelled statement for each judge (statements, judges)."""
-    columns = []
-    for judge in question.judges:
-        columns.append([log_odds(judge.probability(key) or 0.0) for key in keys])
-    return np.array(columns).T
+    values = np.zeros((len(keys), len(question.judges)))
+    for column, judge in enumerate(question.judges):
+        for row, key in enumerate(keys):
+            values[row, column] = log_odds(judge.probability(key) or 0.0)
+    return values
 
 
 def _calibrate_jury(
@@ -147,10 +151,18 @@ def _calibrate_jury(
     jury: FittedJury,
     rows: LabelledScores,
 ) -> Calibration:
-    by_name = {calibration.card.name: calibration for calibration in judges}
-    names = sorted(jury.weights)
-    members = [by_name[name] for name in names]
-    identity = {"jury": {name: _answering_part(by_name[name]) for name in names}}
+    members: list[Calibration] = []
+    cards = []
+    signatures = []
+    answering: dict[str, object] = {}
+    for calibration in sorted(judges, key=lambda calibration: calibration.card.name):
+        card = calibration.card
+        if card.name in jury.weights:
+            members.append(calibration)
+            cards.append(card)
+            signatures.append(calibration.run)
+            answering[card.name] = {part: calibration.judge[part] for part in _ANSWERING}
+    identity: dict[str, object] = {"jury": answering}
     if "metrics" in members[0].judge:
         identity["metrics"] = members[0].judge["metrics"]
     figures = judge_figures(rows._replace(scores=jury.held_out))
@@ -159,18 +171,14 @@ def _calibrate_jury(
         figures["savings"] = None
     calibration = Calibration(
         **figures,
-        name=" + ".join(names),
+        name=" + ".join(answering),
         question=question.name,
         weights=dict(jury.weights),
         bias=jury.bias,
         judge=identity,
-        card=jury_card([member.card for member in members], None, None),
-        run="; ".join(member.run for member in members),
+        card=jury_card(cards, None, None),
+        run="; ".join(signatures),
         labels=members[0].labels,
         created=members[0].created,
     )
     return _with_recommended_uses(calibration)
-
-
-def _answering_part(calibration: Calibration) -> dict[str, object]:
-    return {"engine": calibration.judge["engine"], "judge": calibration.judge["judge"]}

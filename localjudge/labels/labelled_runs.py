@@ -6,11 +6,11 @@ All runs share the labels of equal statements:
     run B   no labels                      ├── attribution: 60 labels, answers of both judges
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from localjudge.errors import DataError
-from localjudge.labels.decisions import Decisions
+from localjudge.labels.decisions import Decisions, DrawnLabel
 from localjudge.labels.labelled_question import (
     HumanLabel,
     JudgeAnswers,
@@ -18,16 +18,24 @@ from localjudge.labels.labelled_question import (
 )
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.run_labels import check_labels_allowed, read_run_labels
-from localjudge.labels.units import UnitFrame, UnitPlace, unit_frames, verdicts_at
+from localjudge.labels.units import (
+    UnitFrame,
+    UnitPlace,
+    statement_keys,
+    unit_frames,
+    verdicts_at,
+)
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import LabelSavings
-from localjudge.run_directory.label_rows import LABELS, stored_labels
+from localjudge.run_directory.label_rows import LABELS, LabelRow, stored_labels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.store import canonical_sha256
 from localjudge.words import call
 
 _TIE = 0.5
+_Drawings = Mapping[str, Sequence[Sequence[DrawnLabel]]]
+"""Drawings by metric."""
 
 
 def read_labelled_runs(
@@ -35,65 +43,64 @@ def read_labelled_runs(
 ) -> list[LabelledQuestion]:
     """Return the labels of each question that `metrics` ask, with the answers of all runs.
 
-    None for `metrics` stands for all.
-
-    Skips a question that is not labelled in every run. Raises DataError without any question.
+    None for `metrics` stands for all. Skips a question that is not labelled in every run. Raises
+    DataError without any question.
     """
+    rows: list[LabelRow] = []
+    frames_by_run: list[dict[str, UnitFrame]] = []
     for run in runs:
         check_labels_allowed(run)
-    frames = [unit_frames(run) for run in runs]
-    rows = []
-    for run in runs:
         rows += stored_labels(run.directory)
+        frames_by_run.append(unit_frames(run))
     decisions = Decisions(rows)
-    drawings = _find_drawings(decisions, frames)
+    drawings = _find_drawings(decisions, frames_by_run)
     questions = []
-    for question, names in _group_by_question(frames, metrics).items():
-        asked = [_select(frames_of_run, names) for frames_of_run in frames]
-        is_labelled = [_has_labels(frames_of_run, decisions) for frames_of_run in asked]
-        if all(is_labelled):
-            questions.append(_read_question(question, runs, asked, decisions, drawings))
-        elif any(is_labelled):
+    for question, frames in _group_by_question(frames_by_run, metrics).items():
+        labelled_runs = sum(_has_labels(frames_of_run, decisions) for frames_of_run in frames)
+        if labelled_runs == len(runs):
+            questions.append(_read_question(question, runs, frames, decisions, drawings))
+        elif labelled_runs:
             progress.note(f"{question} skipped: not every run has labelled statements for it")
-    if not questions:
-        wanted = f" of {', '.join(metrics)}" if metrics else ""
-        where = ", ".join(str(run.directory) for run in runs)
-        raise DataError(
-            f"no labelled statements{wanted} in each of {where}",
-            hint=f"label some: {call('label', str(runs[0].directory))}",
-        )
-    return questions
+    if questions:
+        return questions
+    wanted = ""
+    if metrics:
+        wanted = f" of {', '.join(metrics)}"
+    where = ", ".join(str(run.directory) for run in runs)
+    raise DataError(
+        f"no labelled statements{wanted} in each of {where}",
+        hint=f"label some: {call('label', str(runs[0].directory))}",
+    )
 
 
 def _find_drawings(
-    decisions: Decisions, frames: Sequence[Mapping[str, UnitFrame]]
-) -> Mapping[str, Any]:
-    """Return the drawings of the first run from which statements were drawn, by metric."""
-    for frames_of_run in frames:
-        drawings = decisions.drawings(frames_of_run)
+    decisions: Decisions, frames_by_run: Iterable[Mapping[str, UnitFrame]]
+) -> _Drawings:
+    """Return the drawings of the first run from which statements were drawn."""
+    for frames in frames_by_run:
+        drawings = decisions.drawings(frames)
         if drawings:
             return drawings
     return {}
 
 
 def _group_by_question(
-    frames: Sequence[Mapping[str, UnitFrame]], metrics: Sequence[str] | None
-) -> dict[str, set[str]]:
-    """Return the names of the metrics that ask each question."""
-    names: dict[str, set[str]] = {}
-    for frames_of_run in frames:
-        for name in frames_of_run:
+    frames_by_run: Sequence[Mapping[str, UnitFrame]], metrics: Sequence[str] | None
+) -> dict[str, list[list[UnitFrame]]]:
+    """Return the frames that ask each question, for each run."""
+    groups: dict[str, list[list[UnitFrame]]] = {}
+    for number, frames in enumerate(frames_by_run):
+        for name, frame in frames.items():
             if metrics is None or name in metrics:
-                names.setdefault(get_question(name), set()).add(name)
-    return names
-
-
-def _select(frames: Mapping[str, UnitFrame], names: set[str]) -> list[UnitFrame]:
-    return [frame for name, frame in frames.items() if name in names]
+                question = get_question(name)
+                if question not in groups:
+                    groups[question] = [[] for _ in frames_by_run]
+                groups[question][number].append(frame)
+    return groups
 
 
 def _has_labels(frames: Iterable[UnitFrame], decisions: Decisions) -> bool:
-    return any(frame.by_key.keys() & decisions.human.keys() for frame in frames)
+    return not statement_keys(frames).isdisjoint(decisions.human)
 
 
 def _read_question(
@@ -101,57 +108,73 @@ def _read_question(
     runs: Sequence[RunRecord],
     frames: Sequence[Sequence[UnitFrame]],
     decisions: Decisions,
-    drawings: Mapping[str, Any],
+    drawings: _Drawings,
 ) -> LabelledQuestion:
-    """Return the labels of one question. Statements with a tie between annotators have none."""
-    every_frame = [frame for frames_of_run in frames for frame in frames_of_run]
-    is_census = all(frame.by_key.keys() <= decisions.human.keys() for frame in every_frame)
-    weights: dict[str, float] = {}
-    if not is_census:
-        for metric in dict.fromkeys(frame.metric for frame in every_frame):
-            weights |= sampling_weights(drawings.get(metric, ()))
+    """Return the labels of one question, with the answers of each run's judge.
+
+    `frames` are the frames of each run that ask it.
+    """
+    weights = _weigh_statements(list(chain.from_iterable(frames)), decisions, drawings)
     labels: dict[str, HumanLabel] = {}
-    ties: set[str] = set()
     judges = []
+    tied: set[str] = set()
     for run, frames_of_run in zip(runs, frames, strict=True):
-        clusters = run.cluster_of or {}
-        places: dict[UnitPlace, str] = {}
+        keys: dict[UnitPlace, str] = {}
         for key, place in _decided_statements(frames_of_run, decisions):
             share = decisions.human.get(key, _TIE)
             if share == _TIE:
-                ties.add(key)
+                tied.add(key)
                 continue
-            cluster = clusters.get(place.sample_id, place.sample_id)
-            label = HumanLabel(int(share > _TIE), weights.get(key, 1.0), cluster)
-            labels.setdefault(key, label)
-            places[place] = key
+            keys[place] = key
+            if key not in labels:
+                cluster = _find_cluster(run, place.sample_id)
+                labels[key] = HumanLabel(int(share > _TIE), weights.get(key, 1.0), cluster)
         savings = _find_savings(run, frames_of_run, decisions)
-        judges.append(JudgeAnswers(run, verdicts_at(run, places), savings))
-    remarks = []
+        judges.append(JudgeAnswers(run, verdicts_at(run, keys), savings))
+    remarks: tuple[str, ...] = ()
     undrawn = len(labels.keys() - weights.keys())
-    if undrawn and not is_census:
-        undrawn_labels = f"{undrawn} of {len(labels)} labels"
-        remarks.append(
-            f"{undrawn_labels} were not drawn from these statements, so each counts once"
-        )
+    if undrawn:
+        remark = f"{undrawn} of {len(labels)} labels were not drawn from these statements"
+        remarks = (f"{remark}, so each counts once",)
+    labels_and_weights = {key: label[:2] for key, label in labels.items()}
     labels_used = {
         "file": ", ".join(_label_files(runs)),
-        "sha256": canonical_sha256({str(key): label[:2] for key, label in labels.items()}),
+        "sha256": canonical_sha256(labels_and_weights),
         "shape": "verdicts",
-        "unlabelled": len(ties),
+        "unlabelled": len(tied),
         "clustered_by": _name_clusters(runs[0]),
     }
-    return LabelledQuestion(question, labels, judges, labels_used, tuple(remarks))
+    return LabelledQuestion(question, labels, judges, labels_used, remarks)
+
+
+def _weigh_statements(
+    frames: Sequence[UnitFrame], decisions: Decisions, drawings: _Drawings
+) -> dict[str, float]:
+    """Return the weights of drawn statements, by key: 1 if all statements are labelled."""
+    keys = statement_keys(frames)
+    if keys <= decisions.human.keys():
+        return dict.fromkeys(keys, 1.0)
+    weights: dict[str, float] = {}
+    for metric in dict.fromkeys(frame.metric for frame in frames):
+        weights |= sampling_weights(drawings.get(metric, ()))
+    return weights
 
 
 def _decided_statements(
     frames: Iterable[UnitFrame], decisions: Decisions
-) -> Iterable[tuple[str, UnitPlace]]:
+) -> Iterator[tuple[str, UnitPlace]]:
     """Yield each statement that an annotator decided or found undecidable, with its first place."""
     for frame in frames:
         for key, units in frame.by_key.items():
             if decisions.answers.get(key):
                 yield key, frame.places[units[0]]
+
+
+def _find_cluster(run: RunRecord, sample_id: str) -> str:
+    """Return the group of a sample. Without groups, each sample is one."""
+    if run.cluster_of is None:
+        return sample_id
+    return run.cluster_of.get(sample_id, sample_id)
 
 
 def _find_savings(
@@ -175,8 +198,12 @@ def _find_savings(
 
 
 def _label_files(runs: Iterable[RunRecord]) -> list[str]:
-    files = [run.directory / LABELS for run in runs]
-    return [str(file) for file in files if file.exists()]
+    files = []
+    for run in runs:
+        file = run.directory / LABELS
+        if file.exists():
+            files.append(str(file))
+    return files
 
 
 def _name_clusters(run: RunRecord) -> str:

@@ -32,8 +32,10 @@ class LabelledStatement(Record):
         """All answers, such as `ann 1, bob 0`."""
         answers = []
         for name, label in self.answers.items():
-            answer = "?" if label is None else label
-            answers.append(f"{name} {answer}")
+            if label is None:
+                answers.append(f"{name} ?")
+            else:
+                answers.append(f"{name} {label}")
         return ", ".join(answers)
 
     @property
@@ -103,17 +105,24 @@ def with_labels(
     for row in rows:
         statement = labelled.get(UnitPlace(row.sample_id, row.metric, row.position or 0))
         certainty = None
-        human = statement.human if statement else None
-        is_wrong = human is not None and row.label is not None and row.label != human
-        if is_wrong and row.p_yes is not None:
+        if statement and _is_wrong(row, statement) and row.p_yes is not None:
             certainty = abs(row.p_yes - run.summary.threshold_of(row.metric))
         yield LabelledVerdict(row, statement, certainty)
 
 
+def _is_wrong(row: VerdictRow, statement: LabelledStatement) -> bool:
+    """Return whether a verdict differs from the human label."""
+    if statement.human is None or row.label is None:
+        return False
+    return row.label != statement.human
+
+
 def disagreements(run: RunRecord, metrics: Collection[str]) -> list[LabelledVerdict]:
     """Return the verdicts of these metrics that differ from their human label, the surest first."""
-    rows = (row for row in run.iter_verdicts() if row.metric in metrics)
-    differing = (verdict for verdict in with_labels(run, rows) if verdict.certainty is not None)
+    differing = []
+    for verdict in with_labels(run, run.iter_verdicts()):
+        if verdict.row.metric in metrics and verdict.certainty is not None:
+            differing.append(verdict)
     return sorted(differing, key=lambda verdict: -(verdict.certainty or 0))
 
 

@@ -1,20 +1,25 @@
 """Read the labels of sheets, of files saved by the labelling page, and of other runs into a run."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.errors import DataError, InputError
 from localjudge.labels.annotator_agreement import shorten_name
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import (
-    draw_again,
-)
+from localjudge.labels.drawing import draw_again
 from localjudge.labels.label_sheet import Sheet, SheetLabel, is_whole, read_sheet
 from localjudge.labels.labelling import carry_over
 from localjudge.labels.run_labels import check_labels_allowed
-from localjudge.labels.units import UnitFrame, first_places, unit_frames, verdicts_at
+from localjudge.labels.units import (
+    UnitFrame,
+    UnitPlace,
+    first_places,
+    statement_keys,
+    unit_frames,
+    verdicts_at,
+)
 from localjudge.run_directory.label_rows import (
     LabelRow,
     append_labels,
@@ -29,6 +34,8 @@ from localjudge.words import escape_formula, numbered, option
 
 _SHOWN = 3
 _MAX_REMARKS = 5
+_Answer = tuple[str, str]
+"""Statement and annotator of an answer."""
 
 
 class LabelsRead(NamedTuple):
@@ -84,26 +91,32 @@ def read_all_labels(
     check_labels_allowed(run)
     frames = unit_frames(run)
     stored = Decisions(stored_labels(run.directory))
+    sheets: dict[str | Path, Sheet] = {}
+    answers: dict[str | Path, set[_Answer]] = {}
+    for source in sources:
+        if not Path(source).is_dir():
+            sheets[source] = read_sheet(source)
+            answers[source] = _list_answers(sheets[source].labels, source, annotator, stored)
     decisions = stored
     readings: list[_Reading] = []
+    carried_over: list[LabelRow] = []
     new_rows: list[LabelRow] = []
     counts: list[LabelsRead] = []
-    sheets = {source: read_sheet(source) for source in sources if not Path(source).is_dir()}
-    answered = _answered_by_source(sheets, annotator, stored)
     for source in sources:
-        others = [places for other, places in answered.items() if other != source]
-        elsewhere = frozenset[tuple[str, str]]().union(*others)
+        elsewhere: set[_Answer] = set()
+        for other, answers_of_other in answers.items():
+            if other != source:
+                elsewhere |= answers_of_other
         reading = _read_source(
             run, frames, source, sheets.get(source), annotator, decisions, elsewhere
         )
-        known = {_decision(row) for row in decisions.rows}
-        new = [row for row in reading.rows if _decision(row) not in known]
+        new = _select_new(reading.rows, decisions)
         later = Decisions([*decisions.rows, *reading.carried_over, *new])
         counts.append(_count_read(reading, new, decisions, later))
         readings.append(reading)
+        carried_over += reading.carried_over
         new_rows += new
         decisions = later
-    carried_over = [row for reading in readings for row in reading.carried_over]
     if not stored.rows and not carried_over and _is_plan(readings):
         new_rows = [row.model_copy(update={"planned": len(new_rows)}) for row in new_rows]
     if carried_over or new_rows:
@@ -111,16 +124,22 @@ def read_all_labels(
     return counts
 
 
-def _answered_by_source(
-    sheets: Mapping[str | Path, Sheet], annotator: str | None, decisions: Decisions
-) -> dict[str | Path, frozenset[tuple[str, str]]]:
-    """Return statement and annotator of each answer, by source."""
-    answered: dict[str | Path, frozenset[tuple[str, str]]] = {}
-    for source, sheet in sheets.items():
-        labels = _with_annotators(sheet.labels, source, annotator, decisions)
-        places = ((label.label_id, label.annotator or "") for label in labels if label.is_answered)
-        answered[source] = frozenset(places)
-    return answered
+def _list_answers(
+    sheet: Sequence[SheetLabel], source: str | Path, annotator: str | None, decisions: Decisions
+) -> set[_Answer]:
+    """Return the answers in a sheet, without empty cells."""
+    labels = _name_annotators(sheet, source, annotator, decisions)
+    return {_as_answer(label) for label in labels if label.is_answered}
+
+
+def _as_answer(label: SheetLabel) -> _Answer:
+    return label.label_id, label.annotator or ""
+
+
+def _select_new(rows: Iterable[LabelRow], decisions: Decisions) -> list[LabelRow]:
+    """Return the rows with a decision that is not stored yet."""
+    known = set(map(_decision, decisions.rows))
+    return [row for row in rows if _decision(row) not in known]
 
 
 def _read_source(
@@ -130,7 +149,7 @@ def _read_source(
     sheet: Sheet | None,
     annotator: str | None,
     decisions: Decisions,
-    elsewhere: Set[tuple[str, str]],
+    elsewhere: Set[_Answer],
 ) -> _Reading:
     """Match the decisions of a source. `elsewhere` are answers of files that are read with it."""
     if sheet is None:
@@ -139,10 +158,10 @@ def _read_source(
     if not any(label.is_answered for label in sheet.labels):
         hint = f"fill in the column human with 1 or 0; to withdraw labels, write ? ({source})"
         raise DataError("the file has no labels yet", hint=hint)
-    named = _with_annotators(sheet.labels, source, annotator, decisions)
+    named = _name_annotators(sheet.labels, source, annotator, decisions)
     labels = []
     for label in named:
-        if label.is_answered or (label.label_id, label.annotator or "") not in elsewhere:
+        if label.is_answered or _as_answer(label) not in elsewhere:
             labels.append(label)
     carried_over, rows, damaged = _match_sheet(run, frames, labels, decisions)
     remarks = [*sheet.remarks, *_damage_remarks(damaged)]
@@ -150,34 +169,42 @@ def _read_source(
 
 
 def _respell(rows: Sequence[LabelRow], decisions: Decisions) -> list[LabelRow]:
-    return [row.model_copy(update={"annotator": decisions.spell(row.annotator)}) for row in rows]
+    respelled = []
+    for row in rows:
+        spelling = decisions.spell(row.annotator)
+        respelled.append(row.model_copy(update={"annotator": spelling}))
+    return respelled
 
 
 def _count_read(
     reading: _Reading, new: Sequence[LabelRow], before: Decisions, after: Decisions
 ) -> LabelsRead:
     changes = _changes(reading.rows, before, after)
-    empty = sum(label.human is None for label in reading.labels or ())
-    unlabelled = max(0, empty - changes["withdrawn"])
-    copies = _copy_remarks(after, {row.annotator for row in new})
-    remarks = [*reading.remarks, *_name_remarks(after), *copies]
+    humans = [label.human for label in reading.labels or ()]
+    unlabelled = max(0, humans.count(None) - changes["withdrawn"])
+    remarks = [*reading.remarks, *_name_remarks(after), *_copy_remarks(after, new)]
     return LabelsRead(**changes, unlabelled=unlabelled, remarks=tuple(remarks))
 
 
 def _is_plan(readings: Sequence[_Reading]) -> bool:
     """Return whether the files are complete, each by itself or all parts of one sheet together."""
-    files = [reading.labels for reading in readings if reading.labels is not None]
-    if not files or len(files) < len(readings):
+    files: list[list[SheetLabel]] = []
+    together: list[SheetLabel] = []
+    for reading in readings:
+        if reading.labels is None:
+            return False
+        files.append(reading.labels)
+        together += reading.labels
+    if not files:
         return False
-    together = [label for labels in files for label in labels]
     return all(map(is_whole, files)) or is_whole(together)
 
 
 def _damage_remarks(damaged: Sequence[SheetLabel]) -> list[str]:
     if not damaged:
         return []
-    places = ", ".join(label.place for label in damaged[:_SHOWN])
     rows = numbered(len(damaged), "row")
+    places = _list_places(damaged)
     return [f"the text of {rows} was changed, so only its label_id counts: {places}"]
 
 
@@ -185,15 +212,15 @@ def _name_remarks(decisions: Decisions) -> list[str]:
     """Return a remark for annotators whose names look alike but differ."""
     remarks = []
     for names in look_alikes(decisions.annotators)[:_MAX_REMARKS]:
-        spelled = " and ".join(
-            f"{shorten_name(name)} ({shorten_name(ascii(name))})" for name in names
-        )
+        spellings = [f"{shorten_name(name)} ({shorten_name(ascii(name))})" for name in names]
+        spelled = " and ".join(spellings)
         remarks.append(f"names of annotators look alike and count as different people: {spelled}")
     return remarks
 
 
-def _copy_remarks(decisions: Decisions, annotators: Set[str]) -> list[str]:
+def _copy_remarks(decisions: Decisions, new: Sequence[LabelRow]) -> list[str]:
     """Return a remark for each two annotators with answers of the same moment, one of them new."""
+    new_annotators = {row.annotator for row in new}
     moments: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in decisions.rows:
         if row.way != "sheet":
@@ -204,12 +231,11 @@ def _copy_remarks(decisions: Decisions, annotators: Set[str]) -> list[str]:
             shared[tuple(sorted(names_at_once))] += 1
     remarks = []
     for names, count in shared.most_common(_MAX_REMARKS):
-        if annotators & {*names}:
+        if not new_annotators.isdisjoint(names):
             spelled = " and ".join(map(shorten_name, names))
             remarks.append(
                 f"{spelled} have {numbered(count, 'answer')} with identical times: "
-                "one file may be a "
-                "copy of the other, which is no second opinion"
+                "one file may be a copy of the other, which is no second opinion"
             )
     return remarks
 
@@ -218,7 +244,7 @@ def _read_other_run(
     other: RunRecord, run: RunRecord, frames: Mapping[str, UnitFrame]
 ) -> list[LabelRow]:
     labels = stored_labels(other.directory)
-    keys = {key for frame in frames.values() for key in frame.by_key}
+    keys = statement_keys(frames.values())
     rows = [row for row in labels if row.key in keys]
     if not rows:
         raise DataError(
@@ -261,14 +287,20 @@ def _name_effect(old: Label | None, new: Label | None, row: LabelRow) -> str | N
     return "changed"
 
 
-def _with_annotators(
+def _name_annotators(
     sheet: Sequence[SheetLabel], source: str | Path, annotator: str | None, earlier: Decisions
 ) -> list[SheetLabel]:
-    names = {earlier.spell(label.annotator) for label in sheet if label.annotator}
+    """Return the rows with their annotator, in the spelling of earlier labels."""
+    names: set[str] = set()
+    has_unnamed = False
+    for label in sheet:
+        if label.annotator:
+            names.add(earlier.spell(label.annotator))
+        elif label.human is not None:
+            has_unnamed = True
     stored = {row.annotator for row in earlier.rows}
     others = sorted(stored - {earlier.spell(name_annotator())})
     is_unnamed = annotator is None and len(names) != 1
-    has_unnamed = any(label.human is not None and not label.annotator for label in sheet)
     if is_unnamed and others and has_unnamed:
         shown = ", ".join(map(shorten_name, others[:_SHOWN]))
         problem = f"{source} does not name its annotator, and {shown} labelled this run"
@@ -287,31 +319,11 @@ def _match_sheet(
 ) -> tuple[list[LabelRow], list[LabelRow], list[SheetLabel]]:
     """Return carried-over decisions, those of the sheet, and its rows with a changed text."""
     places = first_places(frames.values())
-    verdicts = verdicts_at(run, {place: key for key, place in places.items()})
-    texts = {key: verdict.text for key, verdict in verdicts.items()}
+    texts = _read_texts(run, places)
     labels = [label for label in sheet if label.human is not None]
-    others = [label.place for label in labels if label.label_id not in texts]
-    if others:
-        raise DataError(
-            f"no statement in {run.directory} matches {len(others):,} "
-            f"of {numbered(len(labels), 'label')}: "
-            f"{', '.join(others[:_SHOWN])}",
-            hint="name the run that was labelled",
-        )
+    _refuse_other_statements(run, labels, texts)
     damaged = _changed_texts(labels, texts)
-    carried_over: list[LabelRow] = []
-    drawn: dict[tuple[str, str], dict[str, Any]] = {}
-    for name in sorted({label.draw for label in sheet if label.draw}):
-        drawing = draw_again(name, frames, len(places))
-        if drawing is None:
-            continue
-        keys = {label.label_id for label in labels if label.draw == name}
-        last = 0
-        for statement in drawing.statements:
-            drawn[name, statement.key] = drawing.describe(statement)
-            if statement.key in keys:
-                last = max(last, statement.draw_index)
-        carried_over += carry_over(drawing, last, decisions)
+    drawn, carried_over = _find_drawings(frames, sheet, len(places), decisions)
     stored = {(row.key, row.annotator, row.adjudicated): row for row in decisions.rows}
     when = now(precise=True)
     rows = []
@@ -330,6 +342,53 @@ def _match_sheet(
     if not rows:
         raise DataError("the file has no labels yet", hint="fill in the column human with 1 or 0")
     return carried_over, rows, damaged
+
+
+def _find_drawings(
+    frames: Mapping[str, UnitFrame], sheet: Sequence[SheetLabel], count: int, decisions: Decisions
+) -> tuple[dict[tuple[str, str], dict[str, Any]], list[LabelRow]]:
+    """Return the drawing of each drawn statement, by drawing and key, and carried-over decisions.
+
+    `count` is the number of statements in the run.
+    """
+    labelled: dict[str, set[str]] = {}
+    for label in sheet:
+        if label.draw:
+            keys = labelled.setdefault(label.draw, set())
+            if label.human is not None:
+                keys.add(label.label_id)
+    drawn: dict[tuple[str, str], dict[str, Any]] = {}
+    carried_over: list[LabelRow] = []
+    for name in sorted(labelled):
+        drawing = draw_again(name, frames, count)
+        if drawing is None:
+            continue
+        last = 0
+        for statement in drawing.statements:
+            drawn[name, statement.key] = drawing.describe(statement)
+            if statement.key in labelled[name]:
+                last = max(last, statement.draw_index)
+        carried_over += carry_over(drawing, last, decisions)
+    return drawn, carried_over
+
+
+def _read_texts(run: RunRecord, places: Mapping[str, UnitPlace]) -> dict[str, str]:
+    """Return the text of each statement, by key."""
+    keys = {place: key for key, place in places.items()}
+    return {key: verdict.text for key, verdict in verdicts_at(run, keys).items()}
+
+
+def _refuse_other_statements(
+    run: RunRecord, labels: Sequence[SheetLabel], texts: Mapping[str, str]
+) -> None:
+    """Raise DataError for labels of statements that are not in the run."""
+    others = [label.place for label in labels if label.label_id not in texts]
+    if others:
+        raise DataError(
+            f"no statement in {run.directory} matches {len(others):,} "
+            f"of {numbered(len(labels), 'label')}: {', '.join(others[:_SHOWN])}",
+            hint="name the run that was labelled",
+        )
 
 
 def _describe_label(label: SheetLabel, stored: LabelRow | None, when: str) -> dict[str, Any]:
@@ -362,7 +421,7 @@ def _changed_texts(labels: Sequence[SheetLabel], texts: Mapping[str, str]) -> li
     Raises DataError if it is the text of another statement: a column was sorted separately, so that
     the label may belong to either.
     """
-    statements = {_comparable(text) for text in texts.values()}
+    statements = set(map(_comparable, texts.values()))
     changed: list[SheetLabel] = []
     moved: list[SheetLabel] = []
     for label in labels:
@@ -374,10 +433,14 @@ def _changed_texts(labels: Sequence[SheetLabel], texts: Mapping[str, str]) -> li
     if moved:
         raise DataError(
             f"{numbered(len(moved), 'row')} has the text of another statement: "
-            f"{', '.join(label.place for label in moved[:_SHOWN])}",
+            f"{_list_places(moved)}",
             hint="undo the sorting of a single column, or read the sheet as it was sent",
         )
     return changed
+
+
+def _list_places(labels: Sequence[SheetLabel]) -> str:
+    return ", ".join(label.place for label in labels[:_SHOWN])
 
 
 def _comparable(text: str) -> str:

@@ -88,7 +88,7 @@ def _correct_means(
             is_failed = name in failed
             corrected[name] = correct_mean(frame, matched, seconds, too_many_failed=is_failed)
     labelled = [row for row in decisions.rows if row.key in decisions.human]
-    decided = sum(bool(people) for people in decisions.answers.values())
+    decided = len(list(filter(None, decisions.answers.values())))
     return RunLabels(
         statements=len(decisions.human),
         annotators=dict(sorted(decisions.annotators.items())),

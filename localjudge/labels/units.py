@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property, partial
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -89,13 +89,15 @@ class UnitFrame:
             return
         labels: list[int] = []
         p_yes: list[float] = []
-        verdicts = [unit.verdict for unit in evaluation.units if isinstance(unit.verdict, Verdict)]
         divided: list[bool] = []
-        if len(verdicts) == len(evaluation.units):
-            for verdict in verdicts:
-                labels.append(verdict.label)
-                p_yes.append(np.nan if verdict.p_yes is None else verdict.p_yes)
-                divided.append(is_divided(verdict.judges or {}))
+        for unit in evaluation.units:
+            verdict = unit.verdict
+            if not isinstance(verdict, Verdict):
+                labels.clear()  # without all of its verdicts, a sample counts with none
+                break
+            labels.append(verdict.label)
+            p_yes.append(_probability(verdict))
+            divided.append(is_divided(verdict.judges or {}))
         self._note_shares(evaluation.outcome, labels)
         if labels:
             self._samples.append(
@@ -127,7 +129,7 @@ class UnitFrame:
             number = numbers[value].setdefault(sample.cluster, len(numbers[value]))
             clusters[value][sample.sample_id] = number
         return {
-            value: self.among(clusters_in_slice) for value, clusters_in_slice in clusters.items()
+            value: self.among(clusters_of_slice) for value, clusters_of_slice in clusters.items()
         }
 
     def pooled(self) -> "UnitFrame":
@@ -163,19 +165,25 @@ class UnitFrame:
     @cached_property
     def judged(self) -> Floats:
         """The judge's labels (units,)."""
-        labels = chain.from_iterable(sample.labels for sample in self._samples)
-        return np.fromiter(labels, dtype=np.float64)
+        labels: list[int] = []
+        for sample in self._samples:
+            labels += sample.labels
+        return np.array(labels, dtype=np.float64)
 
     @cached_property
     def p_yes(self) -> Floats:
         """Probabilities of 1 (units,), NaN for a label without a judge."""
-        probabilities = chain.from_iterable(sample.p_yes for sample in self._samples)
-        return np.fromiter(probabilities, dtype=np.float64)
+        probabilities: list[float] = []
+        for sample in self._samples:
+            probabilities += sample.p_yes
+        return np.array(probabilities, dtype=np.float64)
 
     @cached_property
     def divided(self) -> Flags:
         """Whether the judges of a jury disagree on the units (units,), False for a single judge."""
-        flags = [flag for sample in self._samples for flag in sample.divided]
+        flags: list[bool] = []
+        for sample in self._samples:
+            flags += sample.divided
         return np.array(flags, dtype=np.bool_)
 
     @cached_property
@@ -209,7 +217,9 @@ class UnitFrame:
     @cached_property
     def by_key(self) -> dict[str, list[int]]:
         """The indices of the units with a probability, by the key of their statement."""
-        keys = list(chain.from_iterable(sample.keys for sample in self._samples))
+        keys: list[str] = []
+        for sample in self._samples:
+            keys += sample.keys
         indices: dict[str, list[int]] = {}
         for index in np.flatnonzero(~np.isnan(self.p_yes)).tolist():
             indices.setdefault(keys[index], []).append(index)
@@ -218,6 +228,13 @@ class UnitFrame:
     @cached_property
     def _sizes(self) -> Indices:
         return np.array([len(sample.labels) for sample in self._samples], dtype=np.intp)
+
+
+def _probability(verdict: Verdict) -> float:
+    """Return the probability of 1, NaN for a label without a judge."""
+    if verdict.p_yes is None:
+        return np.nan
+    return verdict.p_yes
 
 
 def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
@@ -236,7 +253,9 @@ def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
     numbers: dict[str, int] = {}
     evidence = Evidence(run)
     for sample, evaluations in _samples_with_evaluations(run):
-        cluster = sample.id if cluster_of is None else cluster_of[sample.id]
+        cluster = sample.id
+        if cluster_of is not None:
+            cluster = cluster_of[sample.id]
         number = numbers.setdefault(cluster, len(numbers))
         for evaluation in evaluations:
             if evaluation.metric in frames:
@@ -288,7 +307,13 @@ def correctable(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
     Raises InputError without verdicts.
     """
     frames = unit_frames(run, metrics)
-    judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}
+    judged: dict[str, UnitFrame] = {}
+    shares: dict[str, UnitFrame] = {}
+    for name, frame in frames.items():
+        if not np.isnan(frame.p_yes).all():
+            judged[name] = frame
+            if frame.share_of:
+                shares[name] = frame
     for name in metrics or ():
         if name not in judged:
             problem = f"the run has no verdicts of {name!r} to label"
@@ -298,7 +323,6 @@ def correctable(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
             f"the run in {run.directory} has no verdicts to label",
             hint="label a run with a judged metric",
         )
-    shares = {name: frame for name, frame in judged.items() if frame.share_of}
     if metrics is None and shares:
         return shares
     return judged
@@ -312,18 +336,18 @@ class AnswerAround(NamedTuple):
     statement: str
     after: str
 
-    @classmethod
-    def of(cls, sample: Sample, verdict: VerdictRow) -> "AnswerAround | None":
-        """Return the answer, or None if the statement is the whole answer or from contexts."""
-        text = getattr(sample, verdict.source)
-        if not isinstance(text, str):
-            return None
-        statement = text[verdict.start : verdict.end]
-        if text.strip() == statement.strip():
-            return None
-        before = text[: verdict.start]
-        after = text[verdict.end :]
-        return cls(verdict.source, before, statement, after)
+
+def split_answer(sample: Sample, verdict: VerdictRow) -> AnswerAround | None:
+    """Return the answer, or None if the statement is the whole answer or from contexts."""
+    text = getattr(sample, verdict.source)
+    if not isinstance(text, str):
+        return None
+    statement = text[verdict.start : verdict.end]
+    if text.strip() == statement.strip():
+        return None
+    before = text[: verdict.start]
+    after = text[verdict.end :]
+    return AnswerAround(verdict.source, before, statement, after)
 
 
 class Evidence:
@@ -345,13 +369,18 @@ class Evidence:
             contexts = list(context_texts(sample.retrieved_contexts))
             if isinstance(verdict.against, int):
                 contexts = contexts[verdict.against : verdict.against + 1]
-        return {
+        shown: dict[str, Any] = {
             "asks": get_about(metric).question or None,
             "user_input": sample.user_input,
             "contexts": contexts,
-            "reference": sample.reference if "reference" in needed else None,
-            "response": sample.response if "response" in needed else None,
+            "reference": None,
+            "response": None,
         }
+        if "reference" in needed:
+            shown["reference"] = sample.reference
+        if "response" in needed:
+            shown["response"] = sample.response
+        return shown
 
     @staticmethod
     def _needed_fields(metric: Metric | None, verdict: VerdictRow) -> set[str]:
