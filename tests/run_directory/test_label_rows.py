@@ -294,4 +294,4 @@ def test_the_latest_decision_of_each_annotator_counts_in_any_order() -> None:
     assert Decisions([*rows, row(human=None)]).human == {VALUES["key"]: 1.0}
     assert Decisions([*rows, row(human="?")]).human == {VALUES["key"]: 1.0}
     nobody = Decisions([row(human="?"), row(human=None, annotator="bob")])
-    assert (nobody.human, nobody.of) == ({}, {VALUES["key"]: {"ann": None}})
+    assert (nobody.human, nobody.answers) == ({}, {VALUES["key"]: {"ann": None}})
