@@ -92,7 +92,10 @@ class Wording:
             return [NoAnswer(error=error.in_one_line)] * len(tasks)
         worded: list[WordedTask] = []
         for task in tasks:
-            worded.append(NO_CONTEXT if _lacks_context(task) else next(questions))
+            if _lacks_context(task):
+                worded.append(NO_CONTEXT)
+            else:
+                worded.append(next(questions))
         return worded
 
     def _make_questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
@@ -114,9 +117,10 @@ class Wording:
         requests = iter(self._prompts.requests(shown))
         questions: list[tuple[Question, ...]] = []
         for windows_of_task in windows:
-            keyed = [self.keys.keyed(request) for request in islice(requests, len(windows_of_task))]
-            numbers = [window.number for window in windows_of_task]
-            questions.append(tuple(zip(keyed, numbers, strict=True)))
+            questions_of_task: list[Question] = []
+            for window in windows_of_task:
+                questions_of_task.append((self.keys.keyed(next(requests)), window.number))
+            questions.append(tuple(questions_of_task))
         return questions
 
     def _surely_fits(self, request: VerdictRequest) -> bool:
@@ -191,14 +195,19 @@ def decide_verdict(
             return NoAnswer(error=error, valid_mass=answer.valid_mass)
         valid.append((answer, window))
     best, window = max(valid, key=lambda pair: pair[0].p_yes)
-    label: types.Label = 1 if best.p_yes >= rule.threshold else 0
     return Verdict(
-        label=label,
+        label=decide_label(best.p_yes, rule),
         p_yes=best.p_yes,
         valid_mass=best.valid_mass,
         reason=best.reason,
         window=window,
     )
+
+
+def decide_label(p_yes: float, rule: VerdictRule) -> types.Label:
+    if p_yes >= rule.threshold:
+        return 1
+    return 0
 
 
 def decide_verdicts(
@@ -263,29 +272,44 @@ def _evaluate_in_rounds(sample: Sample, metric: Metric, sentences: Sentences) ->
     try:
         tasks = next(steps)
         while True:
-            refs: list[TaskRef] = []
-            for position, task in enumerate(tasks, len(units)):
-                refs.append(TaskRef(sample.id, metric.name, position, task))
+            refs = _refer_to(tasks, sample, metric, len(units))
             verdicts: list[Verdict | NoAnswer] = []
             if refs:
                 verdicts = (yield refs) or []
             for task, verdict in zip(tasks, verdicts, strict=True):
                 units.append(JudgedUnit(task.unit, verdict))
-            errors = [verdict.error for verdict in verdicts if isinstance(verdict, NoAnswer)]
+            answered: list[Verdict] = []
+            errors: list[str] = []
+            for verdict in verdicts:
+                if isinstance(verdict, NoAnswer):
+                    errors.append(verdict.error)
+                else:
+                    answered.append(verdict)
             if errors:
                 missing = f"no verdict for {len(errors)} of {len(verdicts)} units"
                 return conclude(types.Failed(reason=f"{missing}: {errors[0]}"))
-            tasks = steps.send([verdict for verdict in verdicts if isinstance(verdict, Verdict)])
+            tasks = steps.send(answered)
     except StopIteration as finished:
         return conclude(finished.value)
     except SampleError as error:
         return conclude(types.Failed(reason=error.in_one_line))
 
 
+def _refer_to(
+    tasks: Iterable[Task], sample: Sample, metric: Metric, first_position: int
+) -> list[TaskRef]:
+    refs: list[TaskRef] = []
+    for position, task in enumerate(tasks, first_position):
+        refs.append(TaskRef(sample.id, metric.name, position, task))
+    return refs
+
+
 def _start(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
     """Run the steps of a metric, unless the sample lacks what it reads."""
-    required = [field for field in get_args(types.FieldName) if field in metric.required_fields]
-    nulls = [f"{field} is null" for field in required if getattr(sample, field) is None]
+    nulls: list[str] = []
+    for field in get_args(types.FieldName):
+        if field in metric.required_fields and getattr(sample, field) is None:
+            nulls.append(f"{field} is null")
     if nulls:
         return types.Undefined(reason=" and ".join(nulls))
     without_texts: list[str] = []

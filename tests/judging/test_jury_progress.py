@@ -1,6 +1,6 @@
 """The number of expected questions while the judges of a jury take turns."""
 
-from localjudge.judging.jury_loop import JuryTotal
+from localjudge.judging.jury_progress import JuryTotal
 from localjudge.progress import Silence
 
 

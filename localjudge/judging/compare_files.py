@@ -1,0 +1,74 @@
+"""Compare the result files of a run with what its samples and answers lead to."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
+
+from localjudge.errors import RunDirectoryError
+from localjudge.judging.evidence import EvidenceSearch
+from localjudge.judging.settings import RunSettings
+from localjudge.run_directory import directory as run_directory
+from localjudge.run_directory.differences import differences
+from localjudge.run_directory.directory import excerpt, open_regular
+from localjudge.run_directory.files import Summary, Totals, row_files, row_lines, summary_text
+from localjudge.run_directory.result_rows import Evaluation
+from localjudge.run_directory.run_record import RunRecord
+
+MAX_PLACES = 20
+"""Differences of a file that are listed."""
+_UNREADABLE = "it cannot be read"
+
+
+def changed_rows(
+    run: RunRecord,
+    evaluated: Iterable[Sequence[Evaluation]],
+    totals: Totals,
+    settings: RunSettings,
+) -> dict[str, list[str]]:
+    """Return the first rows of each file that differ from the evaluations, and add these up."""
+    names = row_files(with_evidence=run.has_evidence)
+    changes: dict[str, list[str]] = {name: [] for name in names}
+    counts = dict.fromkeys(names, 0)
+    search = EvidenceSearch(run.iter_samples(), settings)
+    with ExitStack() as stack:
+        files: dict[str, BinaryIO] = {}
+        for name in names:
+            try:
+                files[name] = stack.enter_context(open_regular(run.directory / name))
+            except RunDirectoryError:
+                changes[name].append(_UNREADABLE)
+        for evaluations in evaluated:
+            totals.add(evaluations)
+            evidence = None
+            if run.has_evidence:
+                evidence = search.rows(evaluations)
+            lines_by_file = row_lines(evaluations, evidence)
+            for name, file in files.items():
+                for line in lines_by_file[name]:
+                    counts[name] += 1
+                    is_same = file.readline(run_directory.MOST_BYTES_OF_VALUE) == line.encode()
+                    if not is_same and len(changes[name]) < MAX_PLACES:
+                        changes[name].append(f"row {counts[name]}")
+        for name, file in files.items():
+            if file.read(1):
+                changes[name].append(f"row {counts[name] + 1}")
+    return changes
+
+
+def changed_values(path: Path, summary: Summary) -> list[str]:
+    """Return the names of values that differ in `summary.json`, such as `judge.caution`.
+
+    Returns "formatting" if only bytes differ.
+    """
+    try:
+        with open_regular(path) as file:
+            content = file.read(run_directory.MOST_BYTES_OF_OBJECT)
+        if content == summary_text(summary).encode():
+            return []
+        changes = differences(run_directory.read_object(path), summary.model_dump(mode="json"))
+    except RunDirectoryError:
+        return [_UNREADABLE]
+    if not changes:
+        return ["formatting"]
+    return [excerpt(change.ingredient) for change in changes]

@@ -1,0 +1,109 @@
+"""The verdict of a jury, from the stored answers of its judges.
+
+answers of a judge about the windows of a unit ──> its verdict ──┐
+...                                                              ├──combination──> the jury's
+answers of another judge                       ──> its verdict ──┘
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from localjudge.judging.loop import TaskRef, decide_label, decide_verdict
+from localjudge.run_directory.jury import combine
+from localjudge.run_directory.store import AskedUnit, AskedWindow
+from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
+
+StoredAnswers = Mapping[AskedUnit, Sequence[AskedWindow]]
+"""Windows of each unit with their answers so far, by judge."""
+NOT_YET = NoAnswer(error="a judge has not answered yet")
+"""Verdict of a unit with a missing answer."""
+
+
+def jury_verdict(
+    parts: Mapping[str, Verdict | NoAnswer], rule: VerdictRule, metric: str
+) -> Verdict | NoAnswer:
+    """Return the jury's verdict from its judges' verdicts by name.
+
+    There is no answer if one of them has none.
+    """
+    verdicts: dict[str, Verdict] = {}
+    probabilities: dict[str, float] = {}
+    for name in sorted(parts):
+        part = parts[name]
+        if part is NOT_YET:
+            return NOT_YET
+        if isinstance(part, NoAnswer):
+            return NoAnswer(error=f"{name}: {part.error}", valid_mass=part.valid_mass)
+        if part.p_yes is None:
+            return part
+        verdicts[name] = part
+        probabilities[name] = part.p_yes
+    masses: list[float] = []
+    reasons: list[str] = []
+    for name, verdict in verdicts.items():
+        if verdict.valid_mass is not None:
+            masses.append(verdict.valid_mass)
+        if verdict.reason:
+            reasons.append(f"{name}: {verdict.reason}")
+    p_yes = combine(probabilities, rule.combinations[metric])
+    return Verdict(
+        label=decide_label(p_yes, rule.of(metric)),
+        p_yes=p_yes,
+        valid_mass=min(masses),
+        reason="; ".join(reasons) or None,
+        window=_common_window(verdicts.values()),
+        judges=probabilities,
+    )
+
+
+def _common_window(verdicts: Iterable[Verdict]) -> int | None:
+    """Return the window that decided for all judges with windows, or None if they differ."""
+    windows = {verdict.window for verdict in verdicts if verdict.window is not None}
+    if len(windows) != 1:
+        return None
+    return windows.pop()
+
+
+def stored_verdict(
+    task: TaskRef,
+    names: Sequence[str],
+    answers: StoredAnswers,
+    unasked: Mapping[AskedUnit, Verdict | NoAnswer],
+    rule: VerdictRule,
+) -> Verdict | NoAnswer:
+    """Return the jury's verdict from stored answers.
+
+    `unasked` has the verdicts of judges without a question. Judges without a weight for the metric
+    take no part in it.
+    """
+    parts: dict[str, Verdict | NoAnswer] = {}
+    for place, name in enumerate(names):
+        if name not in rule.combinations[task.metric].weights:
+            continue
+        unit = AskedUnit(task.sample_id, task.metric, task.position, place)
+        if unit in unasked:
+            parts[name] = unasked[unit]
+        else:
+            parts[name] = _decide_by_windows(answers.get(unit, ()), rule.of(task.metric))
+        if parts[name] is NOT_YET:
+            return NOT_YET
+    return jury_verdict(parts, rule, task.metric)
+
+
+def _decide_by_windows(windows: Sequence[AskedWindow], rule: VerdictRule) -> Verdict | NoAnswer:
+    """Return a judge's verdict from the answers about the windows of a unit."""
+    answers: list[tuple[Answer | NoAnswer, int | None]] = []
+    for window in windows:
+        if window.answer is None:
+            return NOT_YET
+        answers.append((window.answer, window.number))
+    if not answers:
+        return NOT_YET
+    if len(answers) == 1 and windows[0].number == 0:
+        answer, _ = answers[0]
+        answers = [(answer, None)]  # about the whole text
+    return decide_verdict(answers, rule)
+
+
+def select_tasks(tasks: Sequence[TaskRef], name: str, rule: VerdictRule) -> list[TaskRef]:
+    """Return the tasks of the metrics for which a judge has a weight."""
+    return [task for task in tasks if name in rule.combinations[task.metric].weights]
