@@ -34,13 +34,14 @@ class WantedMetrics(NamedTuple):
 
     def in_settings(self, settings: RunSettings) -> RunSettings:
         """Return the settings with the criteria among the metrics."""
-        criteria = [metric for metric in self.objects.values() if isinstance(metric, Criterion)]
-        return settings.model_copy(update={"criteria": tuple(criteria)})
+        metrics = self.objects.values()
+        criteria = tuple(metric for metric in metrics if isinstance(metric, Criterion))
+        return settings.model_copy(update={"criteria": criteria})
 
     @property
     def asks_for_refusals(self) -> bool:
         """Whether a metric asks if a response is a refusal, which "N/A" may be."""
-        metrics = [self.get(name) for name in self.names or ()]
+        metrics = map(self.get, self.names or ())
         return "refusal" in catalog.list_special_tasks(metrics)
 
 
@@ -95,7 +96,9 @@ def _add(objects: dict[str, Metric], metric: Any) -> str:
         raise InputError(message, hint="for a complete example: python -m pydoc localjudge.metrics")
     name: str = metric.name
     if (name in catalog.names() or catalog.is_ours(name)) and metric != catalog.get(name):
-        kind = "criterion" if isinstance(metric, Criterion) else "metric"
+        kind = "metric"
+        if isinstance(metric, Criterion):
+            kind = "criterion"
         raise InputError(f"{name!r} is a built-in metric", hint=f"give your {kind} another name")
     if objects.setdefault(name, metric) != metric:
         raise InputError(f"two different metrics are called {name!r}", hint="rename one of them")
@@ -137,11 +140,15 @@ def _choose_default_names(dataset: Dataset) -> tuple[list[str], dict[str, frozen
     Raises InputError if no metric can be computed.
     """
     missing: dict[str, frozenset[str]] = {}
+    computable: list[str] = []
     for name in ALL_CHOICES:
         missing[name] = _find_missing_fields(catalog.example(name), dataset)
-    names = list(default_metrics([name for name, fields in missing.items() if not fields]))
+        if not missing[name]:
+            computable.append(name)
+    names = list(default_metrics(computable))
     if not names:
-        why = "".join(f"\n  {line}" for line in describe_skipped(missing, dataset))
+        lines = ["", *describe_skipped(missing, dataset)]
+        why = "\n  ".join(lines)
         raise _unsuitable("no metric can be computed from these columns", dataset, why)
     return names, {name: missing[name] for name in FIRST_CHOICES if missing[name]}
 

@@ -17,19 +17,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from localjudge.analysis.compared_run import ComparedRun
 from localjudge.analysis.gates import Gate, check_baseline, check_metrics, parse_gate
-from localjudge.analysis.pairing import pair_samples, sample_keys
+from localjudge.judging.baseline_scores import BaselineScores
 from localjudge.judging.judge_or_jury import Judging
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import parse_time
 from localjudge.run_directory.files import ALL_JUDGED, MetricSummary, allowed_failures
-from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.sampling import Sampling
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import WIDTH_EXPONENT, Decision, decide, samples_needed
-from localjudge.types import Scored
 from localjudge.words import numbered
 
 _NOT_REACHED = "not reached"
@@ -61,70 +57,6 @@ class AimStatus(NamedTuple):
         if not self.needed:
             return words
         return f"{words}, about {numbered(self.needed, 'sample')} would do"
-
-
-class BaselineScores:
-    """Scores paired with a baseline for gates on differences, as in a comparison of the runs."""
-
-    def __init__(
-        self, baseline: RunRecord, plan: Plan, metrics: Sequence[str], sampling: Sampling
-    ) -> None:
-        self._baseline = ComparedRun(baseline, metrics)
-        self._keys = [sample_keys(sample) for sample in plan.dataset.samples]
-        self._places = {key.id: place for place, key in enumerate(self._keys)}
-        self._scores: dict[str, dict[int, float | None]] = {metric: {} for metric in metrics}
-        self._sampling = sampling.joined(baseline.sampling)
-        self._groups = plan.cluster_of
-        pairs = pair_samples(self._baseline.samples, self._keys)
-        if self._groups is None and self._baseline.groups and self._sampling.by_groups:
-            self._groups = {}
-            for pair in pairs:
-                self._groups[self._keys[pair.after].id] = self._baseline.groups[pair.before]
-        self._waiting: dict[str, set[int]] = {metric: set() for metric in metrics}
-        for metric, places in self._waiting.items():
-            for pair in pairs:
-                if self._baseline.score(metric, pair.before) is not None:
-                    places.add(pair.after)
-        self.failed_too_often: dict[str, int] = {}
-        for name in baseline.summary.failed_beyond(baseline.max_failed):
-            if name in metrics:
-                self.failed_too_often[name] = baseline.summary.metrics[name].failed
-
-    def add(self, evaluations: Sequence[Evaluation]) -> None:
-        for evaluation in evaluations:
-            if evaluation.metric not in self._scores:
-                continue
-            score = None
-            if isinstance(evaluation.outcome, Scored):
-                score = evaluation.outcome.value
-            place = self._places[evaluation.sample_id]
-            self._scores[evaluation.metric][place] = score
-            self._waiting[evaluation.metric].discard(place)
-
-    def is_complete(self, metric: str) -> bool:
-        """Return whether all samples that the baseline has are judged."""
-        return not self._waiting[metric]
-
-    def interval(self, metric: str) -> Interval | None:
-        """Return the interval of the mean difference over the judged samples."""
-        scores = self._scores[metric]
-        places = sorted(scores)
-        before: list[float] = []
-        after: list[float] = []
-        groups: list[str] = []
-        for pair in pair_samples(self._baseline.samples, [self._keys[place] for place in places]):
-            place = places[pair.after]
-            old = self._baseline.score(metric, pair.before)
-            new = scores[place]
-            if old is None or new is None:
-                continue
-            before.append(old)
-            after.append(new)
-            if self._groups:
-                groups.append(self._groups.get(self._keys[place].id, ""))
-        if not before:
-            return None
-        return self._sampling.difference(before, after, groups or None).difference
 
 
 def check_aims(plan: Plan, baseline: RunRecord | None) -> list[Gate]:
@@ -200,7 +132,9 @@ class Stopping:
     def judge_draws(self, judging: Judging) -> Iterator[int]:
         """Judge in random order. Yields the number of judged samples after each draw."""
         table = self.plan.dataset.table
-        turn_size = _FIRST_TURN if self._seconds == math.inf else _FIRST_TIMED_TURN
+        turn_size = _FIRST_TIMED_TURN
+        if self._seconds == math.inf:
+            turn_size = _FIRST_TURN
         turn_end = 0
         is_prepared = False
         for number, draw in enumerate(self._draws):
@@ -208,13 +142,13 @@ class Stopping:
                 asked_before = judging.asked
                 turn = self._draws[number : number + turn_size]
                 turn_end += len(turn)
-                positions = chain.from_iterable(turn)
-                is_prepared = judging.prepare([table.sample_at(place) for place in positions])
+                samples = list(map(table.sample_at, chain.from_iterable(turn)))
+                is_prepared = judging.prepare(samples)
                 if judging.asked > asked_before:
                     self._timed += len(turn)
                 turn_size = self._choose_turn_size(2 * turn_size)
             asked_before = judging.asked
-            samples = [table.sample_at(position) for position in draw]
+            samples = list(map(table.sample_at, draw))
             share = min(1.0, (len(self.positions) + len(draw)) / self._expected)
             evaluations = judging.evaluate(samples, share)
             if judging.asked > asked_before:
@@ -247,8 +181,10 @@ class Stopping:
         """Return the aims. A decided one needs the judged samples."""
         statuses: list[AimStatus] = []
         for aim in self.aim_statuses():
-            needed = len(self.positions) if aim.decided else aim.needed
-            statuses.append(aim._replace(needed=needed))
+            if aim.decided:
+                statuses.append(aim._replace(needed=len(self.positions)))
+            else:
+                statuses.append(aim)
         return statuses
 
     def aim_statuses(self) -> list[AimStatus]:
@@ -352,6 +288,8 @@ def _describe(name: str, interval: Interval | None, *, signed: bool) -> str:
     """Return the mean and its limits, with signs for a difference."""
     if interval is None:
         return f"{name} -"
-    shape = "{:+.2f}" if signed else "{:.2f}"
-    mean, low, high = (shape.format(value) for value in interval[:3])
-    return f"{name} {mean} [{low}, {high}]"
+    sign = ""
+    if signed:
+        sign = "+"
+    mean = f"{interval.mean:{sign}.2f}"
+    return f"{name} {mean} [{interval.low:{sign}.2f}, {interval.high:{sign}.2f}]"
