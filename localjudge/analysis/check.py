@@ -77,8 +77,9 @@ class GateDecision(Record):
 class _Basis(NamedTuple):
     """What decides a gate: the interval, corrected by labels if `corrected`.
 
-    With `too_many_failed` samples the gate fails. It stays undecided if the runs are `incomparable`,
-    or if there are `too_few_labels` for an interval, which leave none. These are reasons, or empty.
+    With `too_many_failed` samples the gate fails. It stays undecided if the runs are
+    `incomparable`, or if there are `too_few_labels` for an interval, which then is None. These are
+    reasons, or empty.
     """
 
     interval: Interval | None
