@@ -23,6 +23,7 @@ from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
 from localjudge.judge.profile import ProfileFolder
 from localjudge.judge.wording import Reasons
+from localjudge.judging.evidence import verdicts_with_evidence
 from localjudge.judging.job import open_job
 from localjudge.judging.judge_or_jury import (
     JudgeNames,
@@ -39,7 +40,12 @@ from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.run import Output, Run, directory_for, progress_for
 from localjudge.run_directory.calibration import CalibrationLike
-from localjudge.run_directory.result_rows import Evaluation
+from localjudge.run_directory.result_rows import (
+    Evaluation,
+    ScoreRow,
+    VerdictRow,
+    score_rows,
+)
 from localjudge.types import Answer, JudgeCard, NoAnswer
 from localjudge.words import option
 
@@ -181,7 +187,19 @@ class Judge:
 
     def evaluations(self, rows: Data, metrics: object = None) -> list[Evaluation]:
         """Return each metric on each sample, for adapters."""
+        return self._evaluate(plan(rows, metrics, self.settings))
+
+    def evaluate_rows(
+        self, rows: Data, metrics: object = None
+    ) -> tuple[list[ScoreRow], list[VerdictRow]]:
+        """Return the scores, and the verdicts with their evidence, for adapters."""
         planned = plan(rows, metrics, self.settings)
+        evaluations = self._evaluate(planned)
+        samples = planned.dataset.samples
+        verdicts = verdicts_with_evidence(evaluations, samples, planned.settings)
+        return list(score_rows(evaluations)), verdicts
+
+    def _evaluate(self, planned: Plan) -> list[Evaluation]:
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
             identity = announce(opened, planned.metrics, settings, Silence())

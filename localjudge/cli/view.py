@@ -187,7 +187,7 @@ def _sample_values(run: RunRecord, sample: Sample, metrics: Sequence[str]) -> di
     verdicts: list[Mapping[str, Any]] = []
     for verdict in with_labels(run, run.verdicts_with_evidence_of(sample.id)):
         if verdict.row.metric in metrics:
-            evidence = [vars(row) for row in verdict.row.evidence]
+            evidence = verdict.row.values_with_evidence["evidence"]
             verdicts.append({**verdict.values, "evidence": evidence})
     return {
         "schema_version": run.summary.schema_version,

@@ -13,7 +13,8 @@ Each metric is an output in the form of Haystack's reports:
 
     score               mean of the scored samples; NaN without any, or with too many failures
     individual_scores   one for each sample, NaN if missing
-    results             row of scores.jsonl of each sample, with its rows of verdicts.jsonl
+    results             row of scores.jsonl of each sample, with its rows of verdicts.jsonl, and
+                        theirs of evidence.jsonl
     ci95, scored, undefined, failed
 """
 
@@ -144,7 +145,7 @@ def _output(run: Run, metric: Metric) -> dict[str, Any]:
     verdicts: dict[str, list[dict[str, Any]]] = {}
     for verdict in run.verdicts:
         if verdict.metric == name:
-            verdicts.setdefault(verdict.sample_id, []).append(verdict.values)
+            verdicts.setdefault(verdict.sample_id, []).append(verdict.values_with_evidence)
     scores: list[float] = []
     results: list[dict[str, Any]] = []
     for row in run.scores:

@@ -11,8 +11,8 @@ response, and its metadata contain the retrieved texts or documents. Only the la
 conversation is judged, and several different targets count as no reference.
 
 A score has one value per metric, or NaN if it is missing. Its explanation has the reasons and the
-sentences that lowered it, its metadata all verdicts. The model is loaded with the first sample and
-closed with the scorer.
+sentences that lowered it, its metadata all verdicts with their evidence. The model is loaded with
+the first sample and closed with the scorer.
 """
 
 import math
@@ -31,7 +31,7 @@ from localjudge.metrics import Metric
 from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
 from localjudge.report.sample_views import describe_outcome, format_verdict
-from localjudge.run_directory.result_rows import Evaluation, score_rows, verdict_rows
+from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 
 
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]
@@ -67,12 +67,12 @@ def localjudge_scorer(
     def judge_row(row: dict[str, Any], problems: list[str]) -> Score:
         asked = open_once()
         try:
-            evaluations = asked.evaluations([row], metrics)
+            scores, verdicts = asked.evaluate_rows([row], metrics)
         except DataError as error:
             problems = [*problems, error.in_one_line]
             without_texts = dict.fromkeys(row) | {"id": row["id"]}
-            evaluations = asked.evaluations([without_texts], metrics)
-        return _score(evaluations, problems)
+            scores, verdicts = asked.evaluate_rows([without_texts], metrics)
+        return _score(scores, verdicts, problems)
 
     async def score(state: TaskState, target: Target) -> Score:
         problems: list[str] = []
@@ -95,15 +95,18 @@ def localjudge_scorer(
     return score
 
 
-def _score(evaluations: Sequence[Evaluation], problems: Sequence[str]) -> Score:
+def _score(
+    scores: Sequence[ScoreRow], verdicts: Sequence[VerdictRow], problems: Sequence[str]
+) -> Score:
+    """Return the score of one sample."""
     values: dict[str, float] = {}
     lines = list(problems)
-    for row, evaluation in zip(score_rows(evaluations), evaluations, strict=True):
+    for row in scores:
         values[row.metric] = math.nan if row.score is None else row.score
         lines.append(f"{row.metric}: {describe_outcome(row)}")
         lowering_label = int(lower_is_better(row.metric))
-        for verdict in verdict_rows([evaluation]):
-            if verdict.label in (lowering_label, None):
+        for verdict in verdicts:
+            if verdict.metric == row.metric and verdict.label in (lowering_label, None):
                 lines.append(format_verdict(verdict))
-    verdicts = [verdict.values for verdict in verdict_rows(evaluations)]
-    return Score(value=values, explanation="\n".join(lines), metadata={"verdicts": verdicts})
+    metadata = {"verdicts": [verdict.values_with_evidence for verdict in verdicts]}
+    return Score(value=values, explanation="\n".join(lines), metadata=metadata)

@@ -23,7 +23,14 @@ from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
 from localjudge.run_directory.manifest import EvidenceIdentity
-from localjudge.run_directory.result_rows import Evaluation, EvidenceRow, JudgedUnit
+from localjudge.run_directory.result_rows import (
+    Evaluation,
+    EvidenceRow,
+    JudgedUnit,
+    VerdictRow,
+    verdict_rows,
+)
+from localjudge.run_directory.run_record import with_evidence
 from localjudge.text.judged_sentences import JudgedSentences
 from localjudge.text.marks import RANK
 from localjudge.types import Sample, Span, Unit, Verdict, context_texts
@@ -49,6 +56,16 @@ class EvidenceSearch:
                 for position, judged in enumerate(evaluation.units):
                     if _is_statement(judged.unit):
                         yield from _make_rows(texts, evaluation, position, judged)
+
+
+def verdicts_with_evidence(
+    evaluations: Sequence[Evaluation], samples: Iterable[Sample], settings: RunSettings
+) -> list[VerdictRow]:
+    """Return the verdicts of these evaluations, each with its evidence unless settings omit it."""
+    verdicts = verdict_rows(evaluations)
+    if settings.no_evidence:
+        return list(verdicts)
+    return list(with_evidence(verdicts, EvidenceSearch(samples, settings).rows(evaluations)))
 
 
 def evidence_identity(settings: RunSettings) -> EvidenceIdentity | None:

@@ -145,6 +145,11 @@ class VerdictRow:
             del values["judges"]
         return values
 
+    @property
+    def values_with_evidence(self) -> dict[str, Any]:
+        """Values of the row in the file, and a list of those of its evidence."""
+        return {**self.values, "evidence": [dict(vars(row)) for row in self.evidence]}
+
 
 _OF_VERDICT = ("p_yes", "label", "reason", "window", "error", "judges")
 _NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))

@@ -61,6 +61,17 @@ def test_results_are_the_rows_of_a_run(evaluator: Evaluator, judge: localjudge.J
     assert {"text": "It is blue.", "label": 0, "p_yes": 0.1}.items() <= second["verdicts"][
         1
     ].items()
+    [evidence, *_] = second["verdicts"][0]["evidence"]
+    assert evidence["text"] in EXAMPLE[1]["retrieved_contexts"][evidence["context"]]
+    assert evidence["supports"] is True
+
+
+def test_results_have_no_evidence_if_it_is_left_out(evaluator: Evaluator) -> None:
+    engine = localjudge.ScriptedEngine({}, default=0.9)
+    with localjudge.Judge.open(engine=engine, no_evidence=True) as judge:
+        pipeline = pipeline_of(evaluator(["faithfulness"], judge=judge))
+        output = pipeline.run({"localjudge": INPUTS})["localjudge"]["faithfulness"]
+    assert [each["evidence"] for row in output["results"] for each in row["verdicts"]] == [[]] * 5
 
 
 def test_outputs_of_other_components_are_inputs(

@@ -57,7 +57,7 @@ def test_the_judge_that_a_scorer_opened_is_closed_with_it(
     gc.collect()
     with pytest.raises(localjudge.InputError, match="closed"):
         opened[0].evaluate(EXAMPLE, ["faithfulness"], out=False)
-    with open_judge("reference") as open_model:
+    with open_judge("lexical") as open_model:
         scored_by(log, ["faithfulness"], judge=open_model)
         gc.collect()
         assert open_model.evaluate(EXAMPLE, ["faithfulness"], out=False)
@@ -96,7 +96,13 @@ def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path)
         "context_recall: 1/2 = 0.500\n  0 0.200 It flows through ten countries.\n"
         "faithfulness: 2/3 = 0.667\n  0 0.100 It is blue."
     )
-    assert [verdict["label"] for verdict in score.metadata["verdicts"]] == [1, 0, 1, 0, 1]
+    verdicts = score.metadata["verdicts"]
+    assert [verdict["label"] for verdict in verdicts] == [1, 0, 1, 0, 1]
+    contexts = EXAMPLE[1]["retrieved_contexts"]
+    for verdict in verdicts:
+        for row in verdict["evidence"]:
+            assert contexts[row["context"]][row["start"] : row["end"]] == row["text"]
+    assert verdicts[0]["evidence"][0]["supports"] is True
 
 
 def test_samples_without_a_score_are_unscored_with_a_reason(
