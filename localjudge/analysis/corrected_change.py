@@ -22,7 +22,7 @@ from localjudge.stats.corrected import (
     covering,
     prediction_powered,
 )
-from localjudge.stats.interval import CONFIDENCE
+from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.looks import MIN_PLANNED_LABELS, Look, look_at
 from localjudge.stats.paired import paired_difference
 from localjudge.types import Record

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from localjudge.doctor.check_result import ANOTHER_JUDGE, CheckResult, failed, warn_if, warning
 from localjudge.doctor.examinee import ENOUGH_MASS, THRESHOLD, Examinee
 from localjudge.judge.wording import PromptWriter
-from localjudge.stats.interval import binomial_cdf
+from localjudge.stats.distributions import binomial_cdf
 from localjudge.types import (
     Attribution,
     Label,

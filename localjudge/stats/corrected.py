@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from localjudge.errors import DataError
-from localjudge.stats.interval import CONFIDENCE, Floats, Indices, two_sided_quantile
+from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
+from localjudge.stats.interval import Floats, Indices
 
 Flags = npt.NDArray[np.bool_]
 

@@ -15,13 +15,18 @@ Learned-Miller and P. S. Thomas (2019), arXiv:1905.06208; D. B. Rubin (1981), An
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
+
+from localjudge.stats.distributions import (
+    CONFIDENCE,
+    clopper_pearson,
+    tail_probability,
+    two_sided_quantile,
+)
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -30,18 +35,17 @@ Counts = npt.NDArray[np.int64]
 SEED = 0
 RESAMPLES = 10_000
 STATISTIC_RESAMPLES = 2_000
-CONFIDENCE = 0.95
 DISTINCT = 4_096  # values or clusters that are not binned
 _STEP_BITS = 10
 _PART_BITS = 32  # shares of a step are integers, so that sums are exact
 _BLOCK = 2**20
-_NEARLY_NORMAL = 10_000
-_LARGEST_T = 1e6
-_TAIL = (1 - CONFIDENCE) / 2
 
 
 class Interval(NamedTuple):
-    """A number with its 95 % confidence limits, of `n` samples in `clusters` independent draws."""
+    """A number with its confidence limits, of `n` samples in `clusters` independent draws.
+
+    The confidence is 95 % unless the function was given another one.
+    """
 
     mean: float
     low: float
@@ -60,19 +64,6 @@ class Interval(NamedTuple):
         if self.one_cluster:
             return None
         return self.low, self.high
-
-
-class Draws(NamedTuple):
-    """Clusters of equal sum and size, counted: sums of values in [0, 1], sizes and counts (k,)."""
-
-    sums: Floats
-    sizes: Floats
-    counts: Floats
-    clusters: int
-
-    @property
-    def single(self) -> bool:
-        return bool((self.sizes == 1).all())
 
 
 def mean_interval(
@@ -106,10 +97,10 @@ def share_interval(
     clusters: Indices,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """Return the interval of sum(ones) / sum(units), both (n,), in these `clusters` (n,), numbered
-    from 0.
+    """Return the interval of the share of 1 among all units.
 
-    It is the one of the mean over all units, each 1 or 0.
+    Row i has `units[i]` units, `ones[i]` of them 1, in the cluster `clusters[i]`, numbered from 0.
+    `mean_interval` gives the same for a list of all units.
     """
     sums = np.bincount(clusters, weights=ones).astype(np.float64)
     sizes = np.bincount(clusters, weights=units).astype(np.float64)
@@ -125,30 +116,51 @@ def share_interval(
     )
 
 
-def tail_probability(confidence: float) -> float:
-    """Return the probability beyond each limit of an interval of this confidence."""
-    if confidence == CONFIDENCE:
-        return _TAIL
-    return (1 - confidence) / 2
+class LabelledScores(NamedTuple):
+    """Human labels (n,) of 0 or 1, scores, weights (1 / inclusion probability) and clusters."""
+
+    labels: ArrayLike
+    scores: ArrayLike
+    weights: ArrayLike | None = None
+    clusters: ArrayLike | None = None
+
+    def arrays(self) -> tuple[Floats, Floats, Floats]:
+        labels = np.asarray(self.labels, dtype=np.float64)
+        scores = np.asarray(self.scores, dtype=np.float64)
+        weights = np.ones(labels.shape)
+        if self.weights is not None:
+            weights = np.asarray(self.weights, dtype=np.float64)
+        return labels, scores, weights
 
 
-def _interval(
-    draws: Draws,
-    mean: float,
-    rows: int,
-    resamples: int,
-    seed: int,
-    tail: float,
-) -> Interval:
-    if draws.single and np.isin(draws.sums, (0.0, 1.0)).all():
-        ones = int(draws.counts[draws.sums == 1].sum())
-        low, high = clopper_pearson(ones, draws.clusters, tail)
-        return Interval(mean, low, high, "exact binomial", rows, draws.clusters)
-    if draws.clusters == 1 and not draws.single:
-        return Interval(mean, 0.0, 1.0, "one cluster", rows, draws.clusters)
-    low, high = _limits(draws, rows / draws.clusters, resamples, seed, tail)
-    method = "bootstrap" if draws.single else "clustered bootstrap"
-    return Interval(mean, low, high, method, rows, draws.clusters)
+Statistic = Callable[[Floats, Floats, Floats], Floats]
+"""Receives labels (n,), scores (n,) or (n, k), and weights (m, n). Returns numbers (m,)."""
+
+
+def statistic_intervals(
+    statistics: Mapping[str, Statistic],
+    rows: LabelledScores,
+    *,
+    resamples: int = STATISTIC_RESAMPLES,
+) -> dict[str, Interval]:
+    """Return percentile intervals of several statistics of the same rows, on the same resamples.
+
+    Bayesian bootstrap with percentile limits (B. Efron and R. J. Tibshirani (1993), An Introduction
+    to the Bootstrap, chapter 13), suitable from tens of clusters; the limits of one cluster are
+    infinite. Raises ValueError for no rows, unequal lengths or a wrong result shape, and the errors
+    of the statistics.
+    """
+    labels, scores, weights = _checked_arrays(rows)
+    groups = canonical_groups([labels, *np.atleast_2d(scores.T), weights], rows.clusters)
+    order = np.concatenate(groups)
+    ordered = LabelledScores(labels[order], scores[order], weights[order])
+    sizes = [len(members) for members in groups]
+    draws = _resample(statistics, ordered, sizes, resamples)
+    intervals = {}
+    for name, statistic in statistics.items():
+        mean = float(statistic(labels[order], scores[order], weights[order][None])[0])
+        intervals[name] = _percentile_interval(mean, draws[name], len(order), len(groups))
+    return intervals
 
 
 def ratio_interval(numerators: ArrayLike, denominators: ArrayLike) -> tuple[float, float | None]:
@@ -198,6 +210,19 @@ def checked_values(values: ArrayLike, lowest: float = 0.0) -> Floats:
     return numbers
 
 
+class Draws(NamedTuple):
+    """Clusters of equal sum and size, counted: sums of values in [0, 1], sizes and counts (k,)."""
+
+    sums: Floats
+    sizes: Floats
+    counts: Floats
+    clusters: int
+
+    @property
+    def single(self) -> bool:
+        return bool((self.sizes == 1).all())
+
+
 def group_draws(values: Floats, clusters: ArrayLike | None, lowest: float = 0.0) -> Draws:
     """Return the clusters of values (n,) in [lowest, 1].
 
@@ -214,63 +239,6 @@ def group_draws(values: Floats, clusters: ArrayLike | None, lowest: float = 0.0)
         sums = np.array([math.fsum(part.tolist()) for part in parts])
         sizes = members.astype(np.float64)
     return _distinct(sums, sizes)
-
-
-def _distinct(sums: Floats, sizes: Floats) -> Draws:
-    distinct, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
-    if len(distinct) > DISTINCT:
-        return _binned(sums, sizes)
-    sums_of_draws, sizes_of_draws = np.ascontiguousarray(distinct.T)
-    return Draws(sums_of_draws, sizes_of_draws, counts.astype(np.float64), len(sums))
-
-
-def _grid_shares(values: Floats, counts: Counts) -> Counts:
-    """Return the counted values, split between adjacent grid points, in units of 2^-32."""
-    rounded = np.rint(values * 2.0 ** (_STEP_BITS + _PART_BITS)).astype(np.int64)
-    point = rounded >> _PART_BITS
-    part = rounded & ((1 << _PART_BITS) - 1)
-    # One extra point, because the value 1 adds 0 there.
-    shares = np.zeros((1 << _STEP_BITS) + 2, dtype=np.int64)
-    np.add.at(shares, point, ((1 << _PART_BITS) - part) * counts)
-    np.add.at(shares, point + 1, part * counts)
-    return shares[:-1]
-
-
-def _binned(sums: Floats, sizes: Floats) -> Draws:
-    """Bin the cluster means of each size with more distinct means than grid points."""
-    parts = []
-    for size in np.unique(sizes):
-        distinct, counts = np.unique(sums[sizes == size], return_counts=True)
-        weights = counts.astype(np.float64)
-        if len(distinct) > (1 << _STEP_BITS) + 1:
-            shares = _grid_shares(np.minimum(distinct / size, 1.0), counts)
-            points = np.flatnonzero(shares)
-            distinct = points / (1 << _STEP_BITS) * size
-            weights = shares[points] / (1 << _PART_BITS)
-        parts.append((distinct, np.full(len(distinct), size), weights))
-    columns = zip(*parts, strict=True)
-    draw_sums, draw_sizes, draw_counts = (np.concatenate(column) for column in columns)
-    return Draws(draw_sums, draw_sizes, draw_counts, len(sums))
-
-
-def _limits(
-    draws: Draws,
-    unseen_size: float,
-    resamples: int,
-    seed: int,
-    tail: float,
-) -> tuple[float, float]:
-    shapes = np.append(draws.counts, 1.0)  # the last one for the unseen cluster
-    lows = []
-    highs = []
-    for weights in gamma_weights(shapes, resamples, seed):
-        # einsum, because BLAS may add in another order with another number of threads.
-        scored = np.einsum("ij,j->i", weights[:, :-1], draws.sums)
-        unseen = weights[:, -1] * unseen_size
-        size = np.einsum("ij,j->i", weights[:, :-1], draws.sizes) + unseen
-        lows.append(scored / size)
-        highs.append((scored + unseen) / size)
-    return quantile(np.concatenate(lows), tail), quantile(np.concatenate(highs), 1 - tail)
 
 
 def gamma_weights(
@@ -321,154 +289,121 @@ def canonical_groups(columns: Sequence[Floats], clusters: ArrayLike | None) -> l
     return sorted(members, key=lambda rows: tuple(ranks[rows]))
 
 
-Statistic = Callable[[Floats, Floats, Floats], Floats]
-"""Receives labels (n,), scores (n,) or (n, k), and weights (m, n). Returns numbers (m,)."""
+def _interval(
+    draws: Draws,
+    mean: float,
+    rows: int,
+    resamples: int,
+    seed: int,
+    tail: float,
+) -> Interval:
+    if draws.single and np.isin(draws.sums, (0.0, 1.0)).all():
+        ones = int(draws.counts[draws.sums == 1].sum())
+        low, high = clopper_pearson(ones, draws.clusters, tail)
+        return Interval(mean, low, high, "exact binomial", rows, draws.clusters)
+    if draws.clusters == 1 and not draws.single:
+        return Interval(mean, 0.0, 1.0, "one cluster", rows, draws.clusters)
+    low, high = _limits(draws, rows / draws.clusters, resamples, seed, tail)
+    method = "bootstrap" if draws.single else "clustered bootstrap"
+    return Interval(mean, low, high, method, rows, draws.clusters)
 
 
-class LabelledScores(NamedTuple):
-    """Human labels (n,) of 0 or 1, scores, weights (1 / inclusion probability) and clusters."""
+def _limits(
+    draws: Draws,
+    unseen_size: float,
+    resamples: int,
+    seed: int,
+    tail: float,
+) -> tuple[float, float]:
+    shapes = np.append(draws.counts, 1.0)  # the last one for the unseen cluster
+    lows = []
+    highs = []
+    for weights in gamma_weights(shapes, resamples, seed):
+        # einsum, because BLAS may add in another order with another number of threads.
+        scored = np.einsum("ij,j->i", weights[:, :-1], draws.sums)
+        unseen = weights[:, -1] * unseen_size
+        size = np.einsum("ij,j->i", weights[:, :-1], draws.sizes) + unseen
+        lows.append(scored / size)
+        highs.append((scored + unseen) / size)
+    return quantile(np.concatenate(lows), tail), quantile(np.concatenate(highs), 1 - tail)
 
-    labels: ArrayLike
-    scores: ArrayLike
-    weights: ArrayLike | None = None
-    clusters: ArrayLike | None = None
 
-    def arrays(self) -> tuple[Floats, Floats, Floats]:
-        labels = np.asarray(self.labels, dtype=np.float64)
-        scores = np.asarray(self.scores, dtype=np.float64)
-        weights = np.ones(labels.shape)
-        if self.weights is not None:
-            weights = np.asarray(self.weights, dtype=np.float64)
-        return labels, scores, weights
+def _distinct(sums: Floats, sizes: Floats) -> Draws:
+    distinct, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
+    if len(distinct) > DISTINCT:
+        return _binned(sums, sizes)
+    sums_of_draws, sizes_of_draws = np.ascontiguousarray(distinct.T)
+    return Draws(sums_of_draws, sizes_of_draws, counts.astype(np.float64), len(sums))
 
 
-def statistic_intervals(
-    statistics: Mapping[str, Statistic],
-    rows: LabelledScores,
-    *,
-    resamples: int = STATISTIC_RESAMPLES,
-) -> dict[str, Interval]:
-    """Return percentile intervals of several statistics of the same rows, on the same resamples.
+def _binned(sums: Floats, sizes: Floats) -> Draws:
+    """Bin the cluster means of each size with more distinct means than grid points."""
+    parts = []
+    for size in np.unique(sizes):
+        distinct, counts = np.unique(sums[sizes == size], return_counts=True)
+        weights = counts.astype(np.float64)
+        if len(distinct) > (1 << _STEP_BITS) + 1:
+            shares = _grid_shares(np.minimum(distinct / size, 1.0), counts)
+            points = np.flatnonzero(shares)
+            distinct = points / (1 << _STEP_BITS) * size
+            weights = shares[points] / (1 << _PART_BITS)
+        parts.append((distinct, np.full(len(distinct), size), weights))
+    columns = zip(*parts, strict=True)
+    draw_sums, draw_sizes, draw_counts = (np.concatenate(column) for column in columns)
+    return Draws(draw_sums, draw_sizes, draw_counts, len(sums))
 
-    Bayesian bootstrap with percentile limits (B. Efron and R. J. Tibshirani (1993), An Introduction
-    to the Bootstrap, chapter 13), suitable from tens of clusters; the limits of one cluster are
-    infinite. Raises ValueError for no rows, unequal lengths or a wrong result shape, and the errors
-    of the statistics.
-    """
-    labels, scores, row_weights = rows.arrays()
+
+def _grid_shares(values: Floats, counts: Counts) -> Counts:
+    """Return the counted values, split between adjacent grid points, in units of 2^-32."""
+    rounded = np.rint(values * 2.0 ** (_STEP_BITS + _PART_BITS)).astype(np.int64)
+    point = rounded >> _PART_BITS
+    part = rounded & ((1 << _PART_BITS) - 1)
+    # One extra point, because the value 1 adds 0 there.
+    shares = np.zeros((1 << _STEP_BITS) + 2, dtype=np.int64)
+    np.add.at(shares, point, ((1 << _PART_BITS) - part) * counts)
+    np.add.at(shares, point + 1, part * counts)
+    return shares[:-1]
+
+
+def _checked_arrays(rows: LabelledScores) -> tuple[Floats, Floats, Floats]:
+    labels, scores, weights = rows.arrays()
     is_flat = labels.ndim == 1 and len(labels) > 0
     if not is_flat or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):
         raise ValueError(f"labels and scores have shapes {labels.shape} and {scores.shape}")
-    groups = canonical_groups([labels, *np.atleast_2d(scores.T), row_weights], rows.clusters)
-    order = np.concatenate(groups)
-    y_true = labels[order]
-    y_score = scores[order]
-    sample_weight = row_weights[order]
-    group_of_row = np.repeat(np.arange(len(groups)), [len(members) for members in groups])
-    draws: dict[str, list[Floats]] = {name: [] for name in statistics}
-    for block in gamma_weights(np.ones(len(groups)), resamples, SEED, spread=len(order)):
-        weights = np.take(block, group_of_row, axis=-1) * sample_weight
+    return labels, scores, weights
+
+
+def _resample(
+    statistics: Mapping[str, Statistic],
+    rows: LabelledScores,
+    sizes: Sequence[int],
+    resamples: int,
+) -> dict[str, Floats]:
+    """Return the values of each statistic on all resamples.
+
+    In `rows`, the clusters follow each other, with these sizes.
+    """
+    labels, scores, row_weights = rows.arrays()
+    cluster_of_row = np.repeat(np.arange(len(sizes)), sizes)
+    blocks: dict[str, list[Floats]] = {name: [] for name in statistics}
+    for draws in gamma_weights(np.ones(len(sizes)), resamples, SEED, spread=len(labels)):
+        weights = np.take(draws, cluster_of_row, axis=-1) * row_weights
         for name, statistic in statistics.items():
-            numbers = statistic(y_true, y_score, weights)
+            numbers = statistic(labels, scores, weights)
             if np.shape(numbers) != weights.shape[:1]:
                 shape = np.shape(numbers)
                 raise ValueError(f"the statistic gave shape {shape} for weights {weights.shape}")
-            draws[name].append(numbers)
-    is_one_cluster = len(groups) == 1 < len(order)
-    if is_one_cluster:
-        method = "one cluster"
-    elif len(groups) < len(order):
+            blocks[name].append(numbers)
+    return {name: np.concatenate(numbers) for name, numbers in blocks.items()}
+
+
+def _percentile_interval(mean: float, draws: Floats, rows: int, clusters: int) -> Interval:
+    if clusters == 1 < rows:
+        return Interval(mean, -np.inf, np.inf, "one cluster", rows, clusters)
+    method = "bootstrap"
+    if clusters < rows:
         method = "clustered bootstrap"
-    else:
-        method = "bootstrap"
-    intervals = {}
-    for name, statistic in statistics.items():
-        mean = float(statistic(y_true, y_score, sample_weight[None])[0])
-        low = -np.inf
-        high = np.inf
-        if not is_one_cluster:
-            resampled = np.concatenate(draws[name])
-            low = quantile(resampled, _TAIL)
-            high = quantile(resampled, 1 - _TAIL)
-        intervals[name] = Interval(mean, low, high, method, len(order), len(groups))
-    return intervals
-
-
-def binomial_cdf(successes: int, trials: int) -> Callable[[float], float]:
-    """Return P(X <= successes) for X ~ Binomial(trials, p) as a function of p in (0, 1), exact in
-    the far tail.
-    """
-    if successes >= trials:
-        return lambda _: 1.0
-    counts = np.arange(successes + 1)
-    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, trials + 1)))))
-    log_choose = log_factorial[trials] - log_factorial[counts] - log_factorial[trials - counts]
-
-    def cdf(probability: float) -> float:
-        log_success = math.log(probability)
-        log_failure = math.log1p(-probability)
-        log_terms = log_choose + counts * log_success + (trials - counts) * log_failure
-        return min(1.0, float(np.exp(log_terms).sum()))
-
-    return cdf
-
-
-def clopper_pearson(successes: int, trials: int, tail: float = _TAIL) -> tuple[float, float]:
-    """Return the exact limits of a proportion.
-
-        P(X >= successes | low) = P(X <= successes | high) = tail
-
-    Source: C. J. Clopper and E. S. Pearson (1934), Biometrika 26, 404-413.
-    """
-    low = 0.0
-    high = 1.0
-    if successes > 0:
-        # P(X >= k | p) = P(Y <= n - k | 1 - p): the small tail is summed, not subtracted from 1.
-        at_least = binomial_cdf(trials - successes, trials)
-        low = _root(lambda p: at_least(1 - p) - tail)
-    if successes < trials:
-        at_most = binomial_cdf(successes, trials)
-        high = _root(lambda p: tail - at_most(p))
-    return low, high
-
-
-def _root(rising: Callable[[float], float], high: float = 1.0, halvings: int = 64) -> float:
-    """Return the zero of an increasing function on (0, high) by bisection."""
-    low = 0.0
-    for _ in range(halvings):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        if rising(middle) < 0:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-@cache
-def two_sided_quantile(confidence: float, dof: int) -> float:
-    """Return t with P(|T| <= t) = confidence, by the normal distribution if `dof` is 10,000 or
-    more.
-    """
-    if dof >= _NEARLY_NORMAL:
-        return NormalDist().inv_cdf((1 + confidence) / 2)
-    return _root(lambda t: within(t, dof) - confidence, _LARGEST_T, halvings=100)
-
-
-def within(t: float, dof: int) -> float:
-    """Return P(|T| <= t) for Student's t.
-
-    Source: M. Abramowitz and I. A. Stegun (1964), Handbook of Mathematical Functions, 26.7.3 and
-    26.7.4.
-    """
-    x = math.atan(t / math.sqrt(dof))
-    if dof == 1:
-        return 2 * x / math.pi
-    odd = dof % 2
-    steps = np.arange(2 + odd, dof - 1, 2)
-    # Ratios of consecutive terms: (k - 1) / k cos^2 x, with k = 3, 5, ... or 2, 4, ...
-    terms = np.cumprod(np.concatenate([[1.0], (steps - 1) / steps * math.cos(x) ** 2]))
-    if odd:
-        return 2 / math.pi * (x + math.sin(x) * math.cos(x) * float(terms.sum()))
-    return math.sin(x) * float(terms.sum())
+    tail = tail_probability(CONFIDENCE)
+    low = quantile(draws, tail)
+    high = quantile(draws, 1 - tail)
+    return Interval(mean, low, high, method, rows, clusters)

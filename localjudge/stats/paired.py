@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike
 
 from localjudge.stats import interval as means
 from localjudge.stats import sequence
-from localjudge.stats.interval import CONFIDENCE, Draws, Interval, two_sided_quantile
+from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
+from localjudge.stats.interval import Draws, Interval
 from localjudge.stats.looks import look_at
 from localjudge.stats.sequence import sequence_interval
 

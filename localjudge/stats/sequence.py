@@ -19,8 +19,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import (
-    CONFIDENCE,
     Draws,
     Floats,
     Interval,

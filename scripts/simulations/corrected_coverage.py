@@ -37,7 +37,8 @@ from localjudge.stats.corrected import (
     strata_by_score,
     uncertainty,
 )
-from localjudge.stats.interval import CONFIDENCE, Floats, Indices, mean_interval
+from localjudge.stats.distributions import CONFIDENCE
+from localjudge.stats.interval import Floats, Indices, mean_interval
 from localjudge.stats.looks import PLANNED, look_at
 
 UNITS_OF_A_SAMPLE = (0.30, 0.35, 0.20, 0.08, 0.04, 0.03)

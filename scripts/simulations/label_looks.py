@@ -11,7 +11,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from localjudge.stats.interval import CONFIDENCE, Floats
+from localjudge.stats.distributions import CONFIDENCE
+from localjudge.stats.interval import Floats
 from localjudge.stats.looks import MAX_ERROR, FurtherLook, PlannedLook
 
 SPENT = {

@@ -18,7 +18,8 @@ from localjudge.report.sentences import two_means_view
 from localjudge.report.slice_views import slices_view
 from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.stats.agreement import mcnemar_test
-from localjudge.stats.interval import clopper_pearson, mean_interval
+from localjudge.stats.distributions import clopper_pearson
+from localjudge.stats.interval import mean_interval
 from tests.analysis.conftest import label
 from tests.conftest import ScriptedRun
 from tests.report.conftest import lines_of

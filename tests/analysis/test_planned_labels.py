@@ -20,7 +20,8 @@ from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import unit_frames
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.stats.corrected import prediction_powered
-from localjudge.stats.interval import CONFIDENCE, mean_interval
+from localjudge.stats.distributions import CONFIDENCE
+from localjudge.stats.interval import mean_interval
 from tests.analysis.conftest import JudgedRun, human, human_of, label, written
 from tests.analysis.labelled_runs import METRIC
 

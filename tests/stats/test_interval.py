@@ -12,20 +12,22 @@ from scipy import stats
 
 from localjudge.stats import interval as module
 from localjudge.stats.agreement import roc_auc
+from localjudge.stats.distributions import (
+    binomial_cdf,
+    clopper_pearson,
+    two_sided_quantile,
+    within,
+)
 from localjudge.stats.interval import (
     Floats,
     Interval,
     LabelledScores,
     Statistic,
-    binomial_cdf,
-    clopper_pearson,
     gamma_weights,
     mean_bounds,
     mean_interval,
     ratio_interval,
     statistic_intervals,
-    two_sided_quantile,
-    within,
 )
 
 SCORES = st.lists(

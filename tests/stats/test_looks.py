@@ -3,7 +3,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from localjudge.stats.interval import CONFIDENCE
+from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.looks import FURTHER, MAX_ERROR, PLANNED, look_at
 
 
