@@ -12,7 +12,7 @@ import localjudge
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.model_registry import registered
-from localjudge.report.certificate import translate_mean
+from localjudge.report.certificate_text import translate_mean
 from localjudge.report.messages import FOLDER, Message, Messages, read_messages
 from localjudge.report.sentences import state_mean
 from localjudge.types import Language

@@ -1,0 +1,131 @@
+"""Sentences of the certificate in its language."""
+
+from collections.abc import Callable
+
+from localjudge.labels.annotator_agreement import Agreement
+from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.evidence_use import EvidenceUse
+from localjudge.labels.label_counts import LabelCounts
+from localjudge.report.messages import Messages
+from localjudge.run_directory.manifest import UNPROVED
+from localjudge.run_directory.run_record import Origin, RunRecord
+from localjudge.types import JudgeCard
+
+Limits = tuple[float, float] | None
+
+
+def describe_samples(run: RunRecord, messages: Messages) -> str:
+    """Return how many samples were scored, and how they were chosen."""
+    part = run.part
+    if part is None:
+        return messages.plain("samples.all", n=run.summary.samples)
+    counts = {"n": part.samples, "total": part.whole}
+    if run.summary.stopped is not None:
+        return messages.plain("samples.random", **counts, seed=str(part.seed))
+    if part.shard is not None:
+        return messages.plain("samples.shard", **counts, shard=part.shard)
+    if part.sample is not None:
+        return messages.plain("samples.drawn", **counts, seed=str(part.seed))
+    return messages.plain("samples.first", **counts)
+
+
+def translate_mean(name: str, mean: float | None, ci95: Limits, messages: Messages) -> str:
+    """Return the mean in the metric's words.
+
+    For example, `about 9 % of the answers decline to answer (2 to 22)`.
+    """
+    if mean is None:
+        return ""
+    headline = messages.headline(name)
+    if headline:
+        share = messages.plain("finding.share", share=_percent(mean))
+        clause = headline.format(share=share)
+        show: Callable[[float], str] = _percent
+    else:
+        clause = messages.plain("finding.mean", name=name, mean=mean)
+        show = messages.number
+    if not ci95:
+        return clause
+    low, high = map(show, ci95)
+    return messages.plain("finding.with_limits", clause=clause, low=low, high=high)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+def translate_interval(ci95: Limits, messages: Messages) -> str:
+    if not ci95:
+        return "-"
+    low, high = map(messages.number, ci95)
+    return messages.plain("certificate.range", low=low, high=high)
+
+
+def translate_labels(counts: LabelCounts, messages: Messages) -> str:
+    """Return `0 of 19 labelled statements are supported by the documents`.
+
+    Other languages have general words.
+    """
+    if messages.language == "en":
+        return counts.contradiction or counts.in_words
+    numbers = {
+        "supported": counts.supported,
+        "n": counts.labelled,
+        "judge": counts.supported_by_judge,
+    }
+    says = messages.plain("labels.say", **numbers)
+    if not counts.contradiction:
+        return says
+    return messages.plain("labels.contradict", says=says)
+
+
+def count_labels(corrected: CorrectedMean, messages: Messages) -> str:
+    """Return `50 labels`, or `50 of 63 labels` between two looks."""
+    if corrected.labels < corrected.labelled:
+        return messages.plain(
+            "labels.counted", counted=corrected.labels, labelled=corrected.labelled
+        )
+    return messages.plain("labels.count", n=corrected.labels)
+
+
+def translate_caution(judge: JudgeCard, messages: Messages) -> str | None:
+    """Return the caution about a registered judge, or about one without a checksum."""
+    name = judge.name
+    if judge.caution == UNPROVED:
+        name = "unproved"
+    if judge.caution and name in messages.section("caution"):
+        return messages.plain(f"caution.{name}")
+    return judge.caution
+
+
+def describe_origin(origin: Origin, messages: Messages) -> str:
+    return messages.plain(
+        f"origin.{origin.kind}", count=origin.count, total=origin.total, name=origin.name
+    )
+
+
+def describe_agreement(agreement: Agreement, messages: Messages) -> str:
+    """Return `14 statements with several labels: 86 % agreement, Krippendorff's alpha 0.713`."""
+    share = f"{100 * agreement.share:.0f}"
+    line = messages.plain("labels.agreement", n=agreement.statements, share=share)
+    if agreement.alpha is None:
+        return line
+    return messages.plain("labels.alpha", agreement=line, alpha=agreement.alpha)
+
+
+def describe_evidence_use(use: EvidenceUse, messages: Messages) -> str:
+    """Return the line of `EvidenceUse.in_words` in the language of the page."""
+    counted = messages.plain("labels.evidence_open", n=use.open + use.closed, open=use.open)
+    if use.shown:
+        counted = messages.plain("labels.evidence_shown", counted=counted, shown=use.shown)
+    if not use.closed:
+        return messages.plain(
+            "labels.evidence_agreement", counted=counted, agreeing=use.open_agreeing
+        )
+    return messages.plain(
+        "labels.evidence_agreement_of_others",
+        counted=counted,
+        agreeing=use.open_agreeing,
+        others=use.closed,
+        others_agreeing=use.closed_agreeing,
+    )
