@@ -15,7 +15,8 @@ from localjudge.errors import InputError
 from localjudge.labels.label_sheet import Separator
 from localjudge.labels.labelling import NO_DISPUTE, Labelling
 from localjudge.labels.read_labels import read_all_labels
-from localjudge.report.judge_views import (
+from localjudge.report.label_page import write_label_page
+from localjudge.report.labelling_views import (
     KEYS,
     KEYS_LINE,
     closest_view,
@@ -23,7 +24,6 @@ from localjudge.report.judge_views import (
     read_view,
     row_view,
 )
-from localjudge.report.label_page import write_label_page
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import put, show
 from localjudge.report.translated_sheet import write_translated_sheet

@@ -23,10 +23,11 @@ from localjudge.metrics.catalog import described
 from localjudge.progress import Progress
 from localjudge.report.estimate_views import estimate_view
 from localjudge.report.html_page import write_report
-from localjudge.report.judge_views import metric_list, verification_view
+from localjudge.report.metric_views import metric_list
 from localjudge.report.sample_views import verdicts_view
 from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.report.terminal import show
+from localjudge.report.verification_views import verification_view
 from localjudge.report.verify_report import check_report
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.verification import VERIFICATION

@@ -10,7 +10,7 @@ from localjudge import Run
 from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
-from localjudge.report.judge_views import row_view
+from localjudge.report.labelling_views import row_view
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun
 from tests.report.conftest import printed

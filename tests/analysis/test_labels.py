@@ -28,7 +28,7 @@ from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import correctable, unit_frames
-from localjudge.report.judge_views import verification_view
+from localjudge.report.verification_views import verification_view
 from localjudge.run_directory.files import RowsSoFar
 from localjudge.run_directory.label_rows import LABELS, LabelRow, append_labels, stored_labels
 from localjudge.run_directory.verification import VERIFICATION, last_verification

@@ -9,7 +9,7 @@ from localjudge.analysis.compare import compare
 from localjudge.judging.verify import verify_run as verify
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.gate_views import gates_view
-from localjudge.report.judge_views import verification_view
+from localjudge.report.verification_views import verification_view
 from tests.conftest import OneJudge, ScriptedRun
 from tests.doctor.scripted_judges import users_text
 from tests.judging.test_verify import Another

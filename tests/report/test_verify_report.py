@@ -8,7 +8,7 @@ import pytest
 
 from localjudge import Run
 from localjudge.judging.verify import REPORT
-from localjudge.report.judge_views import verification_view
+from localjudge.report.verification_views import verification_view
 from localjudge.report.verify_report import check_report
 from localjudge.run_directory.verification import last_verification
 from tests.analysis.conftest import label, text

@@ -21,7 +21,6 @@ from localjudge.judging.verify import verify_run as verify
 from localjudge.report.ci import run_markdown
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.gate_views import gates_view
-from localjudge.report.judge_views import verification_view
 from localjudge.report.sample_views import (
     explain_score,
     find_sample,
@@ -31,6 +30,7 @@ from localjudge.report.sample_views import (
 )
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import Table, View, as_html, as_markdown
+from localjudge.report.verification_views import verification_view
 from localjudge.report.worst_samples import worst_scores, worst_view
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.types import Label, VerdictRequest

@@ -1,0 +1,118 @@
+"""Labelling in the terminal, and the labels read from files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from localjudge.labels.closest_sentences import ClosestSentence
+from localjudge.labels.labelling import Labelling
+from localjudge.labels.read_labels import LabelsRead
+from localjudge.labels.units import AnswerAround
+from localjudge.report.terminal import Table, View, terminal
+from localjudge.run_directory.label_rows import LABELS
+from localjudge.words import call, numbered, printable_lines
+
+KEYS = {"1": "yes", "0": "no", "?": "cannot tell", "s": "skip", "u": "undo", "q": "quit"}
+KEYS_LINE = ", ".join(f"{key} {what}" for key, what in KEYS.items())
+
+
+def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
+    """Return a statement to label, below the texts to compare it with."""
+    answer: AnswerAround | None = row.get("source_text")
+    cells: list[tuple[Text, str | Text]] = []
+    for name, text in _texts_to_compare(row, answer):
+        cells += _field_cells(name, text)
+    if answer:
+        cells.append((Text(answer.field, style="dim"), _marked(answer)))
+    metric = str(row.get("metric"))
+    return View(
+        [
+            Table(
+                titles=[f"{labelled:,} of {total:,} answered   {metric}"],
+                notes=[str(row.get("asks"))],
+            ),
+            Table(rows=cells),
+            Table(titles=[f"> {row.get('text')}"]),
+            Table(notes=[Text(KEYS_LINE, style="dim")]),
+        ]
+    )
+
+
+def closest_view(sentences: Sequence[ClosestSentence]) -> Table:
+    """Return the sentences that come closest to a statement to label."""
+    if not sentences:
+        return Table(notes=["no evidence of this statement"])
+    notes = [sentence.in_words for sentence in sentences]
+    return Table(titles=["closest sentences by their words, without the judge"], notes=notes)
+
+
+def _texts_to_compare(
+    row: Mapping[str, Any], answer: AnswerAround | None
+) -> Iterator[tuple[str, Any]]:
+    """Yield the question, the contexts, and the answers except for the one around the statement."""
+    yield "user_input", row.get("user_input")
+    contexts = row.get("contexts")
+    if isinstance(contexts, list):
+        for number, text in enumerate(contexts, start=1):
+            yield f"context {number}", text
+    for name in ("reference", "response"):
+        if not answer or name != answer.field:
+            yield name, row.get(name)
+
+
+def _field_cells(name: str, text: Any) -> Iterator[tuple[Text, str]]:
+    """Yield the lines of a text without blank ones, the first with its name."""
+    if not isinstance(text, str):
+        return
+    heading = name
+    for line in text.splitlines():
+        if line.strip():
+            yield Text(heading, style="dim"), line
+            heading = ""
+
+
+def _marked(answer: AnswerAround) -> Text:
+    """Return the answer with its statement in bold, or in brackets without colours."""
+    before, statement, after = map(printable_lines, answer[1:])
+    if not terminal().color_system:
+        statement = f"[[{statement}]]"
+    return Text.assemble(before, (statement, "bold underline"), after)
+
+
+def ended_view(labelling: Labelling) -> Table:
+    """Return the number of answers, and how to label more."""
+    file = labelling.run.directory / LABELS
+    title = f"{labelling.labelled:,} of {labelling.total:,} answered, stored in {file}"
+    lines: list[str] = []
+    if labelling.rows:
+        lines.append(f"{len(labelling.rows):,} left: run the same command to resume")
+    elif not labelling.disputed:
+        command = call("label", str(labelling.run.directory), "sample", 2 * labelling.total)
+        lines.append(f"to draw more: {command}")
+    return Table(titles=[title], notes=lines)
+
+
+def read_view(taken: Mapping[str, LabelsRead]) -> Table:
+    """Return the numbers of labels read from each source."""
+    lines: list[str] = []
+    for source, labels in taken.items():
+        lines.append(f"{source}: {', '.join(_describe_labels_read(labels))}")
+        for remark in labels.remarks:
+            lines.append(f"warning: {remark}")
+    return Table(notes=lines)
+
+
+def _describe_labels_read(labels: LabelsRead) -> Iterator[str]:
+    yield numbered(labels.new, "new label")
+    counts = {
+        "changed": labels.changed,
+        "withdrawn": labels.withdrawn,
+        "already stored": labels.known,
+        "older than the current label": labels.older,
+    }
+    for words, count in counts.items():
+        if count:
+            yield f"{count:,} {words}"
+    if labels.unlabelled:
+        yield f"{numbered(labels.unlabelled, 'row')} without a label"
