@@ -37,7 +37,9 @@ from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.report.certificate import Certificate, write_certificate
 from localjudge.report.comparison_views import comparison_view
-from localjudge.report.export import Format, Rows, exported_parts, pandas_frame, polars_frame
+from localjudge.report.data_frames import pandas_frame, polars_frame
+from localjudge.report.export import Format, exported_parts
+from localjudge.report.flat_table import Rows
 from localjudge.report.gate_views import gates_view
 from localjudge.report.html_page import write_report
 from localjudge.report.label_page import write_label_page

@@ -17,7 +17,8 @@ from localjudge.labels.labelled_statements import disagreements, disputed_statem
 from localjudge.report.certificate import Certificate, write_certificate
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.evidence_place_views import places_tables
-from localjudge.report.export import Format, Rows, exported_parts
+from localjudge.report.export import Format, exported_parts
+from localjudge.report.flat_table import Rows
 from localjudge.report.gate_views import gates_view
 from localjudge.report.html_page import write_report
 from localjudge.report.label_views import disagreements_view, disputes_view

@@ -8,7 +8,8 @@ import pytest
 from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.report.export import Format, Rows, plain_rows
+from localjudge.report.export import Format
+from localjudge.report.flat_table import Rows, plain_rows
 from localjudge.words import escape_formula
 from tests.report.whole_files import exported
 

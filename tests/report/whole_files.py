@@ -1,4 +1,5 @@
-from localjudge.report.export import Format, Rows, exported_parts
+from localjudge.report.export import Format, exported_parts
+from localjudge.report.flat_table import Rows
 from localjudge.run_directory.run_record import RunRecord
 
 

@@ -1,0 +1,277 @@
+"""The results of a run as a table: scores, verdicts, or samples with a column for each metric.
+
+Texts and the user's columns can be added. A user column with a reserved name gets the prefix
+`data.`. A context is a text, or an object with its id, score and meta if it has any:
+
+    ["It is in Ulm.", {"id": "d2", "text": "It rains.", "score": 0.5, "meta": {"page": 3}}]
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import groupby
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from localjudge.errors import RunDirectoryError
+from localjudge.labels.labelled_statements import with_labels
+from localjudge.report.evidence_columns import evidence_kinds, evidence_values
+from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.types import CONTEXT_FIELDS, Context, Sample
+
+Row = dict[str, Any]
+Rows = Literal["scores", "verdicts", "samples"]
+Kind = Literal["text", "texts", "contexts", "number", "whole", "flag"]
+CONTEXT_COLUMNS = ("id", "text", "score", "meta")
+TEXTS: dict[str, Kind] = {
+    "user_input": "text",
+    "retrieved_contexts": "texts",
+    "reference_contexts": "texts",
+    "response": "text",
+    "reference": "text",
+}
+_KINDS: dict[str, Kind] = {
+    "index": "whole",
+    "source_index": "whole",
+    "start": "whole",
+    "end": "whole",
+    "label": "whole",
+    "human": "whole",
+    "window": "whole",
+    "position": "whole",
+    "p_yes": "number",
+    "valid_mass": "number",
+    "score": "number",
+    "numerator": "number",
+    "denominator": "number",
+}
+"""Types of columns. All others are text, including `against`, a number or `reference`."""
+_KINDS_OF_TYPES: dict[frozenset[type], Kind] = {
+    frozenset({float}): "number",
+    frozenset({int, float}): "number",
+    frozenset({int}): "whole",
+    frozenset({bool}): "flag",
+}
+_LARGEST = 2**63
+_Value = TypeVar("_Value")
+
+
+class FlatTable(NamedTuple):
+    """Columns with their types, and rows that can be read repeatedly."""
+
+    kinds: dict[str, Kind]
+    rows: Callable[[], Iterator[Row]]
+    user_columns: Mapping[str, str] = {}
+    """The user's columns with their names in this table."""
+
+    def select(self, names: Sequence[str]) -> "FlatTable":
+        """Return the table with these columns, in this order."""
+
+        def rows() -> Iterator[Row]:
+            for row in self.rows():
+                yield _select(row, names)
+
+        return FlatTable(_select(self.kinds, names), rows, self.user_columns)
+
+    def columns(self, rows: Iterable[Row]) -> dict[str, list[Any]]:
+        """Return the values of each column, in its type."""
+        block = list(rows)
+        columns: dict[str, list[Any]] = {}
+        for name, kind in self.kinds.items():
+            columns[name] = [convert(row[name], kind) for row in block]
+        return columns
+
+
+def _select(values: Mapping[str, _Value], names: Sequence[str]) -> dict[str, _Value]:
+    return {name: values[name] for name in names}
+
+
+def flat_table(
+    run: RunRecord, rows: Rows, *, texts: bool = False, columns: bool = False
+) -> FlatTable:
+    """Return the rows, optionally with the texts and the user's columns of each sample.
+
+    Raises RunDirectoryError if scores and samples differ in order.
+    """
+    kinds = _kinds(run, rows)
+    if not texts and not columns:
+        return FlatTable(kinds, lambda: plain_rows(run, rows))
+    if rows != "samples" and not run.in_one_order():
+        raise RunDirectoryError(
+            f"the samples in {run.directory} are in another order than their scores",
+            hint="repeat the command that made the run, or export without texts and columns",
+        )
+    if texts:
+        kinds |= TEXTS | dict.fromkeys(_fields_with_objects(run), "contexts")
+    names: dict[str, str] = {}
+    if columns:
+        names = _add_user_columns(run, kinds)
+
+    def rows_with_data() -> Iterator[Row]:
+        added_columns = _iter_columns(run, names, texts=texts)
+        for sample_id, group in groupby(plain_rows(run, rows), key=lambda row: row["sample_id"]):
+            added: Row = {}
+            while added.pop("sample_id", None) != sample_id:
+                added = next(added_columns)
+            for row in group:
+                yield row | added
+
+    return FlatTable(kinds, rows_with_data, names)
+
+
+def _iter_columns(run: RunRecord, names: Mapping[str, str], *, texts: bool) -> Iterator[Row]:
+    """Yield the id of each sample, its texts if they are wanted, and its user columns."""
+    for sample, (_, extras) in zip(run.iter_samples(), run.iter_extras(), strict=True):
+        row: Row = {}
+        if texts:
+            row = _sample_texts(sample)
+        for column, name in names.items():
+            row[name] = extras.get(column)
+        yield row | {"sample_id": sample.id}
+
+
+def _add_user_columns(run: RunRecord, kinds: dict[str, Kind]) -> dict[str, str]:
+    """Add the user's columns to the types, and return their names in the table."""
+    names: dict[str, str] = {}
+    for column, kind in _kinds_of_user_columns(run).items():
+        name = column
+        while name in kinds:
+            name = f"data.{name}"
+        names[column] = name
+        kinds[name] = kind
+    return names
+
+
+def _sample_texts(sample: Sample) -> Row:
+    values: Row = {}
+    for name in TEXTS:
+        values[name] = getattr(sample, name)
+        if name in CONTEXT_FIELDS:
+            values[name] = _context_values(values[name])
+    return values
+
+
+def _fields_with_objects(run: RunRecord) -> set[str]:
+    """Return the fields with a context that is more than a text."""
+    fields: set[str] = set()
+    for sample in run.iter_samples():
+        for name in CONTEXT_FIELDS:
+            contexts = getattr(sample, name) or ()
+            if not all(map(_is_plain, contexts)):
+                fields.add(name)
+    return fields
+
+
+def _is_plain(context: Context) -> bool:
+    return context.id is None and context.score is None and not context.meta
+
+
+def _context_values(contexts: Sequence[Context] | None) -> list[str | dict[str, Any] | None] | None:
+    if contexts is None:
+        return None
+    values: list[str | dict[str, Any] | None] = []
+    for context in contexts:
+        if _is_plain(context):
+            values.append(context.text)
+        else:
+            values.append(_context_object(context))
+    return values
+
+
+def _context_object(context: Context) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    if context.id is not None:
+        values["id"] = context.id
+    values["text"] = context.text
+    if context.score is not None:
+        values["score"] = context.score
+    if context.meta:
+        values["meta"] = context.meta
+    return values
+
+
+def _context_struct(context: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Return a context with all of its fields, as columns of one type need them."""
+    struct: dict[str, Any] = dict.fromkeys(CONTEXT_COLUMNS)
+    if isinstance(context, str):
+        struct["text"] = context
+    else:
+        struct |= context
+    if struct["meta"] is not None:
+        struct["meta"] = convert(struct["meta"], "text")
+    return struct
+
+
+def plain_rows(run: RunRecord, rows: Rows) -> Iterator[Row]:
+    """Yield the rows without texts and columns of the data."""
+    if rows == "scores":
+        for score in run.iter_scores():
+            yield dict(vars(score))
+    elif rows == "verdicts":
+        yield from _verdict_values(run)
+    else:
+        yield from _sample_rows(run)
+
+
+def _verdict_values(run: RunRecord) -> Iterator[Row]:
+    for verdict in with_labels(run, run.iter_verdicts_with_evidence()):
+        values = verdict.values
+        if run.has_evidence:
+            values |= evidence_values(verdict.row)
+        yield values
+
+
+def _sample_rows(run: RunRecord) -> Iterator[Row]:
+    for sample, scores in run.iter_scored_samples():
+        row: Row = {"sample_id": sample.id}
+        for metric in run.summary.metrics:
+            score = scores.get(metric)
+            row[metric] = score and score.score
+            row[f"{metric}_status"] = score and score.status
+        yield row
+
+
+def _kinds(run: RunRecord, rows: Rows) -> dict[str, Kind]:
+    kinds: dict[str, Kind] = {"sample_id": "text"}
+    if rows == "samples":
+        for metric in run.summary.metrics:
+            kinds[metric] = "number"
+            kinds[f"{metric}_status"] = "text"
+        return kinds
+    row_type: type[ScoreRow | VerdictRow] = VerdictRow
+    if rows == "scores":
+        row_type = ScoreRow
+    names = [field.name for field in fields(row_type)]
+    if rows == "verdicts":
+        names += ["human", "annotators"]
+    for name in names:
+        kinds[name] = _KINDS.get(name, "text")
+    kinds.pop("evidence", None)  # it has columns for its parts
+    if rows == "verdicts" and run.has_evidence:
+        kinds |= evidence_kinds()
+    return kinds
+
+
+def _kinds_of_user_columns(run: RunRecord) -> dict[str, Kind]:
+    types: dict[str, set[type]] = {}
+    for _, extras in run.iter_extras():
+        for name, value in extras.items():
+            kind = type(value)
+            if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+                kind = str
+            types.setdefault(name, set()).add(kind)
+    kinds: dict[str, Kind] = {}
+    for name, column_types in types.items():
+        kinds[name] = _KINDS_OF_TYPES.get(frozenset(column_types - {type(None)}), "text")
+    return kinds
+
+
+def convert(value: Any, kind: Kind) -> Any:
+    """Return a value as its column holds it. Lists and objects in a text column are JSON."""
+    if kind == "number" and value is not None:
+        return float(value)
+    if kind == "contexts" and value is not None:
+        return [_context_struct(context) for context in value]
+    if kind == "text" and not isinstance(value, str | None):
+        return json.dumps(value, ensure_ascii=False)
+    return value
