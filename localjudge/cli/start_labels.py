@@ -14,7 +14,7 @@ from localjudge.errors import InputError
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.decisions import SECONDS_A_LABEL
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
-from localjudge.labels.run_labels import RunLabels, read_run_labels
+from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
 from localjudge.report.sentences import state_mean
 from localjudge.report.terminal import number
 from localjudge.run_directory.files import MetricSummary
@@ -59,7 +59,7 @@ def write_page(
 
     Returns None if no label is needed or helps.
     """
-    mean = _find_corrected(labels, metric)
+    mean = find_corrected(labels, metric)
     if mean and mean.unsettled:
         labelling = Labelling(run, metrics=[metric], disputed=True)
         page = folder.page(len(labelling.rows), "disputed")
@@ -114,18 +114,12 @@ def _choose_language(folder: StartFolder) -> list[str]:
     return []
 
 
-def _find_corrected(labels: RunLabels | None, metric: str) -> CorrectedMean | None:
-    if labels is None:
-        return None
-    return labels.corrected.get(metric)
-
-
 def describe_result(
     run: RunRecord, metric: str, labels_before: RunLabels | None, labels: RunLabels | None
 ) -> str:
     """Return the mean in words, and what new labels changed. Too few labels leave no mean."""
     summary = run.summary.metrics[metric]
-    corrected = _find_corrected(labels, metric)
+    corrected = find_corrected(labels, metric)
     headline = choose_headline(summary, corrected)
     if headline.basis == "too few labels" and corrected:
         return f"{metric}: {corrected.shortage or 'too few labels'}"
@@ -136,7 +130,7 @@ def describe_result(
         return f"{line}, by the judge only; no label yet"
     if headline.basis == "judge" or corrected is None:
         return f"{line}, by the judge only; {numbered(labels.statements, 'label')} so far"
-    change = _describe_change(summary, headline, _find_corrected(labels_before, metric))
+    change = _describe_change(summary, headline, find_corrected(labels_before, metric))
     return f"{line}, by {corrected.in_words}{change}"
 
 

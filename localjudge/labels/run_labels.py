@@ -56,6 +56,13 @@ class RunLabels(Record):
         return tuple(warnings)
 
 
+def find_corrected(labels: RunLabels | None, metric: str) -> CorrectedMean | None:
+    """Return the corrected mean of a metric, or None without labels that can correct it."""
+    if labels is None:
+        return None
+    return labels.corrected.get(metric)
+
+
 def read_run_labels(
     run: RunRecord | str | Path, others: Sequence[LabelRow] = ()
 ) -> RunLabels | None:

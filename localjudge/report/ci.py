@@ -49,18 +49,23 @@ def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -
 def _problem(decision: GateDecision) -> _Problem:
     if decision.outcome == "pass":
         return None
-    element = "skipped" if decision.passed else "failure"
+    element = "failure"
+    if decision.passed:
+        element = "skipped"
     return element, decision.outcome, decision.reason
 
 
 def unfinished(gates: Sequence[Gate]) -> str:
     """Return the JUnit file of a run that did not finish."""
     problem = ("error", "unfinished", "the run did not finish")
-    return _junit({str(gate): problem for gate in gates}, {})
+    return _junit(dict.fromkeys(map(str, gates), problem), {})
 
 
 def _junit(cases: Mapping[str, _Problem], properties: Mapping[str, str]) -> str:
-    elements = Counter(problem[0] for problem in cases.values() if problem)
+    elements = Counter[str]()
+    for problem in cases.values():
+        if problem:
+            elements[problem[0]] += 1
     about = {
         "name": "localjudge",
         "tests": str(len(cases)),

@@ -40,7 +40,8 @@ def comparison_view(comparison: compare.RunComparison) -> View:
         if change.headline:
             scores.append(("  judge only", *score_cells(change.scores)))
         counts.append((name, *count_cells(name, change)))
-        moved += [_moved_sample(name, sample) for sample in change.moved]
+        for sample in change.moved:
+            moved.append(_moved_sample(name, sample))
     tables = [Table(("metric", *SCORE_HEADINGS), scores), Table(_COUNT_HEADINGS, counts)]
     if comparison.by:
         tables += _slice_tables(comparison.by)
@@ -54,7 +55,7 @@ def _slice_tables(changes: compare.SlicedChanges) -> Iterator[Table]:
         for metric in changes.slices[0].metrics:
             yield _slice_table(changes, metric)
     notes = [f"slices are from the data of B; {EACH_ALONE}"]
-    if any(_is_labelled(part) for part in changes.slices):
+    if any(map(_is_labelled, changes.slices)):
         notes.append(ONE_LOOK)
     yield Table(notes=notes)
 
@@ -144,7 +145,10 @@ def comparison_notes(
 
 def _describe_pairs(samples: compare.SharedSamples, runs: tuple[str, str]) -> str:
     counts = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
-    paired_by = [f"{count:,} by {ground}" for ground, count in counts.items() if count]
+    paired_by: list[str] = []
+    for ground, count in counts.items():
+        if count:
+            paired_by.append(f"{count:,} by {ground}")
     line = f"samples: {samples.paired:,} paired ({', '.join(paired_by)})"
     line += f", {samples.same_content:,} with the same content"
     if samples.only_baseline or samples.only_new:
@@ -182,8 +186,9 @@ def change_remarks(
         claim = "may cause the difference, so neither run is called better"
         yield f"significant, but {cause} and {claim}"
     else:
-        is_better = (interval.low > 0) != catalog.lower_is_better(name)
-        word = "better" if is_better else "worse"
+        word = "worse"
+        if (interval.low > 0) != catalog.lower_is_better(name):
+            word = "better"
         yield f"{runs[1]} is {word} than {runs[0]} on samples like these"
     if change.unscored:
         yield f"{numbered(change.unscored, 'shared sample')} without a score in both runs"
@@ -214,7 +219,9 @@ def _describe_no_difference(change: compare.MetricChange, interval: Interval) ->
     if smallest > 1:
         detectable = "no difference"
     line = f"not significant; with {compared}, {detectable} can be detected"
-    direction: Comparison = ">" if interval.mean > 0 else "<"
+    direction: Comparison = "<"
+    if interval.mean > 0:
+        direction = ">"
     needed = decide(interval, direction, 0).samples_needed
     if not needed or not round(interval.mean, _DIGITS):
         return line
@@ -230,8 +237,9 @@ def _moved_sample(metric: str, sample: compare.SampleChange) -> Table:
     if sample.sample_id != sample.baseline_id:
         name += f" (in A: {sample.baseline_id})"
     heading = f"{name}: {metric} {number(sample.before)} -> {number(sample.after)}"
-    is_better = (sample.after > sample.before) != catalog.lower_is_better(metric)
-    style = "bold green" if is_better else "bold red"
+    style = "bold red"
+    if (sample.after > sample.before) != catalog.lower_is_better(metric):
+        style = "bold green"
     rows: list[tuple[str | Text, ...]] = []
     for unit in sample.units[:_UNITS_SHOWN]:
         labels = f"{_label_cell(unit.before)} -> {_label_cell(unit.after)}"

@@ -37,13 +37,11 @@ class Messages:
 
     def __call__(self, key: str, /, **values: Any) -> Markup:
         """Return the message `section.name` for a page, with markup and escaped values."""
-        shown = {name: self._show(value) for name, value in values.items()}
-        return Markup(self._template(key, values)).format(**shown)
+        return Markup(self._template(key, values)).format(**self._show(values))
 
     def plain(self, key: str, /, **values: Any) -> str:
         """Return the message `section.name` as plain text."""
-        shown = {name: self._show(value) for name, value in values.items()}
-        return self._template(key, values).format(**shown)
+        return self._template(key, values).format(**self._show(values))
 
     def section(self, *names: str) -> dict[str, Message]:
         """Return all messages of these sections by name, for a script."""
@@ -56,9 +54,12 @@ class Messages:
         """Format a count as 1,234 and any other number as 0.708, with the signs of the language."""
         if value is None:
             return "-"
-        text = f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
-        signs = {",": self.plain("number.thousands"), ".": self.plain("number.decimal")}
-        return text.translate({ord(sign): local for sign, local in signs.items()})
+        text = f"{value:.3f}"
+        if isinstance(value, int):
+            text = f"{value:,}"
+        thousands = self.plain("number.thousands")
+        decimal = self.plain("number.decimal")
+        return text.translate({ord(","): thousands, ord("."): decimal})
 
     def question(self, metric: str) -> str | None:
         """Return the translated question about a unit of a metric, or None."""
@@ -88,13 +89,20 @@ class Messages:
         message = self._sections[section][name]
         if isinstance(message, str):
             return message
-        return message["one" if values["n"] == 1 else "other"]
+        if values["n"] == 1:
+            return message["one"]
+        return message["other"]
 
-    def _show(self, value: Any) -> Any:
-        if isinstance(value, int | float):
-            return self.number(value)
-        # Markup is a subclass of str, and has its escapes already.
-        return printable(value) if type(value) is str else value
+    def _show(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values with numbers in the language, and texts with escapes."""
+        shown = dict(values)
+        for name, value in values.items():
+            if isinstance(value, int | float):
+                shown[name] = self.number(value)
+            # Markup is a subclass of str, and has its escapes already.
+            elif type(value) is str:
+                shown[name] = printable(value)
+        return shown
 
 
 @lru_cache(maxsize=8)

@@ -19,7 +19,7 @@ from localjudge.analysis.pooled import pooled_shares
 from localjudge.engine.hardware import readable
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.labelled_statements import disputed_statements
-from localjudge.labels.run_labels import RunLabels, how_to_label
+from localjudge.labels.run_labels import RunLabels, find_corrected, how_to_label
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.comparison_views import (
@@ -79,12 +79,20 @@ def overview(
     gates = [parse_gate(decision.gate) for decision in checked.decisions]
     aims = map(parse_gate, environment.settings.until)
     metrics = list(_metrics(run, checked.labels, list(dict.fromkeys([*gates, *aims]))))
+    instead_of_labels = ""
+    if run.sampling.optional_stopping:
+        instead_of_labels = how_to_label(run)
+    facts: list[tuple[str, str]] = []
+    for name, fact in _facts(run, checked.comparison):
+        if fact:
+            facts.append((name, fact))
+    sources = [Path(source).name for source in environment.sources]
     return {
-        "title": title or ", ".join(Path(source).name for source in environment.sources),
+        "title": title or ", ".join(sources),
         "day": _day(run),
         "samples": _samples(run),
         "ended": _ended(run),
-        "how_to_label": how_to_label(run) if run.sampling.optional_stopping else "",
+        "how_to_label": instead_of_labels,
         "skipped": run.summary.skipped_rows,
         "judge": judge,
         "caution": "; ".join(filter(None, (judge.caution, judge.examined))),
@@ -97,7 +105,7 @@ def overview(
         "disputes": disputed_statements(run, run.summary.metrics),
         "verification": verification,
         "is_verified": verification is not None and verification.is_of(run.directory),
-        "facts": [(name, fact) for name, fact in _facts(run, checked.comparison) if fact],
+        "facts": facts,
     }
 
 
@@ -151,7 +159,7 @@ def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) ->
     withheld = run.summary.failed_beyond(run.max_failed)
     shares = pooled_shares(run)
     for name, summary in run.summary.metrics.items():
-        corrected = labels.corrected.get(name) if labels else None
+        corrected = find_corrected(labels, name)
         judge = MeanRow("judge only", summary.mean, summary.ci95)
         if name in withheld:
             headline = Headline(None, None, "judge")
@@ -159,7 +167,9 @@ def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) ->
         else:
             headline = choose_headline(summary, corrected)
             rows = list(_mean_rows(name, judge, headline, corrected))
-        is_corrected = corrected is not None and headline.basis == "labels"
+        checked_labels = 0
+        if corrected and headline.basis == "labels":
+            checked_labels = corrected.labels
         yield {
             "name": name,
             "meaning": _meaning(name, run),
@@ -168,7 +178,7 @@ def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) ->
             "contradiction": corrected and corrected.contradiction,
             "pooled": pooled_sentence(run, name, shares.get(name), corrected, pooled_for_page),
             "judged": catalog.is_judged(name) and headline.basis == "judge",
-            "checked": corrected.labels if corrected and is_corrected else 0,
+            "checked": checked_labels,
             "corrected": corrected,
             "needed": corrected and corrected.needed,
             "rows": rows,
@@ -181,7 +191,9 @@ def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) ->
 
 def _distributions(run: RunRecord) -> dict[str, list[int]]:
     """Return the number of scores in each bin, by metric."""
-    distributions = {name: [0] * _BINS for name in run.summary.metrics}
+    distributions: dict[str, list[int]] = {}
+    for name in run.summary.metrics:
+        distributions[name] = [0] * _BINS
     for score in run.iter_scores():
         if score.metric in distributions and score.score is not None:
             place = min(int(score.score * _BINS), _BINS - 1)
@@ -223,7 +235,9 @@ def _meaning(name: str, run: RunRecord) -> str:
     words = get_about(catalog.ours(name)).headline
     if not words:
         criterion = run.manifest.criteria.get(name)
-        return criterion.question if criterion else ""
+        if criterion is None:
+            return ""
+        return criterion.question
     question = words.format("how many")
     question = f"{question[0].upper()}{question[1:]}?"
     if catalog.lower_is_better(name):
@@ -266,7 +280,7 @@ def _comparison(comparison: RunComparison) -> Values:
     for name, change in comparison.metrics.items():
         interval = change.interval
         limits = interval and interval.limits
-        ends += [abs(end) for end in limits or ()]
+        ends += map(abs, limits or ())
         obstacles = comparison.obstacles(name)
         changes.append(
             {
@@ -286,7 +300,9 @@ def _facts(run: RunRecord, comparison: RunComparison | None) -> Iterator[tuple[s
     """Yield what an auditor asks for, None or "" where there is nothing to state."""
     judge = run.judge
     summary = run.summary
-    size = "" if judge.size is None else readable(judge.size)
+    size = ""
+    if judge.size is not None:
+        size = readable(judge.size)
     yield "Model", ", ".join(filter(None, (size, judge.quantisation)))
     yield "sha256", judge.sha256
     threshold = f"{summary.threshold:g}: a verdict is 1 at this probability or above"

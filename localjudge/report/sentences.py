@@ -9,7 +9,7 @@ from collections.abc import Callable
 from localjudge.analysis.headline import Headline, choose_headline, withholds_mean
 from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.run_labels import read_run_labels
+from localjudge.labels.run_labels import find_corrected, read_run_labels
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.remarks import select_metrics
@@ -73,8 +73,11 @@ def state_pooled_share(name: str, units: int, share: float, ci95: Limits) -> str
 def pooled_for_page(name: str, units: int, share: float, ci95: Limits) -> str:
     """Return the share in words for the report, below the question of the metric."""
     headline = get_about(catalog.ours(name)).headline
-    nouns = [noun for noun in _COUNTED if noun in headline]
-    noun = nouns[0] if nouns else "units"
+    noun = "units"
+    for counted in _COUNTED:
+        if counted in headline:
+            noun = counted
+            break
     clause = f"counting each of the {units:,} {noun} once, it is about {_percent(share)} %"
     return _with_limits(clause, ci95, _percent)
 
@@ -112,7 +115,7 @@ def two_means_view(run: RunRecord, *, metric: str | None = None) -> Table:
     shares = pooled_shares(run)
     lines: list[str] = []
     for name, summary in select_metrics(run, metric).items():
-        corrected = labels.corrected.get(name) if labels else None
+        corrected = find_corrected(labels, name)
         sentence = pooled_sentence(run, name, shares.get(name), corrected)
         if sentence:
             headline = choose_headline(summary, corrected)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from operator import attrgetter
 
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.headline import Basis, choose_headline
@@ -35,7 +36,7 @@ def slices_table(run: RunRecord, slices: Slices, metric: str | None = None) -> T
     """
     names = list(select_metrics(run, metric))
     is_labelled = any(part.corrected for part in slices.slices)
-    counted = [count for count in ("undefined", "failed") if _is_any(slices, count)]
+    counted = list(_counted_kinds(slices))
     rows: list[tuple[str, ...]] = []
     for name in names:
         first_cell = name
@@ -52,12 +53,14 @@ def slices_table(run: RunRecord, slices: Slices, metric: str | None = None) -> T
     return Table(headings, rows, notes, names=2, titles=titles)
 
 
-def _is_any(slices: Slices, count: str) -> bool:
-    """Return whether any slice has a sample of this kind: undefined or failed."""
+def _counted_kinds(slices: Slices) -> Iterator[str]:
+    """Yield the kinds of samples without a score that any slice has: undefined, failed."""
     summaries: list[MetricSummary] = []
     for part in slices.slices:
         summaries += part.metrics.values()
-    return any(getattr(summary, count) for summary in summaries)
+    for kind in ("undefined", "failed"):
+        if any(map(attrgetter(kind), summaries)):
+            yield kind
 
 
 def _slice_cells(
@@ -90,7 +93,9 @@ def _slice_notes(run: RunRecord, slices: Slices, metrics: Iterable[str]) -> Iter
         yield ALWAYS_VALID
     values = [part.value for part in slices.slices if part.value]
     for group in look_alikes(values)[:_MAX_LISTED]:
-        shown = [f"{slice_name(value)} ({excerpt(ascii(value))})" for value in group]
+        shown: list[str] = []
+        for value in group:
+            shown.append(f"{slice_name(value)} ({excerpt(ascii(value))})")
         yield f"values look alike and are different slices: {' and '.join(shown)}"
     for name in metrics:
         means = [(part.value, part.corrected.get(name)) for part in slices.slices]

@@ -45,7 +45,8 @@ def terminal() -> Console:
 
 def show(*views: RenderableType) -> None:
     console = terminal()
-    put("\n".join(drawn(view, console) for view in views))
+    texts = [drawn(view, console) for view in views]
+    put("\n".join(texts))
 
 
 def drawn(view: RenderableType, console: Console) -> str:
@@ -115,7 +116,8 @@ class Table:
             grid.add_column(overflow="fold")
             if self.headings:
                 grid.columns[place].header = safe_text(self.headings[place])
-                grid.columns[place].justify = "right" if place >= self.names else "left"
+            if self.headings and place >= self.names:
+                grid.columns[place].justify = "right"
         for row in self.rows:
             grid.add_row(*map(safe_text, row))
         return grid
@@ -135,9 +137,10 @@ class View(tuple[Table, ...]):
 
 def as_html(view: Table | View) -> str:
     """Return the view as HTML without styles or scripts."""
-    tables = [view] if isinstance(view, Table) else view
+    if isinstance(view, Table):
+        view = View([view])
     lines: list[str] = []
-    for table in tables:
+    for table in view:
         lines += _html_lines(table)
     return "\n".join(lines)
 
@@ -158,7 +161,9 @@ def _html_lines(table: Table) -> Iterator[str]:
 
 
 def _html_row(tag: str, cells: Sequence[str | Text]) -> str:
-    row = "".join(f"<{tag}>{_escaped(cell)}</{tag}>" for cell in cells)
+    row = ""
+    for cell in cells:
+        row += f"<{tag}>{_escaped(cell)}</{tag}>"
     return f"<tr>{row}</tr>"
 
 
@@ -178,7 +183,9 @@ def as_markdown(table: Table) -> str:
 
 def _markdown_rows(table: Table) -> Iterator[str]:
     yield _markdown_row(map(str, table.headings))
-    alignment = "--:" if table.names == 1 else "---"
+    alignment = "---"
+    if table.names == 1:
+        alignment = "--:"
     yield _markdown_row(["---"] + [alignment] * (len(table.headings) - 1))
     for row in table.rows:
         yield _markdown_row(_markdown_cell(str(cell)) for cell in row)

@@ -91,16 +91,18 @@ def worst_scores(
     Samples with failures come first, then those with the largest mean distance from the best
     possible score.
     """
-    best = {metric: float(not catalog.lower_is_better(metric)) for metric in metrics}
-
-    def badness(rows: Sequence[ScoreRow]) -> tuple[bool, float]:
-        has_failed = any(row.status == "failed" for row in rows)
-        return has_failed, fmean(_distance(row, best) for row in rows)
+    best: dict[str, float] = {}
+    for metric in metrics:
+        best[metric] = float(not catalog.lower_is_better(metric))
 
     def score_badness(row: ScoreRow) -> tuple[bool, float]:
         return row.status == "failed", _distance(row, best)
 
-    worst = heapq.nlargest(count, _imperfect_samples(scores, best), key=badness)
+    def sample_badness(rows: Sequence[ScoreRow]) -> tuple[bool, float]:
+        failures, distances = zip(*map(score_badness, rows), strict=True)
+        return any(failures), fmean(distances)
+
+    worst = heapq.nlargest(count, _imperfect_samples(scores, best), key=sample_badness)
     return [max(rows, key=score_badness) for rows in worst]
 
 
