@@ -1,13 +1,12 @@
 """Write a run as one private, self-contained HTML page.
 
-    page.html     template of `overview`, works without scripts
+    page.html     template of `overview`, works without scripts, then with the worst samples only
     list          block: [id, question, group, outcomes, outcomes in the baseline] of samples,
                   a few thousand in each
     details       block: texts and verdicts of a few hundred samples, unpacked on demand
 
-A block is gzipped JSON in base64, so no user text appears literally in the page. An outcome is a
-score, "u", "f" or null. The same run, baseline and gates give the same bytes with the same build of
-zlib.
+A block is gzipped JSON in base64, so no user text in it can act on the page. An outcome is a score,
+"u", "f" or null. The same run, baseline and gates give the same bytes with the same build of zlib.
 """
 
 import base64
@@ -40,7 +39,8 @@ from localjudge.report.overview import Values, overview
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.sample_views import describe_outcome, explain_score, remark_on
 from localjudge.report.slice_views import slices_table
-from localjudge.report.worst_samples import worst_samples
+from localjudge.report.static_samples import static_samples
+from localjudge.report.worst_samples import WorstSample, worst_samples
 from localjudge.run_directory.files import NEAR
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.label_rows import label_file
@@ -156,11 +156,13 @@ def page(
         if inputs.by:
             values["slices"] = slices_table(run, slices(run, inputs.by))
     values["by"] = inputs.by
+    worst = worst_samples(run, list(run.summary.metrics), _WORST_ON_PAPER)
     return page_parts(
         "page.html",
         styles=_STYLES,
         scripts=_SCRIPTS,
-        config=_config(run, baseline, inputs),
+        config=_config(run, baseline, inputs, worst),
+        static_samples=static_samples(run, [row for row, _, _ in worst]),
         blocks=data_blocks(run, baseline),
         place_headings=HEADINGS,
         place_rows=place_rows,
@@ -170,14 +172,18 @@ def page(
     )
 
 
-def _config(run: RunRecord, baseline: RunRecord | None, inputs: ReportInputs) -> Values:
+def _config(
+    run: RunRecord,
+    baseline: RunRecord | None,
+    inputs: ReportInputs,
+    worst: Sequence[WorstSample],
+) -> Values:
     """Return what the scripts of the page need besides samples."""
     metrics: list[Values] = []
     for name in run.summary.metrics:
         is_lower_better = catalog.lower_is_better(name)
         is_judged = catalog.is_judged(name)
         metrics.append({"name": name, "lowerIsBetter": is_lower_better, "judged": is_judged})
-    worst = worst_samples(run, list(run.summary.metrics), _WORST_ON_PAPER)
     return {
         "inputs": inputs.model_dump(mode="json"),
         "metrics": metrics,

@@ -62,9 +62,11 @@ def _on_one_line(cell: Text) -> Text:
     return cell
 
 
-def worst_samples(
-    run: RunRecord, metrics: Collection[str], count: int
-) -> list[tuple[int, str | None, ScoreRow]]:
+WorstSample = tuple[int, str | None, ScoreRow]
+"""Row of the data from 1, question, and worst score."""
+
+
+def worst_samples(run: RunRecord, metrics: Collection[str], count: int) -> list[WorstSample]:
     """Return the `count` worst samples, without perfect ones.
 
     Each has its row in the data (from 1), its question, and its worst score.
@@ -75,7 +77,7 @@ def worst_samples(
     store = run.directory / STORE
     ids = {score.sample_id for score in scores}
     rows = {name: row for row, name in enumerate(stored_ids(store), start=1) if name in ids}
-    worst: list[tuple[int, str | None, ScoreRow]] = []
+    worst: list[WorstSample] = []
     for score in scores:
         sample = stored_sample(store, score.sample_id)
         if sample:
