@@ -40,7 +40,7 @@ from localjudge.judging.settings import RunSettings, checked
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
 from localjudge.run_directory.examination import Examination, remember_examination
-from localjudge.run_directory.manifest import EngineIdentity, PromptsIdentity
+from localjudge.run_directory.identity import EngineIdentity, PromptsIdentity
 from localjudge.types import Task, Use, VerdictRequest
 from localjudge.words import option
 

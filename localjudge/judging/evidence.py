@@ -22,7 +22,7 @@ from localjudge.evidence.finder import CLOSE, Finder, Match
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
-from localjudge.run_directory.manifest import EvidenceIdentity
+from localjudge.run_directory.environment import EvidenceIdentity
 from localjudge.run_directory.result_rows import (
     Evaluation,
     EvidenceRow,

@@ -34,6 +34,7 @@ from localjudge.judging.stopping import Stopping, check_aims
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
 from localjudge.run_directory.directory import STORE, RunDirectory, refuse_unusable
+from localjudge.run_directory.environment import EvidenceIdentity, Session, all_versions, host
 from localjudge.run_directory.files import (
     SUMMARY,
     ResultFiles,
@@ -42,17 +43,9 @@ from localjudge.run_directory.files import (
     rows_so_far,
     write_manifest,
 )
+from localjudge.run_directory.identity import JudgeIdentity, signature
 from localjudge.run_directory.label_rows import LabelRow, label_file, now
-from localjudge.run_directory.manifest import (
-    EvidenceIdentity,
-    JudgeIdentity,
-    Manifest,
-    Session,
-    all_versions,
-    finished_part,
-    host,
-    signature,
-)
+from localjudge.run_directory.manifest import Manifest, finished_part
 from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
 from localjudge.run_directory.run_record import RunRecord, read_manifest
 from localjudge.run_directory.store import Store

@@ -19,7 +19,7 @@ from localjudge.metrics.catalog import get_question, list_special_tasks
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.differences import format_differences, format_updates
-from localjudge.run_directory.manifest import UNPROVED, EngineIdentity, JudgeIdentity
+from localjudge.run_directory.identity import UNPROVED, EngineIdentity, JudgeIdentity
 from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
 from localjudge.types import ChatEnds, JudgeCard
 from localjudge.words import numbered, option

@@ -22,8 +22,8 @@ from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question, list_special_tasks, list_tasks
 from localjudge.progress import Progress
+from localjudge.run_directory.identity import JudgeIdentity, JuryMember
 from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
-from localjudge.run_directory.manifest import JudgeIdentity, JuryMember
 from localjudge.run_directory.reuse import EarlierAnswers
 from localjudge.run_directory.store import canonical_sha256
 from localjudge.types import Combination, JudgeCard, ScaleKind, VerdictRule

@@ -7,7 +7,7 @@ from pathlib import Path
 from localjudge.dataset.samples import Shard
 from localjudge.errors import InputError
 from localjudge.judging.plan import Plan
-from localjudge.run_directory.manifest import JudgeIdentity
+from localjudge.run_directory.identity import JudgeIdentity
 from localjudge.run_directory.store import canonical_sha256
 from localjudge.words import option
 

@@ -17,8 +17,8 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.loop import answers_in_order
 from localjudge.progress import Progress
+from localjudge.run_directory.identity import PromptsIdentity
 from localjudge.run_directory.jury import KINDS, scale_of
-from localjudge.run_directory.manifest import PromptsIdentity
 from localjudge.run_directory.store import canonical_sha256
 from localjudge.types import Answer, Attribution, NoAnswer, ScaleKind, Task
 from localjudge.words import numbered, option_name, roughly

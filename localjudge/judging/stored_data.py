@@ -22,7 +22,7 @@ from localjudge.progress import Progress
 from localjudge.run_directory.archive import stored_rows
 from localjudge.run_directory.differences import format_differences, other_differences
 from localjudge.run_directory.directory import STORE
-from localjudge.run_directory.manifest import DataIdentity
+from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Sample
 from localjudge.words import option, option_name

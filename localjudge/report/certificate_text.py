@@ -7,7 +7,7 @@ from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.evidence_use import EvidenceUse
 from localjudge.labels.label_counts import LabelCounts
 from localjudge.report.messages import Messages
-from localjudge.run_directory.manifest import UNPROVED
+from localjudge.run_directory.identity import UNPROVED
 from localjudge.run_directory.run_record import Origin, RunRecord
 from localjudge.types import JudgeCard
 

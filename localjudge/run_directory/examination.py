@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, NonNegativeInt, ValidationError
 
 from localjudge import resources
-from localjudge.run_directory.manifest import EngineIdentity, JudgeIdentity, PromptsIdentity
+from localjudge.run_directory.identity import EngineIdentity, JudgeIdentity, PromptsIdentity
 from localjudge.run_directory.store import canonical_sha256
 from localjudge.types import USES, JudgeCard, Record, Use
 

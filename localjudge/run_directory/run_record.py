@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from localjudge import model_registry
 from localjudge.arguments import check_arguments
 from localjudge.errors import MissingRun, RunDirectoryError, UnfinishedRun
-from localjudge.run_directory import manifest as manifests
+from localjudge.run_directory import identity
 from localjudge.run_directory.archive import (
     stored_clusters,
     stored_extras,
@@ -37,6 +37,7 @@ from localjudge.run_directory.directory import (
     read_object,
     validated,
 )
+from localjudge.run_directory.environment import AnswersUsed, IndexLevel
 from localjudge.run_directory.evidence_rows import EVIDENCE, EVIDENCE_ROWS, evidence_by_verdict
 from localjudge.run_directory.examination import with_examination
 from localjudge.run_directory.files import (
@@ -52,12 +53,7 @@ from localjudge.run_directory.files import (
     row_files,
     rows_so_far,
 )
-from localjudge.run_directory.manifest import (
-    MANIFEST_VERSION,
-    AnswersUsed,
-    IndexLevel,
-    Manifest,
-)
+from localjudge.run_directory.manifest import MANIFEST_VERSION, Manifest
 from localjudge.run_directory.result_rows import (
     SCORE_ROWS,
     VERDICT_ROWS,
@@ -203,7 +199,7 @@ class RunRecord(Mapping[str, MetricSummary]):
         for calibration in manifest.environment.settings.calibration:
             calibrations[calibration.question] = calibration.sha256
         self._require_equal("calibrations", calibrations, manifest.judge.calibrations)
-        signature = manifests.signature(manifest.judge, manifest.data)
+        signature = identity.signature(manifest.judge, manifest.data)
         self._require_equal("signature of its parts", signature, manifest.signature)
 
     def _require_equal(self, name: str, value: object, in_manifest: object) -> None:

@@ -13,7 +13,7 @@ from localjudge.judging.verify import verify_run as verify
 from localjudge.labels.labelling import Labelling
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.directory import validated
-from localjudge.run_directory.manifest import KeptSettings
+from localjudge.run_directory.environment import KeptSettings
 
 ROWS: list[dict[str, Any]] = [
     {

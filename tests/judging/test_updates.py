@@ -64,7 +64,7 @@ def update(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     else:
         versions = {package: "99"}
         fake = lambda name: versions.get(name) or metadata.version(name)  # noqa: E731
-        monkeypatch.setattr("localjudge.run_directory.manifest.version", fake)
+        monkeypatch.setattr("localjudge.run_directory.identity.version", fake)
         monkeypatch.setattr("localjudge.text.segmenter.version", fake)
 
 

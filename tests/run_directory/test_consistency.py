@@ -8,7 +8,7 @@ import pytest
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
 from localjudge.analysis.compare import compare
-from localjudge.run_directory.manifest import DataIdentity, JudgeIdentity, signature
+from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, signature
 from tests.report.whole_files import exported
 from tests.run_directory.conftest import Stopped, edited, in_store
 

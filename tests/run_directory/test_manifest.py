@@ -17,7 +17,8 @@ from localjudge.metrics.context_recall import ContextRecall
 from localjudge.run_directory.differences import differences
 from localjudge.run_directory.directory import MANIFEST, RunDirectory
 from localjudge.run_directory.files import write_manifest
-from localjudge.run_directory.manifest import DataIdentity, JudgeIdentity, Manifest, signature
+from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, signature
+from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.run_record import read_manifest
 from localjudge.types import ChatEnds, VerdictRule
 
@@ -203,7 +204,7 @@ def test_a_package_version_changes_the_judge_part(
     before = judge()
     versions = {package: "99"}
     monkeypatch.setattr(
-        "localjudge.run_directory.manifest.version",
+        "localjudge.run_directory.identity.version",
         lambda name: versions.get(name) or metadata.version(name),
     )
     assert [change.ingredient for change in differences(before, judge())] == [f"versions.{package}"]

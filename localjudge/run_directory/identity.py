@@ -1,0 +1,249 @@
+"""The signed parts of a manifest: everything that can change a number.
+
+    JudgeIdentity   engine (or the judges of a jury), prompts, segmenter, metrics, thresholds,
+                    versions of packages
+    DataIdentity    the samples and their groups
+
+    judge:3f9a1c2e|data:77b0d4aa
+          │             └── first digits of sha256 over the data: the samples, in any order and
+          │                 format
+          └── first digits of sha256 over the judge
+
+Equal signatures mean equal numbers.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from types import MappingProxyType
+from typing import Any, Self
+
+from pydantic import Field
+
+from localjudge import model_registry
+from localjudge.metrics import catalog
+from localjudge.metrics.criterion import Criterion
+from localjudge.metrics.metric import Metric, get_options
+from localjudge.run_directory.manifest_part import ManifestPart
+from localjudge.run_directory.store import canonical_sha256
+from localjudge.types import Combination, JudgeCard, VerdictRule
+
+UNPROVED = "bytes not proved"
+_DIGITS = 8
+_PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
+
+
+class EngineIdentity(ManifestPart):
+    """Everything about an engine that can change an answer. Engines add other fields."""
+
+    engine: str
+    model: str | None = None
+    model_sha256: str | None = None
+    model_size: int | None = None
+    quantisation: str | None = None
+    n_ctx: int | None = None
+
+    @property
+    def is_unproved(self) -> bool:
+        return self.model is not None and self.model_sha256 is None
+
+    def card(self, name: str) -> JudgeCard:
+        return JudgeCard(
+            name=name,
+            sha256=self.model_sha256,
+            size=self.model_size,
+            quantisation=self.quantisation,
+            caution=self._caution(),
+        )
+
+    def _caution(self) -> str | None:
+        sha256 = str(self.model_sha256)
+        model = model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
+        if model:
+            return model.caution or None
+        if self.is_unproved:
+            return UNPROVED
+        return None
+
+
+class PromptsIdentity(ManifestPart):
+    """How the judge is asked. `special_tasks` are the questions of only some metrics."""
+
+    profile: str | None = None
+    profile_sha256: str | None = None
+    reasons: str | None = None
+    special_tasks: dict[str, dict[str, str]] = Field(default_factory=dict)
+
+    @property
+    def answering(self) -> dict[str, Any]:
+        """The part that can change an answer to a question of every metric."""
+        return self.model_dump(mode="json", exclude={"special_tasks"})
+
+
+class JuryMember(ManifestPart):
+    """A judge of a jury, with its scales by kind of question if they give its weights."""
+
+    engine: EngineIdentity
+    judge: PromptsIdentity
+    scales: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def answering(self) -> dict[str, Any]:
+        """The part that can change an answer."""
+        return {"engine": self.engine.as_json, "judge": self.judge.answering}
+
+
+class CombinationIdentity(ManifestPart):
+    """Weight of each judge of a jury by name, and the bias."""
+
+    weights: dict[str, float]
+    bias: float = 0.0
+
+    @property
+    def value(self) -> Combination:
+        return Combination(self.weights, self.bias)
+
+
+class MetricIdentity(ManifestPart):
+    """Version and options of a metric, or the checksum of a criterion."""
+
+    version: int | str
+    criterion_sha256: str | None = None
+
+
+class JudgeIdentity(ManifestPart):
+    """Everything that can change a number, except the data.
+
+    `jury` has the judges of a jury by name, in the order of their names, and `combinations` their
+    weights by metric.
+    """
+
+    engine: EngineIdentity
+    jury: dict[str, JuryMember] = Field(default_factory=dict)
+    combinations: dict[str, CombinationIdentity] = Field(default_factory=dict)
+    judge: PromptsIdentity = Field(default_factory=PromptsIdentity)
+    segmenter: dict[str, str] = Field(default_factory=dict)
+    metrics: dict[str, MetricIdentity]
+    threshold: float
+    thresholds: dict[str, float] = Field(default_factory=dict)
+    min_valid_mass: float = 0.0
+    versions: dict[str, str] = Field(default_factory=dict)
+    calibrations: dict[str, str] = Field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        engine: Mapping[str, Any],
+        prompts: Mapping[str, Any],
+        segmenter: Mapping[str, str],
+        metrics: Sequence[Metric],
+        rule: VerdictRule,
+        calibrations: Mapping[str, str] = MappingProxyType({}),
+        jury: Mapping[str, JuryMember] = MappingProxyType({}),
+    ) -> Self:
+        values: dict[str, Any] = {
+            "engine": engine,
+            "judge": prompts,
+            "segmenter": dict(segmenter),
+            "metrics": {metric.name: _identify_metric(metric) for metric in metrics},
+            "threshold": rule.threshold,
+            "versions": package_versions(),
+        }
+        if jury:
+            values["jury"] = dict(jury)
+            values["combinations"] = {}
+            for name, combination in rule.combinations.items():
+                values["combinations"][name] = combination._asdict()
+        if rule.thresholds:
+            values["thresholds"] = dict(rule.thresholds)
+        if rule.min_valid_mass:
+            values["min_valid_mass"] = rule.min_valid_mass
+        if calibrations:
+            values["calibrations"] = dict(calibrations)
+        return cls.model_validate(values)
+
+    @property
+    def answering(self) -> dict[str, Any]:
+        """The part that can change an answer."""
+        if self.jury:
+            return {"jury": {name: member.answering for name, member in self.jury.items()}}
+        return {"engine": self.engine.as_json, "judge": self.judge.answering}
+
+    @property
+    def answering_judges(self) -> list[dict[str, Any]]:
+        """The part of each judge that can change an answer."""
+        if self.jury:
+            return [member.answering for member in self.jury.values()]
+        return [self.answering]
+
+    @property
+    def engines(self) -> list[dict[str, Any]]:
+        """Identity of each judge's engine."""
+        if self.jury:
+            return [member.engine.as_json for member in self.jury.values()]
+        return [self.engine.as_json]
+
+    @property
+    def without_updates(self) -> dict[str, Any]:
+        """The part that no update of a package changes, except of the engine."""
+        parts = self.as_json
+        del parts["versions"]
+        for name in ("version", "rules"):
+            parts["segmenter"].pop(name, None)
+        for metric in parts["metrics"].values():
+            del metric["version"]
+        return parts
+
+    def measured(self, metric: Metric) -> dict[str, Any]:
+        """Return the part that a calibration of this metric's question measures."""
+        measured = {name: part for name, part in self.answering.items() if part}
+        words = {}
+        for task in sorted(catalog.list_special_tasks([metric])):
+            if task in self.judge.special_tasks:
+                words[task] = self.judge.special_tasks[task]
+        if words:
+            measured["special_tasks"] = words
+        if not catalog.is_ours(metric.name):  # a criterion of the same name may differ
+            measured["metrics"] = {metric.name: self.metrics[metric.name].as_json}
+        return measured
+
+
+def _identify_metric(metric: Metric) -> dict[str, Any]:
+    identity = {"version": metric.version, **get_options(metric)}
+    if isinstance(metric, Criterion):
+        identity["criterion_sha256"] = metric.sha256
+    return identity
+
+
+class DataIdentity(ManifestPart):
+    """The samples and their groups. `max_cluster_size` as in `Sampling`."""
+
+    sha256: str
+    rows: int = Field(ge=0)
+    clusters_sha256: str | None = None
+    max_cluster_size: int | None = Field(default=None, ge=1)
+
+    @classmethod
+    def of(
+        cls,
+        sha256: str,
+        rows: int,
+        groups: Mapping[str, str] | None,
+        max_cluster_size: int | None = None,
+    ) -> Self:
+        values: dict[str, Any] = {"sha256": sha256, "rows": rows, "clusters_sha256": None}
+        if groups is not None:
+            values["clusters_sha256"] = canonical_sha256(groups)
+        if max_cluster_size is not None:
+            values["max_cluster_size"] = max_cluster_size
+        return cls(**values)
+
+
+def signature(judge: JudgeIdentity, data: DataIdentity) -> str:
+    judge_digits = canonical_sha256(judge.as_json)[:_DIGITS]
+    data_digits = canonical_sha256(data.as_json)[:_DIGITS]
+    return f"judge:{judge_digits}|data:{data_digits}"
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of the packages that can change a number."""
+    return {package: version(package) for package in _PACKAGES}
