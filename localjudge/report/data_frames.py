@@ -100,7 +100,10 @@ def _in_type(values: "pandas.Series", dtype: Any) -> "pandas.Series":
     if dtype is None:
         return values
     categories: dict[Any, Any] = {}
-    for category in getattr(dtype, "categories", None) or ():
+    names = getattr(dtype, "categories", None)
+    if names is None:
+        names = ()
+    for category in names:
         stored = json.loads(extras_text({"": plain(category)}))[""]
         categories[stored] = category
     with suppress(TypeError, ValueError):

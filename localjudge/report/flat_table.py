@@ -179,15 +179,13 @@ def _context_values(contexts: Sequence[Context] | None) -> list[str | dict[str, 
 
 
 def _context_object(context: Context) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    if context.id is not None:
-        values["id"] = context.id
-    values["text"] = context.text
-    if context.score is not None:
-        values["score"] = context.score
-    if context.meta:
-        values["meta"] = context.meta
-    return values
+    values = {
+        "id": context.id,
+        "text": context.text,
+        "score": context.score,
+        "meta": context.meta or None,
+    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _context_struct(context: str | Mapping[str, Any]) -> dict[str, Any]:
