@@ -31,6 +31,7 @@ from localjudge.stats.interval import (
     Statistic,
     statistic_intervals,
 )
+from localjudge.stats.threshold import best_threshold, held_out_decisions
 
 _ONE_HALF = 0.5
 _SAVED_OF = 50
@@ -58,10 +59,10 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
     """
     labels, scores, _ = rows.arrays()
     try:
-        threshold = agreement.best_threshold(rows)
-        decisions, thresholds = agreement.held_out_decisions(rows)
+        threshold = best_threshold(rows)
+        decisions, thresholds = held_out_decisions(rows)
     except DataError as error:
-        agreement.held_out_decisions(rows._replace(scores=labels))  # raises for unusable labels
+        held_out_decisions(rows._replace(scores=labels))  # raises for unusable labels
         return _without_threshold(error.message)
     at_one_half = (scores >= _ONE_HALF).astype(np.float64)
     undefined: dict[str, str] = {}

@@ -1,10 +1,10 @@
 """Agreement of a judge with human labels: ranking, decisions and probabilities.
 
-Statistics take human `labels` (n,) of 0 and 1, `scores` (probabilities of 1) or `decisions` (n,),
-and `weights` (n,), by default 1, or (m, n) for m weightings of the same rows. Results have the
-shape of the weights without the last axis. All raise ValueError for no rows, unequal lengths or
-other labels, and DataError if equal labels make the statistic undefined. The order of rows and the
-names of clusters do not matter.
+Most statistics take human `labels` (n,) of 0 and 1, `scores` (probabilities of 1) or `decisions`
+(n,), and `weights` (n,), by default 1, or (m, n) for m weightings of the same rows. Their results
+have the shape of the weights without the last axis. They raise ValueError for no rows, unequal
+lengths or other labels, and DataError if equal labels make the statistic undefined. The order of
+rows does not matter.
 """
 
 import math
@@ -15,16 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from localjudge.errors import DataError
-from localjudge.stats.interval import SEED, Floats, Indices, LabelledScores, canonical_groups
+from localjudge.stats.interval import Floats, Indices, LabelledScores
 
-THRESHOLD_FOLDS = 10
 _BINS = 10
 _MIN_BIN_SIZE = 10
 # Distance of probabilities from 0 and 1, which have no logit. float32 resolves no smaller one.
 _MIN_PROBABILITY = 1e-6
 _STEPS = 100
-_ENOUGH = 1e-10
-_TIE = 1e-9
+_MIN_STEP = 1e-10
 _OTHER_LABELS = "add rows with the other label"
 
 
@@ -41,18 +39,6 @@ def roc_auc(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = No
     pairs = ones.sum(axis=-1) * zeros.sum(axis=-1)
     share: Floats = (ones * (below + zeros / 2)).sum(axis=-1) / pairs
     return share
-
-
-def _confusion_shares(rows: tuple[Floats, Floats, Floats]) -> list[Floats]:
-    """Return the shares of true and false positives, and of false and true negatives."""
-    y_true, decided, weight = rows
-    cells = (
-        y_true * decided,
-        (1 - y_true) * decided,
-        y_true * (1 - decided),
-        (1 - y_true) * (1 - decided),
-    )
-    return [(weight * cell).sum(axis=-1) / weight.sum(axis=-1) for cell in cells]
 
 
 def balanced_accuracy(
@@ -143,7 +129,7 @@ def calibration_error(
     NeurIPS, definition 4.1, arXiv:1909.10155.
     """
     y_true, y_score, weight = _checked_rows(labels, scores, weights)
-    group = equal_mass_bins(y_score)
+    group = _equal_mass_bins(y_score)
     mass = _sums(weight, group)
     squares = _sums(weight**2, group)
     share = _sums(weight * y_true, group) / mass
@@ -159,19 +145,6 @@ def calibration_error(
     square = (mass * (gap**2 - variance)).sum(axis=-1) / mass.sum(axis=-1)
     root: Floats = np.sqrt(np.maximum(square, 0))
     return root
-
-
-def equal_mass_bins(scores: ArrayLike) -> Indices:
-    """Return each row's bin number, ascending with the score, for up to ten bins of at least ten
-    rows.
-
-    Equal scores share a bin.
-    """
-    y_score = np.asarray(scores, dtype=np.float64)
-    number = max(1, min(_BINS, len(y_score) // _MIN_BIN_SIZE))
-    last_of_bins = (np.arange(1, number) * len(y_score) - 1) // number
-    edges = np.sort(y_score)[last_of_bins]
-    return np.searchsorted(np.unique(edges), y_score, side="left")
 
 
 class CalibrationLine(NamedTuple):
@@ -203,71 +176,14 @@ def calibration_line(
     ones = logits[y_true == 1]
     zeros = logits[y_true == 0]
     if zeros.max() <= ones.min() or ones.max() <= zeros.min():
-        why = "the scores separate the labels perfectly or are equal"
-        problem = f"no calibration line exists, because {why}"
+        reason = "the scores separate the labels perfectly or are equal"
+        problem = f"no calibration line exists, because {reason}"
         raise DataError(problem, hint="add rows, including hard ones")
-    weights = np.atleast_2d(weight / weight.mean(axis=-1, keepdims=True))
+    weightings = np.atleast_2d(weight / weight.mean(axis=-1, keepdims=True))
     columns = np.stack([logits, np.ones(len(logits))])
-    [plain] = logistic_lines(columns, y_true, np.ones((1, len(logits))), np.zeros(2))
-    lines = logistic_lines(columns, y_true, weights, plain)
+    [unweighted] = _logistic_lines(columns, y_true, np.ones((1, len(logits))), np.zeros(2))
+    lines = _logistic_lines(columns, y_true, weightings, unweighted)
     return CalibrationLine(*lines.T.reshape(2, *weight.shape[:-1]))
-
-
-def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floats) -> Floats:
-    """Return logistic regressions (m, p) of labels (n,) on columns (p, n), one for each row of the
-    weights (m, n).
-
-    Newton's method from `start` (p,), with halved steps where the likelihood would fall. Raises
-    LinAlgError for linearly dependent columns.
-    """
-    lines = np.tile(start, (len(weights), 1))
-    steps = np.zeros((len(weights), len(columns)))
-    likelihood = np.full(len(lines), -np.inf)
-    moving = np.arange(len(lines))
-    for _ in range(_STEPS):
-        weight = weights[moving]
-        tried = lines[moving] + steps[moving]
-        linear = np.zeros(weight.shape)
-        for place, column in enumerate(columns):
-            linear += tried[:, [place]] * column
-        least = np.exp(-np.abs(linear))
-        # log(1 + e^z) in parts that cannot overflow, many times faster than `logaddexp`.
-        surprise = np.maximum(linear, 0) + np.log1p(least)
-        reached = (weight * (labels * linear - surprise)).sum(axis=-1)
-        higher = reached >= likelihood[moving]
-        fitted = (np.where(linear >= 0, 1, least) / (1 + least))[higher]
-        lines[moving[higher]] = tried[higher]
-        likelihood[moving[higher]] = reached[higher]
-        pull = weight[higher] * (labels - fitted)
-        bend = weight[higher] * fitted * (1 - fitted)
-        steps[moving[higher]] = _newton_steps(columns, pull, bend)
-        steps[moving[~higher]] /= 2
-        moving = moving[np.abs(steps[moving]).max(axis=-1) > _ENOUGH]
-        if not len(moving):
-            break
-    return lines + steps
-
-
-def _newton_steps(columns: Floats, pull: Floats, bend: Floats) -> Floats:
-    """Return the gradient (m, p) divided by the curvature (m, p, p), shape (m, p).
-
-    `pull` and `bend` (m, n) are the first and second derivatives by each row's linear term.
-    """
-    gradient = np.stack([(pull * column).sum(axis=-1) for column in columns], axis=-1)
-    curvature = []
-    for row in columns:
-        curvature.append([(bend * row * column).sum(axis=-1) for column in columns])
-    matrices = np.moveaxis(np.array(curvature), -1, 0)
-    solved: Floats = np.linalg.solve(matrices, gradient[..., None])[..., 0]
-    return solved
-
-
-def _sums(values: Floats, group: Indices) -> Floats:
-    order = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    # `take` keeps the values of one weighting contiguous, so the order of addition is the same for
-    # any m.
-    return np.add.reduceat(np.take(values, order, axis=-1), starts, axis=-1)
 
 
 def _checked_rows(
@@ -295,63 +211,85 @@ def _rows_with_both_labels(
     return rows
 
 
-def best_threshold(rows: LabelledScores) -> float:
-    """Return the midpoint between two adjacent scores with the greatest balanced accuracy.
-
-    Of equals it is the nearest to 0.5, then the lower. Raises DataError if all labels or all scores
-    are equal.
-    """
-    labels, scores, weights = rows.arrays()
-    distinct, place = np.unique(scores, return_inverse=True)
-    ones = np.bincount(place, weights * (labels == 1), len(distinct))
-    zeros = np.bincount(place, weights * (labels == 0), len(distinct))
-    if len(distinct) == 1 or not ones.any() or not zeros.any():
-        problem = "no threshold can be chosen if all labels or all probabilities are equal"
-        raise DataError(problem, hint=_OTHER_LABELS)
-    recall = 1 - np.cumsum(ones)[:-1] / ones.sum()
-    rejected = np.cumsum(zeros)[:-1] / zeros.sum()
-    between = (distinct[:-1] + distinct[1:]) / 2
-    # Of two neighbouring floats, the upper.
-    between = np.where(between > distinct[:-1], between, distinct[1:])
-    quality = (recall + rejected) / 2
-    best = between[quality >= quality.max() - _TIE]
-    return float(best[np.argmin(np.abs(best - 0.5))])
+def _confusion_shares(rows: tuple[Floats, Floats, Floats]) -> list[Floats]:
+    """Return the shares of true and false positives, and of false and true negatives."""
+    y_true, decided, weight = rows
+    cells = (
+        y_true * decided,
+        (1 - y_true) * decided,
+        y_true * (1 - decided),
+        (1 - y_true) * (1 - decided),
+    )
+    return [(weight * cell).sum(axis=-1) / weight.sum(axis=-1) for cell in cells]
 
 
-def cluster_folds(columns: Sequence[Floats], clusters: ArrayLike | None) -> list[Indices]:
-    """Return the rows of each fold: random sets of clusters that do not depend on the order of
+def _sums(values: Floats, group: Indices) -> Floats:
+    """Return the sums of values (n,) or (m, n) by group, numbered from 0."""
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    # `take` keeps the values of one weighting contiguous, so the order of addition is the same for
+    # any m.
+    return np.add.reduceat(np.take(values, order, axis=-1), starts, axis=-1)
+
+
+def _equal_mass_bins(scores: Floats) -> Indices:
+    """Return each row's bin number, ascending with the score, for up to ten bins of at least ten
     rows.
 
-    Raises DataError for a single cluster.
+    Equal scores share a bin.
     """
-    groups = canonical_groups(columns, clusters)
-    if len(groups) == 1:
-        problem = "all labels are in one cluster, so nothing can be tested on another"
-        hint = "label rows of other documents, or name a column with several values"
-        raise DataError(problem, hint=hint)
-    shuffled = np.random.Generator(np.random.PCG64(SEED)).permutation(len(groups))
-    folds = []
-    for number in range(min(THRESHOLD_FOLDS, len(groups))):
-        members = [groups[group] for group in shuffled[number::THRESHOLD_FOLDS]]
-        folds.append(np.concatenate(members))
-    return folds
+    number = max(1, min(_BINS, len(scores) // _MIN_BIN_SIZE))
+    last_of_bins = (np.arange(1, number) * len(scores) - 1) // number
+    edges = np.sort(scores)[last_of_bins]
+    return np.searchsorted(np.unique(edges), scores, side="left")
 
 
-def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]:
-    """Return the decision on each row (n,) by the threshold of the other folds, and the threshold
-    of each fold.
+def _logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floats) -> Floats:
+    """Return logistic regressions (m, p) of labels (n,) on columns (p, n), one for each row of the
+    weights (m, n).
 
-    Folds are random sets of clusters. Raises DataError for a single cluster, and as
-    `best_threshold` does. Source: M. Stone (1974), JRSS B 36, 111-147.
+    Newton's method from `start` (p,), with halved steps where the likelihood would fall. Raises
+    LinAlgError for linearly dependent columns.
     """
-    labels, scores, weights = rows.arrays()
-    decisions = np.zeros(len(labels))
-    thresholds = []
-    for fold in cluster_folds([labels, scores, weights], rows.clusters):
-        inside = np.ones(len(labels), dtype=bool)
-        inside[fold] = False
-        others = LabelledScores(labels[inside], scores[inside], weights[inside])
-        threshold = best_threshold(others)
-        decisions[~inside] = scores[~inside] >= threshold
-        thresholds.append(threshold)
-    return decisions, tuple(thresholds)
+    lines = np.tile(start, (len(weights), 1))
+    steps = np.zeros((len(weights), len(columns)))
+    log_likelihoods = np.full(len(lines), -np.inf)
+    active = np.arange(len(lines))
+    for _ in range(_STEPS):
+        weight = weights[active]
+        candidates = lines[active] + steps[active]
+        linear = np.zeros(weight.shape)
+        for place, column in enumerate(columns):
+            linear += candidates[:, [place]] * column
+        decay = np.exp(-np.abs(linear))
+        # log(1 + e^z) in parts that cannot overflow, many times faster than `logaddexp`.
+        softplus = np.maximum(linear, 0) + np.log1p(decay)
+        log_likelihood = (weight * (labels * linear - softplus)).sum(axis=-1)
+        is_higher = log_likelihood >= log_likelihoods[active]
+        improved = active[is_higher]
+        lines[improved] = candidates[is_higher]
+        log_likelihoods[improved] = log_likelihood[is_higher]
+        fitted = (np.where(linear >= 0, 1, decay) / (1 + decay))[is_higher]
+        first = weight[is_higher] * (labels - fitted)
+        second = weight[is_higher] * fitted * (1 - fitted)
+        steps[improved] = _newton_steps(columns, first, second)
+        steps[active[~is_higher]] /= 2
+        active = active[np.abs(steps[active]).max(axis=-1) > _MIN_STEP]
+        if not len(active):
+            break
+    return lines + steps
+
+
+def _newton_steps(columns: Floats, first: Floats, second: Floats) -> Floats:
+    """Return the gradient (m, p) divided by the curvature (m, p, p), shape (m, p).
+
+    `first` and `second` (m, n) are the derivatives of the log likelihood by each row's linear term,
+    the second one with the opposite sign.
+    """
+    gradient = np.stack([(first * column).sum(axis=-1) for column in columns], axis=-1)
+    curvature = []
+    for row in columns:
+        curvature.append([(second * row * column).sum(axis=-1) for column in columns])
+    matrices = np.moveaxis(np.array(curvature), -1, 0)
+    steps: Floats = np.linalg.solve(matrices, gradient[..., None])[..., 0]
+    return steps

@@ -22,20 +22,29 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from localjudge.stats import interval as means
-from localjudge.stats import sequence
 from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
-from localjudge.stats.interval import Draws, Interval
+from localjudge.stats.interval import (
+    Draws,
+    Floats,
+    Interval,
+    checked_values,
+    exact_mean,
+    group_draws,
+)
 from localjudge.stats.looks import look_at
-from localjudge.stats.sequence import sequence_interval
+from localjudge.stats.sequence import METHOD, sequence_interval
 
-# A mean of decimal scores may differ from a decimal threshold in its last bits.
-_ON_THRESHOLD = 1e-9
-_SEQUENCE_EXPONENT = 1.6
 WIDTH_EXPONENT = 2.1
 """Exponent for the width of a confidence sequence, by simulation: 60 to 300 verdicts with means of
 0.5 to 0.97.
 """
+_SEQUENCE_EXPONENT = 1.6
+# A mean of decimal scores may differ from a decimal threshold in its last bits.
+_ON_THRESHOLD = 1e-9
+_TIE = 1e-9  # scores never change by less
+_TIE_DIGITS = 9
+_GUARD_DECAY = 4.0
+_POWER = 0.8
 
 Comparison = Literal[">=", ">", "<=", "<"]
 
@@ -70,17 +79,17 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
 def samples_needed(
     interval: Interval,
     length: float,
-    wanted: float,
+    goal: float,
     sequence_exponent: float = _SEQUENCE_EXPONENT,
 ) -> int:
-    """Return the total sample size that would shrink this length of the interval to the wanted one.
+    """Return the total sample size that would shrink a length of the interval to the goal.
 
-        n (length / wanted)^2,   exponent 1.6 for a confidence sequence
+        n (length / goal)^2,   or with the exponent `sequence_exponent` for a confidence sequence
 
     Source: W. G. Cochran (1977), Sampling Techniques, chapter 4.
     """
-    exponent = sequence_exponent if interval.method == sequence.METHOD else 2.0
-    return max(interval.n + 1, math.ceil(interval.n * math.pow(length / wanted, exponent)))
+    exponent = sequence_exponent if interval.method == METHOD else 2.0
+    return max(interval.n + 1, math.ceil(interval.n * math.pow(length / goal, exponent)))
 
 
 def labels_needed(
@@ -97,6 +106,9 @@ def labels_needed(
     normal quantiles c and c' of the looks at n and n' labels, this is the first look n' with
 
         c'^2 (s^2 / 1.96^2 + (a^2 / c^2 - s^2 / 1.96^2) n / n') < |mean - threshold|^2
+
+    The difference of the variances counts as 0 if it is negative, or if every statement has a
+    label.
     """
     normal = NormalDist()
 
@@ -107,30 +119,17 @@ def labels_needed(
     below = corrected.mean > threshold
     distance = abs(corrected.mean - threshold)
     look = look_at(labels, statements, planned)
-    of_samples = variance(_half_width(judge, below=below), CONFIDENCE)
-    of_both = variance(_half_width(corrected, below=below), look.confidence)
-    of_labels = max(0.0, of_both - of_samples) * labels
+    judge_variance = variance(_half_width(judge, below=below), CONFIDENCE)
+    whole_variance = variance(_half_width(corrected, below=below), look.confidence)
+    variance_of_one_label = max(0.0, whole_variance - judge_variance) * labels
     while look.next is not None:
         look = look_at(look.next, statements, planned)
-        remaining = of_labels / look.labels
+        label_variance = variance_of_one_label / look.labels
         if look.next is None:  # all statements have a label
-            remaining = 0.0
-        if of_samples + remaining < variance(distance, look.confidence):
+            label_variance = 0.0
+        if judge_variance + label_variance < variance(distance, look.confidence):
             return look.labels
     return None
-
-
-def _half_width(interval: Interval, *, below: bool) -> float:
-    """Return the part of the interval below or above its mean."""
-    if below:
-        return interval.mean - interval.low
-    return interval.high - interval.mean
-
-
-_TIE = 1e-9  # scores never change by less
-_TIE_DIGITS = 9
-_GUARD_DECAY = 4.0
-_POWER = 0.8
 
 
 class PairedDifference(NamedTuple):
@@ -156,8 +155,8 @@ def paired_difference(
     sample size; the interval is then a confidence sequence. Raises ValueError for no samples,
     unequal lengths or values out of range.
     """
-    old = means.checked_values(before)
-    new = means.checked_values(after)
+    old = checked_values(before)
+    new = checked_values(after)
     if old.shape != new.shape:
         shapes = f"before has shape {old.shape} and after {new.shape}"
         raise ValueError(f"{shapes}: they need equal lengths")
@@ -174,9 +173,28 @@ def paired_difference(
             lowest=-1.0,
         )
     else:
-        draws = means.group_draws(differences, clusters, lowest=-1.0)
-        interval = _t_interval(draws, means.exact_mean(differences), size)
+        draws = group_draws(differences, clusters, lowest=-1.0)
+        interval = _t_interval(draws, exact_mean(differences), size)
     return PairedDifference(interval, improved, worsened, size - improved - worsened)
+
+
+def smallest_detectable_difference(interval: Interval) -> float:
+    """Return the smallest true difference whose interval excludes 0 in 80 % of similar samples.
+
+        (z_confidence + z_power) h / z_confidence = 1.43 h,   h the larger half width
+
+    Source: J. Cohen (1988), Statistical Power Analysis for the Behavioral Sciences, chapter 2.
+    """
+    half_width = max(_half_width(interval, below=False), _half_width(interval, below=True))
+    normal = NormalDist()
+    return half_width * (1 + normal.inv_cdf(_POWER) / normal.inv_cdf((1 + CONFIDENCE) / 2))
+
+
+def _half_width(interval: Interval, *, below: bool) -> float:
+    """Return the part of the interval below or above its mean."""
+    if below:
+        return interval.mean - interval.low
+    return interval.high - interval.mean
 
 
 def _t_interval(draws: Draws, mean: float, size: int) -> Interval:
@@ -193,36 +211,30 @@ def _t_interval(draws: Draws, mean: float, size: int) -> Interval:
 
 
 def _half_widths(draws: Draws, mean: float, size: int) -> tuple[float, float]:
-    """Return the parts of the interval below and above the mean."""
+    """Return the parts of the interval below and above the mean, by the module's formula."""
     clusters = draws.clusters
     sums = 2 * draws.sums - draws.sizes  # from [0, 1] back to [-1, 1]
-    values, of_value = np.unique(np.round(sums / draws.sizes, _TIE_DIGITS), return_inverse=True)
-    commonest = float(np.bincount(of_value, weights=draws.counts, minlength=len(values)).max())
+    values, place = np.unique(np.round(sums / draws.sizes, _TIE_DIGITS), return_inverse=True)
+    commonest = float(np.bincount(place, weights=draws.counts, minlength=len(values)).max())
     unlike = clusters - commonest
     decay = _GUARD_DECAY ** (-unlike * clusters / commonest)
     guard = (1 - ((1 - CONFIDENCE) / 2) ** (1 / clusters)) * decay
     half = 0.0
     shift = 0.0
     if unlike:
-        t = two_sided_quantile(CONFIDENCE, clusters - 1)
         deviations = (sums - mean * draws.sizes) * (clusters - 1) / (size - draws.sizes)
-        variance = float((draws.counts * deviations**2).sum()) / (clusters - 1)
-        half = t * math.sqrt(variance / clusters)
-        cubes = float((draws.counts * deviations**3).sum())
-        third = cubes / (clusters - 1) / max(1, clusters - 2) * clusters
-        shift = (1 + 2 * t * t) * third / (6 * clusters * variance)
+        half, shift = _half_width_and_shift(deviations, draws.counts, clusters)
     below = half - min(0.0, shift) + guard * (1 + mean)
     above = half + max(0.0, shift) + guard * (1 - mean)
     return below, above
 
 
-def smallest_detectable_difference(interval: Interval) -> float:
-    """Return the smallest true difference whose interval excludes 0 in 80 % of similar samples.
-
-        (z_confidence + z_power) h / z_confidence = 1.43 h,   h the larger half width
-
-    Source: J. Cohen (1988), Statistical Power Analysis for the Behavioral Sciences, chapter 2.
-    """
-    half_width = max(interval.high - interval.mean, interval.mean - interval.low)
-    normal = NormalDist()
-    return half_width * (1 + normal.inv_cdf(_POWER) / normal.inv_cdf((1 + CONFIDENCE) / 2))
+def _half_width_and_shift(deviations: Floats, counts: Floats, clusters: int) -> tuple[float, float]:
+    """Return t s / sqrt(n) and k of the module's formula, from counted deviations (k,)."""
+    t = two_sided_quantile(CONFIDENCE, clusters - 1)
+    variance = float((counts * deviations**2).sum()) / (clusters - 1)
+    cubes = float((counts * deviations**3).sum())
+    third_moment = cubes / (clusters - 1) / max(1, clusters - 2) * clusters
+    half = t * math.sqrt(variance / clusters)
+    shift = (1 + 2 * t * t) * third_moment / (6 * clusters * variance)
+    return half, shift

@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from localjudge.errors import DataError
-from localjudge.stats.agreement import cluster_folds
 from localjudge.stats.interval import Floats, Interval, LabelledScores, statistic_intervals
+from localjudge.stats.threshold import cluster_folds
 
 RIDGE = 1.0
-_MOST_STEPS = 50
-_CLOSE = 1e-10
-_SMALLEST_SPREAD = 1e-6
-_SMALLEST_PROBABILITY = 1e-6
+_MAX_STEPS = 50
+_MIN_STEP = 1e-10
+_BIAS_PENALTY = 1e-10  # so that the curvature can be inverted
+_LARGEST_EXPONENT = 30
+_MIN_SPREAD = 1e-6
+_MIN_PROBABILITY = 1e-6
 
 
 class Stacking(NamedTuple):
@@ -42,44 +44,24 @@ def fit(log_odds: Floats, labels: ArrayLike, weights: ArrayLike, ridge: float = 
 
     Raises DataError if all labels are equal.
     """
-    human = np.asarray(labels, dtype=np.float64)
+    y_true = np.asarray(labels, dtype=np.float64)
     row_weights = np.asarray(weights, dtype=np.float64)
     row_weights = row_weights / row_weights.mean()
-    if len(np.unique(human)) == 1:
+    if len(np.unique(y_true)) == 1:
         raise DataError(
             "weights cannot be fitted if all labels are equal", hint="label more statements"
         )
-    spread = np.maximum(log_odds.std(axis=0), _SMALLEST_SPREAD)
+    spread = np.maximum(log_odds.std(axis=0), _MIN_SPREAD)
     scaled = log_odds / spread
     used = list(range(log_odds.shape[1]))
     while True:
-        solution = _newton(scaled[:, used], human, row_weights, ridge)
-        negative = solution[1:] < 0
-        if not negative.any():
+        solution = _minimise_log_loss(scaled[:, used], y_true, row_weights, ridge)
+        if not (solution[1:] < 0).any():
             break
         del used[int(np.argmin(solution[1:]))]
-    found = np.zeros(log_odds.shape[1])
-    found[used] = solution[1:] / spread[used]
-    return Stacking(found, float(solution[0]))
-
-
-def _newton(columns: Floats, labels: Floats, weights: Floats, ridge: float) -> Floats:
-    """Return the bias and the coefficients that minimise the penalised log loss."""
-    design = np.column_stack([np.ones(len(labels)), columns])
-    penalty = np.full(design.shape[1], ridge)
-    penalty[0] = _CLOSE
-    solution = np.zeros(design.shape[1])
-    for _ in range(_MOST_STEPS):
-        probabilities = 1 / (1 + np.exp(-np.clip(design @ solution, -30, 30)))
-        gradient = design.T @ (weights * (probabilities - labels)) + penalty * solution
-        curvature = design.T * (weights * probabilities * (1 - probabilities)) @ design + np.diag(
-            penalty
-        )
-        step = np.linalg.solve(curvature, gradient)
-        solution = solution - step
-        if np.abs(step).max() < _CLOSE:
-            break
-    return solution
+    judge_weights = np.zeros(log_odds.shape[1])
+    judge_weights[used] = solution[1:] / spread[used]
+    return Stacking(judge_weights, float(solution[0]))
 
 
 def held_out(log_odds: Floats, rows: LabelledScores, ridge: float = RIDGE) -> Floats:
@@ -90,17 +72,15 @@ def held_out(log_odds: Floats, rows: LabelledScores, ridge: float = RIDGE) -> Fl
     """
     labels, _, weights = rows.arrays()
     probabilities = np.zeros(len(labels))
-    for fold in cluster_folds([labels, *log_odds.T, weights], rows.clusters):
-        inside = np.ones(len(labels), dtype=bool)
-        inside[fold] = False
-        stacking = fit(log_odds[inside], labels[inside], weights[inside], ridge)
-        probabilities[fold] = stacking.probabilities(log_odds[fold])
+    for tested, others in cluster_folds([labels, *log_odds.T, weights], rows.clusters):
+        stacking = fit(log_odds[others], labels[others], weights[others], ridge)
+        probabilities[tested] = stacking.probabilities(log_odds[tested])
     return probabilities
 
 
 def log_loss(labels: Floats, probabilities: Floats, weights: Floats) -> Floats:
     """Return the weighted mean log losses (m,) of probabilities (n,) for row weights (m, n)."""
-    clipped = np.clip(probabilities, _SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
+    clipped = np.clip(probabilities, _MIN_PROBABILITY, 1 - _MIN_PROBABILITY)
     losses = -np.where(labels > 0, np.log(clipped), np.log1p(-clipped))
     means: Floats = weights @ losses / weights.sum(axis=1)
     return means
@@ -112,11 +92,30 @@ def loss_difference(rows: LabelledScores, one: Floats, other: Floats) -> Interva
     """
 
     def difference(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-        values: Floats = log_loss(labels, scores[:, 0], weights) - log_loss(
-            labels, scores[:, 1], weights
-        )
+        loss = log_loss(labels, scores[:, 0], weights)
+        other_loss = log_loss(labels, scores[:, 1], weights)
+        values: Floats = loss - other_loss
         return values
 
-    return statistic_intervals(
-        {"": difference}, rows._replace(scores=np.column_stack([one, other]))
-    )[""]
+    pairs = rows._replace(scores=np.column_stack([one, other]))
+    return statistic_intervals({"difference": difference}, pairs)["difference"]
+
+
+def _minimise_log_loss(columns: Floats, labels: Floats, weights: Floats, ridge: float) -> Floats:
+    """Return the bias and coefficients with the least penalised log loss, by Newton's method."""
+    design = np.column_stack([np.ones(len(labels)), columns])
+    penalty = np.full(design.shape[1], ridge)
+    penalty[0] = _BIAS_PENALTY
+    solution = np.zeros(design.shape[1])
+    for _ in range(_MAX_STEPS):
+        probabilities = 1 / (
+            1 + np.exp(-np.clip(design @ solution, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
+        )
+        gradient = design.T @ (weights * (probabilities - labels)) + penalty * solution
+        variances = weights * probabilities * (1 - probabilities)
+        curvature = design.T * variances @ design + np.diag(penalty)
+        step = np.linalg.solve(curvature, gradient)
+        solution = solution - step
+        if np.abs(step).max() < _MIN_STEP:
+            break
+    return solution

@@ -10,16 +10,15 @@ from scipy import optimize, special, stats
 from localjudge.errors import DataError
 from localjudge.stats.agreement import (
     balanced_accuracy,
-    best_threshold,
     bias,
     calibration_error,
     calibration_line,
     cohen_kappa,
-    held_out_decisions,
     krippendorff_alpha,
     roc_auc,
 )
 from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_intervals
+from localjudge.stats.threshold import best_threshold, held_out_decisions
 
 LABELS = [0, 0, 1, 1]
 SCORES = [0.1, 0.6, 0.4, 0.9]
