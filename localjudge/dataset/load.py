@@ -31,15 +31,10 @@ from localjudge.dataset.columns import (
     source_has,
 )
 from localjudge.dataset.conversation import with_last_turn
-from localjudge.dataset.formats import (
-    Elements,
-    elements_of_iterable,
-    elements_of_table,
-    expand,
-    read,
-    rows_of_columns,
-)
+from localjudge.dataset.data_in_memory import Elements, find_rows, find_table_rows
+from localjudge.dataset.formats import read
 from localjudge.dataset.missing import is_blank, is_nan
+from localjudge.dataset.nested_rows import expand, zip_columns
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import (
     MISSING,
@@ -329,14 +324,16 @@ def _rows_in_memory(
     rows_path: str | None,
     name: str,
 ) -> ReadRows:
-    elements = elements_of_table(data, name)
-    whole = None
-    if elements is None and not isinstance(data, Sample):
-        whole = data if isinstance(data, Mapping) else fields_of(data)
+    elements = find_table_rows(data, name)
+    whole: Mapping[str, Any] | None = None
+    if elements is None and isinstance(data, Mapping):
+        whole = data
+    elif elements is None and not isinstance(data, Sample):
+        whole = fields_of(data)
     if whole is not None:
         return _rows_in_object(whole, mapping, rows_path, name)
     if elements is None:
-        elements = elements_of_iterable(data, name)
+        elements = find_rows(data, name)
     return partial(_read_elements, elements, mapping, rows_path, name)
 
 
@@ -350,7 +347,7 @@ def _rows_in_object(
     if rows_path is not None:
         return partial(expand, row._replace(place=Place(name)), mapping, rows_path)
     if _are_columns_of_cells(row.values):
-        return partial(rows_of_columns, row.values, name)
+        return partial(zip_columns, row.values, name)
     return partial(expand, row, mapping, rows_path)
 
 

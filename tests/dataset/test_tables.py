@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from localjudge.dataset import load
-from localjudge.dataset.formats import elements_of_table
+from localjudge.dataset.data_in_memory import find_table_rows
 from localjudge.dataset.missing import PLACEHOLDERS
 from localjudge.errors import DataError, InputError
 from localjudge.judging.describe_data import describe_nothing_words
@@ -66,7 +66,7 @@ def test_a_frame_is_not_copied_as_a_whole() -> None:
     frame = pandas.DataFrame({"question": [f"What is {number}?" for number in range(20_000)]})
     load(frame.head(1))
     tracemalloc.start()
-    rows = elements_of_table(frame, "rows")
+    rows = find_table_rows(frame, "rows")
     assert rows is not None
     assert sum(1 for _ in rows()) == sum(1 for _ in rows()) == 20_000
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
