@@ -1,7 +1,7 @@
 """Draw statements to label, in proportion to the expected gain for the corrected means of a run.
 
 The size of a statement is the weight of its units in all metrics (root of the sum of squares),
-times the judge's uncertainty (`localjudge.stats.corrected`):
+times the judge's uncertainty (`localjudge.stats.drawing`):
 
     statement                     context_recall   faithfulness   unsure   size
     "It rises in Germany."               1/12           1/20        .49    .0476
@@ -32,14 +32,9 @@ from localjudge.labels.units import (
     verdicts_at,
 )
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.stats.corrected import (
-    MIN_CLUSTERS,
-    Flags,
-    draw,
-    drawing_sizes,
-    strata_by_score,
-)
-from localjudge.stats.interval import Floats, Indices
+from localjudge.stats.corrected import MIN_CLUSTERS
+from localjudge.stats.drawing import draw, drawing_sizes, strata_by_score
+from localjudge.stats.interval import Flags, Floats, Indices
 from localjudge.words import option_name
 
 DISPUTED = "disputed"

@@ -22,7 +22,7 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.run_directory.calibration import Figure, LabelSavings
 from localjudge.stats import agreement
-from localjudge.stats.corrected import STRATA, strata_by_score
+from localjudge.stats.drawing import STRATA, strata_by_score
 from localjudge.stats.interval import (
     Floats,
     Indices,

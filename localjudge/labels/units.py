@@ -31,8 +31,7 @@ from localjudge.run_directory.column_values import column_values
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow, verdict_rows
 from localjudge.run_directory.run_record import RunRecord, unknown_sample
-from localjudge.stats.corrected import Flags
-from localjudge.stats.interval import Floats, Indices
+from localjudge.stats.interval import Flags, Floats, Indices
 from localjudge.types import CONTEXT_FIELDS, Sample, Scored, Verdict, context_texts
 from localjudge.words import suggestion
 

@@ -28,7 +28,7 @@ from localjudge.errors import RunDirectoryError
 from localjudge.resources import OPEN_SAFELY, unwritable
 from localjudge.run_directory.directory import MOST_BYTES_OF_VALUE, held, open_regular, parse_row
 from localjudge.run_directory.result_rows import Place, Share, json_line
-from localjudge.stats.corrected import MAX_POINTS
+from localjudge.stats.drawing import MAX_POINTS
 from localjudge.text.folding import clean
 from localjudge.types import Label, Record
 

@@ -1,5 +1,4 @@
-"""Prediction-powered means: a judge's mean corrected by human labels of some units, and how to draw
-these units.
+"""Prediction-powered means: a judge's mean, corrected by human labels of some units.
 
 With weights w = 1 / (m N) for the m units of each of N samples, the judge's labels L and the human
 labels H:
@@ -8,7 +7,7 @@ labels H:
     corrected  theta = lambda sum w L + sum v (H - lambda L)     v: weights of the labelled units
 
 A labelled unit drawn with probability pi represents w / pi, scaled to the known total of its
-stratum. docs/statistics.md derives weights, lambda, variance and drawing. Source: A. N.
+stratum. docs/statistics.md derives weights, lambda and variance. Source: A. N.
 Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++, arXiv:2311.01453, section 6.
 """
 
@@ -17,29 +16,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from localjudge.errors import DataError
 from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
-from localjudge.stats.interval import Floats, Indices
-
-Flags = npt.NDArray[np.bool_]
+from localjudge.stats.interval import Flags, Floats, Indices
 
 MIN_CLUSTERS = 10
 """Labelled clusters that an interval needs."""
 _MIN_LABELS_OF_STRATUM = 5
-STRATA = 5
-_DOUBT = 0.1
 _ROUNDING = 1e-12
-DISAGREEMENT_FACTOR = 2.0
-"""Factor of the size of a unit on which judges disagree, if a drawing takes these more often.
-
-Without effect on validity. `scripts/simulations/drawing_disagreements.py` compares it with others.
-"""
-_GOLDEN = (math.sqrt(5) - 1) / 2
-_GAP_DIGITS = 12
 _MAX_LOGIT = 700.0  # exp(-700) is not 0
-MAX_POINTS = 1 << 22  # in a drawing, enough to hit every unit with a share above 3e-7
 
 
 class JudgedUnits(NamedTuple):
@@ -72,40 +58,17 @@ class PredictionPowered(NamedTuple):
     clusters: int
 
 
-class _Estimate(NamedTuple):
-    """Mean, lambda, contributions (clusters,), and what their variance needs.
-
-    `clusters` and `strata` are those with labels. `unseen` is the squared weight of an unseen unit.
-    """
-
-    mean: float
-    ppi_lambda: float
-    contributions: Floats
-    clusters: int
-    unseen: float
-    strata: int
-
-    def half_width(self, confidence: float | None) -> float | None:
-        if confidence is None or self.clusters < MIN_CLUSTERS:
-            return None
-        clusters = len(self.contributions)
-        squares = float((self.contributions**2).sum())
-        variance = squares * clusters / max(1, clusters - 1) + self.unseen / 2
-        dof = max(1, self.clusters - self.strata)
-        return two_sided_quantile(confidence, dof) * math.sqrt(variance)
-
-
 def prediction_powered(
     units: JudgedUnits,
     confidence: float | None = CONFIDENCE,
 ) -> PredictionPowered:
     """Return the corrected mean, with an interval unless `confidence` is None.
 
-    Raises DataError without labels.
+        L        1 1 0 0 1 1 0 0    the first four have H = 1 0 0 0 and v = 1/4
+        lambda   covariance of L and H / variance of L = .125 / .25 = .5, among the labelled
+        theta    .5 x .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
 
-    L    1 1 0 0 1 1 0 0, p = .5; the first four have H = 1 0 0 0 and v = 1/4
-    lambda = (.75 .5 - .25 .5 + .25 .5 + .25 .5) / 4 / .25 = .5
-    theta = .5 .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
+    Raises DataError without labels.
     """
     estimate = _estimate(units)
     half_width = estimate.half_width(confidence)
@@ -119,9 +82,9 @@ def prediction_powered(
 
 def labels_alone(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> PredictionPowered:
     """Return the mean of the labels, without the judge. Raises DataError without labels."""
-    nothing = np.where(units.certain, units.judged, 0.0)
-    strata = np.where(units.certain, 0, units.certain.any())
-    return prediction_powered(units._replace(judged=nothing, strata=strata), confidence)
+    without_judge = np.where(units.certain, units.judged, 0.0)
+    one_stratum = np.where(units.certain, 0, units.certain.any())
+    return prediction_powered(units._replace(judged=without_judge, strata=one_stratum), confidence)
 
 
 def labels_saved(corrected: PredictionPowered, alone: PredictionPowered, labels: int) -> int | None:
@@ -154,9 +117,8 @@ def corrected_difference(
 ) -> PredictionPowered:
     """Return the corrected mean of `after` minus the corrected mean of `before`.
 
-    Raises DataError if one has no labels.
-
-    Clusters have the same numbers in both, and their contributions are subtracted.
+    Clusters have the same numbers in both, and their contributions are subtracted. Raises DataError
+    if one has no labels.
     """
     old = _estimate(before)
     new = _estimate(after)
@@ -182,8 +144,27 @@ def corrected_difference(
     return PredictionPowered(difference.mean, limits, new.ppi_lambda, difference.clusters)
 
 
-def _padded(values: Floats, size: int) -> Floats:
-    return np.pad(values, (0, size - len(values)))
+class _Estimate(NamedTuple):
+    """Mean, lambda, contributions (clusters,), and what their variance needs.
+
+    `clusters` and `strata` are those with labels. `unseen` is the squared weight of an unseen unit.
+    """
+
+    mean: float
+    ppi_lambda: float
+    contributions: Floats
+    clusters: int
+    unseen: float
+    strata: int
+
+    def half_width(self, confidence: float | None) -> float | None:
+        if confidence is None or self.clusters < MIN_CLUSTERS:
+            return None
+        all_clusters = len(self.contributions)
+        squares = float((self.contributions**2).sum())
+        variance = squares * all_clusters / max(1, all_clusters - 1) + self.unseen / 2
+        dof = max(1, self.clusters - self.strata)
+        return two_sided_quantile(confidence, dof) * math.sqrt(variance)
 
 
 def _estimate(units: JudgedUnits) -> _Estimate:
@@ -214,7 +195,10 @@ def _estimate(units: JudgedUnits) -> _Estimate:
 
 
 def _merged_strata(units: JudgedUnits) -> Indices:
-    """Number the strata from 0. Those with too few labels join the next, or the last."""
+    """Return each unit's stratum, numbered from 0.
+
+    A stratum with too few labels joins the next one, or, as the last, the one before.
+    """
     labels = _sums(units.labelled.astype(np.float64), units.strata)
     first_stratum = int(units.certain.any())
     number = first_stratum
@@ -242,12 +226,12 @@ def _contributions(
     average = _means(q, v, strata)
     parts = units.weights * (ppi_lambda * units.judged + average)
     parts = parts - parts.sum() * units.weights
-    labelled = units.drawn > 0
-    counts = _sums(labelled.astype(np.float64), strata)
+    has_label = units.drawn > 0
+    counts = _sums(has_label.astype(np.float64), strata)
     # Squares around the mean of k labels are too small by a factor of (k - 1) / k.
     widened = np.sqrt(counts / np.maximum(counts - 1, 1))[strata]
-    of_labels = np.where(labelled, widened * (v * (q - average)), 0.0)
-    return _sums(parts + of_labels, units.clusters)
+    label_parts = np.where(has_label, widened * (v * (q - average)), 0.0)
+    return _sums(parts + label_parts, units.clusters)
 
 
 def _logit_limits(mean: float, half_width: float, least: float) -> tuple[float, float]:
@@ -267,6 +251,10 @@ def _inverse_logit(logit: float) -> float:
     return 1 / (1 + math.exp(-clipped))
 
 
+def _padded(values: Floats, size: int) -> Floats:
+    return np.pad(values, (0, size - len(values)))
+
+
 def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
     total = _sums(weights, strata)
     sums = _sums(weights * values, strata)
@@ -276,70 +264,3 @@ def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
 
 def _sums(values: Floats, group: Indices) -> Floats:
     return np.bincount(group, weights=values).astype(np.float64)
-
-
-def strata_by_score(scores: Floats, strata: int = STRATA) -> Indices:
-    """Return each score's stratum (units,), ascending.
-
-    Strata have about equal sizes; equal scores share one.
-    """
-    edges = np.quantile(scores, np.arange(1, strata) / strata)
-    numbers = np.searchsorted(edges, scores, side="right")
-    return np.unique(numbers, return_inverse=True)[1].reshape(-1)
-
-
-def uncertainty(p_yes: Floats) -> Floats:
-    """Return sqrt(p (1 - p)), with p moved from `p_yes` towards 1/2."""
-    p = p_yes + _DOUBT * (0.5 - p_yes)
-    return np.sqrt(p * (1 - p))
-
-
-def drawing_sizes(weights: Floats, p_yes: Floats, divided: Flags | None = None) -> Floats:
-    """Return the sizes of units (units,) in a drawing: weight times uncertainty.
-
-    Units on which the judges of a jury are `divided` have `DISAGREEMENT_FACTOR` times this size.
-    """
-    sizes: Floats = weights * uncertainty(p_yes)
-    if divided is None:
-        return sizes
-    return np.where(divided, DISAGREEMENT_FACTOR * sizes, sizes)
-
-
-class DrawnUnits(NamedTuple):
-    """Indices of the units in drawing order, and the number of points until each was hit."""
-
-    taken: Indices
-    turns: Indices
-
-
-def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
-    """Draw `count` units with these positive sizes (units,), or all hit by `MAX_POINTS` points."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    start = generator.random()
-    size = len(sizes)
-    order = np.lexsort((generator.random(size), strata))
-    ends = np.cumsum(sizes[order] / sizes.sum())
-    number = min(4 * min(count, size), MAX_POINTS)
-    while True:
-        points = (start + _GOLDEN * np.arange(number)) % 1
-        hit = np.minimum(np.searchsorted(ends, points, side="right"), size - 1)
-        units, turns = np.unique(hit, return_index=True)
-        if len(units) >= min(count, size) or number == MAX_POINTS:
-            break
-        number = min(2 * number, MAX_POINTS)
-    by_turn = np.argsort(turns)[:count]
-    return DrawnUnits(order[units[by_turn]], turns[by_turn] + 1)
-
-
-def inclusion_probabilities(shares: Floats, turns: int) -> Floats:
-    """Return the probabilities that `turns` points hit units with shares s (units,) of the total:
-    sums of min(s, gap).
-
-    Two points leave gaps of 0.382 and 0.618: a share of 0.2 is hit with 2 x 0.2, one of 0.5 with
-    0.382 + 0.5.
-    """
-    points = np.sort(_GOLDEN * np.arange(turns) % 1)
-    between = np.diff(points, append=points[0] + 1)
-    gaps, counts = np.unique(np.round(between, _GAP_DIGITS), return_counts=True)
-    probabilities: Floats = (np.minimum(shares[:, None], gaps) * counts).sum(axis=1)
-    return np.minimum(1.0, probabilities)

@@ -31,6 +31,7 @@ from localjudge.stats.distributions import (
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 SEED = 0
 RESAMPLES = 10_000

@@ -27,17 +27,15 @@ from typing import NamedTuple
 import numpy as np
 
 from localjudge.labels.labelled_texts import read_labelled_texts
-from localjudge.stats.corrected import (
+from localjudge.stats.corrected import JudgedUnits, labels_alone, prediction_powered
+from localjudge.stats.distributions import CONFIDENCE
+from localjudge.stats.drawing import (
     DrawnUnits,
-    JudgedUnits,
     draw,
     inclusion_probabilities,
-    labels_alone,
-    prediction_powered,
     strata_by_score,
     uncertainty,
 )
-from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Floats, Indices, mean_interval
 from localjudge.stats.looks import PLANNED, look_at
 

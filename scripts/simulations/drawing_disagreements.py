@@ -35,17 +35,15 @@ import numpy as np
 
 from localjudge.labels.labelled_texts import read_labelled_texts
 from localjudge.run_directory.jury import is_divided
-from localjudge.stats.corrected import (
+from localjudge.stats.corrected import JudgedUnits, prediction_powered
+from localjudge.stats.drawing import (
     DISAGREEMENT_FACTOR,
-    Flags,
-    JudgedUnits,
     draw,
     drawing_sizes,
     inclusion_probabilities,
-    prediction_powered,
     strata_by_score,
 )
-from localjudge.stats.interval import Floats, Indices
+from localjudge.stats.interval import Flags, Floats, Indices
 
 PLAIN = 1.0
 """Factor of a drawing that does not look at disagreements."""

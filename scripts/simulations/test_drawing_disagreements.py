@@ -5,7 +5,7 @@ import math
 import pytest
 from drawing_disagreements import JURIES, PLAIN, Setting, error_rates, measure, simulated_pool
 
-from localjudge.stats.corrected import DISAGREEMENT_FACTOR
+from localjudge.stats.drawing import DISAGREEMENT_FACTOR
 
 REPEATS = 200
 FACTORS = (PLAIN, DISAGREEMENT_FACTOR)

@@ -14,14 +14,8 @@ from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.calibration_views import calibrations_view
 from localjudge.run_directory.calibration import Calibration, calibration_file
 from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
-from localjudge.stats.corrected import (
-    STRATA,
-    JudgedUnits,
-    inclusion_probabilities,
-    labels_alone,
-    prediction_powered,
-    strata_by_score,
-)
+from localjudge.stats.corrected import JudgedUnits, labels_alone, prediction_powered
+from localjudge.stats.drawing import STRATA, inclusion_probabilities, strata_by_score
 from localjudge.stats.interval import LabelledScores
 
 SAMPLES = 30

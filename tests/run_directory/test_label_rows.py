@@ -30,7 +30,7 @@ from localjudge.run_directory.label_rows import (
     label_file,
     stored_labels,
 )
-from localjudge.stats.corrected import MAX_POINTS
+from localjudge.stats.drawing import MAX_POINTS
 
 VALUES: dict[str, Any] = {
     **{

@@ -16,14 +16,11 @@ from localjudge.stats.corrected import (
     JudgedUnits,
     PredictionPowered,
     corrected_difference,
-    draw,
-    inclusion_probabilities,
     labels_alone,
     labels_saved,
     prediction_powered,
-    strata_by_score,
-    uncertainty,
 )
+from localjudge.stats.drawing import draw, inclusion_probabilities, strata_by_score, uncertainty
 from localjudge.stats.interval import Floats, Indices, Interval
 from localjudge.stats.paired import labels_needed
 
