@@ -123,6 +123,49 @@ def test_a_japanese_statement_finds_its_sentence() -> None:
     assert found("日本の首都は東京です。", contexts, "ja")[0] == (1, "東京は日本の首都です。")
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "In which year was the old tower of Ulm built?",
+        '"In which year was the old tower of Ulm built?"',
+        "In which year was the old tower of Ulm built？",
+        "(Was it built in the year of the old tower of Ulm?)",
+    ],
+)
+def test_the_answer_is_closer_than_the_question(question: str) -> None:
+    """A statement that repeats the question shares most words with it, but it asserts nothing."""
+    statement = "The year in which the old tower of Ulm was built is 1889."
+    contexts = ["Towers are high.", f"{question} In 1889. It is closed."]
+
+    assert found(statement, contexts)[0] == (1, "In 1889.")
+
+
+def test_a_question_counts_half_and_names_what_the_answer_is_about() -> None:
+    """Sentences `Is Ulm old?` and `Very.`, n = 2; `ulm` and `old` in one, `very` in the other.
+
+    Each weighs ln(1 + 3 / 1.5) = 1.0986; `very` is a stop word and weighs a tenth.
+    Question: 1/2 * (1 + 1) / 2.1 = 0.4762. Answer: (0.1 + 0.4 * 2) / 2.1 = 0.4286.
+    """
+    matches = Finder(["Is Ulm old? Very."], CUT).find("Ulm old very")
+
+    assert [(match.span.text, match.score) for match in matches] == [
+        ("Is Ulm old?", 0.4762),
+        ("Very.", 0.4286),
+    ]
+
+
+def test_a_question_is_no_heading_of_the_sentence_after_next() -> None:
+    scores = {}
+    for text in ("Is it Ulm? Yes. Linz is far.", "Ulm? Linz is far."):
+        for match in Finder([text], CUT).find("Linz Ulm far"):
+            scores[text, match.span.text] = match.score
+
+    assert (
+        scores["Is it Ulm? Yes. Linz is far.", "Linz is far."]
+        < (scores["Ulm? Linz is far.", "Linz is far."])
+    )
+
+
 def test_text_that_looks_like_html_is_found_verbatim() -> None:
     [(_, sentence), *_] = found(
         "Ulm is bold", ["<script>alert('Ulm')</script>\nUlm is <b>bold</b>."]
