@@ -254,3 +254,20 @@ def test_the_layer_diagram_matches_the_enforced_layers() -> None:
     assert [line.partition("  ")[0] for line in picture] == [
         re.sub(r" \| \(.*\)", "", layer) for layer in layers
     ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no executable bit")
+def test_every_script_is_listed_with_its_purpose_and_duration() -> None:
+    scripts = ROOT / "scripts"
+    rows = re.findall(
+        r"^\| `([^`]+)` \| [^|]{10,} \| [^|]*(?:minute|hour)[^|]* \|$",
+        (scripts / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    commands = {
+        path.relative_to(ROOT).as_posix()
+        for path in scripts.rglob("*")
+        if path.is_file() and os.access(path, os.X_OK)
+    }
+    assert set(rows) == commands - {"scripts/wheelhouse_install/install"}
+    assert len(rows) == len(set(rows))

@@ -182,7 +182,7 @@ def test_an_engine_that_uses_its_own_judge_gets_an_error(use: Callable[[Judge], 
         return 1.0
 
     reentrant = Judge.open(engine=ScriptedEngine(answer))
-    with pytest.raises(InputError, match="already in use by this thread"):
+    with pytest.raises(InputError, match="already in use"):
         reentrant.evaluate(ROWS, ["context_recall"], out=False)
 
 

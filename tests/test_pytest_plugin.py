@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -154,7 +155,7 @@ def test_other(assert_score):
     assert "3 failed, 2 passed in" in done.stdout, done.stdout
     assert "InputError: assert_score takes one sample" in done.stdout
     assert '>       assert_score(S, "faithfulnes", at_least=0.5)\n' in done.stdout
-    assert "InputError: no metric is called 'faithfulnes'" in done.stdout
+    assert re.search("InputError: no metric .*'faithfulnes'", done.stdout)
     assert ".py:" not in done.stdout.replace("test_it.py:", ""), done.stdout
     assert localjudge.Run.open(folder / "left" / "asserted-1").summary.samples == 1
 
@@ -184,7 +185,7 @@ def test_the_suite_of_the_root_reads_below_it_only(tmp_path: Path) -> None:
     (folder / "localjudge.toml").write_text('abbreviations = "../words.txt"\n', encoding="utf-8")
     (folder / "test_it.py").write_text("def test_it(localjudge_judge): pass\n", encoding="utf-8")
     done = session(folder, "--rootdir", str(folder))
-    assert "would read outside the configuration file's folder" in done.stdout, done.stdout
+    assert "outside the configuration file's folder" in done.stdout, done.stdout
     assert "config.py:" not in done.stdout, done.stdout
 
 

@@ -77,8 +77,8 @@ def evaluate(row: Any = ROW, **options: Any) -> None:
 @pytest.mark.parametrize(
     ("row", "options", "words"),
     [
-        (ROW, {"max_failed": -1}, "max_failed must be at least 0"),
-        (ROW, {"abbreviations": 3}, "abbreviations must be a list of words"),
+        (ROW, {"max_failed": -1}, "max_failed must be"),
+        (ROW, {"abbreviations": 3}, "abbreviations must be a list"),
         (ROW, {"out": "."}, "out=..."),
         (
             {"question": "Q?", "documents": ["A text."], "chunks": ["A text."]},
@@ -87,7 +87,7 @@ def evaluate(row: Any = ROW, **options: Any) -> None:
         ),
         ({**ROW, "reference": True}, {}, "skip_bad_rows=True"),
         ({**ROW, "document": None}, {"cluster_by": "document"}, "cluster_by needs a value"),
-        (ROW, {"reuse": 3}, "reuse takes runs or their directories"),
+        (ROW, {"reuse": 3}, "reuse takes runs"),
     ],
 )
 def test_an_error_in_python_names_arguments_and_no_flags(

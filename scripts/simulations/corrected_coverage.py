@@ -100,7 +100,7 @@ JUDGES: Mapping[str, tuple[float, float]] = {
 
 
 def made_up_pool(sensitivity: float, specificity: float, seed: int = 0) -> Pool:
-    """Simulate a judge whose p_yes says little about its errors, as in real judges."""
+    """Simulate a judge with a p_yes that says little about its errors, as in real judges."""
     generator = np.random.Generator(np.random.PCG64(seed))
     human = (np.arange(_MADE_UP_UNITS) % 2).astype(np.float64)
     right = generator.random(_MADE_UP_UNITS) < np.where(human == 1, sensitivity, specificity)

@@ -1,4 +1,4 @@
-"""The planned looks at labels are those that `label_looks.py` computes, and keep their error."""
+"""The planned looks at labels equal the looks of `label_looks.py`, and keep their error."""
 
 import pytest
 from corrected_coverage import AS_PLANNED, JUDGES, ORDINARY, Setting, looked_at, made_up_pool

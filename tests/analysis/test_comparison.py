@@ -83,7 +83,7 @@ def test_samples_that_share_a_document_are_compared_by_document(scripted_run: Sc
 @pytest.mark.parametrize(
     ("before", "clusters", "warning"),
     [
-        ({}, 4, "one of the runs has groups"),
+        ({}, 4, "runs has groups"),
         ({"cluster_by": "document"}, 2, "2 samples in another group"),
     ],
 )
@@ -204,8 +204,7 @@ def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> 
     samples = comparison.samples
     assert (samples.only_baseline, samples.only_new, samples.by_id) == (1, 1, 3)
     assert any(
-        "the baseline has failed samples of context_recall: 1" in warning
-        for warning in comparison.warnings
+        "baseline" in warning and "context_recall: 1" in warning for warning in comparison.warnings
     )
 
 
@@ -280,7 +279,7 @@ def test_another_judge_is_a_warning_and_another_metric_is_not(scripted_run: Scri
 @pytest.mark.parametrize(
     ("other", "warning", "compared"),
     [
-        ({**B, "id": "a"}, "paired samples with another question or reference: 1", True),
+        ({**B, "id": "a"}, "another question or reference: 1", True),
         (row("z", "Other."), "no sample in common", False),
         (question("c")[0], "no metric in common", False),
     ],

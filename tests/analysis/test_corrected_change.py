@@ -1,5 +1,6 @@
 import json
 import random
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -179,7 +180,7 @@ def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(
     assert f"{len(labelled)} of the 50 labels of the baseline" in next(change_remarks(METRIC, both))
     backwards = change(after, before).corrected
     assert backwards is not None
-    assert "labels of this run are for statements of the baseline" in (backwards.remark or "")
+    assert "statements of the baseline" in (backwards.remark or "")
 
 
 def test_labels_of_other_statements_correct_nothing_and_say_so(scripted_run: ScriptedRun) -> None:
@@ -259,4 +260,4 @@ def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: Script
     assert both.interval is not None
     assert f">{signed(both.interval.mean)}<" in text
     assert f">{signed(both.scores.difference)}<" not in text
-    assert "corrected by 50 labels for the baseline and 50 labels for this run" in text
+    assert re.search("50 labels for the baseline .*50 labels for this run", text)

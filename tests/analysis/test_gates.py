@@ -202,9 +202,7 @@ def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> 
     with pytest.raises(InputError, match=r"needs a baseline\n.*baseline="):
         check_baseline([gate], None)
     baseline = scripted_run("run", rows(1), {})
-    with pytest.raises(
-        InputError, match=r"'faithfulness', which is not in the baseline\n.*context_recall"
-    ):
+    with pytest.raises(InputError, match=r"'faithfulness'.* baseline\n.*context_recall"):
         check_baseline([gate], baseline)
     check_baseline([parse_gate("faithfulness>=0.5")], None)
 

@@ -166,7 +166,7 @@ def test_a_sheet_is_private_and_replaces_no_file(tmp_path: Path, ending: str) ->
     content = path.read_bytes()
     (tmp_path / f"link{ending}").symlink_to(tmp_path / "nowhere")
     for taken in (path, tmp_path / f"link{ending}"):
-        with pytest.raises(InputError, match="already exists and may contain labels"):
+        with pytest.raises(InputError, match="already exists"):
             write_sheet(taken, [sheet_row(text="Other.")])
     assert path.read_bytes() == content
 
@@ -174,7 +174,7 @@ def test_a_sheet_is_private_and_replaces_no_file(tmp_path: Path, ending: str) ->
 def test_unknown_file_endings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not a sheet(?s:.*)\.jsonl, \.csv, or in \.html"):
         write_sheet(tmp_path / "sheet.ods", [sheet_row()])
-    with pytest.raises(InputError, match="save the sheet as CSV"):
+    with pytest.raises(InputError, match="sheet as CSV"):
         write_sheet(tmp_path / "sheet.XLSX", [sheet_row()])
 
 
@@ -310,7 +310,7 @@ def test_cells_are_read_in_several_forms(
 def test_a_pipe_as_a_sheet_is_refused_at_once(tmp_path: Path) -> None:
     """Without a writer, reading a pipe would block forever."""
     os.mkfifo(tmp_path / "sheet.csv")
-    with pytest.raises(DataError, match="is not a regular file"):
+    with pytest.raises(DataError, match="regular file"):
         read_sheet(tmp_path / "sheet.csv")
 
 
@@ -336,9 +336,7 @@ def test_a_label_from_the_future_is_refused(tmp_path: Path) -> None:
     """
     ahead = datetime.now(UTC) + timedelta(days=365)
     rows = [LABELLED | {"annotator": "Ann", "when": ahead.isoformat()}]
-    with pytest.raises(
-        DataError, match=r"row 2: when: found .*, expected a time that is not in the future"
-    ):
+    with pytest.raises(DataError, match=r"row 2: when: found .* in the future"):
         read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows)))
     almost = [LABELLED | {"when": (ahead - timedelta(days=364.5)).isoformat()}]
     assert len(read_sheet(saved(tmp_path / "sheet.csv", table_of(*almost))).labels) == 1
@@ -374,7 +372,7 @@ def test_all_problems_are_reported_together_and_each_once(tmp_path: Path) -> Non
     [
         ("sheet.csv", b"", "has no rows"),
         ("sheet.csv", b"label_id;human\r\n;\r\n;;\r\n", "has no rows"),
-        ("sheet.csv", b"a;b\r\n1;2\r\n", r"has no column human, label_id \(columns: a, b\)"),
+        ("sheet.csv", b"a;b\r\n1;2\r\n", r"no column human, label_id .*a, b"),
         ("sheet.csv", b"label_id;label\r\n1;2\r\n", "has no column human"),
         ("sheet.csv", b"human;human;label_id\r\n1;2;3\r\n", "two columns human"),
         ("sheet.jsonl", b"{\n{\n", r"2 of 2 rows(?s:.*)sheet\.jsonl:1; .*invalid JSON"),

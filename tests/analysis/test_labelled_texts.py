@@ -58,13 +58,9 @@ def test_csv_and_jsonl_hold_the_same_labels(file: Path, rows: list[dict[str, Any
             for label in (2, 0.5, "maybe", [1], {"a": 1})
         ),
         (STATEMENT, {"statement": 3}, "statement: found a number"),
-        (STATEMENT, {"statement": None}, "statement: found null, expected text"),
-        (STATEMENT, {"context": []}, "contexts: found an empty list, expected texts"),
-        (
-            PASSAGE,
-            {"relevant": [1]},
-            "relevant: found a list of 1, expected 1, 0 or null for each sentence",
-        ),
+        (STATEMENT, {"statement": None}, "statement: found null"),
+        (STATEMENT, {"context": []}, "contexts: found an empty list"),
+        (PASSAGE, {"relevant": [1]}, "relevant: found a list of 1"),
     ],
 )
 def test_an_unusable_row_is_named(
@@ -100,7 +96,7 @@ def test_texts_without_a_label_are_counted_and_left_out_and_each_sentence_has_it
             r"no labelled texts (?s:.*)localjudge label RUN --read FILE",
         ),
         ("", "has no rows"),
-        ("{\n{\n", r"2 of 2 labelled rows cannot be used.*\n.*labels.jsonl:2: found invalid JSON"),
+        ("{\n{\n", r"2 of 2 labelled rows .*\n.*labels.jsonl:2: found invalid JSON"),
     ],
 )
 def test_a_file_of_another_kind_is_refused(file: Path, content: str, named: str) -> None:

@@ -173,7 +173,7 @@ def test_missing_labels_are_reported_with_their_time(
         16,
         5,
     )
-    assert "too few labels for an interval" in (mean.remark or "")
+    assert "too few labels" in (mean.remark or "")
     # Six samples need labels of all 12 statements.
     few = corrected(label(judged_run("few", samples=6), n=8))
     assert (few.clusters, few.ci95, few.needed, few.minutes, few.remark) == (
@@ -415,7 +415,7 @@ def test_skipped_and_undecided_statements_have_no_label(judged_run: JudgedRun) -
     label(run, lambda _: next(said), 10)
     found = labels(run)
     assert (found.statements, found.unsure, found.passed_over) == (7, 1, 3)
-    assert "3 drawn statements without a label" in found.warnings[0]
+    assert "3 drawn statements" in found.warnings[0]
     label(run, lambda _: 1, 10)
     assert (labels(run).passed_over, labels(run).unsure) == (1, 1)
     complete = label(judged_run("complete"), lambda _: 1, 10)
@@ -559,7 +559,7 @@ def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun)
     ):
         assert read(run, humans, annotator) == counts
     assert labels(run).annotators == {"bob": 5}
-    with pytest.raises(DataError, match="the file has no labels yet"):
+    with pytest.raises(DataError, match="no labels yet"):
         read(run, NONE, "ann")
 
 
@@ -604,9 +604,7 @@ def test_a_sheet_without_names_needs_one_if_others_labelled(
     assert read(run, ONES[:12]) == LabelsRead(new=12)
     assert read(run, ZEROS[:12]) == LabelsRead(changed=12)
     assert read(run, ZEROS[:12], "Dr. Weiß") == LabelsRead(new=12)
-    with pytest.raises(
-        InputError, match=r"does not name its annotator, and Dr\. Weiß labelled this run"
-    ):
+    with pytest.raises(InputError, match=r"annotator, .*Dr\. Weiß labelled"):
         read(run, ONES[:12])
     # A single name in a sheet applies to all its rows.
     first, *rows = [{**row, "human": 1} for row in drawn_rows(run, 12)]
@@ -639,7 +637,7 @@ def test_a_file_with_a_foreign_label_is_refused_whole(
     with pytest.raises(DataError, match=r"no statement in .* matches 1 of 5 labels"):
         read_labels(run, sheet)
     assert not (run.directory / LABELS).exists()
-    with pytest.raises(DataError, match="the file has no labels yet"):
+    with pytest.raises(DataError, match="no labels yet"):
         read_labels(run, written(sheet, {**first, "human": None}))
 
 
@@ -666,7 +664,7 @@ def test_a_damaged_text_is_a_remark_and_its_label_counts(
 def test_a_column_that_was_sorted_separately_is_refused(
     judged_run: JudgedRun, tmp_path: Path
 ) -> None:
-    """The text of a row is that of another statement, so its label may belong to either."""
+    """The row has the text of another statement, so its label may belong to either."""
     run = judged_run()
     drawing = draw_statements(correctable(run), 5, 0)
     rows = [{**row, "human": 1} for row in sheet_rows(run, drawing, drawing.statements)]
@@ -674,7 +672,7 @@ def test_a_column_that_was_sorted_separately_is_refused(
     assert len(texts) > 1
     for row, text in zip(rows, [*texts, *texts], strict=False):
         row["text"] = text
-    with pytest.raises(DataError, match="the text of another statement"):
+    with pytest.raises(DataError, match="text of another statement"):
         read_labels(run, written(tmp_path / "s.jsonl", *rows), "ann")
     assert not (run.directory / LABELS).exists()
 
@@ -874,7 +872,7 @@ def test_verify_detects_changes_of_labels_it_has_verified(judged_run: JudgedRun)
     assert second.labels.verified is not None
     assert (second.result, second.labels.current.rows) == ("bit-identical", 30)
     assert second.labels.verified.rows == 20
-    assert "10 rows added since the verification of 20" in lines(second)
+    assert re.search("10 rows added .*20", lines(second))
     third = last_verification(run.directory).labels  # type: ignore[union-attr]
     rows = stored_labels(run.directory)
     flipped = [row.model_copy(update={"human": 1}) for row in rows]
@@ -934,7 +932,7 @@ def test_drawn_statements_without_a_label_leave_gates_undecided(judged_run: Judg
     assert found.is_incomplete
     [decision] = run.check([f"{METRIC}>=0.2"]).decisions
     assert (decision.outcome, decision.passed, decision.corrected) == ("undecided", False, True)
-    assert f"{found.passed_over} drawn statements without a label" in decision.reason
+    assert f"{found.passed_over} drawn statements" in decision.reason
 
 
 @settings(

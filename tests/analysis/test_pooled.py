@@ -1,4 +1,5 @@
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -135,14 +136,12 @@ def test_the_command_says_both_means(
     run = judged(scripted_run, "run", *["1", "100", "00"] * 20)
     said = " ".join(called(capfd, "show", run.directory)[1].split())
     share = "about 44 % of the sentences are supported by the documents"
-    assert f"faithfulness: in an average answer, {share}" in said
-    assert "; about 33 % of all 120 sentences are supported by the documents (2" in said
+    assert re.search(f"faithfulness: .*{re.escape(share)}", said)
+    assert "about 33 % of all 120 sentences" in said
     values = json.loads(called(capfd, "show", run.directory, "--json")[1])["metrics"]
     assert values["faithfulness"]["pooled"]["share"] == pytest.approx(1 / 3)
     assert "pooled" not in values["context_precision"]
     single = judged(scripted_run, "single", *"1011")
     assert "of all" not in called(capfd, "show", single.directory)[1]
     stopped = judged(scripted_run, "stopped", *["1", "100", "00"] * 20, until=["faithfulness>=0.1"])
-    assert "without an interval, because scores" in " ".join(
-        called(capfd, "show", stopped.directory)[1].split()
-    )
+    assert "without an interval" in " ".join(called(capfd, "show", stopped.directory)[1].split())

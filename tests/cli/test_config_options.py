@@ -61,7 +61,7 @@ def test_the_command_line_wins(call: Call) -> None:
 
 def test_a_suite_does_not_change_the_signature(call: Call) -> None:
     code, _, errors = call("run", "--config", "none")
-    assert (code, "no data file was named" in errors) == (1, True)
+    assert (code, "no data file" in errors) == (1, True)
     typed = ("data.jsonl", "--config", "none", "--metrics", "hit_rate@1,recall@1", "--out", "typed")
     assert [call("run", *arguments, "--quiet")[0] for arguments in (typed, ())] == [0, 3]
     assert manifest("run")["signature"] == manifest("typed")["signature"]
@@ -75,7 +75,7 @@ def test_a_file_of_the_user_is_replaced_only_by_name(key: str, call: Call) -> No
     Path("localjudge.toml").write_text(f'{LENIENT}{key} = "notes"\n', encoding="utf-8")
     code, _, errors = call(*arguments)
     assert (code, file.read_text(encoding="utf-8")) == (1, "mine\n")
-    assert f"{key} = notes would replace a file" in errors
+    assert f"{key} = notes would replace" in errors
     assert f"type --{key}" in errors
     file.unlink()
     assert [call(*arguments)[0] for _ in range(2)] == [0, 0]

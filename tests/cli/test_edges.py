@@ -27,7 +27,7 @@ def test_a_full_output_device_is_exit_code_4() -> None:
     with Path("/dev/full").open("w") as full:
         done = localjudge("run", DEMO, "--out", "run", "--quiet", stdout=full)
     assert done.returncode == 4
-    assert "the output cannot be written" in done.stderr
+    assert "output cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
     assert Path("run/summary.json").is_file()
 

@@ -64,7 +64,7 @@ def test_the_default_judge_names_others_and_no_file_does(call: Call) -> None:
     run = localjudge.evaluate(
         "data.jsonl", metrics="context_recall", threads=1, out=False, progress=False
     )
-    assert "1 model on this machine can judge, for example judge='ollama:judge:latest'" in run.notes
+    assert any(note.endswith("judge='ollama:judge:latest'") for note in run.notes)
     assert run.judge.caution == run.to_pandas().attrs["caution"] == CARD["caution"]
 
 
@@ -104,7 +104,7 @@ def test_a_run_whose_model_was_removed_says_so(store: Path, call: Call) -> None:
     shutil.rmtree(store)
     code, _, errors = call("verify", "run", "--quiet")
     assert code == 1
-    assert "sha256 cfcfedcc41bb) is no longer where it was" in errors
+    assert "sha256 cfcfedcc41bb) is no longer" in errors
     assert "with --judge PATH" in errors
     assert call("verify", "run", "--quiet", "--judge", "lexical")[0] == 0
 
@@ -115,9 +115,7 @@ def test_a_blob_with_another_checksum_than_its_name_is_refused(store: Path) -> N
     content[-1] ^= 1
     blob.write_bytes(content)
     for name in (NAME, str(blob)):
-        with pytest.raises(
-            ModelError, match="does not have the checksum in its name: sha256"
-        ) as caught:
+        with pytest.raises(ModelError, match="checksum in its name: sha256") as caught:
             model_registry.find(name)
         assert blob.name in caught.value.message
         assert caught.value.hint

@@ -89,10 +89,7 @@ def test_an_unwritable_report_is_refused(
 
 def test_a_certificate_is_written_instead_of_a_report(folder: Path, call: Call) -> None:
     assert call("report", "new", "--certificate", "c.html") == (0, " certificate c.html\n", "")
-    assert (
-        "In an average right answer, about 100 % of the sentences"
-        in (folder / "c.html").read_text()
-    )
+    assert "about 100 % of the sentences" in (folder / "c.html").read_text()
     assert call("report", "new", "--certificate", "c.html", "--language", "fr")[0] == 0
     french = (
         "Dans une réponse de référence moyenne, "

@@ -136,5 +136,5 @@ def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call:
     model.rename(moved)
     code, output, errors = call("verify", run, "--quiet")
     assert (code, output) == (1, "")
-    assert f"the model of this run (my-judge, sha256 {sha256})" in errors
+    assert f"(my-judge, sha256 {sha256})" in errors
     assert call("verify", run, "--quiet", "--judge", moved)[0] == 0

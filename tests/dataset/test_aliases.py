@@ -77,10 +77,10 @@ def test_the_mapping_has_priority(
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"quest": "q"}, "quest=q does not begin with a field of localjudge"),
-        ({"reference": "gold"}, "reference=gold names a column that no row"),
-        ({"retrieved_contexts": "a,missing"}, "names a column that no row"),
-        ({"reference": "a,b"}, "names a column that no row"),
+        ({"quest": "q"}, "quest=q .*field"),
+        ({"reference": "gold"}, "reference=gold names a column"),
+        ({"retrieved_contexts": "a,missing"}, "retrieved_contexts=.*missing"),
+        ({"reference": "a,b"}, "reference=a,b"),
     ],
 )
 def test_a_wrong_mapping_is_refused(mapping: dict[str, str], message: str) -> None:
@@ -200,7 +200,7 @@ NOT_THERE = "names a column that no row of rows has"
         (
             ROW,
             {"retrieved_contexts": "hits.0.chunk_text"},
-            ["uses one context of several", "'hits[].chunk_text'"],
+            ["one context of several", "'hits[].chunk_text'"],
         ),
         (
             ROW,
@@ -233,7 +233,7 @@ def test_rows_below_the_top_are_found_by_their_path(tmp_path: Path, indent: int 
         "q",
         "r",
     ]
-    with pytest.raises(DataError, match=r"no column has a known name .*\n.*rows='NAME'"):
+    with pytest.raises(DataError, match=r"no column .*\n.*rows='NAME'"):
         load(path)
     with pytest.raises(
         DataError, match=r"nothing under experiment.rows \(keys: version, experiment\)"
@@ -276,7 +276,7 @@ def test_a_known_name_may_be_spelled_in_another_way(
 
 
 def test_two_spellings_of_one_name_are_refused() -> None:
-    with pytest.raises(DataError, match="the columns Question and QUESTION both match user_input"):
+    with pytest.raises(DataError, match=r"Question and QUESTION .*user_input"):
         load([{"Question": "a", "QUESTION": "b"}])
 
 

@@ -119,9 +119,7 @@ def test_a_sparse_file_is_refused_in_little_memory(
 def test_a_record_without_an_end_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(text)
-    with pytest.raises(
-        DataError, match=r"a\.csv has a header or a row that is too large"
-    ) as caught:
+    with pytest.raises(DataError, match=r"a\.csv .*too large") as caught:
         load(str(path))
     assert "every quote is closed" in str(caught.value.hint)
 

@@ -108,7 +108,7 @@ def test_an_empty_cell_is_no_cluster(tmp_path: Path, empty: str | None) -> None:
     if empty != "N/A":  # in Python, a text
         sources.append(rows)
     for source in sources:
-        with pytest.raises(InputError, match="the sample 's2' has no value in the column 'topic'"):
+        with pytest.raises(InputError, match=r"'s2' has no value .*'topic'"):
             score(source, cluster_by="topic")
 
 

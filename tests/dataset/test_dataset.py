@@ -118,9 +118,9 @@ def test_a_missing_or_nested_column_is_refused() -> None:
         "contexts",
     )
     for name in nowhere:
-        with pytest.raises(InputError, match=rf"the data has no column {re.escape(name)}"):
+        with pytest.raises(InputError, match=rf"no column {re.escape(name)}"):
             load([ROW]).column(name)
-    with pytest.raises(InputError, match="the column l contains a list of 2"):
+    with pytest.raises(InputError, match=r"column l .*list of 2"):
         load([ROW]).column("l")
 
 

@@ -202,9 +202,7 @@ def test_an_object_with_unknown_keys_is_refused(
     tmp_path: Path, content: dict[str, Any], found: str
 ) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps(content))
-    with pytest.raises(
-        DataError, match=rf"a\.jsonl: no column has a known name \(columns: {found}"
-    ):
+    with pytest.raises(DataError, match=rf"a\.jsonl: .*\(columns: {found}"):
         load(tmp_path / "a.jsonl")
 
 

@@ -42,7 +42,7 @@ def zipped() -> bytes:
             "a.json:2 is not valid JSON: Expecting ',' delimiter",
         ),
         ("a.json", b'[{"question": "q"}]\n[]', "a.json:2 is not valid JSON: Extra data"),
-        ("a.json", b"[" * 100_000, "a.json is not valid JSON: values nested too deep"),
+        ("a.json", b"[" * 100_000, "a.json is not valid JSON: values"),
         ("a.json", b'{\n"question": "q"', "a.json:2 is not valid JSON: Expecting ',' delimiter"),
         (
             "a.json",
@@ -57,7 +57,7 @@ def zipped() -> bytes:
         (
             "a.jsonl",
             b'{"question": ' * 100_000,
-            "a.jsonl:1: found invalid JSON: values nested too deep",
+            "a.jsonl:1: found invalid JSON: values",
         ),
         (
             "a.jsonl",
@@ -69,12 +69,12 @@ def zipped() -> bytes:
             bytes(range(256)) * 9,
             "a.jsonl is not text: 261 of its first 2,304 bytes are control characters",
         ),
-        ("a.jsonl", b"true\n7\n", "a.jsonl:2: found a number (7), expected an object with columns"),
+        ("a.jsonl", b"true\n7\n", "a.jsonl:2: found a number (7)"),
         ("a.jsonl", ROW + b"\x00", "a.jsonl:2: found invalid JSON: Expecting value"),
         (
             "a.jsonl",
             b'{"question": "a", "question": "b"}',
-            "the key 'question' appears twice in one object",
+            "key 'question' appears twice",
         ),
         (
             "a.jsonl",
@@ -84,7 +84,7 @@ def zipped() -> bytes:
         (
             "a.jsonl",
             b'{"question": "\\ud83d"}',
-            "a.jsonl:1: question: found half of a surrogate pair (U+D83D, at position 0)",
+            "surrogate pair (U+D83D, at position 0)",
         ),
         (
             "a.jsonl",
@@ -94,24 +94,12 @@ def zipped() -> bytes:
         (
             "a.jsonl",
             b"\xff\xfe" + b'{"question"',
-            "a.jsonl is marked as utf-16-le text but is not: truncated data",
+            "a.jsonl is marked as utf-16-le",
         ),
-        ("a.csv", b"question,question\na,b\n", "a.csv has two columns question"),
-        (
-            "a.csv",
-            b"question,answer\na\n",
-            "a.csv:2: found a record of 1, expected 2 cells, one for each column",
-        ),
-        (
-            "a.csv",
-            b"question\na,b\n",
-            "a.csv:2: found a record of 2, expected 1 cells, one for each column",
-        ),
-        (
-            "a.csv",
-            b'question\n"a\nb\n',
-            "a.csv:2 is not valid CSV: unexpected end of data (at line 3)",
-        ),
+        ("a.csv", b"question,question\na,b\n", "two columns question"),
+        ("a.csv", b"question,answer\na\n", "a.csv:2: found a record of 1, expected 2"),
+        ("a.csv", b"question\na,b\n", "a.csv:2: found a record of 2, expected 1"),
+        ("a.csv", b'question\n"a\nb\n', "a.csv:2 is not valid CSV: unexpected end"),
         ("a.csv", b'question\n"a" b\n', "a.csv:2 is not valid CSV: ',' expected after '\"'"),
         (
             "a.csv",
@@ -121,33 +109,33 @@ def zipped() -> bytes:
         (
             "a.jsonl.gz",
             gzip.compress(ROW * 99, mtime=0)[:-9],
-            "a.jsonl.gz cannot be unpacked: Compressed file ended",
+            "a.jsonl.gz cannot be unpacked: Compressed",
         ),
         (
             "a.jsonl.gz",
             gzip.compress(ROW, mtime=0)[:-8] + b"\0" * 8,
-            "a.jsonl.gz cannot be unpacked: CRC check failed",
+            "a.jsonl.gz cannot be unpacked: CRC",
         ),
         (
             "a.jsonl.gz",
             gzip.compress(ROW, mtime=0) + b"junk",
-            "a.jsonl.gz cannot be unpacked: Not a gzipped file",
+            "a.jsonl.gz cannot be unpacked: Not",
         ),
         (
             "a.jsonl.gz",
             b"\x1f\x8b\x08\x00",
-            "a.jsonl.gz cannot be unpacked: Compressed file ended before",
+            "a.jsonl.gz cannot be unpacked: Compressed",
         ),
-        ("a.parquet", b"PAR1", "a.parquet cannot be read as a Parquet file"),
+        ("a.parquet", b"PAR1", "Parquet"),
         (
             "a.parquet",
             b"PAR1" + b"\xff" * 50 + b"PAR1",
-            "a.parquet cannot be read as a Parquet file",
+            "Parquet",
         ),
-        ("a.xlsx", zipped(), "a.xlsx is a zip archive"),
-        ("a.jsonl.bz2", bz2.compress(ROW), "a.jsonl.bz2 is packed with bzip2"),
-        ("a.jsonl.xz", lzma.compress(ROW), "a.jsonl.xz is packed with xz"),
-        ("a.pkl", pickle.dumps([{"question": "q" * 99}]), "a.pkl is a Python pickle"),
+        ("a.xlsx", zipped(), "a zip archive"),
+        ("a.jsonl.bz2", bz2.compress(ROW), "packed with bzip2"),
+        ("a.jsonl.xz", lzma.compress(ROW), "packed with xz"),
+        ("a.pkl", pickle.dumps([{"question": "q" * 99}]), "Python pickle"),
     ],
 )
 def test_a_broken_file_is_refused_with_the_reason(
@@ -156,6 +144,7 @@ def test_a_broken_file_is_refused_with_the_reason(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(LocaljudgeError) as caught:
         load(tmp_path / name)
+    assert name in str(caught.value)
     assert said in str(caught.value)
     assert caught.value.hint
 
@@ -191,7 +180,7 @@ def test_a_device_and_a_socket_are_not_read(
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("s")
         for name in ("s", "/dev/zero"):
-            with pytest.raises(DataError, match=f"{name} is a device or a socket, not a file"):
+            with pytest.raises(DataError, match=f"{name} .*not a file"):
                 load(name)
 
 
@@ -230,13 +219,11 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         else:
             file.write(path.read_bytes())
     os.utime(path, ns=(1, 1))
-    with pytest.raises(
-        DataError, match=r"changed while it was read|is not valid JSON|cannot be read as"
-    ):
+    with pytest.raises(DataError, match=r"changed while|not valid JSON|cannot be read"):
         list(reading)
 
 
 def test_closed_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(DataError, match="there is no standard input to read"):
+    with pytest.raises(DataError, match="no standard input"):
         load("-")

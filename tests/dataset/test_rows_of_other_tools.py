@@ -239,7 +239,7 @@ def test_other_values_are_not_taken_for_conversations() -> None:
         said("doc", "a", "type"),
     ):
         assert last_turn([message, said("assistant", "b")]) is None
-    with pytest.raises(DataError, match="user_input: found a list of 1, expected text or null"):
+    with pytest.raises(DataError, match="user_input: found a list of 1"):
         load([{"user_input": [{"role": "user"}], "contexts": ["a"]}, {"user_input": "q"}])
 
 

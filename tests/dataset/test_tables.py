@@ -49,7 +49,7 @@ def test_tables_give_the_same_samples(name: str) -> None:
 
 
 def test_several_splits_are_refused_by_their_names() -> None:
-    with pytest.raises(InputError, match=r"train, test\n.*pass one of them: data\['train'\]"):
+    with pytest.raises(InputError, match=r"train, test\n.*data\['train'\]"):
         load({"train": ARROW, "test": ARROW})
 
 
@@ -57,7 +57,7 @@ def test_a_duplicate_column_is_refused() -> None:
     names = ["question", "question"]
     arrow = pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 2, names)
     for table in (pandas.DataFrame([["a", "b"]], columns=names), arrow):
-        with pytest.raises(DataError, match="rows has two columns question"):
+        with pytest.raises(DataError, match=r"rows .*two columns question"):
             load(table)
 
 
@@ -143,9 +143,7 @@ def test_an_answer_object_is_one_sample(data: Any) -> None:
 
 @pytest.mark.parametrize("value", [7, None, object(), str])
 def test_other_objects_are_refused_by_type(value: Any) -> None:
-    with pytest.raises(
-        InputError, match=f"the data have the unsupported type {type(value).__name__}\n"
-    ):
+    with pytest.raises(InputError, match=f"type {type(value).__name__}\n"):
         load(value)
 
 

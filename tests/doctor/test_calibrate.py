@@ -97,7 +97,7 @@ def test_a_statement_is_one_question_and_clusters_share_a_context_or_group() -> 
     assert (by_context.labels.clustered_by, by_context.labels.clusters) == ("the same contexts", 20)
     assert (by_column.labels.clustered_by, by_column.labels.clusters) == ("doc", 10)
     assert any("only 10 independent groups" in remark for remark in by_column.remarks)
-    with pytest.raises(InputError, match="no text or number in the column 'nowhere'"):
+    with pytest.raises(InputError, match="column 'nowhere'"):
         calibrated(cluster_by="nowhere")
 
 
@@ -127,7 +127,7 @@ def test_contradicting_options_are_refused_before_judging() -> None:
     ):
         with pytest.raises(InputError, match=message):
             localjudge.calibrate(**arguments)
-    with pytest.raises(DataError, match="the file has no labels"):
+    with pytest.raises(DataError, match="no labels"):
         calibrated([{**row, "label": None} for row in statements()])
 
 
@@ -142,13 +142,13 @@ def test_a_calibration_is_saved_privately_and_read_back(home: Path) -> None:
         == calibrations_of(file)[0]
     )
     assert calibrated(name="theirs").sha256 == calibration.sha256  # neither its name nor its date
-    with pytest.raises(InputError, match="no calibration or file called 'nobody'"):
+    with pytest.raises(InputError, match=r"no calibration .*'nobody'"):
         read_calibration("nobody")
     for content in ("", "[]", "{}", '{"threshold": NaN}', "{" * 10_000):
         file.write_text(content)
         with pytest.raises(RunDirectoryError, match=r"ours\.json"):
             read_calibration("ours")
-    with pytest.raises(InputError, match=r"are both calibrations for attribution"):
+    with pytest.raises(InputError, match=r"both .*attribution"):
         calibrations_of(
             [calibration, calibration.model_copy(update={"name": "theirs", "threshold": 0.1})]
         )

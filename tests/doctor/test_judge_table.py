@@ -98,7 +98,7 @@ def test_the_labels_of_a_run_measure_its_judge() -> None:
 
 def test_each_question_has_a_calibration_also_for_one_run() -> None:
     run = judged("run", 0.5)
-    with pytest.raises(DataError, match="no labelled statements in each of run"):
+    with pytest.raises(DataError, match="no labelled statements"):
         localjudge.calibrate(run)
     label(run)
     with pytest.raises(DataError, match="of 2 questions: relevance_sentence, attribution"):
@@ -172,9 +172,7 @@ def test_labels_without_a_drawing_count_once_and_contradictory_labels_do_not_cou
     append_labels(run.directory, [*rows, *divided, *unsure])
     [entry] = measured(run)
     assert (entry.labels.verdicts, entry.labels.unlabelled, entry.labels.weighted) == (28, 2, False)
-    assert (
-        "28 of 28 labels were not drawn from these statements, so each counts once" in entry.remarks
-    )
+    assert any(remark.startswith("28 of 28 labels") for remark in entry.remarks)
     assert entry.savings is not None
     assert entry.savings.of == 50, "no corrected mean"
 

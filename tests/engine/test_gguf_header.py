@@ -107,7 +107,7 @@ def test_other_files_are_refused_before_their_checksum(tmp_path: Path) -> None:
     path = tmp_path / "sparse.gguf"
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(ModelError, match=r"sparse\.gguf is not a GGUF model"):
+    with pytest.raises(ModelError, match=r"sparse\.gguf .*not a GGUF"):
         find_model(str(path))
 
 

@@ -142,7 +142,7 @@ def test_a_run_with_too_little_memory_can_be_resumed(tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = limited(f"leave(100); main(['run', '--demo', '--out', {str(out)!r}])", tmp_path)
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (4, "", False)
-    assert "lexical.gguf does not fit into memory: it needs about 199 MiB" in done.stderr
+    assert re.search(r"lexical\.gguf .*memory: .*199 MiB", done.stderr)
     assert "\n  hint: " in done.stderr
     assert "damaged" not in done.stderr
 
@@ -150,12 +150,12 @@ def test_a_run_with_too_little_memory_can_be_resumed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("leave(8)\ntry: model.open_model(judge, gpu_layers=0)", "lacks memory or threads to load"),
+        ("leave(8)\ntry: model.open_model(judge, gpu_layers=0)", "lacks memory or threads"),
         (
             "opened = model.open_model(judge, gpu_layers=0)\nleave(30)\n"
             "try: KVCache(opened.pointer, n_ctx=8192, threads=1, vocabulary_size=1,"
             " rewind_mode='cut')",
-            "could not open a context of 8,192 tokens",
+            "context of 8,192 tokens",
         ),
     ],
     ids=["weights", "context"],

@@ -76,30 +76,27 @@ def refusal(file: ModelFile) -> ModelError:
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"general.type": "adapter", "adapter.type": "lora"}, "not a model, but an adapter"),
-        ({"general.type": "mmproj"}, "not a model, but of type mmproj"),
+        ({"general.type": "adapter", "adapter.type": "lora"}, "but an adapter"),
+        ({"general.type": "mmproj"}, "of type mmproj"),
         *(
             ({"general.architecture": name}, f"cannot judge: a {name} model")
             for name in ("t5", "clip")
         ),
-        (
-            {"general.architecture": "bert"},
-            "cannot judge: a bert model without a classification head",
-        ),
+        ({"general.architecture": "bert"}, "bert model without a classification head"),
         (
             {"general.architecture": "bert", "bert.pooling_type": 4},
-            "its classification head is missing",
+            "classification head is missing",
         ),
-        ({"llama.pooling_type": 3}, "it is an embedding or ranking model"),
-        ({"llama.attention.causal": False}, "it is an embedding or ranking model"),
+        ({"llama.pooling_type": 3}, "embedding or ranking model"),
+        ({"llama.attention.causal": False}, "embedding or ranking model"),
         ({"tokenizer.ggml.model": None}, "contains no tokenizer"),
         ({"general.architecture": "unheard-of"}, r"unknown model architecture: 'unheard-of'"),
         ({"tokenizer.ggml.model": "unheard-of"}, r"unknown tokenizer: 'unheard-of'"),
         ({"tokenizer.ggml.pre": "unheard-of"}, r"unknown pre-tokenizer type: 'unheard-of'"),
         ({"llama.embedding_length": 32}, r"tensor 'token_embd.weight' has wrong shape"),
         ({"llama.block_count": 3}, r"tensor 'blk.2.attn_norm.weight' not found"),
-        ({"llama.attention.layer_norm_rms_epsilon": None}, "key not found in model"),
-        ({"split.count": 3, "split.no": 0}, "has 3 parts by its header, but 1 by its name"),
+        ({"llama.attention.layer_norm_rms_epsilon": None}, "key not found"),
+        ({"split.count": 3, "split.no": 0}, "3 parts by its header"),
     ],
     ids=lambda value: (
         ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else ""
@@ -112,7 +109,7 @@ def test_an_unusable_model_is_refused_by_name(
 
 
 def test_a_vocabulary_is_refused_and_an_unchanged_copy_is_not(changed: Change) -> None:
-    assert "contains a vocabulary but no weights" in str(refusal(changed({}, slice(0))))
+    assert "no weights" in str(refusal(changed({}, slice(0))))
     load(changed({}), SETTINGS).close()
 
 
@@ -188,7 +185,7 @@ def test_a_model_in_several_files_loads_by_its_first(
     assert apart == pytest.approx(together, abs=128)
     load(model_registry.find(str(first)), SETTINGS).close()
     second.write_bytes(second.read_bytes()[:-5000])
-    assert "not within the file bounds" in str(refusal(model_registry.find(str(first))))
+    assert "file bounds" in str(refusal(model_registry.find(str(first))))
 
 
 def test_parts_of_another_model_are_refused(make_model: ModelMaker, tmp_path: Path) -> None:
@@ -196,6 +193,5 @@ def test_parts_of_another_model_are_refused(make_model: ModelMaker, tmp_path: Pa
     for part in (1, 2):
         shutil.copy(make_model().path, tmp_path / f"big-{part:05d}-of-00002.gguf")
     first = tmp_path / "big-00001-of-00002.gguf"
-    assert "has 1 parts by its header, but 2 by its name" in str(
-        refusal(model_registry.find(str(first)))
-    )
+    problem = str(refusal(model_registry.find(str(first))))
+    assert re.search("1 parts .*header, .*2 .*name", problem)

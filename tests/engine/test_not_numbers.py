@@ -134,7 +134,7 @@ def test_finite_weights_with_overflowing_logits_are_refused(
         tensor_data for tensor_data in reader.tensors if tensor_data.name == "output_norm.weight"
     ).data
     norm[:] = 3e38
-    with pytest.raises(ModelError, match="gives invalid numbers for a plain sentence"):
+    with pytest.raises(ModelError, match="invalid numbers"):
         loading.load(model_registry.find(str(path)), EngineSettings(threads=1, n_ctx=256))
 
 

@@ -1,6 +1,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -145,7 +146,7 @@ def test_threads_get_the_numbers_of_one_thread_or_an_error(tmp_path: Path) -> No
 def test_a_forked_process_must_open_its_own_judge() -> None:
     """Using the inherited judge could hang. Closing it does not affect the parent."""
     error, hint = finished("-c", FORK).stdout.splitlines()
-    assert "the judge was opened by another process" in error
+    assert "opened by another process" in error
     assert hint.startswith("  hint: ")
 
 
@@ -159,7 +160,7 @@ def test_a_forked_process_judges_with_one_thread_and_says_so() -> None:
 def test_a_forked_process_cannot_use_the_gpu_of_its_parent() -> None:
     script = "import os; from localjudge.engine.llamacpp.model import usable_threads as use\n"
     script += "use(1, 9)\nif os.fork():\n    os.wait()\nelse:\n    use(1, 9)"
-    assert "InputError: a forked process cannot use the GPU" in finished("-c", script).stderr
+    assert re.search("InputError: .*forked process .*GPU", finished("-c", script).stderr)
 
 
 @pytest.mark.skipif(

@@ -205,7 +205,7 @@ def test_a_judge_without_a_prompt_for_a_task_is_refused(task: Task) -> None:
     name = prompts.task_name(task)
     assert judge("lexical").unsupported([name, "attribution"]) == [name]
     assert judge().unsupported([name, "attribution"]) == []
-    with pytest.raises(SampleError, match=f"'lexical' has no words for the task {name}"):
+    with pytest.raises(SampleError, match=f"'lexical' .*task {name}"):
         judge("lexical").request(task)
 
 
@@ -214,7 +214,7 @@ TASKS = (*tasks("It is 8 m."), *special_tasks("It is 8 m.")[:2])
 
 @pytest.mark.parametrize("task", TASKS)
 def test_only_a_reason_before_the_verdict_changes_the_prompt(task: Task) -> None:
-    """With `after` path and grammar equal those of `none`; an explanation follows the verdict."""
+    """With `after`, path and grammar are the same as with `none`; an explanation follows."""
     plain, explained, before = (
         judge(reasons=reasons).request(task) for reasons in ("none", "after", "before")
     )

@@ -103,7 +103,7 @@ def test_a_sentence_too_long_for_its_window_is_left_to_the_engine() -> None:
 def test_cached_context_sizes_do_not_change_windows(
     contexts: list[str], lengths: list[int], capacity: int
 ) -> None:
-    """Statements of several lengths with the same contexts have the windows of each alone."""
+    """Statements of several lengths with the same contexts have the same windows as separately."""
     shared = Windows(cost=cost, capacity=capacity, sentences=sentences)
     for length in lengths:
         task = Attribution(unit=unit("statement", "s" * length), contexts=tuple(contexts))

@@ -120,11 +120,9 @@ def test_rescoring_accepts_a_calibration_or_a_threshold(calibration: Calibration
 
 
 def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Calibration) -> None:
-    with pytest.raises(
-        InputError, match=r"ours was made with another judge:\n  engine\.script_sha256: "
-    ):
+    with pytest.raises(InputError, match=r"ours was made .*\n  engine\.script_sha256: "):
         judged("run", calibration=calibration, engine=ScriptedEngine({}, default=0.5))
-    with pytest.raises(InputError, match=r"judge\.reasons: none there, after here"):
+    with pytest.raises(InputError, match=r"judge\.reasons: none .*after"):
         judged("run", calibration=calibration, reasons="after")
     assert not Path("run").exists()
 

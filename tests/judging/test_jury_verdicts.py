@@ -136,7 +136,7 @@ def test_too_little_valid_mass_of_one_judge_fails() -> None:
 
 
 def test_a_judge_without_a_weight_for_the_metric_takes_no_part() -> None:
-    """Only b has one, and answers 0.8; nobody waits for a."""
+    """Only b has one, and answers 0.8; no judge waits for a."""
     rule = VerdictRule(0.5, 0.01, combinations={"faithfulness": Combination({"b": 1.0})})
     unit_of_b = AskedUnit("1", "faithfulness", 0, 1)
     answers = {unit_of_b: [AskedWindow(0, "key", answer(0.8))]}

@@ -99,7 +99,7 @@ def test_resuming_asks_only_unanswered_questions(stopped: Path, whole: dict[str,
 def test_a_run_in_another_place_resumes(
     stopped: Path, tmp_path: Path, whole: dict[str, bytes], move: Callable[[Path, Path], object]
 ) -> None:
-    """A directory that was moved or copied, by a system whose clock is a day ahead."""
+    """A moved or copied directory, with files from tomorrow."""
     target = tmp_path / "another folder" / "größer"
     target.parent.mkdir()
     move(stopped, target)

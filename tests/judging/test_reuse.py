@@ -187,7 +187,7 @@ def test_reuse_accepts_runs_and_directories(tmp_path: Path) -> None:
     for number, reuse in enumerate((run, [run], str(run.directory), [run.directory])):
         again = judged(tmp_path / str(number), engine(), reuse=reuse)
         assert again.manifest.environment.as_json["answers"]["reused"] == {str(run.directory): 5}
-    with pytest.raises(InputError, match="reuse takes runs or their directories, got 3"):
+    with pytest.raises(InputError, match=r"reuse .*got 3"):
         judged(tmp_path / "wrong", engine(), reuse=3)
 
 

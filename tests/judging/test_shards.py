@@ -277,7 +277,7 @@ def test_missing_and_duplicate_shards_are_named(
         ({"cluster_by": None}, "cluster_by: topic there, None here"),
         ({"max_failed": 3}, "max_failed: None there, 3 here"),
         ({"shard": "3/4"}, "shards: 3 there, 4 here"),
-        ({"shard": None}, "is not a shard of a run"),
+        ({"shard": None}, "not a shard"),
     ],
 )
 def test_shards_of_different_runs_are_refused(
@@ -299,10 +299,10 @@ def test_shards_of_different_runs_are_refused(
             "UPDATE sample SET content = replace(content, 'Another', 'Others')",
             "differ from the 100 that were judged",
         ),
-        ("DELETE FROM sample WHERE position > 90", "disagree on the sample at position"),
-        ("UPDATE sample SET position = position + 1", "disagree on the sample at position"),
-        ("UPDATE sample SET position = 7", "disagree on the sample at position"),
-        ("UPDATE sample SET position = 1000 - position", "disagree on the sample at position"),
+        ("DELETE FROM sample WHERE position > 90", "disagree .*position"),
+        ("UPDATE sample SET position = position + 1", "disagree .*position"),
+        ("UPDATE sample SET position = 7", "disagree .*position"),
+        ("UPDATE sample SET position = 1000 - position", "disagree .*position"),
         ("UPDATE answer SET p_yes = 2", "invalid content"),
     ],
 )

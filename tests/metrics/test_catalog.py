@@ -153,29 +153,26 @@ def test_direction_of_a_metric_may_depend_on_an_option() -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("document_map(compareby=id)", "no option 'compareby'\n  hint: did you mean compare_by?"),
-        ("document_map(k=3)", "no option 'k'\n  hint: the options are compare_by"),
+        ("document_map(compareby=id)", "'compareby'\n  hint: did you mean compare_by?"),
+        ("document_map(k=3)", "'k'\n  hint: the options are compare_by"),
         ("context_recall(k=3)", "no option 'k'\n  hint: omit it"),
         ("matrix_recall@3(first=2)", "no option 'first'"),
-        (
-            "document_map(compare_by=title)",
-            "cannot be compared by 'title': use content, id or meta.KEY",
-        ),
+        ("document_map(compare_by=title)", "'title': use content, id or meta.KEY"),
         (
             "answer_correctness(mode=f2)",
-            "does not take mode='f2'\n  hint: write one of: mode=f1, mode=precision, mode",
+            "mode='f2'\n  hint: write one of: mode=f1, mode=precision, mode",
         ),
-        ("document_map(id)", "'id' is not an option of the metric document_map"),
+        ("document_map(id)", "'id' is not an option"),
         ("document_map(compare_by=id,compare_by=id)", "or is repeated"),
-        ("brevity(limit=3)", "brevity belongs to another package"),
+        ("brevity(limit=3)", "brevity belongs to another"),
         *((f"matrix_recall@{k}", "no metric is called") for k in (0, -1, "x", 10**9)),
         ("contxt_recall", "did you mean context_recall"),
         ("context_recall faithfulness", "hint: metrics=['context_recall', 'faithfulness']"),
         # Entry points of the installed package.
-        ("broken", "it lacks name, version, required_fields, steps\n"),
+        ("broken", "lacks name, version, required_fields, steps\n"),
         ("gone", "cannot be loaded: AttributeError"),
-        ("a_class", "own_metrics:Brevity is not a metric: it is a class"),
-        ("other", "expected an object with the name 'other'"),
+        ("a_class", "own_metrics:Brevity is not a metric"),
+        ("other", "with the name 'other'"),
         ("raises", "cannot be loaded: KeyError: 'no such key'"),
     ],
 )

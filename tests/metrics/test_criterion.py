@@ -181,9 +181,9 @@ def test_file_and_python_criteria_are_equal(tmp_path: Path) -> None:
 
 def test_invalid_lists_of_criteria_are_refused() -> None:
     for criteria in (5, [5], [None]):
-        with pytest.raises(InputError, match="must be TOML files or a localjudge"):
+        with pytest.raises(InputError, match="must be TOML files"):
             read_criteria(criteria)
-    with pytest.raises(InputError, match="two different criteria are called 'kind'"):
+    with pytest.raises(InputError, match=r"two different criteria .*'kind'"):
         read_criteria([own(), own(good="no")])
 
 

@@ -324,7 +324,7 @@ def test_mixed_scores_are_refused_as_in_haystack(theirs: dict[str, Callable[[str
         theirs["ndcg"]("content").run(
             ground_truth_documents=as_haystack(truths), retrieved_documents=[[]]
         )
-    with pytest.raises(SampleError, match="1 of 2 ground-truth documents have a score"):
+    with pytest.raises(SampleError, match="1 of 2 ground-truth documents"):
         score_lists(OURS["ndcg"], truths, [[]])
 
 

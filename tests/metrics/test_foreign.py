@@ -133,7 +133,7 @@ def test_the_reason_is_one_line_equal_in_every_process(error: Exception, pattern
 
 @pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), float("inf"), "much"])
 def test_a_value_outside_0_to_1_fails_the_sample(value: Any) -> None:
-    assert "validation error for Scored value" in reason(Computed(lambda _: Scored(value=value)))
+    assert "Scored value" in reason(Computed(lambda _: Scored(value=value)))
 
 
 @pytest.mark.parametrize(("returned", "what"), [(0.5, "float"), (None, "NoneType"), (True, "bool")])

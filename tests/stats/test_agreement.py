@@ -132,7 +132,7 @@ def test_a_weight_is_a_number_of_copies(statistic: Statistic, copies: list[int])
 
 @pytest.mark.parametrize("statistic", [roc_auc, balanced_accuracy, calibration_line])
 def test_auc_needs_both_labels(statistic: Statistic) -> None:
-    with pytest.raises(DataError, match="every row has the label 1"):
+    with pytest.raises(DataError, match="label 1"):
         statistic(np.ones(3), np.array([0.0, 1.0, 1.0]), np.ones(3))
 
 
@@ -210,7 +210,7 @@ def test_no_threshold_is_better_than_the_best_threshold(rows: list[tuple[bool, f
     labels = np.array([float(label) for label, _ in rows])
     scores = np.array([score for _, score in rows])
     if len(set(labels)) == 1 or len(set(scores)) == 1:
-        with pytest.raises(DataError, match="no threshold can be chosen"):
+        with pytest.raises(DataError, match="no threshold"):
             best_threshold(LabelledScores(labels, scores))
         return
     reached = balanced_accuracy(labels, scores >= best_threshold(LabelledScores(labels, scores)))

@@ -195,7 +195,7 @@ def test_units_without_a_judge_are_neither_corrected_nor_labelled() -> None:
 
 def test_a_correction_without_any_label_is_refused() -> None:
     for of in (prediction_powered, labels_alone):
-        with pytest.raises(DataError, match="no unit has a label"):
+        with pytest.raises(DataError, match="no unit"):
             of(units_of([1, 0], [None, None]))
 
 

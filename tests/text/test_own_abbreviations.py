@@ -57,7 +57,7 @@ def test_abbreviation_file_format(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"", "contains no abbreviation"),
-        (b"Pat.\nthe patient\n", "own.txt:2: 'the patient' is not an abbreviation"),
+        (b"Pat.\nthe patient\n", "own.txt:2: 'the patient'"),
         (b"Pat.,\n", "own.txt:1: 'Pat.,' is not an abbreviation"),
         (b"...\n", "own.txt:1: '...' is not an abbreviation"),
         (b"x" * (MAX_CHARACTERS + 1), "is not an abbreviation"),
@@ -82,7 +82,5 @@ def test_abbreviations_identify_the_segmenter_in_any_order() -> None:
 
 
 def test_a_spacy_pipeline_takes_no_abbreviations() -> None:
-    with pytest.raises(
-        InputError, match="abbreviations cannot be given to the spaCy pipeline 'xx_ent'"
-    ):
+    with pytest.raises(InputError, match=r"abbreviations .*'xx_ent'"):
         Segmenter(pipeline="xx_ent", abbreviations=("Pat.",))

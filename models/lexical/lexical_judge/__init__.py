@@ -1,4 +1,4 @@
-"""The lexical judge: a small Llama-architecture network whose weights are computed, not trained.
+"""The lexical judge: a small Llama network with computed weights, without training.
 
     normalisation.tsv, equivalents.txt ─> text ────────┐
     vocabulary.tsv, scalars.json ──────> committed ─> network ─> model_file ─> lexical.gguf

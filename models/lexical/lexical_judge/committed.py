@@ -1,4 +1,4 @@
-"""The committed inputs of the judge, in `models/lexical/`, from which the model file is built.
+"""The committed inputs of the judge, in `models/lexical/`. The model file is built from them.
 
 normalisation.tsv    replacements in a text before it is cut into tokens:
                      code points, and their replacement, in hexadecimal
@@ -87,7 +87,7 @@ class Token(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """What the tokenizer pays for using it."""
+        """Its cost for the tokenizer."""
         if len(self.word) > 1:
             return _PIECE_COST
         return _FIRST_LETTER_COST if self.text.startswith(SPACE) else _LETTER_COST
@@ -115,15 +115,15 @@ class Vocabulary:
 
 
 class Bump(NamedTuple):
-    """How a head looks at chosen distances: a sum of cosines, made of rotary positions.
+    """The logit of a head at chosen distances: a sum of cosines, made of rotary positions.
 
         logit(distance n) = sum over k of
                             cosine[k] * cos(frequency[k] * n) + sine[k] * sin(frequency[k] * n)
 
-    A rotary pair of dimensions turns with the position, so that the product of a constant query and
-    a constant key depends on their distance alone. Twelve pairs, whose frequencies have no common
-    measure, are enough for a logit that stands 20 higher at one distance than at any other up to
-    the longest text.
+    A rotary pair of dimensions turns with the position, so the product of a constant query and a
+    constant key depends only on their distance. Twelve pairs with frequencies without a common
+    measure are enough for a logit that is 20 higher at one distance than at any other, up to the
+    longest text.
     """
 
     cosine: tuple[float, ...]
@@ -150,7 +150,7 @@ class Scalars(NamedTuple):
     relevance: dict[str, float]
     """The same for "relevant", of a sentence beside the contexts."""
     chunk: dict[str, float]
-    """The same for "relevant" or "useful", of a chunk alone."""
+    """The same for "relevant" or "useful", of a chunk without contexts."""
 
     def save(self, path: Path) -> None:
         """Write as JSON."""

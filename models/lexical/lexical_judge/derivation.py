@@ -3,16 +3,16 @@
     Unicode ─> normalisation.tsv
     prose ─> frequent words ─> pieces of all other words ─> weights, capitals ─> vocabulary.tsv
 
-Words are weighed by what their presence says, counted in questions whose answer is known to stand
-in a paragraph:
+The weight of a word is the evidence in its presence, counted in questions with an answer in a known
+paragraph:
 
     weight of a class = log( P(found | right text) / P(found | wrong text) )
                       - log( P(missing | right text) / P(missing | wrong text) )
 
-For attribution, a question with its answer stands for a statement; the right text is its paragraph,
+For attribution, a question with its answer is used as a statement; the right text is its paragraph,
 the wrong one the next paragraph of the same article. For relevance, the right text is the sentence
-with the answer, the wrong ones are the other sentences of the paragraph. Rare classes lean on the
-average of the classes that are about as rare.
+with the answer, the wrong ones are the other sentences of the paragraph. The weights of rare
+classes are shrunk to the average of classes of about the same rarity.
 """
 
 import math
@@ -68,7 +68,7 @@ _ALPHABETS = (
     ("אבגדהוזחטיכלמנסעפצקרשתךםןףץ",) * 2,
     ("कखगघचछजझटठडढणतथदधनपफबभमयरलवशषसह", "कखगघचछजझटठडढणतथदधनपफबभमयरलवशषसहािीुूेैोौ्ं"),
 )
-"""Alphabets whose words are cut into pairs of letters: those that may stand first, and second."""
+"""Alphabets with words cut into pairs of letters: the possible first and second letters."""
 _STANDARDS = {
     "gb2312": range(0xB0, 0xF8),
     "big5": range(0xA4, 0xC7),

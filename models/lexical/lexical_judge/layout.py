@@ -7,11 +7,11 @@
       class          token   find out         before
 
 A token's row in the embedding fills identity and facts. It is stored as Q8_0: blocks of 32 values,
-each an integer from -127 to 127 times the block's scale. Every value here is chosen so that this
-rounding loses nothing that matters: codes are all of one size, facts are whole 127ths of one, and
-BALLAST shares its block with nothing else of the embedding. BALLAST is so large that the root mean
-square of every vector is the same to six digits. RMSNorm then divides by a constant, and the
-weights after it see the vector as it is.
+each an integer from -127 to 127 times the block's scale. Every value is chosen so that this
+rounding changes no verdict: all codes have one size, facts are whole 127ths of one, and BALLAST has
+a block without other values of the embedding. BALLAST is so large that the root mean square of
+every vector is the same to six digits. RMSNorm then divides by a constant, and the next weights see
+the vector unchanged.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ BALLAST = 127
 def identity_code(token: Token) -> Floats:
     """Return 63 bits of the class's checksum as ±1/8: of length 0.99, and nearly orthogonal.
 
-    Control tokens have none: they match nothing.
+    Control tokens have none: they have no match.
     """
     if token.is_control:
         return np.zeros(len(IDENTITY))
@@ -76,7 +76,7 @@ def identity_code(token: Token) -> Floats:
 
 
 def facts(token: Token) -> dict[str, float]:
-    """What the embedding says of a token, by the name of the fact: whole 127ths, none beyond ±1."""
+    """Return the facts of a token in the embedding, by name: whole 127ths between -1 and 1."""
     known = {
         "one": 1.0,
         "log_weight": _log(token.weight),
@@ -108,7 +108,7 @@ def embedding(vocabulary: Vocabulary) -> NDArray[np.float32]:
 
 
 def _answers(token: Token) -> Iterator[tuple[int, float]]:
-    """What each token of the answer reads from the last vector."""
+    """The values that each token of the answer reads from the last vector."""
     if token.text in ("0", "1"):
         yield OUTPUT["verdict"], 1.0 if token.text == "1" else -1.0
         yield OUTPUT["digit"], 1.0

@@ -1,11 +1,11 @@
-"""Puts vocabulary, embedding and layers together as a GGUF file of the architecture `llama`.
+"""Write vocabulary, embedding and layers as a GGUF file of the architecture `llama`.
 
-The table of replacements is packed as llama.cpp reads it: a trie in a double array, then the
-    replacements.
+The table of replacements is packed as in llama.cpp: a trie in a double array, then the
+replacements.
 
     size of the array in bytes | array of 32-bit units | replacements, each ended by a zero byte
 
-A node at place p has a base b, and its child for byte c stands at b XOR c; the unit there holds c,
+A node at place p has a base b, and its child for byte c is at b XOR c; the unit there contains c,
 so that a wrong turn is noticed. No two nodes have the same base. A node that ends an entry keeps
 its value (the offset of the replacement) at place b. After Yata et al., "A compact static
 double-array keeping character codes" (2007), in the form that the library darts-clone gave it.
@@ -40,7 +40,7 @@ Node = dict[int, Union["Node", int]]
 
 
 def write(inputs: Inputs, path: Path) -> None:
-    """Write the judge's GGUF file: a function of the committed inputs alone."""
+    """Write the judge's GGUF file: a function of the committed inputs."""
     writer = GGUFWriter(path, "llama")
     for name, value in {**_shape(), **_tokens(inputs)}.items():
         is_list = isinstance(value, list | bytes)

@@ -1,4 +1,4 @@
-"""The network: a transformer of three layers whose weights are written down, not trained.
+"""The network: a transformer of three layers with written weights, without training.
 
     layer 0   where am I?        which part of the prompt, which task, which word before me
     layer 1   am I matched?      alone, with the word before; am I the first of my kind;
@@ -9,12 +9,10 @@
     attention   softmax(query . key / sqrt(HEAD_WIDTH)) weighs the values of all tokens so far
     product     silu(20 gate) / 20 * linear,  which for a gate of 0 or 1 is gate * linear
 
-A prompt's parts stand in this order: contexts, question, "B" (what is judged: statement, sentence
-or chunk), answer. A statement is held against the contexts. A sentence or chunk is held against the
-question; for a sentence the contexts tell which of its words are everywhere in them and distinguish
-nothing.
-A head that looks for a match has a marker to fall back on: its logit is the threshold that a match
-    must pass.
+A prompt has these parts, in this order: contexts, question, "B" (the judged statement, sentence or
+chunk), answer. A statement is compared with the contexts, a sentence or chunk with the question.
+For a sentence, words that are everywhere in the contexts count less. A head that looks for a match
+also sees a marker. Its logit is the threshold that a match must pass.
 """
 
 import math
@@ -56,9 +54,9 @@ END = 90.0
 
 
 def frequency_factors(frequencies: Sequence[float]) -> NDArray[np.float32]:
-    """What llama.cpp divides each pair's own frequency by, shape (HEAD_WIDTH / 2,).
+    """Return the divisors of each pair's frequency in llama.cpp, shape (HEAD_WIDTH / 2,).
 
-    Factors of 1e30 stop all pairs but the first, whose dimensions then know no position at all.
+    Factors of 1e30 stop all pairs after the first `PAIRS`: their dimensions have no position.
     """
     pairs = np.arange(HEAD_WIDTH // 2)
     factors = np.full(len(pairs), _STILL)
@@ -97,7 +95,7 @@ class Head:
         return self
 
     def prefer(self, linear: Linear) -> "Head":
-        """Add a linear function of the key's token, whatever the query."""
+        """Add a linear function of the key's token, for every query."""
         self.query_bias[self._still] = _KEY_SHARE * math.sqrt(HEAD_WIDTH)
         for dimension, coefficient in linear.items():
             self.key[self._still, dimension] = coefficient / _KEY_SHARE
@@ -296,7 +294,7 @@ def _means() -> Head:
 def _names() -> Head:
     """Share of the names that are missing.
 
-    B's marker stands for a little more that is there: one name counts less.
+    B's marker adds a small part that is never missing, so a single name counts less.
     """
     marker = LOG_SPAN + math.log(ASSUMED_NAMES)
     preference = _only_in_b({FACT["log_name_weight"]: LOG_SPAN, FACT["is_b_marker"]: marker})
@@ -314,7 +312,7 @@ def _worst_number() -> Head:
 
 
 def _coverage() -> Head:
-    """Weight of the question's words in B, each once and by 1 / (1 + n), over that of all."""
+    """Weight of the question's words in B, each once and by 1 / (1 + n), over the weight of all."""
     preference = {
         FACT["log_question_weight"]: LOG_SPAN,
         NOTE["in_question"]: -BLOCKED + REPEATED,

@@ -1,8 +1,9 @@
-"""The same judge in plain NumPy: what the network computes, without a network.
+"""The same judge in plain NumPy, without a network.
 
-    texts ─> token ids, in the same pieces as the prompt profile `lexical`: attribution, relevance
-    token ids ─> parts ─> matches of each word of B in contexts and question ─> features ─> z ─>
-    sigmoid
+    texts ─> token ids ─> parts ─> matches of each word of B in contexts and question
+          ─> features ─> z ─> sigmoid
+
+`attribution` and `relevance` cut texts into the same pieces as the prompt profile `lexical`.
 
 Every softmax over two outcomes (matched, not matched) is written out as sums of exponentials.
 """
@@ -70,7 +71,7 @@ class Words(NamedTuple):
     """Part of the identity of the word before."""
     facts: dict[str, Floats]
     part: NDArray[np.int64]
-    """0 before the first marker, then the part that each word stands in."""
+    """0 before the first marker, then the part of each word."""
 
 
 class NumpyJudge:
@@ -91,7 +92,7 @@ class NumpyJudge:
         )
 
     def features(self, tokens: Sequence[int]) -> dict[str, float]:
-        """What layer 2 finds out, by name."""
+        """The results of layer 2, by name."""
         words = self._words(np.asarray(tokens))
         if (words.part == _QUESTION).any():
             return {"coverage": _coverage(words)}
@@ -121,7 +122,7 @@ class NumpyJudge:
 
 
 def _missing(words: Words) -> dict[str, float]:
-    """The features of attribution: what of B is not in the contexts."""
+    """The features of attribution: the part of B that is missing in the contexts."""
     given = words.part == _CONTEXT
     judged = words.part == _B
     same = words.identity[judged] @ words.identity[given].T
@@ -167,7 +168,7 @@ def _coverage(words: Words) -> float:
 
 
 def _first(asked: Floats, judged: Floats) -> Floats:
-    """1 for a word of B that is in the question and stands in B for the first time, else 0."""
+    """1 for the first occurrence in B of a word that is in the question, else 0."""
     in_question = np.exp(network.MATCH_GAIN * (judged @ asked.T - 1)).sum(axis=1)
     in_b = np.tril(np.exp(network.MATCH_GAIN * (judged @ judged.T - 1))).sum(axis=1)
     ramp = network.REPEAT_SLOPE * (network.REPEAT_LIMIT - in_b / (in_question + in_b))
@@ -175,7 +176,7 @@ def _first(asked: Floats, judged: Floats) -> Floats:
 
 
 def _distinctive(contexts: Floats, judged: Floats) -> Floats:
-    """1 / (1 + n) for a word of B that stands n times in the contexts."""
+    """1 / (1 + n) for a word of B with n occurrences in the contexts."""
     matches = np.exp(network.MATCH_GAIN * (judged @ contexts.T - network.SAME_WORD)).sum(axis=1)
     return np.asarray(1 / (1 + matches))
 

@@ -1,18 +1,16 @@
-"""Fits the rules of the judge to labelled examples, and solves its bump: `scalars.json`.
+"""Fit the rules of the judge to labelled examples, and solve its bump: `scalars.json`.
 
     frequencies ─> bump ──> features of labelled examples ─> weights of three rules
 
-The rule of a task is a logistic regression whose weights may not change sign, on class-balanced
-data:
+The rule of a task is a logistic regression on class-balanced data. Its weights may not change sign:
 
-    slopes      fitted with a constant per data set, which takes up what sets data sets apart
-    scale       what the slopes are worth on a data set that they were not fitted on
+    slopes      fitted with a constant per data set, for the differences between data sets
+    scale       the factor of the slopes for a data set outside the fit
     constant    makes the mean probability equal the mean label in a data set;
                 the mean of the data sets' constants
 
 A rule predicts each data set by the others; one more regression on those predictions gives the
-scale. So the probabilities are as sure as they deserve to be on a data set that was never seen, not
-on the ones that were.
+scale. So the probabilities are calibrated for a new data set, not for the data sets of the fit.
 """
 
 from collections.abc import Sequence
@@ -88,7 +86,7 @@ def _signs(task: str) -> list[int]:
 
 
 def solve_bump(frequencies: Sequence[float], distance: int, size: float) -> Bump:
-    """The bump that stands highest at one distance over all others.
+    """The bump with the largest difference between one distance and all others.
 
     `size` bounds the sum of all coefficients, and with it the rounding error of half precision.
     """

@@ -1,4 +1,4 @@
-"""What text is to the judge: normalised, cut into tokens, and its words gathered into classes.
+"""Text as the judge reads it: normalised, cut into tokens, with classes of words.
 
     "Été 1889: 1,000 km² in the U.S."     ->  "ete 1889 :  1000 km2 in the usa "         Normaliser
     "▁" + word, cut as cheaply as can be   "parishioner" -> "▁parish" "ion" "er"         Tokenizer

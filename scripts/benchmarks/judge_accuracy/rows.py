@@ -55,7 +55,7 @@ def _statement(number: int, entry: _Json) -> LabelledRow:
 
 
 def read_sentences(folder: Path, questions: int, longest: int) -> list[LabelledRow]:
-    """Return a relevant and another sentence of so many questions, or all sentences if it is 0.
+    """Return a relevant and another sentence of `questions` questions, or all sentences if it is 0.
 
     All sentences of a question have at most `longest` characters; there is no limit if it is 0.
     """

@@ -1,4 +1,4 @@
-"""What the tests of the lexical judge share; the model is loaded once."""
+"""Fixtures of the tests of the lexical judge; the model is loaded once."""
 
 import os
 from collections.abc import Iterator

@@ -34,7 +34,7 @@ STATEMENTS = (
 
 @pytest.fixture
 def agree(numpy_judge: NumpyJudge, llama_judge: BareModel) -> Agree:
-    """Whether both do on a prompt, whose first tokens llama.cpp may hold already."""
+    """Return whether both agree on a prompt; llama.cpp may have its first tokens in its cache."""
 
     def within(prompt: Sequence[int], kept: int = 0) -> bool:
         return llama_judge.log_odds(prompt[kept:], kept) == pytest.approx(

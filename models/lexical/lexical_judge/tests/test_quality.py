@@ -1,4 +1,4 @@
-"""What the judge reaches on labelled data, by the NumPy model that llama.cpp is held against."""
+"""The judge's figures on labelled data, by the NumPy model that llama.cpp is compared with."""
 
 import re
 from pathlib import Path
