@@ -33,7 +33,8 @@ from localjudge.labels.labelled_runs import read_labelled_runs
 from localjudge.labels.labelled_texts import LabelledText, LabelledTexts, read_labelled_texts
 from localjudge.labels.units import UnitPlace, verdicts_at
 from localjudge.metrics import catalog
-from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, get_question
+from localjudge.metrics.catalog import get_question
+from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.progress import Progress, Silence
 from localjudge.run_directory.calibration import (
     Calibration,

@@ -22,6 +22,7 @@ from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric, Sentences, Steps, catalog
 from localjudge.metrics.criterion import Criterion
+from localjudge.metrics.foreign import guarded_steps
 from localjudge.progress import Progress
 from localjudge.run_directory.result_rows import Evaluation, JudgedUnit
 from localjudge.run_directory.reuse import EarlierAnswers
@@ -320,7 +321,7 @@ def _start(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
         return types.Undefined(reason=" and ".join(without_texts))
     if catalog.is_ours(metric.name) or isinstance(metric, Criterion):
         return (yield from metric.steps(sample, sentences))
-    return (yield from catalog.guarded_steps(metric, sample, sentences))
+    return (yield from guarded_steps(metric, sample, sentences))
 
 
 def _has_bare_ids(sample: Sample, field: types.FieldName) -> bool:

@@ -19,6 +19,7 @@ from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
 from localjudge.metrics.criterion import Criterion, read_criterion
 from localjudge.metrics.documents import DocumentMetric
+from localjudge.metrics.foreign import metric_problem
 from localjudge.resources import criterion_files
 from localjudge.words import option, option_name
 
@@ -89,7 +90,7 @@ def _is_criterion(entry: str) -> bool:
 
 def _add(objects: dict[str, Metric], metric: Any) -> str:
     """Add a metric object and return its name. Raises InputError if it cannot be used."""
-    problem = catalog.metric_problem(metric)
+    problem = metric_problem(metric)
     if problem:
         takes = f"{option_name('metrics')} takes names such as 'faithfulness'"
         message = f"{takes}, or metric and criterion objects, got {metric!r:.80}: {problem}"

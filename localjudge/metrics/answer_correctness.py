@@ -64,18 +64,19 @@ class AnswerCorrectness(WithOptions):
         reference = sentences(sample.reference or "")
         if not reference:
             return Undefined(reason="the reference has no sentence")
-        about_response: list[Attribution] = []
-        if self.mode != "recall":
-            contexts = (sample.reference or "",)
-            about_response = attributions(sample, "response", response, contexts, "reference")
-        about_reference: list[Attribution] = []
-        if self.mode != "precision":
-            shown = (prepared_response(sample, sentences).shown,) if response else ()
-            about_reference = attributions(sample, "reference", reference, shown, "response")
-        verdicts = yield [*about_response, *about_reference]
-        labels = [verdict.label for verdict in verdicts]
         if self.mode == "precision" and not response:
             return Undefined(reason=_NO_RESPONSE)
+        tasks: list[Attribution] = []
+        if self.mode != "recall":
+            whole_reference = (sample.reference or "",)
+            tasks += attributions(sample, "response", response, whole_reference, "reference")
+        if self.mode != "precision":
+            whole_response: tuple[str, ...] = ()
+            if response:
+                whole_response = (prepared_response(sample, sentences).shown,)
+            tasks += attributions(sample, "reference", reference, whole_response, "response")
+        verdicts = yield tasks
+        labels = [verdict.label for verdict in verdicts]
         if self.mode != "f1":
             return Scored.fraction(labels)
         return _score_f1(labels[: len(response)], labels[len(response) :])

@@ -12,16 +12,13 @@ ours. By default, a run computes one metric for each question, if the data has i
 import inspect
 import logging
 import re
-import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
-from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
-from localjudge.errors import InputError, LocaljudgeError, SampleError
+from localjudge.errors import InputError
 from localjudge.metrics import metric as naming
 from localjudge.metrics.abstention import Abstention, ResponseRefusal
 from localjudge.metrics.answer_correctness import AnswerCorrectness
@@ -39,28 +36,16 @@ from localjudge.metrics.documents import (
     recall_at,
 )
 from localjudge.metrics.faithfulness import Faithfulness
+from localjudge.metrics.foreign import installed_metrics, load_installed
+from localjudge.metrics.labelled import (
+    ATTRIBUTION_LABELS,
+    RELEVANCE_LABELS,
+    LabelledPassage,
+    LabelledStatements,
+)
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall
-from localjudge.metrics.metric import (
-    About,
-    Metric,
-    Sentences,
-    Steps,
-    attributions,
-    score_share,
-)
+from localjudge.metrics.metric import About, Metric
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
-from localjudge.types import (
-    Failed,
-    Outcome,
-    Relevance,
-    Sample,
-    Scored,
-    Span,
-    Task,
-    Undefined,
-    Unit,
-    context_texts,
-)
 from localjudge.words import option, suggestion
 
 _log = logging.getLogger(__name__)
@@ -74,136 +59,8 @@ FIRST_CHOICES = (*(names[0] for names in _QUESTIONS), *_DOCUMENTS)
 """Default metrics for data with every column."""
 ALL_CHOICES = (*chain.from_iterable(_QUESTIONS), *_DOCUMENTS)
 
-
-def default_metrics(possible: Collection[str]) -> tuple[str, ...]:
-    """Choose the first possible metric for each question, and all possible document metrics."""
-    chosen: list[str] = []
-    for names in _QUESTIONS:
-        candidates = [name for name in names if name in possible]
-        chosen += candidates[:1]
-    documents = [name for name in _DOCUMENTS if name in possible]
-    if documents and "context_relevancy_chunk" in chosen:
-        chosen.remove("context_relevancy_chunk")
-    return (*chosen, *documents)
-
-
-_MAX_MESSAGE = 300
-_NAME = re.compile(r"[^\s<>=(),]+(\([^()]*\))?")
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # differs in every process
-
-
-def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
-    """Run the metric's steps; any exception becomes a SampleError with its file and line."""
-    try:
-        outcome = yield from _checked_tasks(metric.steps(sample, sentences))
-    except (LocaljudgeError, MemoryError):
-        raise
-    except Exception as error:  # the package's own code may raise anything
-        raise SampleError(f"{_message(error)}{_location(metric, error)}") from error
-    if not isinstance(outcome, Scored | Undefined | Failed):
-        raise SampleError(
-            f"the metric returned {type(outcome).__name__}, not Scored, Undefined or Failed",
-        )
-    return outcome
-
-
-def _location(metric: Metric, error: Exception) -> str:
-    """Return the last line of the metric's own file that the error passed, as " (file.py:12)"."""
-    file = inspect.getfile(metric.steps)
-    location = ""
-    for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename == file:
-            location = f" ({Path(file).name}:{frame.lineno})"
-    return location
-
-
-def _checked_tasks(steps: Steps) -> Steps:
-    """Run the steps. Raises SampleError for anything yielded that is no task."""
-    try:
-        tasks: Sequence[Task] = tuple(next(steps))  # may be a generator, and is read several times
-        while True:
-            for task in tasks:
-                if not isinstance(task, Task):
-                    raise SampleError(f"the metric asked {task!r:.80}, which is no task")
-            verdicts = yield tasks
-            tasks = tuple(steps.send(verdicts))
-    except StopIteration as end:
-        outcome: Outcome = end.value
-        return outcome
-
-
-_PARTS = ("name", "version", "required_fields", "steps")
-
-
-def metric_problem(metric: Any) -> str | None:
-    """Return why an object cannot be used as a metric, or None."""
-    missing = [part for part in _PARTS if not hasattr(metric, part)]
-    if missing:
-        return f"it lacks {', '.join(missing)}"
-    if isinstance(metric, type):
-        return "it is a class"
-    if not isinstance(metric.required_fields, frozenset | set):
-        return f"required_fields must be a frozenset, got {metric.required_fields!r:.80}"
-    if not isinstance(metric.version, int):
-        return f"version must be a whole number, got {metric.version!r:.80}"
-    if not isinstance(metric.name, str) or not _NAME.fullmatch(metric.name):
-        return f"its name must be one word, got {metric.name!r:.80}"
-    return None
-
-
-def _message(error: Exception) -> str:
-    text = "".join(traceback.format_exception_only(error))
-    line = " ".join(_ADDRESS.sub("", text).split())
-    if len(line) > _MAX_MESSAGE:
-        return f"{line[: _MAX_MESSAGE - 3]}..."
-    return line
-
-
-ATTRIBUTION_LABELS = "labelled_statements"
-RELEVANCE_LABELS = "labelled_sentences"
-
-
-class LabelledStatements(Faithfulness):
-    """Metric of `calibrate`: can the whole statement be attributed to the contexts?"""
-
-    name = ATTRIBUTION_LABELS
-
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        statement = Span.whole(sample.response or "")
-        tasks = attributions(
-            sample,
-            "response",
-            [statement],
-            context_texts(sample.retrieved_contexts),
-        )
-        return score_share(tasks, "there is no statement")
-
-
-class LabelledPassage(ContextRelevancy):
-    """Metric of `calibrate`: which sentences of a passage (the contexts) are needed?"""
-
-    name = RELEVANCE_LABELS
-
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        texts = context_texts(sample.retrieved_contexts)
-        passage = " ".join(texts)
-        tasks = []
-        for index, text in enumerate(texts):
-            unit = Unit(
-                kind="sentence",
-                index=index,
-                source="retrieved_contexts",
-                source_index=index,
-                span=Span.whole(text),
-            )
-            question = sample.user_input or ""
-            tasks.append(Relevance(unit=unit, user_input=question, contexts=(passage,)))
-        return score_share(tasks, "there is no sentence")
-
-
 _Maker = Callable[..., Metric]
 """Creates a metric from its options."""
-
 _WITHOUT_K: tuple[_Maker, ...] = (
     ContextRecall,
     ContextRelevancy,
@@ -235,36 +92,26 @@ _LABEL_METRICS: dict[str, _Maker] = {
 }
 
 
+def default_metrics(possible: Collection[str]) -> tuple[str, ...]:
+    """Choose the first possible metric for each question, and all possible document metrics."""
+    chosen: list[str] = []
+    for names in _QUESTIONS:
+        candidates = [name for name in names if name in possible]
+        chosen += candidates[:1]
+    documents = [name for name in _DOCUMENTS if name in possible]
+    if documents and "context_relevancy_chunk" in chosen:
+        chosen.remove("context_relevancy_chunk")
+    return (*chosen, *documents)
+
+
 def our_names() -> tuple[str, ...]:
     """Return the built-in metrics without options, in report order; `name@k` stands for any k."""
     return (*_BY_NAME, *(f"{name}@k" for name in _AT_K))
 
 
 def names() -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*our_names(), *_installed())))
-
-
-def place(name: str) -> tuple[int, int, str]:
-    """Return the sort key of a metric in reports: its family, then k, then its name."""
-    family = name
-    k = 0
-    parsed = naming.parse(name)
-    if parsed and parsed.k:
-        family = f"{parsed.base}@k"
-        k = parsed.k
-    elif parsed:
-        family = parsed.base
-    order = names()
-    if family in order:
-        return order.index(family), k, name
-    return len(order), k, name
-
-
-def example(name: str) -> Metric:
-    """Return the metric for one of `names`, with k = 1. Raises the errors of `get`."""
-    if name.endswith("@k"):
-        name = f"{name.removesuffix('k')}1"
-    return get(name)
+    """Return the built-in metrics, then those of other packages."""
+    return tuple(dict.fromkeys((*our_names(), *installed_metrics())))
 
 
 def get(name: str) -> Metric:
@@ -284,38 +131,53 @@ def get(name: str) -> Metric:
     return make(**options)
 
 
-def _read_options(name: naming.MetricName) -> dict[str, str]:
-    """Read "a=b,c=d" in a metric's name. Raises InputError if it is not of this form."""
-    options: dict[str, str] = {}
-    if not name.options.strip():
-        return options
-    for text in name.options.split(","):
-        option, _, value = (part.strip() for part in text.partition("="))
-        if not option or not value or option in options:
-            raise InputError(
-                f"{text.strip()!r} is not an option of the metric {name.base}, or is repeated",
-                hint=f"write it like this: {name.base}(option=value)",
-            )
-        options[option] = value
-    return options
+def example(name: str) -> Metric:
+    """Return the metric for one of `names`, with k = 1. Raises the errors of `get`."""
+    if name.endswith("@k"):
+        name = f"{name.removesuffix('k')}1"
+    return get(name)
 
 
-def _options(make: _Maker) -> dict[str, tuple[str, ...]]:
-    """Return a metric's options with their values, the default first; () for free text."""
-    options = {}
-    for parameter in inspect.signature(make).parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            options[parameter.name] = get_args(parameter.annotation)
-    return options
+def ours(name: str) -> Metric | None:
+    """Return the built-in metric with this name, or None."""
+    if not is_ours(name):
+        return None
+    try:
+        return get(name)
+    except InputError:
+        return None
+
+
+@cache
+def is_ours(name: str) -> bool:
+    return _find_maker(name) is not None
+
+
+def place(name: str) -> tuple[int, int, str]:
+    """Return the sort key of a metric in reports: its family, then k, then its name."""
+    family = name
+    k = 0
+    parsed = naming.parse(name)
+    if parsed and parsed.k:
+        family = f"{parsed.base}@k"
+        k = parsed.k
+    elif parsed:
+        family = parsed.base
+    order = names()
+    if family in order:
+        return order.index(family), k, name
+    return len(order), k, name
 
 
 def by_id_without_texts(metric: Metric) -> Metric:
+    """Return the metric for documents of which only the ids are known."""
     if isinstance(metric, DocumentMetric) and metric.compare_by == "content":
         return replace(metric, compare_by="id")
     return metric
 
 
 def fields_read_as_text(metric: Metric) -> frozenset[str]:
+    """Return the fields that the metric cannot use if only ids are known."""
     if isinstance(metric, DocumentMetric):
         return frozenset()
     return metric.required_fields
@@ -359,67 +221,6 @@ def lower_is_better(name: str) -> bool:
     return bool(getattr(ours(name), "lower_is_better", False))
 
 
-def ours(name: str) -> Metric | None:
-    """Return the built-in metric with this name, or None."""
-    if not is_ours(name):
-        return None
-    try:
-        return get(name)
-    except InputError:
-        return None
-
-
-@cache
-def is_ours(name: str) -> bool:
-    return _find_maker(name) is not None
-
-
-def _find_maker(name: str) -> _Maker | None:
-    """Return what creates a built-in metric, without its options, or None."""
-    parsed = naming.parse(name)
-    if parsed is None:
-        return None
-    if parsed.k is None:
-        return _BY_NAME.get(parsed.base) or _LABEL_METRICS.get(parsed.base)
-    if parsed.base not in _AT_K:
-        return None
-    return _AT_K[parsed.base](parsed.k)
-
-
-def _installed() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group="localjudge.metrics")}
-
-
-def _installed_metric(name: str) -> Metric:
-    installed = _installed()
-    base = name.partition("(")[0]
-    if name in installed:
-        return _load_installed(installed[name])
-    if base in installed:
-        problem = f"the metric {base} belongs to another package and takes no options"
-        raise InputError(problem, hint=f"write {base}")
-    several = re.split(r"[\s,]+", name.strip())
-    hint = suggestion(base, names(), "the metrics")
-    if len(several) > 1:
-        hint = option("metrics", several)
-    raise InputError(f"no metric is called {name!r}", hint=hint)
-
-
-def _load_installed(point: EntryPoint) -> Metric:
-    try:
-        metric: Metric = point.load()
-    except Exception as error:  # the package's own code may raise anything
-        problem = f"the metric {point.name!r} ({point.value}) cannot be loaded: {_message(error)}"
-        raise InputError(problem, hint="repair or remove the package that installs it") from error
-    wrong = metric_problem(metric)
-    if wrong is None and metric.name != point.name:
-        wrong = f"expected an object with the name {point.name!r}"
-    if wrong:
-        hint = "for a complete example: python -m pydoc localjudge.metrics"
-        raise InputError(f"{point.value} is not a metric: {wrong}", hint=hint)
-    return metric
-
-
 class MetricDescription(NamedTuple):
     """A metric's name (`@k` for any k) and its options with their values, the default first.
 
@@ -445,7 +246,7 @@ def described() -> list[MetricDescription]:
         except InputError as error:
             _log.warning("%s", error.in_one_line)
             continue
-        make = _find_maker(name.replace("@k", "@1"))
+        make = _find_maker(metric.name)
         options: dict[str, tuple[str, ...]] = {}
         if make:
             options = _options(make)
@@ -463,3 +264,55 @@ def described() -> list[MetricDescription]:
             )
         )
     return listed
+
+
+def _find_maker(name: str) -> _Maker | None:
+    """Return what creates a built-in metric, without its options, or None."""
+    parsed = naming.parse(name)
+    if parsed is None:
+        return None
+    if parsed.k is None:
+        return _BY_NAME.get(parsed.base) or _LABEL_METRICS.get(parsed.base)
+    if parsed.base not in _AT_K:
+        return None
+    return _AT_K[parsed.base](parsed.k)
+
+
+def _read_options(name: naming.MetricName) -> dict[str, str]:
+    """Read "a=b,c=d" in a metric's name. Raises InputError if it is not of this form."""
+    options: dict[str, str] = {}
+    if not name.options.strip():
+        return options
+    for text in name.options.split(","):
+        option, _, value = (part.strip() for part in text.partition("="))
+        if not option or not value or option in options:
+            raise InputError(
+                f"{text.strip()!r} is not an option of the metric {name.base}, or is repeated",
+                hint=f"write it like this: {name.base}(option=value)",
+            )
+        options[option] = value
+    return options
+
+
+def _options(make: _Maker) -> dict[str, tuple[str, ...]]:
+    """Return a metric's options with their values, the default first; () for free text."""
+    options = {}
+    for parameter in inspect.signature(make).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            options[parameter.name] = get_args(parameter.annotation)
+    return options
+
+
+def _installed_metric(name: str) -> Metric:
+    installed = installed_metrics()
+    base = name.partition("(")[0]
+    if name in installed:
+        return load_installed(installed[name])
+    if base in installed:
+        problem = f"the metric {base} belongs to another package and takes no options"
+        raise InputError(problem, hint=f"write {base}")
+    several = re.split(r"[\s,]+", name.strip())
+    hint = suggestion(base, names(), "the metrics")
+    if len(several) > 1:
+        hint = option("metrics", several)
+    raise InputError(f"no metric is called {name!r}", hint=hint)

@@ -47,7 +47,7 @@ class ContextRelevancy(BuiltIn):
                     span=span,
                 )
                 units.append(unit)
-        return share_needed(sample, units, "the contexts have no sentence", beside=contexts)
+        return _share_needed(sample, units, "the contexts have no sentence", beside=contexts)
 
 
 class ContextRelevancyChunk(BuiltIn):
@@ -65,10 +65,10 @@ class ContextRelevancyChunk(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        return share_needed(sample, chunks(sample), "the contexts have no chunk")
+        return _share_needed(sample, chunks(sample), "the contexts have no chunk")
 
 
-def share_needed(
+def _share_needed(
     sample: Sample,
     units: Iterable[Unit],
     if_none: str,

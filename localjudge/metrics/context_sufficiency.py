@@ -16,9 +16,8 @@ from localjudge.metrics.metric import (
     Sentences,
     Steps,
     nothing_retrieved,
-    score_share,
 )
-from localjudge.types import Sample, Span, Sufficiency, Undefined, Unit, context_texts
+from localjudge.types import Sample, Scored, Span, Sufficiency, Undefined, Unit, context_texts
 
 
 class ContextSufficiency(BuiltIn):
@@ -37,16 +36,12 @@ class ContextSufficiency(BuiltIn):
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         if not (sample.user_input or "").strip():
             return Undefined(reason="there is no question")
-        return (
-            yield from score_share(
-                [ask_sufficiency(sample)],
-                "there is no question",
-                nothing_retrieved(sample),
-            )
-        )
+        [verdict] = yield [ask_sufficiency(sample)]
+        return Scored.fraction([verdict.label], detail=nothing_retrieved(sample))
 
 
 def ask_sufficiency(sample: Sample) -> Sufficiency:
+    """Ask whether the contexts contain everything that an answer needs."""
     question = sample.user_input or ""
     unit = Unit(kind="question", index=0, source="user_input", span=Span.whole(question))
     return Sufficiency(

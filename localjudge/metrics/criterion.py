@@ -31,7 +31,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import fsum
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
@@ -111,20 +111,20 @@ class Criterion(UserValue):
             )
         if self.of == "response" and "response" in self.shows:
             raise ValueError("the response is always shown: shows lists only other fields")
-        kind = "yes or no"
-        answers: Collection[object] = tuple(_WRITTEN)
-        if self.levels:
-            kind = "a level"
-            answers = _LEVELS
         for number, example in enumerate(self.examples, start=1):
-            fields = example.model_dump(exclude={"text", "answer"}, exclude_none=True).keys()
-            if fields != set(self.shows):
-                has = _listed(fields)
-                shows = _listed(self.shows)
-                raise ValueError(f"example {number} has {has}, but shows lists {shows}")
-            if example.answer not in answers:
-                raise ValueError(f"the answer of example {number} must be {kind}")
+            self._check_example(number, example)
         return self
+
+    def _check_example(self, number: int, example: CriterionExample) -> None:
+        fields = example.model_dump(exclude={"text", "answer"}, exclude_none=True).keys()
+        if fields != set(self.shows):
+            has = _listed(fields)
+            shows = _listed(self.shows)
+            raise ValueError(f"example {number} has {has}, but shows lists {shows}")
+        if self.levels and example.answer not in _LEVELS:
+            raise ValueError(f"the answer of example {number} must be a level")
+        if not self.levels and example.answer not in _WRITTEN:
+            raise ValueError(f"the answer of example {number} must be yes or no")
 
     @property
     def version(self) -> int:
@@ -163,8 +163,8 @@ class Criterion(UserValue):
             return Undefined(reason="no context text")
         if not units:
             return Undefined(reason="the response has no sentence")
-        shown_response = prepared_response(sample, sentences).without_thinking
-        sample = sample.model_copy(update={"response": shown_response})
+        without_thinking = prepared_response(sample, sentences).without_thinking
+        sample = sample.model_copy(update={"response": without_thinking})
         blank = [field for field in self.shows if self._is_blank(sample, field)]
         if blank:
             return Undefined(reason=f"{_listed(blank)} is blank")
@@ -216,8 +216,11 @@ class Criterion(UserValue):
         shown: Sample | CriterionExample,
         unit: Unit,
         contexts: tuple[str, ...] | None,
-        **rest: Any,
+        *,
+        levels: tuple[str, ...] = (),
+        examples: tuple[AnsweredQuestion, ...] = (),
     ) -> CustomQuestion:
+        """Ask about a unit of a sample or of an example, with the shown texts."""
         texts = {}
         shown_contexts: tuple[str, ...] = ()
         for field in self.shows:
@@ -228,9 +231,10 @@ class Criterion(UserValue):
         return CustomQuestion(
             unit=unit,
             question=self.question,
+            levels=levels,
             contexts=shown_contexts,
+            examples=examples,
             **texts,
-            **rest,
         )
 
     def _answered(self, example: CriterionExample) -> AnsweredQuestion:
@@ -238,33 +242,6 @@ class Criterion(UserValue):
         asked = self._question(example, unit, example.retrieved_contexts)
         answer = _WRITTEN.get(str(example.answer), f'{{"level":{example.answer}}}')
         return AnsweredQuestion(asked=asked, answer=answer)
-
-
-def _mean_level(verdicts: Sequence[Verdict]) -> Scored:
-    """Return the mean of the expected levels, scaled to [0, 1]."""
-    values = [verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
-    mean = fsum(values) / len(values)  # `sum` rounds differently between Python versions
-    highest = len(_LEVELS)
-    level = 1 + mean * (highest - 1)
-    return Scored(value=mean, detail=f"expected level {level:.2f} of 1 to {highest}")
-
-
-def _with_marks(statement: Statement, text: str) -> Span:
-    """Return the statement up to the end of its last mark."""
-    start = statement.span.start
-    end = statement.span.end
-    for mark in statement.marks:
-        end = max(end, mark.end)
-    return Span(start=start, end=end, text=text[start:end])
-
-
-def rubrics(metrics: Iterable[object]) -> frozenset[str]:
-    """Return the names of metrics with levels as verdicts."""
-    names = set()
-    for metric in metrics:
-        if isinstance(metric, Criterion) and metric.levels:
-            names.add(metric.name)
-    return frozenset(names)
 
 
 def read_criteria(criteria: object) -> tuple[Criterion, ...]:
@@ -286,20 +263,6 @@ def read_criteria(criteria: object) -> tuple[Criterion, ...]:
     return tuple(by_name.values())
 
 
-def _read_one(item: object) -> Criterion:
-    match item:
-        case Criterion():
-            return item
-        case Mapping():
-            return Criterion(**item)
-        case str() | Path():
-            return read_criterion(item)
-        case _:
-            name = option_name("criteria")
-            problem = f"{name} must be TOML files or a localjudge.Criterion, got {item!r:.80}"
-            raise InputError(problem)
-
-
 def read_criterion(file: str | Path) -> Criterion:
     """Read a criterion from a TOML file or a bundled name. Raises InputError."""
     bundled = resources.criterion_files()
@@ -316,6 +279,47 @@ def read_criterion(file: str | Path) -> Criterion:
         return Criterion(**values)
     except ArgumentValueError as error:
         raise InputError(f"{file}: {error.message}", hint=_HINT) from error
+
+
+def rubrics(metrics: Iterable[object]) -> frozenset[str]:
+    """Return the names of metrics with levels as verdicts."""
+    names = set()
+    for metric in metrics:
+        if isinstance(metric, Criterion) and metric.levels:
+            names.add(metric.name)
+    return frozenset(names)
+
+
+def _mean_level(verdicts: Sequence[Verdict]) -> Scored:
+    """Return the mean of the expected levels, scaled to [0, 1]."""
+    values = [verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
+    mean = fsum(values) / len(values)  # `sum` rounds differently between Python versions
+    highest = len(_LEVELS)
+    level = 1 + mean * (highest - 1)
+    return Scored(value=mean, detail=f"expected level {level:.2f} of 1 to {highest}")
+
+
+def _with_marks(statement: Statement, text: str) -> Span:
+    """Return the statement up to the end of its last mark."""
+    start = statement.span.start
+    end = statement.span.end
+    for mark in statement.marks:
+        end = max(end, mark.end)
+    return Span(start=start, end=end, text=text[start:end])
+
+
+def _read_one(item: object) -> Criterion:
+    match item:
+        case Criterion():
+            return item
+        case Mapping():
+            return Criterion(**item)
+        case str() | Path():
+            return read_criterion(item)
+        case _:
+            name = option_name("criteria")
+            problem = f"{name} must be TOML files or a localjudge.Criterion, got {item!r:.80}"
+            raise InputError(problem)
 
 
 def _listed(fields: Collection[str]) -> str:

@@ -36,9 +36,10 @@ from localjudge.errors import InputError, SampleError
 from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, with_options
 from localjudge.types import CONTEXT_FIELDS, Context, FieldName, Sample, Scored, Undefined
 
+_EMPTY = (None, "")
+
 ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
 """Scores a question from ground truth, ranked documents and comparison value. Raises ValueError."""
-_EMPTY = (None, "")
 
 
 class RankingMeasure(NamedTuple):
@@ -155,39 +156,6 @@ class DocumentMetric(BuiltIn):
         return None
 
 
-def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:
-    """Return the comparison value of each document, shape (documents,), None if missing."""
-    if compare_by == "content":
-        return [document.text for document in documents]
-    if compare_by == "id":
-        return [document.id for document in documents]
-    keys = compare_by.removeprefix("meta.").split(".")
-    return [_value_at(document.meta, keys) for document in documents]
-
-
-def _value_at(meta: object, keys: Sequence[str]) -> Any:
-    value: Any = meta
-    for key in keys:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
-    return value
-
-
-def _unique(
-    documents: Sequence[Context],
-    compare_by: str,
-    *,
-    ignored: tuple[Any, ...] = (None,),
-) -> list[Any]:
-    """Return the distinct comparison values in order. They need not be hashable."""
-    distinct: list[Any] = []
-    for value in _values(documents, compare_by):
-        if value not in ignored and value not in distinct:
-            distinct.append(value)
-    return distinct
-
-
 def average_precision(
     truths: Sequence[Context],
     retrieved: Sequence[Context],
@@ -248,31 +216,6 @@ def normalized_gain(
     return Scored(value=min(_discounted(gains) / ideal, 1))
 
 
-def _scores(truths: Sequence[Context]) -> list[float]:
-    """Return the relevance of each ground-truth document: its score, or 1 if none has a score.
-
-    Raises ValueError if only some have a score, or if one is negative.
-    """
-    scores = [document.score for document in truths if document.score is not None]
-    if not scores:
-        return [1.0] * len(truths)
-    if len(scores) < len(truths):
-        counts = f"{len(scores)} of {len(truths)} ground-truth documents have a score"
-        raise ValueError(f"{counts}: give one to all of them or to none")
-    if any(score < 0 for score in scores):
-        problem = f"a ground-truth document has the negative score {min(scores)}"
-        raise ValueError(f"{problem}: a relevance is 0 or more")
-    return scores
-
-
-def _discounted(gains: Sequence[float]) -> float:
-    total = 0.0
-    for rank, gain in enumerate(gains, 1):
-        # Not sum(), which rounds differently from Python 3.12 on, and from Haystack.
-        total += gain / log2(rank + 1)
-    return total
-
-
 def multi_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     relevant = _unique(truths, compare_by, ignored=_EMPTY)
     if not relevant:
@@ -325,3 +268,61 @@ def precision_at(k: int) -> RankingMeasure:
     headline = f"in an average sample, {{}} of the first {k} documents are right ones"
     counted = "places held by a ground-truth document"
     return RankingMeasure(f"precision@{k}", score, headline, counted)
+
+
+def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:
+    """Return the comparison value of each document, shape (documents,), None if missing."""
+    if compare_by == "content":
+        return [document.text for document in documents]
+    if compare_by == "id":
+        return [document.id for document in documents]
+    keys = compare_by.removeprefix("meta.").split(".")
+    return [_value_at(document.meta, keys) for document in documents]
+
+
+def _value_at(meta: object, keys: Sequence[str]) -> Any:
+    value: Any = meta
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def _unique(
+    documents: Sequence[Context],
+    compare_by: str,
+    *,
+    ignored: tuple[Any, ...] = (None,),
+) -> list[Any]:
+    """Return the distinct comparison values in order. They need not be hashable."""
+    distinct: list[Any] = []
+    for value in _values(documents, compare_by):
+        if value not in ignored and value not in distinct:
+            distinct.append(value)
+    return distinct
+
+
+def _scores(truths: Sequence[Context]) -> list[float]:
+    """Return the relevance of each ground-truth document: its score, or 1 if none has a score.
+
+    Raises ValueError if only some have a score, or if one is negative.
+    """
+    scores = [document.score for document in truths if document.score is not None]
+    if not scores:
+        return [1.0] * len(truths)
+    if len(scores) < len(truths):
+        counts = f"{len(scores)} of {len(truths)} ground-truth documents have a score"
+        raise ValueError(f"{counts}: give one to all of them or to none")
+    if any(score < 0 for score in scores):
+        problem = f"a ground-truth document has the negative score {min(scores)}"
+        raise ValueError(f"{problem}: a relevance is 0 or more")
+    return scores
+
+
+def _discounted(gains: Sequence[float]) -> float:
+    total = 0.0
+    for rank, gain in enumerate(gains, 1):
+        # Not sum(), which rounds differently from Python 3.12 on, and from Haystack.
+        total += gain / log2(rank + 1)
+    return total

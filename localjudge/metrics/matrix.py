@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from localjudge.metrics.metric import (
     About,
+    BuiltIn,
     Sentences,
     Steps,
     SupportTable,
@@ -32,6 +33,7 @@ from localjudge.metrics.metric import (
 )
 from localjudge.types import Sample, Scored, Undefined
 
+_ARE_SUPPORTED = "are supported by a single document"
 _ABOUT = About(
     question="sentence of the reference: can it be attributed to this single context?",
     unit="sentences of the reference x contexts",
@@ -39,10 +41,9 @@ _ABOUT = About(
 )
 
 
-class MatrixMetric(ABC):
+class MatrixMetric(BuiltIn, ABC):
     """A metric computed from the table."""
 
-    version = 1
     required_fields = frozenset({"reference", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
 
@@ -65,7 +66,7 @@ class MatrixMetric(ABC):
 class MatrixRecall(MatrixMetric):
     """Share of sentences supported by any of the first k chunks.
 
-    None: all chunks, and marginal values.
+    If `k` is None, by any chunk, with the marginal value of each chunk as detail.
     """
 
     k: int | None = None
@@ -78,8 +79,7 @@ class MatrixRecall(MatrixMetric):
 
     @property
     def about(self) -> About:
-        headline = "in an average right answer, {} of the sentences are supported by"
-        headline += " a single document"
+        headline = f"in an average right answer, {{}} of the sentences {_ARE_SUPPORTED}"
         if self.k is not None:
             headline += f" among the first {self.k}"
         return _ABOUT._replace(

@@ -84,6 +84,8 @@ def get_about(metric: object) -> About:
 
 
 class _Frozen:
+    """Refuses assignments, also in subclasses that are no dataclasses."""
+
     def __setattr__(self, name: str, value: object) -> None:
         raise FrozenInstanceError(f"cannot assign to {name!r}")
 

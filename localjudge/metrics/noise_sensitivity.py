@@ -14,10 +14,9 @@ with sentences as claims.
 Empty cases: no sentence in the response or in the reference, or no chunk, is `Undefined`.
 """
 
-from dataclasses import dataclass
-
 from localjudge.metrics.metric import (
     About,
+    BuiltIn,
     Sentences,
     Steps,
     against_each_chunk,
@@ -32,8 +31,7 @@ _SENTENCES = "sentences of the response"
 _UNITS = f"({_SENTENCES} + of the reference) x contexts, + {_SENTENCES}"
 
 
-@dataclass(frozen=True)
-class NoiseSensitivity:
+class NoiseSensitivity(BuiltIn):
     """Share of the response's sentences that are wrong and supported by a relevant chunk."""
 
     name = "noise_sensitivity"
