@@ -56,8 +56,8 @@ class StaticMetric(NamedTuple):
     verdicts: tuple[StaticVerdict, ...]
 
 
-class Piece(NamedTuple):
-    """A piece of a context, which has an anchor if it is evidence."""
+class ContextPart(NamedTuple):
+    """A part of a context, which has an anchor if it is evidence."""
 
     text: Markup
     anchor: str | None
@@ -69,7 +69,7 @@ class StaticSample(NamedTuple):
     id: str
     question: str | None
     metrics: tuple[StaticMetric, ...]
-    contexts: tuple[tuple[int, tuple[Piece, ...]], ...]
+    contexts: tuple[tuple[int, tuple[ContextPart, ...]], ...]
 
 
 def static_samples(run: RunRecord, rows: Sequence[int]) -> list[StaticSample]:
@@ -121,7 +121,7 @@ def _anchor(row: int, sentence: EvidenceRow) -> str | None:
 
 def _contexts_with_evidence(
     row: int, sample: Sample, verdicts: Sequence[VerdictRow]
-) -> Iterator[tuple[int, tuple[Piece, ...]]]:
+) -> Iterator[tuple[int, tuple[ContextPart, ...]]]:
     """Yield the number of each context with evidence, from 1, and its pieces."""
     sentences: dict[int, dict[int, EvidenceRow]] = {}
     for verdict in verdicts:
@@ -134,7 +134,7 @@ def _contexts_with_evidence(
         yield place + 1, tuple(_cut_around(texts[place], in_order, row))
 
 
-def _cut_around(text: str, sentences: Sequence[EvidenceRow], row: int) -> Iterator[Piece]:
+def _cut_around(text: str, sentences: Sequence[EvidenceRow], row: int) -> Iterator[ContextPart]:
     """Yield the sentences in order, with the text around them, and a sign for what is left out."""
     at = 0
     for sentence in sentences:
@@ -145,14 +145,14 @@ def _cut_around(text: str, sentences: Sequence[EvidenceRow], row: int) -> Iterat
         before = text[at:end_of_last]
         if first > end_of_last:
             before += _GAP
-        yield _piece(before + text[first : sentence.start])
-        yield _piece(text[sentence.start : sentence.end], _anchor(row, sentence))
+        yield _context_part(before + text[first : sentence.start])
+        yield _context_part(text[sentence.start : sentence.end], _anchor(row, sentence))
         at = sentence.end
     after = text[at : at + _ROOM]
     if at + _ROOM < len(text):
         after += f" {_GAP.strip()}"
-    yield _piece(after)
+    yield _context_part(after)
 
 
-def _piece(text: str, anchor: str | None = None) -> Piece:
-    return Piece(Markup(escape(printable_lines(text))), anchor)
+def _context_part(text: str, anchor: str | None = None) -> ContextPart:
+    return ContextPart(Markup(escape(printable_lines(text))), anchor)
