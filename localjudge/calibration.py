@@ -74,28 +74,11 @@ def measure_judges(
     if name is not None:
         calibration_file(name)  # raises for an invalid name
     progress = progress or Silence()
-    judge_options = dict(options)
-    metrics = judge_options.pop("metrics", None)
     runs = _open_runs(sources)
     if runs:
-        if judges or any(judge_options.values()):
-            raise InputError(
-                "runs are measured by their stored answers, without options of a judge",
-                hint="name only the runs",
-            )
-        _refuse_for_several(runs, {"name": name})
-        questions = read_labelled_runs(runs, wanted_metrics(metrics).names, progress)
+        questions = _read_runs(runs, judges, options, name, progress)
     else:
-        engine = judge_options.get("engine")
-        expanded = _expand_juries(judges, engine)
-        of_one_run = {"out": judge_options.get("out"), "engine": engine}
-        _refuse_for_several(expanded, {"name": name, **of_one_run})
-        if metrics is not None:
-            raise InputError(
-                f"{sources[0]} has labelled texts, which belong to no metric",
-                hint=f"omit {option_name('metrics')}",
-            )
-        questions = [_judge_texts(str(sources[0]), expanded, judge_options, progress)]
+        questions = [_judge_texts(str(sources[0]), judges, options, name, progress)]
     if len(questions) > 1 and name is not None:
         names = ", ".join(question.name for question in questions)
         chosen = f"choose its metrics with {option_name('metrics')}"
@@ -124,6 +107,25 @@ def _open_runs(sources: Sequence[RunRecord | str | Path]) -> list[RunRecord]:
             hint="name only runs",
         )
     return runs
+
+
+def _read_runs(
+    runs: Sequence[RunRecord],
+    judges: Sequence[JudgeName],
+    options: Mapping[str, Any],
+    name: str | None,
+    progress: Progress,
+) -> list[LabelledQuestion]:
+    """Read the labels of runs, with the stored answers of their judges."""
+    judge_options = dict(options)
+    metrics = judge_options.pop("metrics", None)
+    if judges or any(judge_options.values()):
+        raise InputError(
+            "runs are measured by their stored answers, without options of a judge",
+            hint="name only the runs",
+        )
+    _refuse_for_several(runs, {"name": name})
+    return read_labelled_runs(runs, wanted_metrics(metrics).names, progress)
 
 
 def _refuse_for_several(judges: Sequence[object], options: Mapping[str, object]) -> None:
@@ -155,18 +157,29 @@ def _expand_juries(
 
 def _judge_texts(
     file: str,
-    judges: Sequence[JudgeName | None],
+    judges: Sequence[JudgeName],
     options: Mapping[str, Any],
+    name: str | None,
     progress: Progress,
 ) -> LabelledQuestion:
     """Ask the judges about the labelled texts of a file."""
-    texts = read_labelled_texts(file)
     settings = dict(options)
     out = settings.pop("out", None)
     engine = settings.pop("engine", None)
     column = settings.pop("cluster_by", None)
+    metrics = settings.pop("metrics", None)
+    expanded = _expand_juries(judges, engine)
+    _refuse_for_several(expanded, {"name": name, "out": out, "engine": engine})
+    if metrics is not None:
+        raise InputError(
+            f"{file} has labelled texts, which belong to no metric",
+            hint=f"omit {option_name('metrics')}",
+        )
+    texts = read_labelled_texts(file)
     run_settings = checked(settings)
-    metric = ATTRIBUTION_LABELS if texts.shape == "attribution" else RELEVANCE_LABELS
+    metric = RELEVANCE_LABELS
+    if texts.shape == "attribution":
+        metric = ATTRIBUTION_LABELS
     samples = _make_samples(texts)
     labels = _read_labels(texts, samples, metric, column)
     if not labels:
@@ -178,7 +191,7 @@ def _judge_texts(
     plan = Plan(dataset, (catalog.get(metric),), run_settings, len(samples))
     keys = {place: str(place) for place in labels}
     answers = []
-    for judge in judges:
+    for judge in expanded:
         with open_job(plan, judge=judge, out=out, engine=engine, progress=progress) as job:
             run = job.run()
         answers.append(JudgeAnswers(run, verdicts_at(run, keys)))
@@ -220,7 +233,9 @@ def _read_labels(
 ) -> dict[UnitPlace, HumanLabel]:
     labels: dict[UnitPlace, HumanLabel] = {}
     for row, sample in zip(texts.texts, samples, strict=True):
-        cluster = _read_cluster(row, column) if column else _hash_texts(row.texts)
+        cluster = _hash_texts(row.texts)
+        if column:
+            cluster = _read_cluster(row, column)
         for position, label in enumerate(row.labels):
             if label is not None:
                 place = UnitPlace(sample.id, metric, position)

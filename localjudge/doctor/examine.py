@@ -151,7 +151,7 @@ class _Examiner:
         yield machine.check_gpu(opening.engine_build(), self.settings.gpu_layers)
         metadata = opening.model_metadata(model)
         self.step = "prompts"
-        profile = self.settings.profile_for(model.profile, metadata).profile
+        profile, _ = self.settings.profile_for(model.profile, metadata)
         self.step = "model"
         free = hardware.available_bytes()
         engine = opening.open_engine(

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from inspect import signature
 from itertools import accumulate, pairwise
 from math import fsum
-from typing import Any, NamedTuple
+from typing import Any
 
 from localjudge.errors import ArgumentTypeError, ArgumentValueError
 from localjudge.judging.judge_or_jury import JudgeNames
@@ -55,7 +55,9 @@ def open_judge(judge: JudgeLike | None, options: Mapping[str, Any]) -> Judge:
 
 def ask_whether(words: str, *, yes: Any = None, no: Any = None) -> str:
     """Return one yes-or-no question, with the meanings of yes and no."""
-    lines = [words if "?" in words else f"Is this true? {words}"]
+    lines = [words]
+    if "?" not in words:
+        lines = [f"Is this true? {words}"]
     if yes is not None:
         lines.append(f"The answer is yes if: {as_text(yes)}")
     if no is not None:
@@ -67,7 +69,10 @@ def ask_each_option(words: str, options: Mapping[str, Any]) -> list[str]:
     """Return for each option, with its meaning: is it the right one?"""
     lines = [words, "The possible answers:"]
     for name, meaning in options.items():
-        lines.append(f"- {name}" if meaning is None else f"- {name}: {as_text(meaning)}")
+        if meaning is None:
+            lines.append(f"- {name}")
+        else:
+            lines.append(f"- {name}: {as_text(meaning)}")
     shared = "\n".join(lines)
     return [f"{shared}\nIs {name!r} the right one?" for name in options]
 
@@ -79,9 +84,8 @@ def ask_each_level(words: str, levels: Sequence[Any]) -> list[str]:
         lines.append(f"{number}. {as_text(level)}")
     shared = "\n".join(lines)
     questions: list[str] = []
-    for number, level in enumerate(levels):
-        if number > 0:
-            questions.append(f"{shared}\nIs it level {number} ({as_text(level)}) or a higher one?")
+    for number, level in enumerate(levels[1:], start=1):
+        questions.append(f"{shared}\nIs it level {number} ({as_text(level)}) or a higher one?")
     return questions
 
 
@@ -126,19 +130,20 @@ def describe_fields(fields: Mapping[str, Any]) -> str:
     return "\n\n".join(f"{name}:\n{as_text(value)}" for name, value in fields.items())
 
 
-class _Field(NamedTuple):
-    """The field of a sample for a field of a test case, and its name in questions."""
-
-    name: str
-    words: str
-
-
 _FIELDS = {
-    "input": _Field("user_input", "the question"),
-    "retrieval_context": _Field("retrieved_contexts", "the contexts"),
-    "expected_output": _Field("reference", "the reference"),
-    "actual_output": _Field("response", "the response"),
+    "input": "user_input",
+    "retrieval_context": "retrieved_contexts",
+    "expected_output": "reference",
+    "actual_output": "response",
 }
+"""Field of a sample by the field of a test case."""
+_WORDS = {
+    "user_input": "the question",
+    "retrieved_contexts": "the contexts",
+    "reference": "the reference",
+    "response": "the response",
+}
+"""Name of a field of a sample in questions."""
 _ANSWERS = {"actual_output", "expected_output"}
 _FIELD_NAME = re.compile(r"`(\w+)`")
 
@@ -158,8 +163,8 @@ def as_sample(words: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any
     known = dict(_FIELDS)
     if "actual_output" not in names:
         known["expected_output"] = _FIELDS["actual_output"]
-    row = {known[name].name: fields[name] for name in sorted(names)}
-    question = _FIELD_NAME.sub(lambda match: known[match[1]].words, words)
+    row = {known[name]: fields[name] for name in sorted(names)}
+    question = _FIELD_NAME.sub(lambda match: _WORDS[known[match[1]]], words)
     return question, row
 
 

@@ -193,5 +193,8 @@ def _p_yes(evaluation: Evaluation) -> float:
     for _, verdict in evaluation.units:
         if isinstance(verdict, NoAnswer):
             continue
-        probabilities.append(verdict.label if verdict.p_yes is None else verdict.p_yes)
+        if verdict.p_yes is None:
+            probabilities.append(verdict.label)
+        else:
+            probabilities.append(verdict.p_yes)
     return min(probabilities)

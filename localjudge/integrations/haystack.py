@@ -64,8 +64,13 @@ class LocaljudgeEvaluator:
     ) -> None:
         check_options(judge, options)
         self.metrics: list[str | Metric] = []
-        for metric in [metrics] if isinstance(metrics, str) else metrics:
-            self.metrics.append(Criterion(**metric) if isinstance(metric, Mapping) else metric)
+        if isinstance(metrics, str):
+            metrics = [metrics]
+        for metric in metrics:
+            if isinstance(metric, Mapping):
+                self.metrics.append(Criterion(**metric))
+            else:
+                self.metrics.append(metric)
         self.judge = judge
         self.options = options
         self._open: Judge | None = None
@@ -150,12 +155,19 @@ def _output(run: Run, metric: Metric) -> dict[str, Any]:
     results: list[dict[str, Any]] = []
     for row in run.scores:
         if row.metric == name:
-            scores.append(nan if row.score is None else row.score)
+            scores.append(_as_number(row.score))
             results.append({**vars(row), "verdicts": verdicts.get(row.sample_id, [])})
     summary = run[name]
     return {
-        "score": nan if summary.mean is None else summary.mean,
+        "score": _as_number(summary.mean),
         "individual_scores": scores,
         "results": results,
         **summary.model_dump(include={"ci95", "scored", "undefined", "failed"}),
     }
+
+
+def _as_number(value: float | None) -> float:
+    """Return NaN for a missing number, as Haystack's reports have it."""
+    if value is None:
+        return nan
+    return value

@@ -28,7 +28,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, NamedTuple, Self, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
@@ -424,11 +424,8 @@ def _read_folder(name: str) -> ProfileFolder:
     return ProfileFolder.read(folder.resolve())
 
 
-class ChosenProfile(NamedTuple):
-    """A profile, and why it was chosen ("" if there was no choice)."""
-
-    profile: PromptProfile
-    why: str
+ChosenProfile = tuple[PromptProfile, str]
+"""A profile, and why it was chosen ("" if there was no choice)."""
 
 
 def choose(
@@ -442,23 +439,26 @@ def choose(
     this model.
     """
     if requested is not None:
-        chosen = ChosenProfile(load_profile(requested), f"as {option_name('profile')} says")
+        profile = load_profile(requested)
+        why = f"as {option_name('profile')} says"
     elif registered is not None:
-        chosen = ChosenProfile(load_profile(registered), "as it is registered")
+        profile = load_profile(registered)
+        why = "as it is registered"
     else:
-        chosen = _made_for(metadata) or ChosenProfile(load_profile(DEFAULT_PROFILE), "")
+        profile, why = _find_by_metadata(metadata)
     if metadata:
-        _require_fit(chosen.profile, metadata)
-    return chosen
+        _require_fit(profile, metadata)
+    return profile, why
 
 
-def _made_for(metadata: Mapping[str, str]) -> ChosenProfile | None:
+def _find_by_metadata(metadata: Mapping[str, str]) -> ChosenProfile:
+    """Return the profile that was made for a model, or the default one."""
     for profile in map(load_profile, bundled()):
         for row in profile.made_for:
             if _matches(metadata, row):
                 keys = " and ".join(row)
-                return ChosenProfile(profile, f"made for it, by its {keys}")
-    return None
+                return profile, f"made for it, by its {keys}"
+    return load_profile(DEFAULT_PROFILE), ""
 
 
 def _matches(metadata: Mapping[str, str], patterns: Mapping[str, re.Pattern[str]]) -> bool:
@@ -471,7 +471,9 @@ def _matches(metadata: Mapping[str, str], patterns: Mapping[str, re.Pattern[str]
 
 def _require_fit(profile: PromptProfile, metadata: Mapping[str, str]) -> None:
     outputs = metadata.get(OUTPUTS_KEY, "")
-    names = outputs.split(",") if outputs else []
+    names: list[str] = []
+    if outputs:
+        names = outputs.split(",")
     if profile.head is None and not names:
         return
     listed = ", ".join(names)

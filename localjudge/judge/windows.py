@@ -66,7 +66,7 @@ class Windows:
         self._latest_sentences: tuple[object, list[_Part], list[int]] = (None, [], [])
         """The latest contexts, with their sentences and the tokens of each."""
         self._latest: tuple[object, dict[int, _Cut]] = (None, {})
-        """The latest contexts, with their windows by room."""
+        """The latest contexts, with their windows by room, and the tokens of these."""
 
     def split(self, task: Task) -> tuple[Window, ...]:
         """Return the task if it fits, otherwise its windows in order."""
@@ -77,7 +77,7 @@ class Windows:
         if task.unit.kind == "chunk" and not isinstance(task, CustomQuestion):
             return _number(self._split_unit(task))
         if isinstance(task, Attribution | Sufficiency):
-            groups = self._cut_for(task).groups
+            groups, _ = self._cut_for(task)
             return _number([_with_contexts(task, group) for group in groups])
         if isinstance(task, Relevance):
             return (self._window_with_unit(task),)
@@ -161,7 +161,10 @@ class Windows:
             return False
         fixed = self._cost(_with_contexts(task, ()))
         cut = self._latest[1].get(self._room(fixed))
-        return cut is not None and fixed + cut.tokens > self._capacity + _ROUNDING_TOKENS
+        if cut is None:
+            return False
+        _, tokens = cut
+        return fixed + tokens > self._capacity + _ROUNDING_TOKENS
 
     def _cut_for(self, task: _TaskWithContexts) -> "_Cut":
         """Return the windows of a task's contexts, cut once for tasks with equal room."""
@@ -207,7 +210,7 @@ class Windows:
                 used = 0
             groups[-1].append(part)
             used += tokens(part)
-        return _Cut(groups, sum(map(tokens, parts)))
+        return groups, sum(map(tokens, parts))
 
     def _window_with_unit(self, task: Relevance) -> Window:
         """Return the window where the sentence begins, or the whole task, which is refused."""
@@ -218,7 +221,8 @@ class Windows:
         start = task.start
         if start is None:
             start = unit.span.start
-        for number, group in enumerate(self._cut_for(task).groups):
+        groups, _ = self._cut_for(task)
+        for number, group in enumerate(groups):
             if not any(part.contains(context, start) for part in group):
                 continue
             window = _with_contexts(task, group)
@@ -300,11 +304,8 @@ class _Part(NamedTuple):
         return self.context == context and 0 <= offset - self.start < len(self.text)
 
 
-class _Cut(NamedTuple):
-    """Windows, with the tokens of all their parts."""
-
-    groups: list[list[_Part]]
-    tokens: int
+_Cut = tuple[list[list[_Part]], int]
+"""The parts of each window, and the tokens of all parts."""
 
 
 def _shared(task: _TaskWithContexts) -> object:

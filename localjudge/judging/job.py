@@ -147,18 +147,13 @@ class Job:
             if not is_new_data:
                 summary = self._read_finished_summary()
             if summary is None:
-                has_evidence = self.evidence is not None
-                files = ResultFiles(begun.directory, with_evidence=has_evidence)
-                with closing(files) as results:
-                    summary = self._judge(judging, results)
-                    work = self._finish_session(begun, judging, work_before)
-                    manifest = results.finish(summary, self._manifest(begun))
+                summary, manifest = self._write_results(begun, judging, work_before)
             else:
-                work = self._finish_session(begun, judging, work_before)
+                self._finish_session(begun, judging, work_before)
                 manifest = self._manifest(begun)
                 write_manifest(begun.directory, manifest)
         run = RunRecord(self.path, summary, manifest)
-        self._report(run, judging.asked, work.seconds_total)
+        self._report(run, judging.asked, self.judge.stats.since(work_before))
         return replace(run, notes=tuple(self.progress.notes))
 
     @contextmanager
@@ -296,6 +291,17 @@ class Job:
             return None
         return summary
 
+    def _write_results(
+        self, begun: BegunRun, judging: Judging, work_before: EngineStats
+    ) -> tuple[Summary, Manifest]:
+        """Judge the samples, and write the result files, the summary and the manifest."""
+        files = ResultFiles(begun.directory, with_evidence=self.evidence is not None)
+        with closing(files) as results:
+            summary = self._judge(judging, results)
+            self._finish_session(begun, judging, work_before)
+            manifest = results.finish(summary, self._manifest(begun))
+        return summary, manifest
+
     def _judge(self, judging: Judging, results: ResultFiles) -> Summary:
         """Judge all samples of the plan, and write a row for each score and verdict."""
         plan = self.plan
@@ -303,21 +309,20 @@ class Job:
         search = EvidenceSearch(plan.dataset.samples, plan.settings)
         for evaluations in judging.evaluations(plan.dataset.samples):
             totals.add(evaluations)
-            evidence = search.rows(evaluations) if self.evidence else None
+            evidence = None
+            if self.evidence:
+                evidence = search.rows(evaluations)
             results.add(evaluations, evidence)
         summary = totals.summary(self.signature, self.judge.card, plan.dataset.skipped)
         return summary.model_copy(update={"stopped": plan.stopped.reason})
 
-    def _finish_session(
-        self, begun: BegunRun, judging: Judging, work_before: EngineStats
-    ) -> EngineStats:
-        """Record the work of this process, and return it."""
+    def _finish_session(self, begun: BegunRun, judging: Judging, work_before: EngineStats) -> None:
+        """Record the work of this process."""
         work = self.judge.stats.since(work_before)
         begun.update_session(finished=now(), asked=judging.asked, effort=work.model_dump())
         reused = begun.store.reused_from()
         asked = begun.store.answer_count - sum(reused.values())
         begun.finished["answers"] = {"asked": asked, "reused": reused}
-        return work
 
     def _manifest(self, begun: BegunRun) -> Manifest:
         return self._make_manifest(begun.sessions, **begun.finished)
@@ -343,13 +348,13 @@ class Job:
         environment |= {"host": host(), "sessions": list(sessions), **finished}
         return Manifest.of(self.identity, plan.identity, environment)
 
-    def _report(self, run: RunRecord, asked: int, seconds: float) -> None:
+    def _report(self, run: RunRecord, asked: int, work: EngineStats) -> None:
         """Report metrics without scores, the work, and how to judge the other samples."""
         for name, metric in run.summary.metrics.items():
             if metric.failed == run.summary.samples > 0:
                 reason = next(row.detail for row in run.iter_scores() if row.metric == name)
                 self.progress.note(f"{name} failed on every sample: {reason}")
-        self.progress.note(f"asked {numbered(asked, 'verdict')} in {seconds:.1f} s")
+        self.progress.note(f"asked {numbered(asked, 'verdict')} in {work.seconds_total:.1f} s")
         answers = run.manifest.environment.answers
         if answers is not None:
             for source, count in answers.reused.items():

@@ -121,10 +121,11 @@ def use_judge(
     file = find_model(str(judge or default_single_judge()))
     # An unusable profile is refused before gigabytes are loaded.
     chosen = settings.profile_for(file.profile, model_metadata(file))
+    profile, _ = chosen
     opened = open_engine(
         file,
         settings.engine,
-        begin_of_text=chosen.profile.begin_of_text,
+        begin_of_text=profile.begin_of_text,
         progress=progress,
     )
     with closing(opened):
@@ -173,8 +174,9 @@ def wrap_engine(
     registered = model_registry.registered_as(str(identity.model_sha256))
     if chosen is None:
         chosen = _choose_profile(engine, settings, registered)
-    chat = find_chat_ends(chosen.profile, engine)
-    prompts = PromptWriter(chosen.profile, chat, reasons=settings.reasons)
+    profile, _ = chosen
+    chat = find_chat_ends(profile, engine)
+    prompts = PromptWriter(profile, chat, reasons=settings.reasons)
     card = identity.card(engine.name or identity.engine)
     note = ""
     if registered is not None:
@@ -234,9 +236,8 @@ def announce_calibrations(
     Raises InputError for a calibration of another judge or question.
     """
     for calibration in settings.calibration:
-        decided = [
-            metric for metric in metrics if get_question(metric.name) == calibration.question
-        ]
+        question = calibration.question
+        decided = [metric for metric in metrics if get_question(metric.name) == question]
         if not decided:
             raise _unused_calibration(calibration)
         measured = judge.measured(decided[0])

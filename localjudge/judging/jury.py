@@ -47,13 +47,6 @@ class Member(NamedTuple):
     memory_bytes: int
 
 
-class _OpenModel(NamedTuple):
-    """A judge in memory, and the stack that closes it."""
-
-    judge: LoadedJudge
-    stack: ExitStack
-
-
 class LoadedJury:
     """Judges by name. One model is in memory at a time, or all of them with `keep_open`.
 
@@ -76,7 +69,8 @@ class LoadedJury:
         self._settings = settings
         self._keep_open = keep_open
         self._progress = progress
-        self._open_models: dict[int, _OpenModel] = {}
+        self._open_models: dict[int, tuple[LoadedJudge, ExitStack]] = {}
+        """Judges in memory, with the stacks that close them."""
         self._finished_work = EngineStats()
         self._scales: dict[int, Mapping[ScaleKind, float]] = {}
 
@@ -122,8 +116,8 @@ class LoadedJury:
     def stats(self) -> EngineStats:
         """Work of all judges so far."""
         total = self._finished_work
-        for model in self._open_models.values():
-            total = total.plus(model.judge.stats)
+        for judge, _ in self._open_models.values():
+            total = total.plus(judge.stats)
         return total
 
     @property
@@ -137,7 +131,8 @@ class LoadedJury:
         Raises ModelError if its model has changed, and the errors of opening a judge.
         """
         if place in self._open_models:
-            return self._open_models[place].judge
+            judge, _ = self._open_models[place]
+            return judge
         if not self._keep_open:
             self.close()
         member = self.members[place]
@@ -151,14 +146,14 @@ class LoadedJury:
 
     def take_over(self, place: int, judge: LoadedJudge, stack: ExitStack) -> None:
         """Take over an open judge with the stack that closes it."""
-        self._open_models[place] = _OpenModel(judge, stack)
+        self._open_models[place] = (judge, stack)
 
     def close(self) -> None:
         """Close the models in memory."""
         while self._open_models:
-            _, model = self._open_models.popitem()
-            self._finished_work = self._finished_work.plus(model.judge.stats)
-            model.stack.close()
+            _, (judge, stack) = self._open_models.popitem()
+            self._finished_work = self._finished_work.plus(judge.stats)
+            stack.close()
 
     def members_for(self, metric: Metric) -> list[Member]:
         """Return the judges that can answer the metric's questions."""
@@ -300,22 +295,24 @@ def use_jury(
     Raises InputError for the same judge twice, and the errors of opening a judge.
     """
     members: list[Member] = []
-    models: list[_OpenModel] = []
+    judges: list[LoadedJudge] = []
+    stacks: list[ExitStack] = []
     with ExitStack() as undo:
         for source in sorted(sources, key=_file_size):
-            if models and not keep_open:
-                models[-1].stack.close()
+            if stacks and not keep_open:
+                stacks[-1].close()
             stack = ExitStack()
             judge = stack.enter_context(use_judge(source, None, settings, progress))
             undo.callback(stack.close)
             members.append(_make_member(source, judge))
-            models.append(_OpenModel(judge, stack))
+            judges.append(judge)
+            stacks.append(stack)
         members = _distinguish_names(members)
         jury = LoadedJury(members, settings, source=name, keep_open=keep_open, progress=progress)
         undo.callback(jury.close)
-        for member, model in zip(members, models, strict=True):
-            if keep_open or model is models[-1]:
-                jury.take_over(jury.members.index(member), model.judge, model.stack)
+        for member, judge, stack in zip(members, judges, stacks, strict=True):
+            if keep_open or stack is stacks[-1]:
+                jury.take_over(jury.members.index(member), judge, stack)
         yield jury
 
 

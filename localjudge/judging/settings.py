@@ -213,9 +213,9 @@ class RunSettings(EngineSettings):
 
     def profile_for(self, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
         """Return a model's profile. Raises InputError if it cannot be asked so."""
-        chosen = choose(self.profile, registered, metadata)
-        require(chosen.profile, self.reasons)
-        return chosen
+        profile, why = choose(self.profile, registered, metadata)
+        require(profile, self.reasons)
+        return profile, why
 
     @property
     def sentences(self) -> Segmenter:

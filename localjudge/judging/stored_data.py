@@ -7,9 +7,9 @@ all shards of one run    the same, with the samples of all shards in the order o
 import heapq
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from localjudge.dataset import Dataset, from_samples
 from localjudge.dataset.samples import Shard
@@ -30,12 +30,8 @@ from localjudge.words import option, option_name
 _MAX_NAMES = 10
 
 
-class _StoredSample(NamedTuple):
-    """A sample with its position in the data, and the columns that are not its fields."""
-
-    position: int
-    sample: Sample
-    columns: dict[str, Any]
+_StoredSample = tuple[int, Sample, dict[str, Any]]
+"""Position in the data, sample, and the columns that are not its fields."""
 
 
 def plan_run(
@@ -197,21 +193,21 @@ def _samples_in_order(runs: Sequence[RunRecord]) -> Iterator[_StoredSample]:
     if len(runs) == 1:
         yield from _read_samples(runs[0])
         return
-    stored = heapq.merge(*map(_read_samples, runs), key=attrgetter("position"))
-    for expected, sample in enumerate(stored):
-        if sample.position != expected:
-            position = min(sample.position, expected)
-            problem = f"the shards disagree on the sample at position {position} of the data"
+    stored = heapq.merge(*map(_read_samples, runs), key=itemgetter(0))
+    for expected, (position, sample, columns) in enumerate(stored):
+        if position != expected:
+            first = min(position, expected)
+            problem = f"the shards disagree on the sample at position {first} of the data"
             again = "run the commands of all shards again, which repeats no question"
             raise RunDirectoryError(problem, hint=f"the order of the rows changed: {again}")
-        yield sample
+        yield position, sample, columns
 
 
 def _read_samples(run: RunRecord) -> Iterator[_StoredSample]:
     rows = stored_rows(run.directory / STORE)
     stored = zip(rows, run.iter_samples(), run.iter_extras(), strict=True)
     for row, sample, (_, columns) in stored:
-        yield _StoredSample(row.position, sample, columns)
+        yield row.position, sample, columns
 
 
 def _read_groups(runs: Sequence[RunRecord]) -> dict[str, str] | None:

@@ -5,11 +5,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
-from typing import NamedTuple
 
 from localjudge.labels.annotator_agreement import Agreement, compute_agreement, is_disputed
-from localjudge.labels.drawing import draw_again, hash_frames, parse_metrics
-from localjudge.labels.units import UnitFrame
+from localjudge.labels.drawing import DrawnStatement, draw_again, hash_frames, parse_metrics
+from localjudge.labels.units import UnitFrame, UnitPlace
 from localjudge.run_directory.label_rows import LabelRow
 from localjudge.text.folding import fold
 from localjudge.types import Label
@@ -20,14 +19,6 @@ _MIN_PAUSE = 1.0
 """Seconds. A shorter or longer time between two labels is not that of one statement."""
 _MAX_PAUSE = 300.0
 _MIN_PAUSES = 5
-
-
-class DrawnLabel(NamedTuple):
-    """A labelled statement in its drawing: number from 1, share of the total size, key."""
-
-    draw_index: int
-    size_share: float
-    key: str
 
 
 class Decisions:
@@ -49,7 +40,7 @@ class Decisions:
         """By statement, then by annotator. None for undecidable."""
         self.adjudications: dict[str, dict[str, Label | None]] = defaultdict(dict)
         """The same for adjudicated labels, the latest last."""
-        self.drawn: dict[tuple[str, str], dict[str, DrawnLabel]] = defaultdict(dict)
+        self.drawn: dict[tuple[str, str], dict[str, DrawnStatement]] = defaultdict(dict)
         """By name and frame of the drawing, then by statement."""
         self._begun: list[tuple[str, str]] = []
         """Drawings in the order of their first label that was not carried over."""
@@ -80,7 +71,10 @@ class Decisions:
         for row in self.rows:
             if row.draw and row.frame and row.size_share and row.draw_index:
                 drawing = (row.draw, row.frame)
-                self.drawn[drawing][row.key] = DrawnLabel(row.draw_index, row.size_share, row.key)
+                place = UnitPlace(row.sample_id, row.metric, row.position)
+                self.drawn[drawing][row.key] = DrawnStatement(
+                    row.key, place, row.size_share, row.draw_index
+                )
                 answer = (row.key, row.annotator, row.when)
                 drawing_of_answer.setdefault(answer, drawing)
         self._begun = list(dict.fromkeys(drawing_of_answer.values()))
@@ -187,18 +181,19 @@ class Decisions:
                 settled += key in self.settled and is_disputed(labels_of_statement)
         return compute_agreement(labels, self.annotators, settled=settled)
 
-    def drawings(self, frames: Mapping[str, UnitFrame]) -> dict[str, list[list[DrawnLabel]]]:
+    def drawings(self, frames: Mapping[str, UnitFrame]) -> dict[str, list[list[DrawnStatement]]]:
         """Return the labelled statements of each drawing of these frames.
 
         They are by metric and in drawing order. A metric uses only drawings that include it,
         because others could not reach all of its statements.
         """
-        drawings: dict[str, list[list[DrawnLabel]]] = defaultdict(list)
+        drawings: dict[str, list[list[DrawnStatement]]] = defaultdict(list)
         for name, frame in self._begun:
             if not _is_drawn_from(frames, name, frame):
                 continue
             statements = self.drawn[name, frame].values()
-            labelled = sorted(drawn for drawn in statements if drawn.key in self.human)
+            labelled = [drawn for drawn in statements if drawn.key in self.human]
+            labelled.sort(key=lambda drawn: (drawn.draw_index, drawn.key))
             for metric in parse_metrics(name):
                 by_key = frames[metric].by_key
                 drawings[metric].append([drawn for drawn in labelled if drawn.key in by_key])

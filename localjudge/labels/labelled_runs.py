@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from localjudge.errors import DataError
-from localjudge.labels.decisions import Decisions, DrawnLabel
+from localjudge.labels.decisions import Decisions
+from localjudge.labels.drawing import DrawnStatement
 from localjudge.labels.labelled_question import (
     HumanLabel,
     JudgeAnswers,
@@ -34,7 +35,7 @@ from localjudge.run_directory.store import canonical_sha256
 from localjudge.words import call
 
 _TIE = 0.5
-_Drawings = Mapping[str, Sequence[Sequence[DrawnLabel]]]
+_Drawings = Mapping[str, Sequence[Sequence[DrawnStatement]]]
 """Drawings by metric."""
 
 

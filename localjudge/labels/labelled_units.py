@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from localjudge.labels.decisions import DrawnLabel
+from localjudge.labels.drawing import DrawnStatement
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import JudgedUnits, PredictionPowered, prediction_powered
 from localjudge.stats.drawing import STRATA, inclusion_probabilities, strata_by_score
@@ -16,7 +16,7 @@ from localjudge.stats.looks import MIN_PLANNED_LABELS, Look, look_at
 
 
 def sampling_weights(
-    drawings: Iterable[Iterable[DrawnLabel]], most: float = math.inf
+    drawings: Iterable[Iterable[DrawnStatement]], most: float = math.inf
 ) -> dict[str, float]:
     """Return the weights of the first `most` labelled statements, relative to shares in the mean.
 
@@ -24,7 +24,7 @@ def sampling_weights(
     statement.
     """
     keys: set[str] = set()
-    reached: list[list[DrawnLabel]] = []
+    reached: list[list[DrawnStatement]] = []
     for drawing in drawings:
         reached.append([])
         for drawn in drawing:
@@ -95,7 +95,7 @@ class LabelledMetric(NamedTuple):
 
     frame: UnitFrame
     human: Mapping[str, float]
-    drawings: Sequence[Sequence[DrawnLabel]]
+    drawings: Sequence[Sequence[DrawnStatement]]
     plans: Sequence[Set[str]] = ()
 
     def units(self, most: int | None = None) -> LabelledUnits:
@@ -147,8 +147,8 @@ class LabelledMetric(NamedTuple):
 
 
 def _select_labels(
-    drawings: Iterable[Iterable[DrawnLabel]], keys: Set[str]
-) -> list[list[DrawnLabel]]:
+    drawings: Iterable[Iterable[DrawnStatement]], keys: Set[str]
+) -> list[list[DrawnStatement]]:
     """Return the labels of these statements in each drawing."""
     selected = []
     for drawing in drawings:

@@ -3,7 +3,8 @@
 from collections.abc import Set
 from typing import NamedTuple
 
-from localjudge.labels.decisions import Decisions, DrawnLabel, count_undrawn
+from localjudge.labels.decisions import Decisions, count_undrawn
+from localjudge.labels.drawing import DrawnStatement
 from localjudge.labels.units import UnitFrame, statement_keys, unit_frames
 from localjudge.run_directory.label_rows import LabelRow, planned_statements
 from localjudge.run_directory.run_cache import cached_by_run
@@ -15,7 +16,7 @@ class MatchedLabels(NamedTuple):
 
     frames: dict[str, UnitFrame]
     decisions: Decisions
-    drawings: dict[str, list[list[DrawnLabel]]]
+    drawings: dict[str, list[list[DrawnStatement]]]
     undrawn: int
     plans: tuple[Set[str], ...]
     own: Set[str]

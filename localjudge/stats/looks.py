@@ -17,6 +17,7 @@ looks are at twice as many labels, four times as many, and so on:
     spent        5.0    5.7   5.85   5.92   5.96   5.98   5.99   5.995        6.0 %
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 MAX_ERROR = 0.06
@@ -50,27 +51,19 @@ PLANNED = (
 """Looks without a plan. Computed by `scripts/simulations/label_looks.py`, rounded down."""
 
 
-class FurtherLook(NamedTuple):
-    """Factor of the planned number of labels, and errors as in `PlannedLook`."""
-
-    factor: int
-    error: float
-    last_error: float
-
-
 FURTHER = (
-    FurtherLook(1, 0.05, 0.05),
-    FurtherLook(2, 0.01407, 0.01874),
-    FurtherLook(4, 0.00314, 0.00561),
-    FurtherLook(8, 0.00121, 0.00238),
-    FurtherLook(16, 0.0006, 0.00114),
-    FurtherLook(32, 0.00028, 0.00054),
-    FurtherLook(64, 0.00013, 0.00025),
-    FurtherLook(128, 0.00006, 0.00012),
-    FurtherLook(256, 0.00003, 0.00006),
-    FurtherLook(512, 0.00002, 0.00002),
+    PlannedLook(1, 0.05, 0.05),
+    PlannedLook(2, 0.01407, 0.01874),
+    PlannedLook(4, 0.00314, 0.00561),
+    PlannedLook(8, 0.00121, 0.00238),
+    PlannedLook(16, 0.0006, 0.00114),
+    PlannedLook(32, 0.00028, 0.00054),
+    PlannedLook(64, 0.00013, 0.00025),
+    PlannedLook(128, 0.00006, 0.00012),
+    PlannedLook(256, 0.00003, 0.00006),
+    PlannedLook(512, 0.00002, 0.00002),
 )
-"""Looks from a planned number on.
+"""Looks with a plan. Their numbers of labels are multiples of the planned number.
 
 Computed by `scripts/simulations/label_looks.py`, rounded down.
 """
@@ -96,19 +89,23 @@ def look_at(labels: int, statements: int, planned: int | None = None) -> Look:
     if labels >= statements:
         last = next((look for look in looks if look.labels >= statements), looks[-1])
         return Look(labels, None, 1 - last.last_error)
-    later = [look.labels for look in looks if look.labels > labels]
-    following = min([statements, *later])
-    reached = [look for look in looks if look.labels <= labels]
-    if not reached:
+    reached: PlannedLook | None = None
+    for look in looks:
+        if look.labels > labels:
+            following = min(statements, look.labels)
+            break
+        reached = look
+    else:
+        following = statements
+    if reached is None:
         return Look(labels, following, None)
-    return Look(reached[-1].labels, following, 1 - reached[-1].error)
+    return Look(reached.labels, following, 1 - reached.error)
 
 
-def _looks(planned: int | None) -> tuple[PlannedLook, ...]:
+def _looks(planned: int | None) -> Sequence[PlannedLook]:
+    """Return the looks in order."""
     if planned is None:
         return PLANNED
     if planned < MIN_PLANNED_LABELS:
         raise ValueError(f"a plan needs {MIN_PLANNED_LABELS} labels, got {planned}")
-    return tuple(
-        PlannedLook(look.factor * planned, look.error, look.last_error) for look in FURTHER
-    )
+    return [look._replace(labels=look.labels * planned) for look in FURTHER]

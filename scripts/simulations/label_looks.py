@@ -13,7 +13,7 @@ import numpy as np
 
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Floats
-from localjudge.stats.looks import MAX_ERROR, FurtherLook, PlannedLook
+from localjudge.stats.looks import MAX_ERROR, PlannedLook
 
 SPENT = {
     20: 0.0005,
@@ -56,10 +56,10 @@ def planned_looks() -> Iterator[PlannedLook]:
         yield PlannedLook(labels, error, last_error)
 
 
-def further_looks() -> Iterator[FurtherLook]:
+def further_looks() -> Iterator[PlannedLook]:
     """Yield the looks from a planned number of labels on, with their errors, rounded down."""
     for factor, error, last_error in _errors(SPENT_FROM_PLAN):
-        yield FurtherLook(factor, error, last_error)
+        yield PlannedLook(factor, error, last_error)
 
 
 def _errors(spent_at: Mapping[int, float]) -> Iterator[tuple[int, float, float]]:

@@ -111,12 +111,12 @@ def test_a_profile_for_another_kind_of_model_is_refused(
 
 def test_the_readers_profile_is_chosen_by_its_name() -> None:
     named = {**BERT, "general.name": "localjudge reader trial", OUTPUTS_KEY: "LABEL_0"}
-    assert choose(None, None, named).profile.name == "reader"
-    assert choose("reader", None, RERANKER).profile.name == "reader"
+    assert choose(None, None, named)[0].name == "reader"
+    assert choose("reader", None, RERANKER)[0].name == "reader"
 
 
 def test_an_engine_without_a_model_takes_any_profile() -> None:
-    assert choose("reader", None, {}).profile.name == "reader"
+    assert choose("reader", None, {})[0].name == "reader"
 
 
 @pytest.mark.parametrize(

@@ -27,15 +27,16 @@ NAMES = {
 def test_a_profile_is_matched_by_the_name_in_the_model_file(
     key: str, name: str, profile: str
 ) -> None:
-    choice = choose(None, None, {"general.architecture": "llama", key: name})
-    assert choice.profile.name == profile
-    assert choice.why == ("" if profile == "instruct" else f"made for it, by its {key}")
+    chosen, why = choose(None, None, {"general.architecture": "llama", key: name})
+    assert chosen.name == profile
+    assert why == ("" if profile == "instruct" else f"made for it, by its {key}")
 
 
 def test_profile_of_the_user_beats_registry_beats_metadata() -> None:
     metadata = {"general.name": "Bespoke-MiniCheck-7B"}
-    assert choose("qwen3-reranker", "reference", metadata).profile.name == "qwen3-reranker"
-    assert choose(None, "instruct", metadata).profile.name == "instruct"
+    by_user, _ = choose("qwen3-reranker", "reference", metadata)
+    by_registry, _ = choose(None, "instruct", metadata)
+    assert (by_user.name, by_registry.name) == ("qwen3-reranker", "instruct")
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_user_folder_is_a_profile(folder: Path) -> None:
     wording = folder / "attribution.toml"
     wording.write_bytes(wording.read_bytes().replace(b"Yes = 1, No = 0", b"Ja = 1, Nein = 0"))
-    profile = choose(str(folder), None, {}).profile
+    profile, _ = choose(str(folder), None, {})
     assert profile.name == "house"
     assert profile.sha256 != prompts.load_profile("minicheck").sha256
     answer = profile.tasks["attribution"].grammar

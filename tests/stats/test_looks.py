@@ -92,7 +92,7 @@ def _looks(last: int | None, planned: int | None) -> list[int]:
     """Return the numbers of labels of all looks up to the last one."""
     numbers = [look.labels for look in PLANNED]
     if planned is not None:
-        numbers = [look.factor * min(planned, last or planned) for look in FURTHER]
+        numbers = [look.labels * min(planned, last or planned) for look in FURTHER]
     if last is None:
         return numbers
     return [number for number in numbers if number < last] + [last]
