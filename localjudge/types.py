@@ -385,7 +385,7 @@ class VerdictRule(NamedTuple):
     thresholds: Mapping[str, float] = MappingProxyType({})
     combinations: Mapping[str, Combination] = MappingProxyType({})
 
-    def of(self, metric: str) -> "VerdictRule":
+    def for_metric(self, metric: str) -> "VerdictRule":
         return self._replace(threshold=self.thresholds.get(metric, self.threshold))
 
 

@@ -10,7 +10,7 @@ from localjudge.labels.run_labels import slice_means
 from localjudge.run_directory.column_values import column_values, slice_order
 from localjudge.run_directory.files import MetricSummary, Totals
 from localjudge.run_directory.label_rows import LabelRow
-from localjudge.run_directory.result_rows import evaluations_of
+from localjudge.run_directory.result_rows import join_rows
 from localjudge.run_directory.run_record import RunRecord, unknown_sample
 from localjudge.types import Record
 
@@ -61,7 +61,7 @@ def slices(run: RunRecord, column: str, others: Sequence[LabelRow] = ()) -> Slic
 def _add_up(run: RunRecord, values: Mapping[str, str | None]) -> dict[str | None, Totals]:
     """Return the totals of the samples with each value of the column."""
     totals: dict[str | None, Totals] = {}
-    scores = evaluations_of(run.iter_scores(), ())
+    scores = join_rows(run.iter_scores(), ())
     for sample_id, evaluations in groupby(scores, key=lambda evaluation: evaluation.sample_id):
         if sample_id not in values:
             raise unknown_sample(run, sample_id)

@@ -53,9 +53,9 @@ def open_engine(
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
-    from localjudge.engine.llamacpp.gguf import facts_of
+    from localjudge.engine.llamacpp.gguf import read_model_facts
 
-    return facts_of(path, n_ctx)
+    return read_model_facts(path, n_ctx)
 
 
 def can_judge(path: Path) -> bool:

@@ -122,7 +122,7 @@ class JuryBlocks:
         judge_verdicts = judging.verdicts(selected)
         answers = self._answers_about(tasks)
         for task, verdict in zip(selected, judge_verdicts, strict=True):
-            unit = AskedUnit(task.sample_id, task.metric, task.position, judging.place)
+            unit = task.asked(judging.place)
             if unit not in answers:  # decided without a question
                 self._unasked[unit] = verdict
         return self._jury_verdicts(tasks, answers)

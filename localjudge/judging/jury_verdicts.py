@@ -46,7 +46,7 @@ def jury_verdict(
             reasons.append(f"{name}: {verdict.reason}")
     p_yes = combine(probabilities, rule.combinations[metric])
     return Verdict(
-        label=decide_label(p_yes, rule.of(metric)),
+        label=decide_label(p_yes, rule.for_metric(metric)),
         p_yes=p_yes,
         valid_mass=min(masses),
         reason="; ".join(reasons) or None,
@@ -79,11 +79,11 @@ def stored_verdict(
     for place, name in enumerate(names):
         if name not in rule.combinations[task.metric].weights:
             continue
-        unit = AskedUnit(task.sample_id, task.metric, task.position, place)
+        unit = task.asked(place)
         if unit in unasked:
             parts[name] = unasked[unit]
         else:
-            parts[name] = _decide_by_windows(answers.get(unit, ()), rule.of(task.metric))
+            parts[name] = _decide_by_windows(answers.get(unit, ()), rule.for_metric(task.metric))
         if parts[name] is NOT_YET:
             return NOT_YET
     return jury_verdict(parts, rule, task.metric)

@@ -26,7 +26,7 @@ from localjudge.metrics.foreign import guarded_steps
 from localjudge.progress import Progress
 from localjudge.run_directory.result_rows import Evaluation, JudgedUnit
 from localjudge.run_directory.reuse import EarlierAnswers
-from localjudge.run_directory.store import KeyedRequest, RequestKeys, Store, TaskLink
+from localjudge.run_directory.store import AskedUnit, KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.text.judged_sentences import JudgedSentences
 from localjudge.types import Answer, NoAnswer, Sample, Task, Verdict, VerdictRequest, VerdictRule
 
@@ -53,6 +53,10 @@ class TaskRef(NamedTuple):
     metric: str
     position: int
     task: Task
+
+    def asked(self, judge: int) -> AskedUnit:
+        """Return the unit about which the judge with this number is asked."""
+        return AskedUnit(self.sample_id, self.metric, self.position, judge)
 
 
 Question = tuple[KeyedRequest, int | None]
@@ -222,7 +226,7 @@ def decide_verdicts(
     for task, questions in zip(tasks, worded, strict=True):
         if isinstance(questions, tuple):
             parts = [(answers[keyed.key], window) for keyed, window in questions]
-            verdicts.append(decide_verdict(parts, rule.of(task.metric)))
+            verdicts.append(decide_verdict(parts, rule.for_metric(task.metric)))
         else:
             verdicts.append(questions)
     return verdicts

@@ -227,7 +227,7 @@ class JuryReplay:
         self._repeated.ask(engine, questions, stored_answers(self._store, questions))
         answers = self._answers_about(tasks)
         for task, asked in zip(selected, worded, strict=True):
-            unit = AskedUnit(task.sample_id, task.metric, task.position, place)
+            unit = task.asked(place)
             if not isinstance(asked, tuple):
                 self._unasked[unit] = asked
             stored = [(window.key, window.number) for window in answers.get(unit, ())]
@@ -246,7 +246,7 @@ class JuryReplay:
         for task in tasks:
             keys: list[str] = []
             for place in range(len(self._names)):
-                unit = AskedUnit(task.sample_id, task.metric, task.position, place)
+                unit = task.asked(place)
                 keys += [window.key for window in before.get(unit, ())]
             verdict = self._decide(task, before)
             self._repeated.note_verdict(task, keys, verdict, self._decide(task, after))

@@ -18,7 +18,7 @@ from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.loop import answers_in_order
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import PromptsIdentity
-from localjudge.run_directory.jury import KINDS, scale_of
+from localjudge.run_directory.jury import KINDS, compute_scale
 from localjudge.run_directory.store import canonical_sha256
 from localjudge.types import Answer, Attribution, NoAnswer, ScaleKind, Task
 from localjudge.words import numbered, option_name, roughly
@@ -68,7 +68,7 @@ def measure_scale(judge: LoadedJudge, kind: ScaleKind, progress: Progress) -> fl
         problem = f"the judge {judge.card.name} answered {len(probabilities)} of {items} of {kind}"
         hint = f"give its weight: {option_name('weights')}"
         raise InputError(f"{problem}, so it has no scale", hint=hint)
-    return scale_of(probabilities)
+    return compute_scale(probabilities)
 
 
 def _ask_with_estimate(

@@ -19,7 +19,7 @@ from localjudge.metrics.catalog import get_question
 from localjudge.metrics.criterion import Criterion, read_criteria
 from localjudge.metrics.metric import Metric
 from localjudge.resources import criterion_files
-from localjudge.run_directory.calibration import Calibration, calibrations_of, saved_calibrations
+from localjudge.run_directory.calibration import Calibration, read_calibrations, saved_calibrations
 from localjudge.run_directory.directory import MANIFEST, excerpt, validated
 from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.run_record import RunLike, RunRecord
@@ -49,7 +49,7 @@ class RunSettings(EngineSettings):
     """Decision threshold: a verdict is 1 at this probability or above."""
     calibration: Annotated[
         tuple[Calibration, ...],
-        Setting("Scoring", "NAME|FILE", "read", saved_calibrations, calibrations_of),
+        Setting("Scoring", "NAME|FILE", "read", saved_calibrations, read_calibrations),
     ] = ()
     """Use the threshold of a calibration for the metrics that ask its question (may be repeated).
     """

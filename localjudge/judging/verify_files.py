@@ -27,7 +27,6 @@ from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.run_directory.result_rows import Evaluation, JudgedUnit
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.store import AskedUnit
 from localjudge.types import NoAnswer, Verdict, VerdictRule
 
 _UNANSWERED = NoAnswer(error="no answer is stored")
@@ -138,11 +137,11 @@ def _find_verdict(
     task: TaskRef, answers: StoredAnswers, rule: VerdictRule, window: int | None
 ) -> Verdict | NoAnswer | None:
     """Return the verdict by the answers of the judge, or None if it was not asked."""
-    unit = AskedUnit(task.sample_id, task.metric, task.position, 0)
+    unit = task.asked(0)
     if unit not in answers:
         return None
     stored = [(asked.answer or _UNANSWERED, window) for asked in answers[unit]]
-    return decide_verdict(stored, rule.of(task.metric))
+    return decide_verdict(stored, rule.for_metric(task.metric))
 
 
 def _find_jury_verdict(
@@ -150,7 +149,7 @@ def _find_jury_verdict(
 ) -> Verdict | NoAnswer | None:
     """Return the verdict by the answers of all judges, or None if one was not asked."""
     for place in range(len(judges)):
-        if AskedUnit(task.sample_id, task.metric, task.position, place) not in answers:
+        if task.asked(place) not in answers:
             return None
     return stored_verdict(task, judges, answers, {}, rule)
 

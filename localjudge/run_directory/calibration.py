@@ -134,7 +134,7 @@ CalibrationLike = str | Path | Calibration
 """A name, a file, or a calibration."""
 
 
-def calibrations_of(values: object) -> tuple[Calibration, ...]:
+def read_calibrations(values: object) -> tuple[Calibration, ...]:
     """Return calibrations from names, files or calibrations.
 
     Raises InputError for an invalid one, or two on one question.

@@ -49,7 +49,7 @@ def combine_by_scales(scales: Mapping[str, float]) -> Combination:
     return Combination({name: 1 / (len(scales) * scales[name]) for name in sorted(scales)})
 
 
-def scale_of(probabilities: Sequence[float]) -> float:
+def compute_scale(probabilities: Sequence[float]) -> float:
     """Return the standard deviation of the log odds, with three significant digits."""
     values = [log_odds(probability) for probability in probabilities]
     mean = math.fsum(values) / len(values)

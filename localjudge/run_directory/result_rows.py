@@ -190,9 +190,7 @@ def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
             )
 
 
-def evaluations_of(
-    scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]
-) -> Iterator[Evaluation]:
+def join_rows(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -> Iterator[Evaluation]:
     """Rebuild the evaluations from rows in the order of the data, then of the metrics.
 
     Raises RunDirectoryError for a verdict without a score row, and for an invalid score.

@@ -61,7 +61,7 @@ from localjudge.run_directory.result_rows import (
     EvidenceRow,
     ScoreRow,
     VerdictRow,
-    evaluations_of,
+    join_rows,
 )
 from localjudge.run_directory.sampling import Sampling
 from localjudge.types import JudgeCard, Sample, VerdictRule
@@ -341,7 +341,7 @@ class RunRecord(Mapping[str, MetricSummary]):
 
     def iter_evaluations(self) -> Iterator[list[Evaluation]]:
         """Yield the evaluations of each sample."""
-        evaluations = evaluations_of(self.iter_scores(), self.iter_verdicts())
+        evaluations = join_rows(self.iter_scores(), self.iter_verdicts())
         for _, group in groupby(evaluations, key=lambda evaluation: evaluation.sample_id):
             yield list(group)
 

@@ -15,8 +15,8 @@ from localjudge.judging.verify import verify_run as verify
 from localjudge.run_directory.calibration import (
     Calibration,
     calibration_file,
-    calibrations_of,
     read_calibration,
+    read_calibrations,
 )
 
 PAIRS = 40
@@ -139,7 +139,7 @@ def test_a_calibration_is_saved_privately_and_read_back(home: Path) -> None:
         read_calibration("ours")
         == read_calibration(file)
         == calibration
-        == calibrations_of(file)[0]
+        == read_calibrations(file)[0]
     )
     assert calibrated(name="theirs").sha256 == calibration.sha256  # neither its name nor its date
     with pytest.raises(InputError, match=r"no calibration .*'nobody'"):
@@ -149,7 +149,7 @@ def test_a_calibration_is_saved_privately_and_read_back(home: Path) -> None:
         with pytest.raises(RunDirectoryError, match=r"ours\.json"):
             read_calibration("ours")
     with pytest.raises(InputError, match=r"both .*attribution"):
-        calibrations_of(
+        read_calibrations(
             [calibration, calibration.model_copy(update={"name": "theirs", "threshold": 0.1})]
         )
 

@@ -58,7 +58,7 @@ def test_the_header_gives_facts_without_opening_the_model(
     )
     rest = path.stat().st_size - path.read_bytes().index(b"output_norm.weight")
     assert rest - 20_000 < header.read(path).weight_bytes < rest
-    facts = header.facts_of(path, None)
+    facts = header.read_model_facts(path, None)
     assert str(facts.quantisation).startswith(quantisation)
     assert facts.chat_template == (template is not None)
     assert (facts.trained_context, facts.n_ctx) == (2048, 2048)
@@ -77,7 +77,7 @@ def test_a_damaged_header_is_a_localjudge_error_or_harmless(
     whole[start : start + 8] = data.draw(st.binary(min_size=0, max_size=8))
     path.write_bytes(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
     with suppress(ModelError):
-        assert header.facts_of(path, None).memory_bytes >= 0
+        assert header.read_model_facts(path, None).memory_bytes >= 0
 
 
 @pytest.mark.parametrize(

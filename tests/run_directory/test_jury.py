@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from localjudge.run_directory.jury import (
     combine,
     combine_by_scales,
+    compute_scale,
     jury_card,
     log_odds,
-    scale_of,
     strictest_caution,
 )
 from localjudge.types import Combination, JudgeCard
@@ -65,8 +65,8 @@ def test_a_judge_that_is_surer_moves_the_jury_its_way(
 
 def test_a_scale_is_the_standard_deviation_of_the_log_odds() -> None:
     """Log odds of -log 3 and log 3 have the standard deviation log 3 = 1.0986, rounded 1.1."""
-    assert scale_of([0.25, 0.75]) == 1.1
-    assert scale_of([0.5, 0.5]) == 0.1
+    assert compute_scale([0.25, 0.75]) == 1.1
+    assert compute_scale([0.5, 0.5]) == 0.1
 
 
 def test_the_card_of_a_jury() -> None:

@@ -431,7 +431,7 @@ _FILE_TYPE_NAMES = {
 }  # fmt: skip
 
 
-def facts_of(path: Path, n_ctx: int | None) -> ModelFacts:
+def read_model_facts(path: Path, n_ctx: int | None) -> ModelFacts:
     model = check(path)
     n_ctx = context_for(model, n_ctx)
     outputs: tuple[str, ...] = ()
