@@ -14,7 +14,6 @@ the judge says.
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -489,20 +488,12 @@ def check(
         other_labels = stored_labels(baseline_run.directory)
     check_metrics(parsed, run.summary.metrics)
     labels = read_run_labels(run, other_labels)
-
-    @cache
-    def read_parts(column: str, *, delta: bool) -> Sequence[Slice | ComparedSlice]:
-        if delta and baseline_run is not None:
-            sliced = compare(baseline_run, run, by=column).by
-            assert sliced  # `by` was given
-            return sliced.slices
-        return slices(run, column, other_labels).slices
-
+    parts = _read_parts(parsed, run, baseline_run, other_labels)
     decisions = []
     for gate in parsed:
         part: _Part = None
-        if gate.column:
-            part = _select_part(gate, read_parts(gate.column, delta=gate.delta))
+        if gate.column is not None:
+            part = _select_part(gate, parts[gate.column, gate.delta])
         decision = decide_gate(
             gate, run, comparison, labels, undecided, part=part, allow_different=allowed
         )
@@ -513,3 +504,24 @@ def check(
         labels=labels,
         allow_different=allowed,
     )
+
+
+def _read_parts(
+    gates: Sequence[Gate],
+    run: RunRecord,
+    baseline: RunRecord | None,
+    other_labels: Sequence[LabelRow],
+) -> dict[tuple[str, bool], Sequence[Slice | ComparedSlice]]:
+    """Return the slices by the column of each gate, compared with the baseline for a difference."""
+    parts: dict[tuple[str, bool], Sequence[Slice | ComparedSlice]] = {}
+    for gate in gates:
+        column = gate.column
+        if column is None or (column, gate.delta) in parts:
+            continue
+        if gate.delta and baseline is not None:
+            sliced = compare(baseline, run, by=column).by
+            assert sliced  # a column was given
+            parts[column, True] = sliced.slices
+        else:
+            parts[column, gate.delta] = slices(run, column, other_labels).slices
+    return parts

@@ -170,13 +170,7 @@ def _replay_run(
     files = changed_rows(run, evaluated, totals, settings)
     files[SUMMARY] = changed_values(run.directory / SUMMARY, _summarise(run, judge, totals))
     files[LABELS] = list(labels.problems)
-    data = DataIdentity.of(
-        fingerprint(run.iter_samples()),
-        totals.samples,
-        run.cluster_of,
-        run.sampling.max_cluster_size,
-    )
-    data_changes = tuple(differences(manifest.data, data))
+    data_changes = tuple(differences(manifest.data, _identify_data(run, totals.samples)))
     identity = judge.identify(metrics, settings, Silence())
     rows = sorted(repeated.rows, key=lambda row: (not row.moved, -row.distance))
     moved = sum(row.moved for row in rows)
@@ -216,6 +210,16 @@ def _evaluate_again(
     count = run.summary.samples
     for block in blocks(count_with_progress(run.iter_samples(), progress, "recomputing", count)):
         yield evaluate_samples(block, metrics, settings.sentences, replay.verdicts)
+
+
+def _identify_data(run: RunRecord, samples: int) -> DataIdentity:
+    """Return the identity of the stored samples."""
+    return DataIdentity.of(
+        fingerprint(run.iter_samples()),
+        samples,
+        run.cluster_of,
+        run.sampling.max_cluster_size,
+    )
 
 
 def _summarise(run: RunRecord, judge: JudgeOrJury, totals: Totals) -> Summary:
