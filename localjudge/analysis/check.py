@@ -8,8 +8,8 @@ A gate on a difference is also undecided, and failed, if the judges or the quest
 samples differ, unless `allow_different` allows it: the difference would not be an effect of the
 evaluated system.
 
-Where labels exist, they decide: with too few labels for an interval a gate is undecided, whatever
-the judge says.
+Where labels exist, they decide: with too few labels for an interval a gate is undecided, even if
+the judge's interval decides it.
 """
 
 import math
@@ -74,7 +74,7 @@ class GateDecision(Record):
 
 
 class _Basis(NamedTuple):
-    """What decides a gate: the interval, corrected by labels if `corrected`.
+    """The basis of a decision: the interval, corrected by labels if `corrected`.
 
     With `too_many_failed` samples the gate fails. It stays undecided if the runs are
     `incomparable`, or if there are `too_few_labels` for an interval, which then is None. These are
@@ -159,7 +159,7 @@ def _find_basis_of_mean(
 def _without_correction(
     basis: _Basis, corrected: CorrectedMean | None, of_run: CorrectedMean
 ) -> _Basis:
-    """Return the basis with the reason why labels that exist decide nothing.
+    """Return the basis with the reason why labels that exist do not decide.
 
     It is only a remark if the judge may decide: if labels can never correct the metric, or if they
     are another run's and were drawn from other statements, unless the labels contradict the judge.
@@ -224,7 +224,7 @@ def _find_basis_of_difference(
 
 
 def _explain_obstacles(obstacles: Mapping[Obstacle, str], allowed: Collection[Obstacle]) -> str:
-    """Say that the scores are not comparable, or nothing."""
+    """Say that the scores are not comparable, or return ""."""
     forbidden = {kind: words for kind, words in obstacles.items() if kind not in allowed}
     if not forbidden:
         return ""
@@ -233,14 +233,14 @@ def _explain_obstacles(obstacles: Mapping[Obstacle, str], allowed: Collection[Ob
 
 
 def _explain_failures(failed: int, allowed: int) -> str:
-    """Say that too many samples failed, or nothing."""
+    """Say that too many samples failed, or return ""."""
     if failed <= allowed:
         return ""
     return f"failed samples: {failed:,}, more than allowed ({allowed:,})"
 
 
 def _describe_failures(summary: MetricSummary) -> str:
-    """Return the effect of allowed failures on the mean, or nothing."""
+    """Return the effect of allowed failures on the mean, or ""."""
     if not summary.failed or summary.bounds is None:
         return ""
     low, high = summary.bounds

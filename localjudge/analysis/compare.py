@@ -212,7 +212,7 @@ class RunComparison(Record):
         return tuple(changes)
 
     def obstacles(self, metric: str, part: ComparedSlice | None = None) -> dict[Obstacle, str]:
-        """Return why the scores are not comparable, whatever their intervals, by kind of reason.
+        """Return why the scores are not comparable, by kind of reason. Intervals do not matter.
 
         Labels of both runs also correct for the difference of two judges, unless they judge other
         statements.

@@ -44,7 +44,7 @@ def check_options(judge: JudgeLike | None, options: Mapping[str, Any]) -> None:
 
 
 def open_judge(judge: JudgeLike | None, options: Mapping[str, Any]) -> Judge:
-    """Open a judge, or several that make one verdict together. An open judge is returned as it is.
+    """Open a judge, or several that make one verdict together. An open judge is returned unchanged.
 
     Raises the errors of `Judge.open`.
     """
@@ -119,7 +119,7 @@ def split_instructions(instructions: Any) -> tuple[str, dict[str, Any]]:
 
 
 def as_text(value: Any) -> str:
-    """Return a text as it is, and any other value as JSON."""
+    """Return a text unchanged, and any other value as JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -14,7 +14,7 @@ white space, or the format that the model was trained for:
 
 All files are hashed together, but a task in `special/` separately, and only if it is asked.
 
-A profile with a `head` is for models with a classification head, which write nothing. It names
+A profile with a `head` is for models with a classification head, which write no text. It names
 their outputs in order, and each task says which of them mean yes:
 
     [head]                                                     <s>{share}{unit}</s>{context}</s>

@@ -248,11 +248,11 @@ def sliding_runs(
 ) -> list[tuple[int, int]]:
     """Return the first and last index of each run of sentences that fits the room.
 
-    A longer sentence is a run of its own.
+    A longer sentence is a separate run.
 
-    `sizes` are the tokens of each sentence, `exact_size(first, last)` those of a run. A run begins
-    with up to `overlap` sentences of the previous one, fewer if the next sentence would not fit
-    beside them.
+    `sizes` are the tokens of each sentence, `exact_size(first, last)` the tokens of a run. A run
+    begins with up to `overlap` sentences of the previous one, fewer if the next sentence would not
+    fit beside them.
     """
     ends = [0, *accumulate(sizes)]
 

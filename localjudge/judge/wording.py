@@ -176,7 +176,7 @@ class PromptWriter:
         return tuple(path)
 
     def _grammars(self, name: str) -> list[Grammar]:
-        """Return the grammar of a task's verdict, then that of a reason after it, if any."""
+        """Return the grammar of a task's verdict, then the grammar of a reason after it, if any."""
         prompt = self._profile.tasks[name]
         if not isinstance(prompt.grammar, str):
             return [prompt.grammar.grammar(name)]

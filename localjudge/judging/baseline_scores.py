@@ -1,4 +1,4 @@
-"""Scores of a baseline next to those of a run that is being judged, for gates on differences."""
+"""Scores of a baseline and of a run that is being judged, for gates on differences."""
 
 from collections.abc import Sequence
 

@@ -84,7 +84,7 @@ def _warn_of_joined_contexts(dataset: Dataset, progress: NotedProgress) -> None:
 
 
 def language_sample(dataset: Dataset) -> list[str]:
-    """Return texts of the first samples, from which their language can be recognised."""
+    """Return texts of the first samples, to recognise their language."""
     texts: list[str] = []
     for row in islice(dataset.samples, _LANGUAGE_SAMPLES):
         fields = (row.reference, row.response, *context_texts(row.retrieved_contexts)[:1])

@@ -120,7 +120,7 @@ def announce(
 
 
 def _require_answerable(judge: JudgeOrJury, metrics: Sequence[Metric]) -> None:
-    """Raise InputError for metrics whose questions no judge can answer."""
+    """Raise InputError for metrics with questions that no judge can answer."""
     unanswerable: list[str] = []
     for metric in metrics:
         tasks = list_tasks([metric])

@@ -34,7 +34,7 @@ JudgeName = str | Path
 
 @dataclass(eq=False)
 class LoadedJudge:
-    """A judge whose model is in memory.
+    """A judge with its model in memory.
 
     `source` is the name or absolute path of its model. `memory` has answers of earlier runs.
     """

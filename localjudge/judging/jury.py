@@ -1,4 +1,4 @@
-"""Several judges that make one verdict: opened one after the other, each as if it judged alone.
+"""Several judges that make one verdict: opened one after the other, each like a single judge.
 
     judges ──open, close──> identities, names, scales ──> the run's signature
        └──open judge 1 ──answers──> store ──close──> open judge 2 ──answers──> store ──> verdicts
@@ -86,7 +86,7 @@ class LoadedJury:
 
     @property
     def card(self) -> JudgeCard:
-        """Names, size and strictest caution of the judges, or those of a registered jury."""
+        """Names, size and strictest caution of the judges, or the registered ones of a jury."""
         cards = [member.card.model_copy(update={"name": member.name}) for member in self.members]
         registered = self._find_registered()
         caution = None
@@ -262,7 +262,7 @@ class LoadedJury:
 
 
 def _find_combination(metric: Metric, settings: RunSettings) -> Combination | None:
-    """Return the weights of a calibration of the metric's question, else those of the settings."""
+    """Return the weights of a calibration of the metric's question, or of the settings."""
     question = get_question(metric.name)
     for calibration in reversed(settings.calibration):
         if calibration.question == question:
@@ -275,7 +275,7 @@ def _find_combination(metric: Metric, settings: RunSettings) -> Combination | No
 
 
 def scale_kind(metric: Metric) -> ScaleKind:
-    """Return which scale a metric's questions have: that of relevance, or of statements."""
+    """Return which scale a metric's questions have: relevance, or attribution."""
     if set(list_tasks([metric])) <= _RELEVANCE:
         return "relevance"
     return "attribution"
@@ -290,7 +290,7 @@ def use_jury(
     name: str | None = None,
     keep_open: bool = False,
 ) -> Iterator[LoadedJury]:
-    """Open each judge once to learn what it is. The last one, the largest model, stays open.
+    """Open each judge once to identify it. The last one, the largest model, stays open.
 
     Raises InputError for the same judge twice, and the errors of opening a judge.
     """

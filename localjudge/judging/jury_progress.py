@@ -6,7 +6,7 @@ from localjudge.progress import Progress
 class JuryTotal:
     """Forward the progress of each judge in turn, with the expected questions of all judges.
 
-    The questions of a judge that has not begun are extrapolated from those of the current judge:
+    The questions of a judge that has not begun are extrapolated from the current judge's:
     as many for each of its tasks.
     """
 

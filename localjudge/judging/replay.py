@@ -180,7 +180,7 @@ def _list_windows(asked: WordedTask) -> list[tuple[str, int]]:
 class JuryReplay:
     """Let each judge of a jury answer again, in its turn, then combine the stored answers.
 
-    Raises InputError for other judges than those of the run.
+    Raises InputError unless the judges are the run's.
     """
 
     def __init__(

@@ -285,7 +285,7 @@ def _whole_data(shard: RunRecord) -> DataIdentity:
 
 
 def _require_data(dataset: Dataset, expected: DataIdentity, where: str) -> None:
-    """Raise RunDirectoryError unless the samples are those that were judged."""
+    """Raise RunDirectoryError unless the judged samples are the same."""
     count = len(dataset.samples)
     if (count, dataset.fingerprint) != (expected.rows, expected.sha256):
         raise RunDirectoryError(

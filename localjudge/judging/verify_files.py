@@ -34,7 +34,7 @@ _NOT_THERE = NoAnswer(error="its row is missing")
 
 
 def alterations(run: RunRecord) -> tuple[str, ...]:
-    """Return what differs in the files of a run, or nothing.
+    """Return the differences in the files of a run.
 
     Raises InputError for a metric that is not installed, RunDirectoryError for settings that this
     version cannot read.

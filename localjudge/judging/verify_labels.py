@@ -102,7 +102,7 @@ def _hash_drawings(run: RunRecord, rows: Sequence[LabelRow]) -> str:
     """Return the sha256 of the settings of the drawings that these labels name.
 
     The settings are the drawing's name, which states seed, metrics, sizes and column, and the
-    checksum of the statements of the run from which it draws.
+    checksum of the run's statements.
     """
     names = {row.draw for row in rows if row.draw}
     settings = []

@@ -233,7 +233,7 @@ def _missing_labels(units: LabelledUnits, seconds: float) -> dict[str, int]:
 
 
 def _estimate_pooled(people: Iterable[LabelledMetric]) -> LabelledMean:
-    """Return the corrected share of all units, whatever sample they belong to."""
+    """Return the corrected share of all units of all samples."""
     estimates = []
     for person in people:
         pooled = person._replace(frame=person.frame.pooled())
@@ -242,7 +242,7 @@ def _estimate_pooled(people: Iterable[LabelledMetric]) -> LabelledMean:
 
 
 def _estimate_mean(people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
-    """Return the fields of the mean, of which some or all statements have a label."""
+    """Return the fields of a mean with some or all statements labelled."""
     means = {name: units.estimate() for name, units in people.items()}
     mean = covering(list(means.values()))
     fields: dict[str, Any] = {

@@ -16,7 +16,7 @@ from localjudge.types import Label
 SECONDS_A_LABEL = 18.0
 """Default until there are a few labels: 50 in a quarter of an hour."""
 _MIN_PAUSE = 1.0
-"""Seconds. A shorter or longer time between two labels is not that of one statement."""
+"""Seconds. A shorter or longer time between two labels is not the time for one statement."""
 _MAX_PAUSE = 300.0
 _MIN_PAUSES = 5
 
@@ -213,7 +213,7 @@ def _is_drawn_from(frames: Mapping[str, UnitFrame], name: str, frame: str) -> bo
 
 
 def count_undrawn(rows: Iterable[LabelRow], frames: Mapping[str, UnitFrame]) -> int:
-    """Return how many labels were drawn from other statements than those of these frames."""
+    """Return how many labels were drawn from another set of statements than these frames."""
     drawings = Counter[tuple[str, str]]()
     for row in rows:
         if row.draw:

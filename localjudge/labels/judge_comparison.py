@@ -3,8 +3,8 @@
     labels and probabilities ──> figures and threshold of each judge ──┐
                              ──> weights of juries, and their figures ─┴─> calibrations, ranked
 
-All judges are measured on the same statements, to which each gave a probability. Judges that are
-significantly better than guessing come first, by labels saved.
+All judges are measured on the same statements: each judge gave each of them a probability. Judges
+that are significantly better than guessing come first, by labels saved.
 """
 
 from collections.abc import Sequence

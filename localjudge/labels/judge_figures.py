@@ -82,7 +82,7 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
 
 
 def _without_threshold(reason: str) -> dict[str, Any]:
-    """Return the fields for a judge whose probabilities give no threshold, such as equal ones."""
+    """Return the fields for probabilities that give no threshold, such as equal ones."""
     return {
         "threshold": _ONE_HALF,
         "fold_thresholds": (),

@@ -1,4 +1,4 @@
-"""Weights of a jury from human labels, and the smallest jury as good as all judges together.
+"""Weights of a jury from human labels, and the smallest jury not shown to be worse than all judges.
 
 Juries and single judges are compared by the log loss of their held-out probabilities, each
 calibrated on the same folds, by a paired interval over clusters.
@@ -12,7 +12,7 @@ from localjudge.stats import stacking
 from localjudge.stats.interval import Floats, LabelledScores
 
 _MAX_COMBINED_JUDGES = 4
-"""Judges of which all combinations are tried; of more, all together and each alone."""
+"""Maximum number of judges for trying all combinations. Of more, all and each single one are."""
 
 
 class FittedJury(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the labels of a metric say, next to the judge's verdicts on the same statements.
+"""Labels of a metric next to the judge's verdicts on the same statements.
 
 statement   human   judge            19 labelled statements
 a             0       1              annotators support 0, the judge supports 19
@@ -22,13 +22,12 @@ _SMALLEST_SHOWN = 10**-_PLACES
 
 
 class LabelCounts(Record):
-    """Labelled statements of a metric, and how many of them count for it: those of 1, or of 0.
+    """Labelled statements of a metric, and how many of them count for it: by a label of 1, or of 0.
 
     `supported` statements count by their labels, `supported_by_judge` by the verdicts. Annotators
     differ on `disputed` ones, which count neither way. `p_value` is McNemar's, without disputed
-    ones.
-    `of` is the number of all statements of the metric. `is_share`: the metric's score is the share
-    of the statements that count.
+    ones. `of` is the number of all statements of the metric. `is_share`: the metric's score is the
+    share of the statements that count.
     """
 
     metric: str

@@ -55,7 +55,7 @@ class LabelledQuestion(NamedTuple):
     remarks: tuple[str, ...] = ()
 
     def shared_keys(self) -> list[str]:
-        """Return the labelled statements to which every judge gave a probability.
+        """Return the labelled statements with a probability by every judge.
 
         Raises DataError without any.
         """

@@ -44,7 +44,7 @@ def read_labelled_runs(
 ) -> list[LabelledQuestion]:
     """Return the labels of each question that `metrics` ask, with the answers of all runs.
 
-    None for `metrics` stands for all. Skips a question that is not labelled in every run. Raises
+    None for `metrics` means all. Skips a question that is not labelled in every run. Raises
     DataError without any question.
     """
     rows: list[LabelRow] = []
@@ -77,7 +77,7 @@ def read_labelled_runs(
 def _find_drawings(
     decisions: Decisions, frames_by_run: Iterable[Mapping[str, UnitFrame]]
 ) -> _Drawings:
-    """Return the drawings of the first run from which statements were drawn."""
+    """Return the drawings of the first run that has any."""
     for frames in frames_by_run:
         drawings = decisions.drawings(frames)
         if drawings:

@@ -24,7 +24,7 @@ LabelShape = Literal["attribution", "relevance"]
 _LISTS = ("contexts", "sentences", "relevant")
 _LABELS_OF_SENTENCES = "1, 0 or null for each sentence"
 _ROWS_FOR_SHAPE = 100
-"""Rows whose columns decide the shape of a file."""
+"""Number of rows that decide the shape of a file by their columns."""
 Report = Callable[[str, str, str], None]
 """Notes a problem: column, value, and what is expected."""
 

@@ -29,7 +29,7 @@ class MatchedLabels(NamedTuple):
 def match_labels(
     run: RunRecord, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...]
 ) -> MatchedLabels:
-    """Return the run's own labels and those of other runs that are for its statements."""
+    """Return the run's own labels, and labels of other runs for its statements."""
     frames = unit_frames(run)
     statements = statement_keys(frames.values())
     decisions = Decisions(row for row in (*own, *others) if row.key in statements)

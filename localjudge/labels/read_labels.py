@@ -209,7 +209,7 @@ def _damage_remarks(damaged: Sequence[SheetLabel]) -> list[str]:
 
 
 def _name_remarks(decisions: Decisions) -> list[str]:
-    """Return a remark for annotators whose names look alike but differ."""
+    """Return a remark for annotators with different names that look alike."""
     remarks = []
     for names in look_alikes(decisions.annotators)[:_MAX_REMARKS]:
         spellings = [f"{shorten_name(name)} ({shorten_name(ascii(name))})" for name in names]
@@ -317,7 +317,7 @@ def _match_sheet(
     sheet: Sequence[SheetLabel],
     decisions: Decisions,
 ) -> tuple[list[LabelRow], list[LabelRow], list[SheetLabel]]:
-    """Return carried-over decisions, those of the sheet, and its rows with a changed text."""
+    """Return carried-over decisions, decisions of the sheet, and its rows with a changed text."""
     places = first_places(frames.values())
     texts = _read_texts(run, places)
     labels = [label for label in sheet if label.human is not None]

@@ -23,8 +23,7 @@ class RunLabels(Record):
 
     `annotators` counts their labels, `ones` their labels of 1. `statements` have a label, `unsure`
     ones were undecidable. `passed_over` statements have no label, but later ones of their drawing
-    do. `undrawn` labels were drawn from other statements than those of the run, and correct no
-    mean.
+    do. `undrawn` labels were drawn from another set of statements, and correct no mean.
     """
 
     statements: int
@@ -137,7 +136,7 @@ def slice_means(
 
 
 def check_labels_allowed(run: RunRecord) -> None:
-    """Raise InputError for a run whose size depends on its scores: nothing can correct it."""
+    """Raise InputError for a run that scores stopped: labels cannot correct it."""
     if run.sampling.optional_stopping:
         problem = f"labels cannot correct {run.directory}, because its size depends on its scores"
         raise InputError(problem, hint=how_to_label(run))
