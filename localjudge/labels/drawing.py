@@ -23,12 +23,11 @@ import numpy as np
 
 from localjudge.errors import InputError
 from localjudge.labels.label_sheet import SheetRow
+from localjudge.labels.shown_texts import ShownTexts, split_answer
 from localjudge.labels.units import (
-    Evidence,
     UnitFrame,
     UnitPlace,
     first_places,
-    split_answer,
     verdicts_at,
 )
 from localjudge.run_directory.run_record import RunRecord
@@ -306,7 +305,7 @@ def sheet_rows(
     verdicts = verdicts_at(run, keys)
     asked = {verdict.sample_id for verdict in verdicts.values()}
     samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}
-    evidence = Evidence(run)
+    shown_texts = ShownTexts(run)
     rows: list[SheetRow] = []
     for statement in statements:
         sample = samples[statement.place.sample_id]
@@ -315,7 +314,7 @@ def sheet_rows(
             "label_id": statement.key,
             "draw": drawing.name,
             **statement.place._asdict(),
-            **evidence.shown(sample, verdict),
+            **shown_texts.values(sample, verdict),
             "text": verdict.text,
             "source_text": split_answer(sample, verdict),
             "human": None,

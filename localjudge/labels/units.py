@@ -1,4 +1,4 @@
-"""The judged units of a run's means, and the evidence shown to an annotator.
+"""The judged units of a run's means.
 
 The frame of a metric is the verdicts in its mean. Labels are drawn from the frame and correct the
 mean.
@@ -13,30 +13,25 @@ unit is the hash of the question and all texts shown. Equal keys, in two metrics
 one statement, which is labelled once.
 """
 
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, cached_property, partial
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from localjudge.errors import InputError
-from localjudge.metrics import Metric, catalog
-from localjudge.metrics.metric import get_about
+from localjudge.labels.shown_texts import ShownTexts
 from localjudge.run_directory.column_values import column_values
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow, verdict_rows
 from localjudge.run_directory.run_record import RunRecord, unknown_sample
 from localjudge.stats.interval import Flags, Floats, Indices
-from localjudge.types import CONTEXT_FIELDS, Sample, Scored, Verdict, context_texts
+from localjudge.types import Sample, Scored, Verdict
 from localjudge.words import suggestion
 
 ShareOf = Literal["ones", "zeros"]
-_KEY_DIGITS = 32
 _Key = TypeVar("_Key")
 
 
@@ -250,7 +245,7 @@ def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
             frames[name] = UnitFrame(name, values_of)
     cluster_of = run.cluster_of
     numbers: dict[str, int] = {}
-    evidence = Evidence(run)
+    shown_texts = ShownTexts(run)
     for sample, evaluations in _samples_with_evaluations(run):
         cluster = sample.id
         if cluster_of is not None:
@@ -258,7 +253,7 @@ def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
         number = numbers.setdefault(cluster, len(numbers))
         for evaluation in evaluations:
             if evaluation.metric in frames:
-                keys = [evidence.key(sample, row) for row in verdict_rows([evaluation])]
+                keys = [shown_texts.key(sample, row) for row in verdict_rows([evaluation])]
                 frames[evaluation.metric].add(evaluation, number, keys)
     return frames
 
@@ -325,86 +320,3 @@ def correctable(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
     if metrics is None and shares:
         return shares
     return judged
-
-
-class AnswerAround(NamedTuple):
-    """A whole answer, split before and after a statement, and its field of the sample."""
-
-    field: str
-    before: str
-    statement: str
-    after: str
-
-
-def split_answer(sample: Sample, verdict: VerdictRow) -> AnswerAround | None:
-    """Return the answer, or None if the statement is the whole answer or from contexts."""
-    text = getattr(sample, verdict.source)
-    if not isinstance(text, str):
-        return None
-    statement = text[verdict.start : verdict.end]
-    if text.strip() == statement.strip():
-        return None
-    before = text[: verdict.start]
-    after = text[verdict.end :]
-    return AnswerAround(verdict.source, before, statement, after)
-
-
-class Evidence:
-    """Question and texts shown to an annotator for the verdicts of a run."""
-
-    def __init__(self, run: RunRecord) -> None:
-        self._criteria = run.manifest.criteria
-        self._metrics: dict[str, Metric] = dict(self._criteria)
-        for name in run.summary.metrics.keys() - self._criteria.keys():
-            with suppress(InputError):  # from a package that is not installed
-                self._metrics[name] = catalog.get(name)
-
-    def shown(self, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
-        """Return what is shown with the unit, None if unused: asks, user_input, contexts, ..."""
-        metric = self._metrics.get(verdict.metric)
-        needed = self._needed_fields(metric, verdict)
-        contexts = None
-        if not needed.isdisjoint(CONTEXT_FIELDS):
-            contexts = list(context_texts(sample.retrieved_contexts))
-            if isinstance(verdict.against, int):
-                contexts = contexts[verdict.against : verdict.against + 1]
-        shown: dict[str, Any] = {
-            "asks": get_about(metric).question or None,
-            "user_input": sample.user_input,
-            "contexts": contexts,
-            "reference": None,
-            "response": None,
-        }
-        if "reference" in needed:
-            shown["reference"] = sample.reference
-        if "response" in needed:
-            shown["response"] = sample.response
-        return shown
-
-    @staticmethod
-    def _needed_fields(metric: Metric | None, verdict: VerdictRow) -> set[str]:
-        """Return the fields of the sample that an annotator must see."""
-        if verdict.against == "cited" or isinstance(verdict.against, int):
-            return {"retrieved_contexts"}
-        if verdict.against in {"reference", "response"} and verdict.unit == "statement":
-            return {str(verdict.against)}
-        needed = {"retrieved_contexts", "reference", "response"}
-        if metric is not None:
-            needed = set(metric.required_fields)
-        if verdict.unit in {"chunk", "question", "response", "statement"}:
-            needed.discard(verdict.source)
-        return needed
-
-    def key(self, sample: Sample, verdict: VerdictRow) -> str:
-        """Return the hash of the question and all texts shown: 32 hexadecimal digits.
-
-        It does not depend on the metric's name.
-        """
-        shown = self.shown(sample, verdict)
-        criterion = self._criteria.get(verdict.metric)
-        if criterion:
-            shown["asks"] = criterion.question
-        else:
-            shown["asks"] = catalog.get_question(verdict.metric)
-        texts = json.dumps([*shown.values(), verdict.text])
-        return hashlib.sha256(texts.encode()).hexdigest()[:_KEY_DIGITS]

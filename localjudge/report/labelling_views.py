@@ -8,7 +8,7 @@ from rich.text import Text
 from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
-from localjudge.labels.units import AnswerAround
+from localjudge.labels.shown_texts import AnswerAround
 from localjudge.report.terminal import Table, View, terminal
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.words import call, numbered, printable_lines

@@ -1,0 +1,98 @@
+"""The texts that annotators see with a statement, and the key of the statement by these texts."""
+
+import hashlib
+import json
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from localjudge.errors import InputError
+from localjudge.metrics import Metric, catalog
+from localjudge.metrics.metric import get_about
+from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.types import CONTEXT_FIELDS, Sample, context_texts
+
+_KEY_DIGITS = 32
+
+
+class AnswerAround(NamedTuple):
+    """A whole answer, split before and after a statement, and its field of the sample."""
+
+    field: str
+    before: str
+    statement: str
+    after: str
+
+
+def split_answer(sample: Sample, verdict: VerdictRow) -> AnswerAround | None:
+    """Return the answer, or None if the statement is the whole answer or from contexts."""
+    text = getattr(sample, verdict.source)
+    if not isinstance(text, str):
+        return None
+    statement = text[verdict.start : verdict.end]
+    if text.strip() == statement.strip():
+        return None
+    before = text[: verdict.start]
+    after = text[verdict.end :]
+    return AnswerAround(verdict.source, before, statement, after)
+
+
+class ShownTexts:
+    """Question and texts that annotators see with the statements of a run."""
+
+    def __init__(self, run: RunRecord) -> None:
+        self._criteria = run.manifest.criteria
+        self._metrics: dict[str, Metric] = dict(self._criteria)
+        for name in run.summary.metrics.keys() - self._criteria.keys():
+            with suppress(InputError):  # from a package that is not installed
+                self._metrics[name] = catalog.get(name)
+
+    def values(self, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
+        """Return what is shown with the unit, None if unused: asks, user_input, contexts, ..."""
+        metric = self._metrics.get(verdict.metric)
+        needed = self._needed_fields(metric, verdict)
+        contexts = None
+        if not needed.isdisjoint(CONTEXT_FIELDS):
+            contexts = list(context_texts(sample.retrieved_contexts))
+            if isinstance(verdict.against, int):
+                contexts = contexts[verdict.against : verdict.against + 1]
+        shown: dict[str, Any] = {
+            "asks": get_about(metric).question or None,
+            "user_input": sample.user_input,
+            "contexts": contexts,
+            "reference": None,
+            "response": None,
+        }
+        if "reference" in needed:
+            shown["reference"] = sample.reference
+        if "response" in needed:
+            shown["response"] = sample.response
+        return shown
+
+    @staticmethod
+    def _needed_fields(metric: Metric | None, verdict: VerdictRow) -> set[str]:
+        """Return the fields of the sample that an annotator must see."""
+        if verdict.against == "cited" or isinstance(verdict.against, int):
+            return {"retrieved_contexts"}
+        if verdict.against in {"reference", "response"} and verdict.unit == "statement":
+            return {str(verdict.against)}
+        needed = {"retrieved_contexts", "reference", "response"}
+        if metric is not None:
+            needed = set(metric.required_fields)
+        if verdict.unit in {"chunk", "question", "response", "statement"}:
+            needed.discard(verdict.source)
+        return needed
+
+    def key(self, sample: Sample, verdict: VerdictRow) -> str:
+        """Return the hash of the question and all texts shown: 32 hexadecimal digits.
+
+        It does not depend on the metric's name.
+        """
+        shown = self.values(sample, verdict)
+        criterion = self._criteria.get(verdict.metric)
+        if criterion:
+            shown["asks"] = criterion.question
+        else:
+            shown["asks"] = catalog.get_question(verdict.metric)
+        texts = json.dumps([*shown.values(), verdict.text])
+        return hashlib.sha256(texts.encode()).hexdigest()[:_KEY_DIGITS]
