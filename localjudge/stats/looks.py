@@ -26,7 +26,7 @@ MIN_PLANNED_LABELS = 20
 """A plan of fewer labels gives no interval, because Student's t would not be valid."""
 
 
-class PlannedLook(NamedTuple):
+class LookBudget(NamedTuple):
     """Number of labels, error of the interval, and its error if all statements have a label."""
 
     labels: int
@@ -34,34 +34,34 @@ class PlannedLook(NamedTuple):
     last_error: float
 
 
-PLANNED = (
-    PlannedLook(20, 0.0005, 0.05),
-    PlannedLook(30, 0.00276, 0.05),
-    PlannedLook(50, 0.03412, 0.05),
-    PlannedLook(100, 0.01016, 0.03601),
-    PlannedLook(150, 0.00649, 0.02903),
-    PlannedLook(200, 0.00531, 0.02511),
-    PlannedLook(300, 0.0034, 0.02056),
-    PlannedLook(500, 0.00201, 0.01686),
-    PlannedLook(1_000, 0.00106, 0.01408),
-    PlannedLook(2_000, 0.00056, 0.0126),
-    PlannedLook(5_000, 0.00036, 0.01158),
-    PlannedLook(10_000, 0.00025, 0.01114),
+LOOKS_WITHOUT_PLAN = (
+    LookBudget(20, 0.0005, 0.05),
+    LookBudget(30, 0.00276, 0.05),
+    LookBudget(50, 0.03412, 0.05),
+    LookBudget(100, 0.01016, 0.03601),
+    LookBudget(150, 0.00649, 0.02903),
+    LookBudget(200, 0.00531, 0.02511),
+    LookBudget(300, 0.0034, 0.02056),
+    LookBudget(500, 0.00201, 0.01686),
+    LookBudget(1_000, 0.00106, 0.01408),
+    LookBudget(2_000, 0.00056, 0.0126),
+    LookBudget(5_000, 0.00036, 0.01158),
+    LookBudget(10_000, 0.00025, 0.01114),
 )
 """Looks without a plan. Computed by `scripts/simulations/label_looks.py`, rounded down."""
 
 
-FURTHER = (
-    PlannedLook(1, 0.05, 0.05),
-    PlannedLook(2, 0.01407, 0.01874),
-    PlannedLook(4, 0.00314, 0.00561),
-    PlannedLook(8, 0.00121, 0.00238),
-    PlannedLook(16, 0.0006, 0.00114),
-    PlannedLook(32, 0.00028, 0.00054),
-    PlannedLook(64, 0.00013, 0.00025),
-    PlannedLook(128, 0.00006, 0.00012),
-    PlannedLook(256, 0.00003, 0.00006),
-    PlannedLook(512, 0.00002, 0.00002),
+LOOKS_WITH_PLAN = (
+    LookBudget(1, 0.05, 0.05),
+    LookBudget(2, 0.01407, 0.01874),
+    LookBudget(4, 0.00314, 0.00561),
+    LookBudget(8, 0.00121, 0.00238),
+    LookBudget(16, 0.0006, 0.00114),
+    LookBudget(32, 0.00028, 0.00054),
+    LookBudget(64, 0.00013, 0.00025),
+    LookBudget(128, 0.00006, 0.00012),
+    LookBudget(256, 0.00003, 0.00006),
+    LookBudget(512, 0.00002, 0.00002),
 )
 """Looks with a plan. Their numbers of labels are multiples of the planned number.
 
@@ -89,23 +89,22 @@ def look_at(labels: int, statements: int, planned: int | None = None) -> Look:
     if labels >= statements:
         last = next((look for look in looks if look.labels >= statements), looks[-1])
         return Look(labels, None, 1 - last.last_error)
-    reached: PlannedLook | None = None
+    following = statements
+    reached: LookBudget | None = None
     for look in looks:
         if look.labels > labels:
             following = min(statements, look.labels)
             break
         reached = look
-    else:
-        following = statements
     if reached is None:
         return Look(labels, following, None)
     return Look(reached.labels, following, 1 - reached.error)
 
 
-def _looks(planned: int | None) -> Sequence[PlannedLook]:
+def _looks(planned: int | None) -> Sequence[LookBudget]:
     """Return the looks in order."""
     if planned is None:
-        return PLANNED
+        return LOOKS_WITHOUT_PLAN
     if planned < MIN_PLANNED_LABELS:
         raise ValueError(f"a plan needs {MIN_PLANNED_LABELS} labels, got {planned}")
-    return [look._replace(labels=look.labels * planned) for look in FURTHER]
+    return [look._replace(labels=look.labels * planned) for look in LOOKS_WITH_PLAN]

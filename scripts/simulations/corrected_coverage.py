@@ -37,7 +37,7 @@ from localjudge.stats.drawing import (
     uncertainty,
 )
 from localjudge.stats.interval import Floats, Indices, mean_interval
-from localjudge.stats.looks import PLANNED, look_at
+from localjudge.stats.looks import LOOKS_WITHOUT_PLAN, look_at
 
 UNITS_OF_A_SAMPLE = (0.30, 0.35, 0.20, 0.08, 0.04, 0.03)
 _GROUP = 4
@@ -53,7 +53,9 @@ LABELS_AT = 50
 _MOST_LABELS = 150
 ORDINARY = dict.fromkeys(range(15, _MOST_LABELS + 1, 5), CONFIDENCE)
 """Numbers of labels for looks at an ordinary interval."""
-AS_PLANNED = {look.labels: 1 - look.error for look in PLANNED if look.labels <= _MOST_LABELS}
+AS_PLANNED = {
+    look.labels: 1 - look.error for look in LOOKS_WITHOUT_PLAN if look.labels <= _MOST_LABELS
+}
 
 
 class Pool(NamedTuple):
@@ -211,7 +213,7 @@ def _looks_until_all(
     misses = []
     width = ordinary = 1.0
     at_plan = 0.0
-    labels = planned or PLANNED[0].labels
+    labels = planned or LOOKS_WITHOUT_PLAN[0].labels
     while labels < statements:
         look = look_at(labels, statements, planned)
         units = run.units(drawing, labels)

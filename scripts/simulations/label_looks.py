@@ -13,7 +13,7 @@ import numpy as np
 
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Floats
-from localjudge.stats.looks import MAX_ERROR, PlannedLook
+from localjudge.stats.looks import MAX_ERROR, LookBudget
 
 SPENT = {
     20: 0.0005,
@@ -50,16 +50,16 @@ _NOISE = 0.1
 """Width of the grid's noise in units of the last place."""
 
 
-def planned_looks() -> Iterator[PlannedLook]:
+def looks_without_plan() -> Iterator[LookBudget]:
     """Yield each look without a plan with its errors, rounded down."""
     for labels, error, last_error in _errors(SPENT):
-        yield PlannedLook(labels, error, last_error)
+        yield LookBudget(labels, error, last_error)
 
 
-def further_looks() -> Iterator[PlannedLook]:
+def looks_with_plan() -> Iterator[LookBudget]:
     """Yield the looks from a planned number of labels on, with their errors, rounded down."""
     for factor, error, last_error in _errors(SPENT_FROM_PLAN):
-        yield PlannedLook(factor, error, last_error)
+        yield LookBudget(factor, error, last_error)
 
 
 def _errors(spent_at: Mapping[int, float]) -> Iterator[tuple[int, float, float]]:
