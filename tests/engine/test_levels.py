@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, read_verdict
+from localjudge.engine.constraints import Choice, Constraints
+from localjudge.engine.decoding import ConstrainedAnswer
+from localjudge.engine.logits import read_verdict
 from localjudge.judge import profile as grammars
 from tests.engine.conftest import OpenVocabulary
 

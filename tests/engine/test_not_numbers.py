@@ -10,9 +10,10 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from localjudge import model_registry
-from localjudge.engine.decoding import Choice, greedy, read_verdict
+from localjudge.engine.constraints import Choice
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.loading import SelfCheckResult
+from localjudge.engine.logits import greedy, read_verdict
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import profile as grammars

@@ -4,8 +4,10 @@ import re
 import numpy as np
 import pytest
 
-from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, greedy, read_verdict
+from localjudge.engine.constraints import Choice, Constraints
+from localjudge.engine.decoding import ConstrainedAnswer
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.logits import greedy, read_verdict
 from localjudge.judge import profile as grammars
 from localjudge.judge.wording import Reasons
 from localjudge.types import Answer, VerdictRequest

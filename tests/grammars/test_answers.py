@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import resources
-from localjudge.engine.decoding import ConstrainedAnswer, Constraints
+from localjudge.engine.constraints import Constraints
+from localjudge.engine.decoding import ConstrainedAnswer
 from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import profile as grammars
 from tests.engine.conftest import vocabulary_of

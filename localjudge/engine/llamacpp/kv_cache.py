@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from localjudge.engine.decoding import TokenPath, shared_nodes
 from localjudge.engine.llamacpp.context import open_context
 from localjudge.engine.llamacpp.gguf import UBATCH
 from localjudge.engine.llamacpp.model import llama_cpp
+from localjudge.engine.prompt_tree import TokenPath, shared_nodes
 from localjudge.errors import ModelError
 
 _STATES_KEPT = 4
