@@ -30,7 +30,13 @@ FINDER = "words"
 VERSION = 2
 """Raised when the finder could name other sentences, or give other scores."""
 CLOSE = 0.2
-"""A sentence with this score or a higher one can support its statement."""
+"""A sentence with this score or a higher one can support its statement, if the judge agrees."""
+CLOSE_UNREAD = 0.6
+"""The same for a text that the judge has not read for this statement, where words alone decide.
+
+Of 410 supported statements on public data, the best sentence of 90 % reaches 0.2 and of 36 % 0.6;
+of 410 unsupported ones 73 % and 12 %.
+"""
 
 _STOP_WORD = 0.1
 _HEADING = 0.4

@@ -18,7 +18,7 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from localjudge.evidence import finder
-from localjudge.evidence.finder import CLOSE, Finder, Match
+from localjudge.evidence.finder import CLOSE, CLOSE_UNREAD, Finder, Match
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
@@ -188,8 +188,10 @@ def _supports(judged: JudgedUnit, match: Match, is_cited: bool | None) -> bool:
     """Return whether the sentence can support the statement.
 
     The judge decides about the texts that it has read: none of them supports a statement with label
-    0. It has not read a context that the statement does not cite.
+    0. It has not read a context that the statement does not cite, so more words must be there.
     """
-    if match.score < CLOSE or not isinstance(judged.verdict, Verdict):
+    if not isinstance(judged.verdict, Verdict):
         return False
-    return judged.verdict.label == 1 or is_cited is False
+    if is_cited is False:
+        return match.score >= CLOSE_UNREAD
+    return judged.verdict.label == 1 and match.score >= CLOSE

@@ -210,6 +210,25 @@ def test_metrics_without_citations_have_no_names(tmp_path: Path) -> None:
     assert (row.cited, row.cites, row.name) == (None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "supports"),
+    [
+        ("The Danube rises in the Black Forest.", True),
+        ("The Danube rises in a forest, the Black one.", True),
+        ("The Danube has a forest.", False),
+    ],
+)
+def test_an_unread_context_needs_more_of_the_words(
+    tmp_path: Path, sentence: str, supports: bool
+) -> None:
+    """The judge has not read it for this statement, so a few common words are no evidence."""
+    [row] = cited_rows(tmp_path, [ENDS, sentence], "The Danube rises in the Black Forest [1].")
+
+    assert (row.context, row.cited, row.supports) == (1, False, supports)
+    assert (row.score >= 0.6) is supports
+    assert row.score >= 0.2
+
+
 def test_a_cited_context_that_does_not_support_is_no_evidence(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", "citation_support", answer=lambda _: 0.1)
 
