@@ -110,7 +110,7 @@ def test_a_jury_combines_the_verdicts_that_its_judges_give_alone(
         assert row["p_yes"] == combine(expected, combination)
         assert row["label"] == int(row["p_yes"] >= 0.5)
     assert run.judge.name == "lexical + small"
-    assert run.judge.caution.startswith("compares words")
+    assert str(run.judge.caution).startswith("compares words")
 
 
 def test_any_order_of_judges_has_the_same_bytes(small: str, tmp_path: Path) -> None:
@@ -439,7 +439,7 @@ def test_a_registered_jury_of_other_files_has_the_strictest_caution(
     )
     run = evaluate("both", tmp_path / "run", metrics="faithfulness")
     (home / "registry.toml").unlink()
-    assert run.manifest.card.caution.startswith("compares words")
+    assert str(run.manifest.card.caution).startswith("compares words")
 
 
 def test_one_model_is_in_memory_at_a_time(
