@@ -51,7 +51,8 @@ from localjudge.dataset.problems import (
 )
 from localjudge.dataset.python_values import fields_of, plain
 from localjudge.dataset.rows import CheckedRow, RawRow, Split, check_row, raw_row, splitter
-from localjudge.dataset.samples import Column, SampleTable, Shard, id_digest, shard_number
+from localjudge.dataset.samples import Column, SampleTable
+from localjudge.dataset.shards import Shard, id_digest, shard_number
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.errors import DataError, InputError
 from localjudge.progress import Progress, Silence, count_with_progress

@@ -10,91 +10,21 @@ id gets `row-` and 12 digits of its content hash. Rows with equal content get th
 
 import hashlib
 import json
-import math
 import operator
-import re
 import sqlite3
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from localjudge.dataset.problems import DEEPEST, describe
-from localjudge.errors import InputError, OutOfResource
+from localjudge.dataset.extras import extras_text
+from localjudge.errors import OutOfResource
 from localjudge.types import CONTEXT_FIELDS, FieldName, Sample
-from localjudge.words import option_name
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-
-
-def content_hash(sample: Sample) -> str:
-    """Return the sha256 (hexadecimal) of a sample without its id."""
-    return hash_of(sample.model_dump(exclude={"id"}, exclude_defaults=True)).hex()
-
-
-def sample_hash(sample: Sample) -> bytes:
-    return hash_of(sample.model_dump(exclude_defaults=True))
-
-
-def fingerprint(samples: Iterable[Sample]) -> str:
-    """Return the sha256 (hexadecimal) of the samples in any order."""
-    return fingerprint_of(sorted(map(sample_hash, samples)))
-
-
-def fingerprint_of(ordered: Iterable[bytes]) -> str:
-    """Return the sha256 of a JSON list of sorted hashes."""
-    whole = hashlib.sha256(b"[")
-    separator = b""
-    for digest in ordered:
-        whole.update(b'%s"%s"' % (separator, digest.hex().encode()))
-        separator = b","
-    whole.update(b"]")
-    return whole.hexdigest()
-
-
-def hash_of(fields: Mapping[str, Any]) -> bytes:
-    """Return the sha256 of the fields. An empty text counts as null, as in CSV."""
-    text = _ENCODER.encode({name: value for name, value in fields.items() if value != ""})
-    return hashlib.sha256(text.encode()).digest()
-
-
-_SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
-
-
-class Shard(NamedTuple):
-    """Shard `number` (from 1) of `of` shards."""
-
-    number: int
-    of: int
-
-    @classmethod
-    def read(cls, text: str) -> Self:
-        match = _SHARD.fullmatch(text)
-        if match:
-            number, count = map(int, match.groups())
-            if 1 <= number <= count:
-                return cls(number, count)
-        raise InputError(
-            f"{option_name('shard')} must be I/N with I from 1 to N, got {text!r:.80}",
-            hint="the second of four shards is 2/4",
-        )
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
-
-
-def shard_number(sample_id: str, count: int) -> int:
-    return int.from_bytes(id_digest(f"shard|{sample_id}")) % count + 1
-
-
-def id_digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-_DIGITS = 12
+_DIGITS = 12  # of a content hash in an id
 _CACHE_KIB = 8_192
-_LARGEST = 2**63
 _TABLE = """
 CREATE TABLE sample (
     position INTEGER PRIMARY KEY,
@@ -123,7 +53,8 @@ class SampleRow(NamedTuple):
 class SampleTable:
     """Samples by position, for one thread. Raises OutOfResource if the disk is full.
 
-    `contexts_each` is the minimum and maximum number of retrieved contexts.
+    `contexts_each` is the minimum and maximum number of retrieved contexts, `has_text` tells for
+    each field with contexts whether one has a text. A part of a table keeps those of the whole.
     """
 
     def __init__(self) -> None:
@@ -157,15 +88,15 @@ class SampleTable:
         fields = _without_defaults(values)
         generated = "id" not in fields
         if generated:
-            fields["id"] = f"row-{hash_of(fields).hex()[:_DIGITS]}"
+            fields["id"] = f"row-{_hash_of(fields).hex()[:_DIGITS]}"
         content = _ENCODER.encode(fields)
         if "" in fields.values():
-            digest = hash_of(fields)
+            digest = _hash_of(fields)
         else:
             digest = hashlib.sha256(content.encode()).digest()
         bare = _has_context_without_text(fields)
         row = (content, extras_text(extras), digest, bare, str(place), generated)
-        with in_temporary_file():
+        with _in_temporary_file():
             other_place = self._put_new(position, fields["id"], row, generated=generated)
         if other_place is None:
             self._note_texts(fields)
@@ -216,7 +147,7 @@ class SampleTable:
         )
         update = "UPDATE OR IGNORE sample SET id = ?, content = ?, hash = ? WHERE position = ?"
         position = -1
-        with in_temporary_file():
+        with _in_temporary_file():
             while row := self._database.execute(rows, (position,)).fetchone():
                 position = row[0]
                 fields = json.loads(row[1])
@@ -225,7 +156,7 @@ class SampleTable:
                 while not done:
                     numbers[name] += 1
                     fields["id"] = f"{name}-{numbers[name] + 1}"
-                    values = (fields["id"], _ENCODER.encode(fields), hash_of(fields), position)
+                    values = (fields["id"], _ENCODER.encode(fields), _hash_of(fields), position)
                     done = self._database.execute(update, values).rowcount
 
     def where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool) -> "SampleTable":
@@ -233,7 +164,7 @@ class SampleTable:
         part = SampleTable()
         part.contexts_each = self.contexts_each
         part.has_text = self.has_text
-        with in_temporary_file():
+        with _in_temporary_file():
             for position, identifier, *row in self._select("*"):
                 if not is_chosen(position, identifier):
                     continue
@@ -244,7 +175,7 @@ class SampleTable:
         return part
 
     def sample_at(self, position: int) -> Sample:
-        with in_temporary_file():
+        with _in_temporary_file():
             query = "SELECT content FROM sample WHERE position = ?"
             (content,) = self._database.execute(query, (position,)).fetchone()
             return Sample.model_validate_json(content)
@@ -254,7 +185,7 @@ class SampleTable:
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint_of(digest for (digest,) in self._select("hash", order="hash"))
+        return _fingerprint_of(digest for (digest,) in self._select("hash", order="hash"))
 
     @property
     def without_text(self) -> frozenset[FieldName]:
@@ -272,7 +203,7 @@ class SampleTable:
         order: str = "position",
         end: str = "",
     ) -> Iterator[tuple[Any, ...]]:
-        with in_temporary_file():
+        with _in_temporary_file():
             yield from self._database.execute(
                 f"SELECT {columns} FROM sample ORDER BY {order} {end}",
             )
@@ -281,25 +212,6 @@ class SampleTable:
         added = self._database.execute(_PUT, (position, identifier, *row)).rowcount > 0
         self._size += added
         return added
-
-
-def _has_context_without_text(fields: Mapping[str, Any]) -> bool:
-    for field in CONTEXT_FIELDS:
-        if any("text" not in context for context in fields.get(field, ())):
-            return True
-    return False
-
-
-def _without_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields without nulls and defaults, as in `model_dump(exclude_defaults=True)`."""
-    fields = {name: value for name, value in values.items() if value is not None}
-    for field in fields.keys() & CONTEXT_FIELDS:
-        fields[field] = list(map(_without_empty_values, fields[field]))
-    return fields
-
-
-def _without_empty_values(context: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in context.items() if value is not None and value != {}}
 
 
 class Column(Sequence[_T]):
@@ -332,60 +244,58 @@ class Column(Sequence[_T]):
     __hash__ = None  # type: ignore[assignment]
 
 
-_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
-_EXTRAS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+def content_hash(sample: Sample) -> str:
+    """Return the sha256 (hexadecimal) of a sample without its id."""
+    return _hash_of(sample.model_dump(exclude={"id"}, exclude_defaults=True)).hex()
 
 
-def extras_text(extras: Mapping[str, Any]) -> str:
-    """Write columns as JSON, with NaN as null and other objects as text."""
-    return _EXTRAS.encode(_jsonable(extras, DEEPEST))
+def fingerprint(samples: Iterable[Sample]) -> str:
+    """Return the sha256 (hexadecimal) of the samples in any order."""
+    return _fingerprint_of(sorted(map(_sample_hash, samples)))
 
 
-def _jsonable(value: Any, levels: int) -> Any:
-    jsonable: Any = value
-    match value:
-        case str():
-            # SQLite stores UTF-8, which has no lone surrogates.
-            jsonable = value.encode("utf-8", "backslashreplace").decode("utf-8")
-        case Mapping() | list() | set() | frozenset() if levels:
-            jsonable = _jsonable_items(value, levels - 1)
-        case float() if not math.isfinite(value):
-            jsonable = _without_nan(value)
-        case int() if not -_LARGEST <= value < _LARGEST:
-            jsonable = describe(value)
-        case None | int() | float():
-            pass
-        case list() | Mapping():
-            jsonable = describe(value)
-        case _:  # an interval, a period, a path: its text, unless it contains a memory address
-            text = str(value)
-            if _ADDRESS.search(text):
-                text = describe(value)
-            jsonable = _jsonable(text, 0)
-    return jsonable
+def _sample_hash(sample: Sample) -> bytes:
+    return _hash_of(sample.model_dump(exclude_defaults=True))
 
 
-def _jsonable_items(value: Any, levels: int) -> dict[str, Any] | list[Any]:
-    """Return a container with JSON values, down to this many more levels."""
-    if isinstance(value, Mapping):
-        items = {}
-        for name, item in value.items():
-            items[_jsonable(str(name), 0)] = _jsonable(item, levels)
-        return items
-    elements = [_jsonable(item, levels) for item in value]
-    if isinstance(value, list):
-        return elements
-    return sorted(elements, key=str)
+def _fingerprint_of(ordered: Iterable[bytes]) -> str:
+    """Return the sha256 of a JSON list of sorted hashes."""
+    whole = hashlib.sha256(b"[")
+    separator = b""
+    for digest in ordered:
+        whole.update(b'%s"%s"' % (separator, digest.hex().encode()))
+        separator = b","
+    whole.update(b"]")
+    return whole.hexdigest()
 
 
-def _without_nan(value: float) -> str | None:
-    if math.isnan(value):
-        return None
-    return str(value)
+def _hash_of(fields: Mapping[str, Any]) -> bytes:
+    """Return the sha256 of the fields. An empty text counts as null, as in CSV."""
+    text = _ENCODER.encode({name: value for name, value in fields.items() if value != ""})
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _has_context_without_text(fields: Mapping[str, Any]) -> bool:
+    for field in CONTEXT_FIELDS:
+        if any("text" not in context for context in fields.get(field, ())):
+            return True
+    return False
+
+
+def _without_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields without nulls and defaults, as in `model_dump(exclude_defaults=True)`."""
+    fields = {name: value for name, value in values.items() if value is not None}
+    for field in fields.keys() & CONTEXT_FIELDS:
+        fields[field] = list(map(_without_empty_values, fields[field]))
+    return fields
+
+
+def _without_empty_values(context: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in context.items() if value is not None and value != {}}
 
 
 @contextmanager
-def in_temporary_file() -> Iterator[None]:
+def _in_temporary_file() -> Iterator[None]:
     try:
         yield
     except (sqlite3.OperationalError, OSError) as error:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from localjudge.dataset import Dataset, load
 from localjudge.dataset.problems import group_name
-from localjudge.dataset.samples import Shard
+from localjudge.dataset.shards import Shard
 from localjudge.errors import InputError
 from localjudge.judging.metric_choice import choose_metrics, wanted_metrics
 from localjudge.judging.settings import RunSettings

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from localjudge.dataset.samples import Shard
+from localjudge.dataset.shards import Shard
 from localjudge.errors import InputError
 from localjudge.judging.plan import Plan
 from localjudge.run_directory.identity import JudgeIdentity

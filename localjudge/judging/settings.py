@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, FiniteFloat, ValidationError, field_validator, model_validator
 
 from localjudge import model_registry
-from localjudge.dataset.samples import Shard
+from localjudge.dataset.shards import Shard
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError, ModelError
 from localjudge.judge.profile import ChosenProfile, ProfileFolder, choose, no_profile, read_profile

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.dataset import Dataset, from_samples
-from localjudge.dataset.samples import Shard
+from localjudge.dataset.shards import Shard
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judging.metric_choice import choose_metrics, wanted_metrics
 from localjudge.judging.plan import Data, Plan, StoppedRun, group_samples, plan

@@ -19,7 +19,7 @@ from typing import Any, Self
 from pydantic import ConfigDict
 
 from localjudge import model_registry
-from localjudge.dataset.samples import Shard
+from localjudge.dataset.shards import Shard
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge import InputError, Run, ScriptedEngine, evaluate
-from localjudge.dataset.samples import shard_number
+from localjudge.dataset.shards import shard_number
 from localjudge.judging.settings import RunSettings
 from localjudge.report.summary_views import summary_view
 from localjudge.report.terminal import Lines, terminal
