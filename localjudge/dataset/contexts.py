@@ -55,9 +55,10 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
 
 
 def _is_document(value: Mapping[str, Any]) -> bool:
-    return (
-        not value or _objects_of_columns(value) is not None or _text_key(_unwrap(value)) is not None
-    )
+    """Return whether an object is a context, or contexts as columns. An empty one counts, too."""
+    if not value or objects_of_columns(value) is not None:
+        return True
+    return _text_key(_unwrap(value)) is not None
 
 
 def read_contexts(
@@ -85,7 +86,7 @@ def _contexts_of_object(
     report: Report,
     column: str,
 ) -> list[dict[str, Any]] | None:
-    objects = _objects_of_columns(value)
+    objects = objects_of_columns(value)
     if objects is not None:
         return read_contexts(objects, field, report, column)
     if _text_key(_unwrap(value)) is None and (is_collection(value) or has_texts_only(value)):
@@ -138,11 +139,13 @@ def _check_texts_of_all(contexts: Sequence[Mapping[str, Any]], field: str, repor
         )
 
 
-def _objects_of_columns(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Convert lists of equal length, one of them texts, to a list of objects.
+def objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
+    """Convert an object of equally long lists, one of them texts, to a list of objects.
 
     Return None for other values.
     """
+    if not isinstance(value, Mapping):
+        return None
     names = (*TEXT_KEYS, _SENTENCES)
     if not any(isinstance(value.get(name), list | tuple) for name in names):
         return None
@@ -151,21 +154,9 @@ def _objects_of_columns(value: Mapping[str, Any]) -> list[dict[str, Any]] | None
         return None
     if len({len(column) for column in columns}) > 1:
         return None
-    if isinstance(value.get(_SENTENCES), list | tuple) and not all(
-        map(_is_list_of_texts, value[_SENTENCES]),
-    ):
+    if not all(map(_is_list_of_texts, value.get(_SENTENCES, ()))):
         return None
     return [dict(zip(value, items, strict=True)) for items in zip(*columns, strict=True)]
-
-
-def objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
-    """Convert an object of equally long lists to a list of objects.
-
-    Return None for other values.
-    """
-    if isinstance(value, Mapping):
-        return _objects_of_columns(value)
-    return None
 
 
 def text_in(context: Any) -> Any:
@@ -216,31 +207,44 @@ def _read_context(value: Any, field: str, report: Report, column: str) -> dict[s
     identifier = check_id(_take(rest, _ID_KEYS, field, report), f"{field}.id", report)
     meta = _take(rest, _META_KEYS, field, report)
     score = rest.pop("score", None)
-    if isinstance(text, Mapping | list | tuple):
-        texts = find_texts(value, column)
-        report(
-            field,
-            describe(text),
-            f"text, or an object with a text{_hint(texts, field, column)}",
-        )
-        text = ""
-    elif text is None:
-        texts = find_texts(value, column)
-        is_only_id = identifier is not None and not _without_nulls(rest)
-        if not is_only_id or any(key.kind == TEXT for key in texts):
-            hint = _hint(texts, field, column) if value else ""
-            report(field, describe(value), f"{_EXPECTED_OBJECT}{hint}")
+    is_only_id = text is None and identifier is not None and not _without_nulls(rest)
+    if not is_only_id or _has_known_text(value, column):
+        problem = _find_text_problem(value, text, field, column)
+        if problem is not None:
+            report(field, *problem)
             text = ""
     meta = _read_meta(meta, f"{field}.meta", report)
     if not (check_writable(rest, field, report) and check_writable(meta, f"{field}.meta", report)):
         rest = {}
         meta = {}
+    if text is not None:
+        text = _required_text(text, field, report)
     return {
-        "text": None if text is None else _required_text(text, field, report),
+        "text": text,
         "id": identifier,
         "meta": _without_nulls({**rest, **meta}),
         "score": _score(score, f"{field}.score", report),
     }
+
+
+def _find_text_problem(
+    value: Mapping[str, Any], text: Any, field: str, column: str
+) -> tuple[str, str] | None:
+    """Return what an object has instead of a text, and what was expected, or None."""
+    if isinstance(text, Mapping | list | tuple):
+        hint = _hint(find_texts(value, column), field, column)
+        return describe(text), f"text, or an object with a text{hint}"
+    if text is not None:
+        return None
+    hint = ""
+    if value:
+        hint = _hint(find_texts(value, column), field, column)
+    return describe(value), f"{_EXPECTED_OBJECT}{hint}"
+
+
+def _has_known_text(value: Mapping[str, Any], column: str) -> bool:
+    """Return whether a key inside an object has the name of a text."""
+    return any(key.kind == TEXT for key in find_texts(value, column))
 
 
 def _report_collection(value: Mapping[str, Any], field: str, report: Report, column: str) -> None:
@@ -333,7 +337,9 @@ def _join_sentences(sentences: Sequence[str]) -> str:
     text = ""
     for sentence in sentences:
         is_separate = not text or text[-1].isspace() or sentence[:1].isspace()
-        text += sentence if is_separate else f" {sentence}"
+        if not is_separate:
+            text += " "
+        text += sentence
     return text
 
 
@@ -379,9 +385,8 @@ def _required_text(value: Any, field: str, report: Report) -> str:
 
 def _score(value: Any, field: str, report: Report) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if (
-        is_number and abs(value) <= sys.float_info.max
-    ):  # not NaN, and not an integer too large for a float
+    # Not NaN, and not an integer too large for a float.
+    if is_number and abs(value) <= sys.float_info.max:
         return float(value)
     if value is not None:
         report(field, describe(value), "a finite number or null")

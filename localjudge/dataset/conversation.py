@@ -39,14 +39,10 @@ def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
     """Return the last question of a conversation and its answer. Return None for other lists."""
     turn: tuple[str, str | None] | None = None
     for message in messages:
-        role = (
-            isinstance(message, Mapping)
-            and "content" in message
-            and message.get("role", message.get("type"))
-        )
-        if not isinstance(role, str) or role not in _ROLES:
+        role = _read_role(message)
+        if role not in _ROLES:
             return None
-        text = _text_of(message["content"])
+        text = _message_text(message["content"])
         if text and role in _USER:
             turn = text, None
         elif text and role in _ASSISTANT and turn:
@@ -54,7 +50,17 @@ def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
     return turn
 
 
-def _text_of(content: Any) -> str:
+def _read_role(message: Any) -> str | None:
+    """Return who wrote a message, or None for a value that is no message."""
+    if not isinstance(message, Mapping) or "content" not in message:
+        return None
+    role = message.get("role", message.get("type"))
+    if isinstance(role, str):
+        return role
+    return None
+
+
+def _message_text(content: Any) -> str:
     """Return the text of a message: a text, or a list of texts and of objects with a text."""
     if isinstance(content, str):
         return content

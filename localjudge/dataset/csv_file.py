@@ -187,9 +187,8 @@ def _has_spaces_before_quotes(head: str, delimiter: str) -> bool:
     except csv.Error as error:
         if _CUT_OFF not in str(error):  # the head may end inside a cell
             return False
-    return (
-        not candidates <= cells_without_spaces
-    )  # a cell in quotes may itself begin with a space and a quote
+    # A cell in quotes may itself begin with a space and a quote.
+    return not candidates <= cells_without_spaces
 
 
 @contextmanager

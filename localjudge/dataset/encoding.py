@@ -24,9 +24,8 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _INVALID_RUN = re.compile("[\udc80-\udcff]+")
-_UNDEFINED = re.compile(
-    "[\udc81\udc8d\udc8f\udc90\udc9d]",
-)  # bytes without a letter in Windows-1252
+_UNDEFINED = re.compile("[\udc81\udc8d\udc8f\udc90\udc9d]")
+"""Bytes without a letter in Windows-1252."""
 _MAX_VALID_SHARE = 0.1
 _MAX_FOLLOWING_SHARE = 0.5
 
@@ -42,7 +41,9 @@ def marked_encoding(head: bytes) -> str | None:
 def detect_encoding(blocks: Iterable[bytes]) -> str:
     """Return the encoding of a text without a byte-order mark: `UTF_8` or `WINDOWS_1252`."""
     decoder = codecs.getincrementaldecoder(UTF_8)("surrogateescape")
-    valid = invalid = following = 0
+    valid = 0
+    invalid = 0
+    following = 0
     for block in blocks:
         text = decoder.decode(block)
         if text.isascii():
@@ -50,10 +51,10 @@ def detect_encoding(blocks: Iterable[bytes]) -> str:
         if _UNDEFINED.search(text):
             return UTF_8
         runs = _INVALID_RUN.findall(text)
-        in_runs = sum(len(run) for run in runs)
-        invalid += in_runs
-        following += in_runs - len(runs)
-        valid += len(text) - len(text.encode("ascii", "ignore")) - in_runs
+        damaged = sum(map(len, runs))
+        invalid += damaged
+        following += damaged - len(runs)
+        valid += len(text) - len(text.encode("ascii", "ignore")) - damaged
     invalid += len(decoder.decode(b"", final=True))
     is_western = valid <= _MAX_VALID_SHARE * invalid and following <= _MAX_FOLLOWING_SHARE * invalid
     if invalid and is_western:
@@ -64,9 +65,8 @@ def detect_encoding(blocks: Iterable[bytes]) -> str:
 def decode_bytes(data: bytes) -> tuple[str, str]:
     """Return the text of a whole file and its encoding.
 
-    Damaged bytes become lone surrogates (`surrogateescape`).
-
-    Raises UnicodeDecodeError if the text does not have the encoding of its byte-order mark.
+    Damaged bytes become lone surrogates (`surrogateescape`). Raises UnicodeDecodeError if the text
+    does not have the encoding of its byte-order mark.
     """
     marked = marked_encoding(data)
     encoding = marked or detect_encoding([data])

@@ -76,7 +76,7 @@ class Dataset:
     mappings: tuple[Resolved, ...]
     unused: tuple[tuple[str, ...], ...]
     """Non-empty columns of each source that are not fields."""
-    nothing: Mapping[str, Counter[str]]
+    placeholders: Mapping[str, Counter[str]]
     """Counts of placeholders for missing values, by column."""
     joined: int = 0
     """Number of rows where one text may contain several retrieved contexts."""
@@ -426,7 +426,7 @@ def _build(
         sources=tuple(name for name, _ in tables),
         mappings=tuple(source.mapping for source in sources),
         unused=tuple(source.survey.unused(source.mapping) for source in sources),
-        nothing=checked.nothing,
+        placeholders=checked.placeholders,
         joined=checked.joined,
         json_responses=checked.json_responses,
         conversations=sum(source.conversations for source in sources),
@@ -529,7 +529,7 @@ class _CheckedRows:
     def __init__(self) -> None:
         self.table = SampleTable()
         self.problems = Problems()
-        self.nothing: dict[str, Counter[str]] = {}
+        self.placeholders: dict[str, Counter[str]] = {}
         self.joined = 0
         self.json_responses = 0
 
@@ -541,8 +541,8 @@ class _CheckedRows:
             return
         self.joined += row.joined
         self.json_responses += row.is_json_response
-        for column, word in row.nothing:
-            self.nothing.setdefault(column, Counter())[word] += 1
+        for column, word in row.placeholders:
+            self.placeholders.setdefault(column, Counter())[word] += 1
 
 
 def _check_rows(

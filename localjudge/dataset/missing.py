@@ -8,22 +8,9 @@ import math
 from typing import Any
 
 _PROGRAM_WORDS = {
-    *(
-        "NaN",
-        "nan",
-        "-NaN",
-        "-nan",
-        "NaT",
-        "NULL",
-        "null",
-        "<NA>",
-        "#N/A",
-        "#N/A N/A",
-        "#NA",
-        "\\N",
-    ),
-    *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-}
+    "NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "<NA>", "#N/A", "#N/A N/A", "#NA", "\\N",
+    "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
+}  # fmt: skip
 _ANSWER_WORDS = {"None", "NA", "N/A", "n/a", "-"}
 """Words that a response may contain as an answer."""
 PLACEHOLDERS = _PROGRAM_WORDS | _ANSWER_WORDS
@@ -48,5 +35,5 @@ def is_answer_word(text: Any) -> bool:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether the value of a column names no group: null, NaN, or a text without letters."""
+    """Whether the value of a column names no group: null, NaN, or a blank text."""
     return value is None or is_nan(value) or (isinstance(value, str) and not value.strip())

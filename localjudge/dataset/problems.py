@@ -199,7 +199,9 @@ class Problems:
     """Counts of problems and bad rows, with examples of each cause."""
 
     def __init__(self) -> None:
-        self.count = self.bad_rows = self._unlisted = 0
+        self.count = 0
+        self.bad_rows = 0
+        self._unlisted = 0
         self._examples: dict[tuple[str, ...], list[Problem]] = {}
         self._rows: Counter[tuple[str, ...]] = Counter()
 

@@ -53,10 +53,14 @@ class RawRow(NamedTuple):
 
     place: Place
     values: Mapping[str, Any]
-    typed: bool = True  # False if every value is text (CSV)
-    conversation: bool = False  # its question was a conversation, now its last turn
-    whole: bool = False  # the only value of a JSON file, which may contain the rows
-    literal: bool = False  # a sample, or a row of an export: its texts are never placeholders
+    typed: bool = True
+    """False if every value is text (CSV)."""
+    conversation: bool = False
+    """Whether its question was a conversation, of which it has the last turn now."""
+    whole: bool = False
+    """Whether it is the only value of a JSON file, which may contain the rows."""
+    literal: bool = False
+    """Whether it is a sample or a row of an export, with texts that are never placeholders."""
 
 
 class CheckedRow(NamedTuple):
@@ -68,7 +72,7 @@ class CheckedRow(NamedTuple):
     place: Place
     values: dict[str, Any]
     extras: dict[str, Any]
-    nothing: list[tuple[str, str]]
+    placeholders: list[tuple[str, str]]
     """Column and word of each placeholder for a missing value."""
     joined: bool = False
     """Whether the retrieved contexts are one text that may contain several."""
@@ -81,6 +85,7 @@ Split = Callable[[Any, Place, str], Any]
 
 
 def raw_row(value: Any, place: Place) -> RawRow | Problem:
+    """Return an object as a row, and a problem for any other value."""
     if isinstance(value, Mapping):
         return RawRow(place, value)
     return Problem.at(place, None, describe(value), ROW)
@@ -95,10 +100,8 @@ def check_row(
 ) -> CheckedRow | list[Problem]:
     """Return the row in our fields, or all its problems.
 
-    Raises DataError if `split` refuses a text.
-
     `keeps_answer_words` keeps responses such as `N/A`, for metrics that ask whether a response is a
-    refusal.
+    refusal. Raises DataError if `split` refuses a text.
     """
     problems: list[Problem] = []
 
@@ -124,7 +127,7 @@ def check_row(
         row.place,
         values,
         extras,
-        cells.nothing,
+        cells.placeholders,
         joined=_may_contain_several(cells.values.get("retrieved_contexts")),
         is_json_response=_is_json(values["response"]),
     )
@@ -177,7 +180,7 @@ class _Cells:
         self._resolved = resolved
         self._keeps_answer_words = keeps_answer_words
         self.values: dict[str, Any] = {}
-        self.nothing: list[tuple[str, str]] = []
+        self.placeholders: list[tuple[str, str]] = []
         for field, column in resolved.items():
             self.values[field] = self._cell(field, column, report)
         if row.literal:
@@ -199,7 +202,7 @@ class _Cells:
                 continue
             is_word = not self._row.literal and self._is_missing(value) and isinstance(value, str)
             if is_word:
-                self.nothing.append((column, value.strip()))
+                self.placeholders.append((column, value.strip()))
             others[column] = None if is_word else value
         return others
 
@@ -258,7 +261,7 @@ class _Cells:
             is_answer = field == "response" and self._keeps_answer_words and is_answer_word(cell)
             if self._is_missing(cell) and not is_answer:
                 word = cell.strip() if isinstance(cell, str) else "NaN"
-                self.nothing.append((self._resolved[field], word))
+                self.placeholders.append((self._resolved[field], word))
                 self.values[field] = None
 
     def _remove_placeholders_in_list(self, field: str, ids: str) -> None:
@@ -274,7 +277,7 @@ class _Cells:
         for text in texts:
             if self._is_missing(text):
                 word = text.strip() if isinstance(text, str) else "NaN"
-                self.nothing.append((f"{self._resolved[field]}[]", word))
+                self.placeholders.append((f"{self._resolved[field]}[]", word))
         self.values[field] = [*compress(elements, keep)] or None
         identifiers = self.values.get(ids)
         if isinstance(identifiers, list | tuple) and len(identifiers) == len(keep):

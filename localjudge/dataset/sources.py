@@ -221,13 +221,17 @@ def _unpacked(name: str, stream: BinaryIO) -> OpenSource:
 
 
 def _gunzipped(name: str, packed: BinaryIO) -> io.BufferedReader:
-    size = line = 0
+    size = 0
+    line = 0
 
     def check(data: bytes) -> None:
         nonlocal size, line
         size += len(data)
-        end = data.rfind(b"\n")
-        line = line + len(data) if end < 0 else len(data) - end - 1
+        _, line_end, rest = data.rpartition(b"\n")
+        if line_end:
+            line = len(rest)
+        else:
+            line += len(data)
         check_expansion(name, packed.tell(), size, line)
 
     stream = cast(BinaryIO, gzip.GzipFile(fileobj=packed, mode="rb"))

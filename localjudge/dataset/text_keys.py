@@ -13,139 +13,25 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 _TEXT_WORDS = {
-    *(
-        "text",
-        "texts",
-        "content",
-        "contents",
-        "body",
-        "passage",
-        "passages",
-        "paragraph",
-        "paragraphs",
-        "snippet",
-    ),
-    *(
-        "snippets",
-        "chunk",
-        "chunks",
-        "excerpt",
-        "document",
-        "documents",
-        "sentence",
-        "sentences",
-        "fulltext",
-    ),
-    *("context", "contexts"),
-}
+    "text", "texts", "content", "contents", "body", "passage", "passages", "paragraph",
+    "paragraphs", "snippet", "snippets", "chunk", "chunks", "excerpt", "document", "documents",
+    "sentence", "sentences", "fulltext", "context", "contexts",
+}  # fmt: skip
 _SHORTENED_TEXT_WORDS = {
-    *(
-        "description",
-        "summary",
-        "abstract",
-        "extract",
-        "fragment",
-        "segment",
-        "highlight",
-        "highlights",
-        "value",
-    ),
-    *("caption", "answer", "data", "preview"),
-}
+    "description", "summary", "abstract", "extract", "fragment", "segment", "highlight",
+    "highlights", "value", "caption", "answer", "data", "preview",
+}  # fmt: skip
 _OTHER_WORDS = {
-    *(
-        "id",
-        "ids",
-        "uuid",
-        "guid",
-        "key",
-        "hash",
-        "checksum",
-        "sha",
-        "url",
-        "uri",
-        "link",
-        "href",
-        "path",
-        "file",
-    ),
-    *(
-        "filename",
-        "source",
-        "title",
-        "titles",
-        "name",
-        "names",
-        "heading",
-        "header",
-        "section",
-        "type",
-        "kind",
-    ),
-    *(
-        "class",
-        "lang",
-        "language",
-        "date",
-        "time",
-        "timestamp",
-        "created",
-        "updated",
-        "at",
-        "author",
-        "authors",
-    ),
-    *(
-        "version",
-        "score",
-        "scores",
-        "rank",
-        "index",
-        "collection",
-        "format",
-        "mime",
-        "status",
-        "tag",
-        "tags",
-    ),
-    *(
-        "category",
-        "doi",
-        "isbn",
-        "distance",
-        "page",
-        "publisher",
-        "domain",
-        "site",
-        "favicon",
-        "thumbnail",
-        "query",
-    ),
-    *(
-        "input",
-        "output",
-        "prompt",
-        "response",
-        "reference",
-        "expected",
-        "truth",
-        "gold",
-        "target",
-        "messages",
-    ),
-    *(
-        "question",
-        "model",
-        "namespace",
-        "vector",
-        "embedding",
-        "label",
-        "subject",
-        "topic",
-        "license",
-        "licence",
-    ),
-}
+    "id", "ids", "uuid", "guid", "key", "hash", "checksum", "sha", "url", "uri", "link", "href",
+    "path", "file", "filename", "source", "title", "titles", "name", "names", "heading",
+    "header", "section", "type", "kind", "class", "lang", "language", "date", "time",
+    "timestamp", "created", "updated", "at", "author", "authors", "version", "score", "scores",
+    "rank", "index", "collection", "format", "mime", "status", "tag", "tags", "category", "doi",
+    "isbn", "distance", "page", "publisher", "domain", "site", "favicon", "thumbnail", "query",
+    "input", "output", "prompt", "response", "reference", "expected", "truth", "gold", "target",
+    "messages", "question", "model", "namespace", "vector", "embedding", "label", "subject",
+    "topic", "license", "licence",
+}  # fmt: skip
 _WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 _ADDRESS = re.compile(r"\w+://\S+|www\.\S+|\S+/\S*\.\w{1,5}|[0-9a-fA-F-]{8,}|\S+@\S+")
 _TWO_WORDS = re.compile(r"\w\S*\s+\S*\w|[\u3040-\u30ff\u4e00-\u9fff\u0e00-\u0e7f]{4}")
@@ -225,7 +111,7 @@ def _walk(value: Any, path: str, levels: int) -> Iterator[TextKey]:
 
 
 def _first_text(value: Any) -> Any:
-    """Return the text of a list of texts, or of a list with one such list."""
+    """Return the longest text of a list of texts, or of a list that begins with such a list."""
     for _ in range(2):
         if isinstance(value, list | tuple) and value:
             texts = [item for item in value if isinstance(item, str)]

@@ -61,7 +61,7 @@ def describe_missing(fields: frozenset[str], dataset: Dataset) -> str:
 
 def describe_nothing_words(dataset: Dataset) -> Iterator[str]:
     """Yield for each column how many cells say that they have no value, such as "N/A"."""
-    for column, words in dataset.nothing.items():
+    for column, words in dataset.placeholders.items():
         verb = "says" if words.total() == 1 else "say"
         cells = f"{numbered(words.total(), 'cell')} of {shown(column)}"
         yield f"{cells} {verb} {', '.join(sorted(words))}: treated as missing"
