@@ -74,6 +74,8 @@ class StaticSample(NamedTuple):
 
 def static_samples(run: RunRecord, rows: Sequence[int]) -> list[StaticSample]:
     """Return the samples in these rows of the data, from 1, in this order."""
+    if not rows:
+        return []
     samples = {row: run.sample_at(row - 1) for row in rows}
     ids = {sample.id for sample in samples.values()}
     scores: dict[str, list[ScoreRow]] = {name: [] for name in ids}

@@ -276,6 +276,37 @@ def test_a_later_label_replaces_the_one_with_evidence(run: Run, tmp_path: Path) 
     assert use_of(run) is None
 
 
+def test_labels_taken_from_another_run_keep_it(run: Run, tmp_path: Path) -> None:
+    """The other run has the same statements, by another judge that says 1 to all."""
+    label_all(run, "ann", {"Linz", "Regensburg"})
+    engine = ScriptedEngine({}, default=0.9)
+    other = evaluate(SAMPLES, metrics=[METRIC], out=tmp_path / "other", engine=engine)
+
+    other.read_labels(run.directory)
+
+    assert use_of(other) == EvidenceUse(
+        open=2, open_agreeing=2, shown=0, closed=2, closed_agreeing=2
+    )
+
+
+def test_a_page_file_read_twice_changes_nothing(run: Run, tmp_path: Path) -> None:
+    page_file = tmp_path / "labels-ann.jsonl"
+    rows = []
+    for row in Labelling(run).rows_to_send():
+        decision = {"human": 1, "annotator": "ann", "when": "2026-01-31T09:30:00Z"}
+        named = {name: row[name] for name in ("label_id", "draw", "text", "planned")}
+        rows.append({**named, **decision, "evidence_seen": "opened"})
+    page_file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    run.read_labels(page_file)
+    content = (run.directory / LABELS).read_bytes()
+    run.read_labels(page_file)
+
+    assert (run.directory / LABELS).read_bytes() == content
+    assert seen_by_sample(run) == dict.fromkeys(CITIES, "opened")
+    assert {row.way for row in stored_labels(run.directory)} == {"page"}
+
+
 def test_the_summary_states_it_once_and_only_if_used(run: Run) -> None:
     label_all(run, "ann", {"Linz"})
     table = " ".join(printed(summary_view(run)).split())

@@ -8,6 +8,7 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
+from localjudge.analysis.evidence_places import evidence_places
 from localjudge.errors import RunDirectoryError, UnfinishedRun
 from localjudge.types import VerdictRequest
 from tests.cli.conftest import called
@@ -63,6 +64,8 @@ def test_a_stopped_run_has_the_numbers_of_a_run_of_its_samples(
     assert (run.summary.metrics["context_recall"].mean, run.summary.samples) == (0.5, IN_BLOCKS)
     assert (run.scores, run.verdicts) == (whole.scores, whole.verdicts)
     assert run.verdicts_of("7") == whole.verdicts_of("7")
+    assert evidence_places(run) == evidence_places(whole)
+    assert evidence_places(run)["context_recall"].statements == IN_BLOCKS
 
 
 def test_a_run_can_be_shown_while_it_runs(tmp_path: Path) -> None:
