@@ -171,10 +171,10 @@ def looked_at(
 
 
 class PlanMisses(NamedTuple):
-    """Runs that miss at the planned number and at any look, and their width.
+    """Shares of runs that miss at the planned number and at any look, and their width.
 
     `until_all` are runs with a miss at any look or by the labels of all statements. `width` is the
-    mean width at the planned number, `ratio` its ratio to an ordinary interval.
+    mean width at `LABELS_AT` labels, `ratio` its ratio to an ordinary interval of the same labels.
     """
 
     at_plan: float

@@ -76,7 +76,7 @@ def test_a_run_is_compared_with_its_baseline(call: Call) -> None:
 
 
 def test_a_gate_on_a_difference_needs_the_same_judge_or_a_typed_permission(call: Call) -> None:
-    """A threshold changes no verdict here, but the judge. Exit code 3, also with `undecided`."""
+    """A threshold changes no verdict here, but the judge. Exit code 3, also if undecided passes."""
     rows = [{**ROWS[0], "id": str(n)} for n in range(16)]
     write_rows("data.jsonl", *rows)
     assert call("run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0

@@ -82,7 +82,7 @@ def example_requests(engine: Engine) -> list[VerdictRequest]:
 
 
 def identity_is_stable_json(case: ContractCase) -> Iterator[str]:
-    """The identity is JSON, names the engine, and is equal after answering and for its equal."""
+    """The identity is JSON, names the engine, and is the same after answers and in an equal one."""
     before = case.engine.identity
     try:
         if json.loads(json.dumps(before, allow_nan=False)) != before:

@@ -129,7 +129,7 @@ def test_a_single_context_is_searched_if_the_judge_read_it(tmp_path: Path) -> No
 
 
 def test_evidence_in_another_context_than_the_cited_is_marked(tmp_path: Path) -> None:
-    """Both statements cite [1]; the first one's sentence is in [2], which the judge skipped."""
+    """Both statements cite [1]; the first one's sentence is in [2], which the judge did not see."""
 
     def answer(request: VerdictRequest) -> float:
         return 0.1 if "rises" in unit_text(request) else 0.9
