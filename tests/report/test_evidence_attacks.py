@@ -1,7 +1,6 @@
 """Hard inputs for evidence, through a whole run: to the file, the terminal and the page."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -140,16 +139,17 @@ def test_200_contexts_name_the_right_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("filler", ["Snow fell. ", "lorem ipsum ", "x"])
 def test_a_context_of_100000_characters(tmp_path: Path, filler: str) -> None:
-    """Sentences, words without a stop, and letters without a space; the fact is in the middle."""
+    """Sentences, words without a stop, and letters without a space; the fact is in the middle.
+
+    Quadratic time would be beyond the limit of a test.
+    """
     half = filler * (50_000 // len(filler))
-    started = time.process_time()
     run = judged(tmp_path / "run", [OTHER, f"{half} {FACT} {half}"], FACT)
 
     [[first, *_]] = evidence(run)
     assert first.context == 1
     assert "Ulm" in first.text
     assert len(first.text) <= 1_000
-    assert time.process_time() - started < 60
 
 
 def test_a_context_of_100000_equal_words_without_the_fact(tmp_path: Path) -> None:
