@@ -179,8 +179,8 @@ def test_a_joined_run_equals_the_whole_run(folder: Path, tmp_path: Path) -> None
         len(stored(whole)["request"]),
     )
     of_one_run: Any = {"run": True, "labels": {"current": {"when"}}}
-    expected = verify(whole, engine=Engine())
-    assert checked.model_dump(exclude=of_one_run) == expected.model_dump(exclude=of_one_run)
+    verified_whole = verify(whole, engine=Engine())
+    assert checked.model_dump(exclude=of_one_run) == verified_whole.model_dump(exclude=of_one_run)
     assert not any(change.moved for change in compare(whole, merged).metrics.values())
     assert exported(merged, "jsonl", texts=True) == exported(whole, "jsonl", texts=True)
     again = again_by(merged, tmp_path / "again", threshold=0.7)
