@@ -20,7 +20,7 @@ from localjudge.judging.judges import default_judge
 from localjudge.judging.plan import Plan, plan
 from localjudge.judging.settings import RunSettings, checked
 from localjudge.report.doctor_views import model_facts
-from localjudge.text.languages import likely_languages
+from localjudge.text.language_guess import likely_languages
 from localjudge.words import flag, printable, printable_lines
 
 _METRICS = ("faithfulness", "context_recall")

@@ -15,7 +15,7 @@ from localjudge.judging.describe_data import (
 from localjudge.judging.plan import Plan
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.progress import Progress, Silence
-from localjudge.text.languages import language_warning
+from localjudge.text.language_guess import language_warning
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import context_texts
 from localjudge.words import numbered, option, option_name, printable

@@ -24,7 +24,7 @@ from localjudge.run_directory.directory import MANIFEST, excerpt, validated
 from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.run_record import RunLike, RunRecord
 from localjudge.text import Segmenter
-from localjudge.text.languages import read_abbreviations
+from localjudge.text.user_abbreviations import read_abbreviations
 from localjudge.types import Record, VerdictRule
 from localjudge.words import Setting, option, option_name, suggestion
 

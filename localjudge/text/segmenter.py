@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
 from localjudge.errors import InputError
-from localjudge.text.languages import checked_abbreviations
+from localjudge.text.user_abbreviations import checked_abbreviations
 from localjudge.types import Span
 
 if TYPE_CHECKING:
@@ -27,70 +27,11 @@ if TYPE_CHECKING:
 
     from localjudge.text.component import SentenceRules
 
-
-@cache
-def import_spacy() -> None:
-    """Import spaCy, and keep its HTTP client from opening a socket to test for IPv6."""
-    has_ipv6 = socket.has_ipv6
-    socket.has_ipv6 = False
-    try:
-        import_module("spacy")
-    finally:
-        socket.has_ipv6 = has_ipv6
-
-
 RULES_VERSION = "4"  # raised when the rules cut any text differently
-
-_LANGUAGE = re.compile("[a-z]{2,3}")
-
-
-@cache
-def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> "SentenceRules":
-    """Return the built-in rules, which need spaCy's words of the language but no other package.
-
-    Raises InputError for a language that spaCy does not know.
-    """
-    import_spacy()
-    from spacy.util import get_lang_class
-
-    from localjudge.text.component import SentenceRules
-
-    code = language if _LANGUAGE.fullmatch(language) else ""
-    try:
-        defaults = get_lang_class(code).Defaults
-    except ImportError as error:
-        hint = "use a code such as 'en' or 'de', or 'xx' for any language"
-        raise InputError(f"spaCy does not support the language {language!r}", hint=hint) from error
-    return SentenceRules(language, defaults, abbreviations)
-
-
-@cache
-def named_pipeline(name: str) -> "Language":
-    """Load an installed pipeline by name. Raises InputError if it is missing.
-
-    Loading runs code, and the name may come from an untrusted file, so only an installed package is
-    accepted.
-    """
-    import_spacy()
-    pipelines = entry_points(group="spacy_models")
-    if name not in pipelines.names:
-        installed = ", ".join(sorted(pipelines.names)) or "none"
-        advice = "install its package, or omit the pipeline to use the built-in rules"
-        raise InputError(
-            f"no spaCy pipeline called {name!r:.80} is installed",
-            hint=f"{advice}; installed: {installed}",
-        )
-    try:
-        return cast("Language", pipelines[name].load().load())
-    except (ImportError, OSError, ValueError) as error:
-        hint = "install the pipeline's package again"
-        raise InputError(f"cannot load the spaCy pipeline {name!r}: {error}", hint=hint) from error
-
-
 MAX_PART = 100_000  # characters read at once: spaCy refuses more than a million
-
+_LANGUAGE = re.compile("[a-z]{2,3}")
 # Where a long text is split: at the last match of the first pattern that matches.
-_PARTINGS = (
+_PART_ENDS = (
     re.compile(r"\n\s*\n"),
     re.compile(r"\n"),
     re.compile(r"[.!?。！？][\"'”’)\]」』]*\s"),
@@ -176,6 +117,60 @@ def sentences(
     return cut(text)
 
 
+@cache
+def named_pipeline(name: str) -> "Language":
+    """Load an installed pipeline by name. Raises InputError if it is missing.
+
+    Loading runs code, and the name may come from an untrusted file, so only an installed package is
+    accepted.
+    """
+    import_spacy()
+    pipelines = entry_points(group="spacy_models")
+    if name not in pipelines.names:
+        installed = ", ".join(sorted(pipelines.names)) or "none"
+        advice = "install its package, or omit the pipeline to use the built-in rules"
+        raise InputError(
+            f"no spaCy pipeline called {name!r:.80} is installed",
+            hint=f"{advice}; installed: {installed}",
+        )
+    try:
+        return cast("Language", pipelines[name].load().load())
+    except (ImportError, OSError, ValueError) as error:
+        hint = "install the pipeline's package again"
+        raise InputError(f"cannot load the spaCy pipeline {name!r}: {error}", hint=hint) from error
+
+
+@cache
+def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> "SentenceRules":
+    """Return the built-in rules, which need spaCy's words of the language but no other package.
+
+    Raises InputError for a language that spaCy does not know.
+    """
+    import_spacy()
+    from spacy.util import get_lang_class
+
+    from localjudge.text.component import SentenceRules
+
+    code = language if _LANGUAGE.fullmatch(language) else ""
+    try:
+        defaults = get_lang_class(code).Defaults
+    except ImportError as error:
+        hint = "use a code such as 'en' or 'de', or 'xx' for any language"
+        raise InputError(f"spaCy does not support the language {language!r}", hint=hint) from error
+    return SentenceRules(language, defaults, abbreviations)
+
+
+@cache
+def import_spacy() -> None:
+    """Import spaCy, and keep its HTTP client from opening a socket to test for IPv6."""
+    has_ipv6 = socket.has_ipv6
+    socket.has_ipv6 = False
+    try:
+        import_module("spacy")
+    finally:
+        socket.has_ipv6 = has_ipv6
+
+
 def _parts(text: str) -> Iterator[tuple[int, int]]:
     """Yield the parts of a text that are read at once: start and end."""
     start = 0
@@ -187,15 +182,17 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_part(text: str, start: int) -> int:
+    """Return the best end of the part that begins at `start`."""
     limit = start + MAX_PART
-    for parting in _PARTINGS:
-        ends = [match.end() for match in parting.finditer(text, start, limit)]
+    for pattern in _PART_ENDS:
+        ends = [match.end() for match in pattern.finditer(text, start, limit)]
         if ends:
             return ends[-1]
     return limit
 
 
 def _pipeline_starts(nlp: "Language", text: str) -> list[int]:
+    """Return the sentence starts that a pipeline sets. Raises InputError if it sets none."""
     doc = nlp(text)
     if len(doc) and not doc.has_annotation("SENT_START"):
         raise InputError(

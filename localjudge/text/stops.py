@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from localjudge.text.languages import MAX_CHARACTERS, Conventions, add_capitals
+from localjudge.text.languages import Conventions
 from localjudge.text.lines import MARKER, TextPiece, find_items, split_pieces
 from localjudge.text.marks import after_stop_ranges
 from localjudge.text.markup import before_opening_tags, blanked, blocks, without_markup
+from localjudge.text.user_abbreviations import MAX_CHARACTERS, add_capitals
 
 LATIN_STOPS = ".!?…"
 

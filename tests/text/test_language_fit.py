@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.text.languages import language_warning
+from localjudge.text.language_guess import language_warning
 from tests.text.test_sentence_cases import EXPERT
 
 NAMES = ("de", "en", "es", "fr", "it", "nl", "pt")

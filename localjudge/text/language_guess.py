@@ -1,0 +1,121 @@
+"""Guess the language of texts, by their script or by their function words."""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+
+from localjudge.text.languages import ANY_LANGUAGE, load_words
+from localjudge.words import option, option_name
+
+_MAX_TEXTS = 200
+_MAX_SAMPLE = 50_000  # characters
+_MIN_LETTERS = 100
+_MIN_WORDS = 30
+_MIN_HITS = 8
+_MIN_SHARE = 0.15  # of words that only the other language has as function words
+_MIN_RATIO = 4  # to function words that only this language has
+_MAJORITY = 0.6
+_KANA = 0.05  # share of kana that makes Chinese characters Japanese
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_LATIN = ("cs", "da", "de", "en", "es", "fr", "it", "nb", "nl", "pl", "pt", "sv")
+"""Languages with `frequent` words."""
+_SCRIPTS = {
+    "ARABIC": ["ar", "fa", "ug", "ur"],
+    "ARMENIAN": ["hy"],
+    "BENGALI": ["bn"],
+    "CJK": ["zh", "ja"],
+    "CYRILLIC": ["ru", "bg", "ky", "mk", "sr", "tt", "uk"],
+    "DEVANAGARI": ["hi", "mr", "ne", "sa"],
+    "ETHIOPIC": ["am", "ti"],
+    "GEORGIAN": ["ka"],
+    "GREEK": ["el", "grc"],
+    "GUJARATI": ["gu"],
+    "HANGUL": ["ko"],
+    "HEBREW": ["he"],
+    "KANA": ["ja"],
+    "KANNADA": ["kn"],
+    "MALAYALAM": ["ml"],
+    "SINHALA": ["si"],
+    "TAMIL": ["ta"],
+    "TELUGU": ["te"],
+    "THAI": ["th"],
+    "TIBETAN": ["bo"],
+}
+"""Unicode script names with spaCy's language codes, the most spoken first."""
+_WITHOUT_LATIN = {code for codes in _SCRIPTS.values() for code in codes} - {"sr"}
+"""Languages that are not written in Latin letters. Serbian is written in both."""
+
+
+def language_warning(texts: Sequence[str], language: str) -> str | None:
+    """Return a warning that the texts are in another language, or None if `language` is likely."""
+    codes = likely_languages(texts, language)
+    if not codes:
+        return None
+    likely = codes[0]
+    looks_like = likely
+    if len(codes) > 1:
+        looks_like = f"{likely} (or {', '.join(codes[1:])})"
+    return (
+        f"the texts look like language {looks_like}, and {option_name('language')} is {language}: "
+        f"sentences may be cut wrongly; use {option('language', likely)}"
+    )
+
+
+def likely_languages(texts: Sequence[str], language: str) -> list[str]:
+    """Return other likely languages of the texts, the most spoken first, or [] if it is `language`.
+
+    Compares scripts and function words in 50,000 characters, spread over all texts.
+    """
+    if language == ANY_LANGUAGE:
+        return []
+    step = math.ceil(len(texts) / _MAX_TEXTS) or 1
+    chosen = texts[::step]
+    sample = "\n".join(text[: _MAX_SAMPLE // len(chosen)] for text in chosen)
+    return _languages_by_script(sample, language) or _languages_by_words(sample, language)
+
+
+def _languages_by_script(sample: str, language: str) -> list[str]:
+    """Return the languages of the script of most letters, or [] if `language` is one of them."""
+    letters: Counter[str] = Counter()
+    for sign in sample:
+        if sign.isalpha():
+            script = unicodedata.name(sign, "").partition(" ")[0]
+            letters[script] += 1
+    total = letters.total()
+    if total < _MIN_LETTERS:
+        return []
+    letters["KANA"] = letters.pop("HIRAGANA", 0) + letters.pop("KATAKANA", 0)
+    if letters["KANA"] >= _KANA * total:
+        letters["KANA"] += letters.pop("CJK", 0)
+    script, count = letters.most_common(1)[0]
+    codes = _SCRIPTS.get(script, [])
+    if count < _MAJORITY * total or language in codes:
+        return []
+    return codes
+
+
+def _languages_by_words(sample: str, language: str) -> list[str]:
+    """Return the language in Latin letters with the most function words in the sample, or []."""
+    words = Counter(word.lower() for word in _WORD.findall(sample))
+    if words.total() < _MIN_WORDS:
+        return []
+    if language in _LATIN:
+        frequent = load_words(language, "frequent")
+    elif language in _WITHOUT_LATIN:
+        frequent = frozenset()
+    else:  # its function words are not known
+        return []
+
+    def count(group: frozenset[str]) -> int:
+        return sum(words[word] for word in group)
+
+    others = [code for code in _LATIN if code != language]
+    likely = max(others, key=lambda code: count(load_words(code, "frequent")))
+    likely_frequent = load_words(likely, "frequent")
+    hits = count(likely_frequent - frequent)
+    counter_hits = count(frequent - likely_frequent)
+    if hits < max(_MIN_HITS, _MIN_SHARE * words.total(), _MIN_RATIO * counter_hits):
+        return []
+    return [likely]
