@@ -3,34 +3,25 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from localjudge.errors import DataError, InputError
 from localjudge.labels.annotator_agreement import shorten_name
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.drawing import draw_again
 from localjudge.labels.label_sheet import Sheet, SheetLabel, is_whole, read_sheet
-from localjudge.labels.labelling import carry_over
+from localjudge.labels.match_sheet import decision_values, list_places, match_sheet
 from localjudge.labels.run_labels import check_labels_allowed
-from localjudge.labels.units import (
-    UnitFrame,
-    UnitPlace,
-    first_places,
-    statement_keys,
-    unit_frames,
-    verdicts_at,
-)
+from localjudge.labels.units import UnitFrame, statement_keys, unit_frames
 from localjudge.run_directory.label_rows import (
     LabelRow,
     append_labels,
     name_annotator,
-    now,
     stored_labels,
 )
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.text.folding import look_alikes
 from localjudge.types import Label
-from localjudge.words import escape_formula, numbered, option
+from localjudge.words import numbered, option
 
 _SHOWN = 3
 _MAX_REMARKS = 5
@@ -103,13 +94,13 @@ def read_all_labels(
     new_rows: list[LabelRow] = []
     counts: list[LabelsRead] = []
     for source in sources:
-        elsewhere: set[_Answer] = set()
-        for other, answers_of_other in answers.items():
-            if other != source:
-                elsewhere |= answers_of_other
-        reading = _read_source(
-            run, frames, source, sheets.get(source), annotator, decisions, elsewhere
-        )
+        if source in sheets:
+            _require_answers(sheets[source], source)
+            named = _name_annotators(sheets[source].labels, source, annotator, decisions)
+            elsewhere = _join_other_answers(answers, source)
+            reading = _read_sheet(run, frames, sheets[source], named, decisions, elsewhere)
+        else:
+            reading = _read_other_run(as_run(source), run, frames, decisions)
         new = _select_new(reading.rows, decisions)
         later = Decisions([*decisions.rows, *reading.carried_over, *new])
         counts.append(_count_read(reading, new, decisions, later))
@@ -138,34 +129,61 @@ def _as_answer(label: SheetLabel) -> _Answer:
 
 def _select_new(rows: Iterable[LabelRow], decisions: Decisions) -> list[LabelRow]:
     """Return the rows with a decision that is not stored yet."""
-    known = set(map(_decision, decisions.rows))
-    return [row for row in rows if _decision(row) not in known]
+    known = set(map(decision_values, decisions.rows))
+    return [row for row in rows if decision_values(row) not in known]
 
 
-def _read_source(
-    run: RunRecord,
-    frames: Mapping[str, UnitFrame],
-    source: str | Path,
-    sheet: Sheet | None,
-    annotator: str | None,
-    decisions: Decisions,
-    elsewhere: Set[_Answer],
-) -> _Reading:
-    """Match the decisions of a source. `elsewhere` are answers of files that are read with it."""
-    if sheet is None:
-        rows = _read_other_run(as_run(source), run, frames)
-        return _Reading(_respell(rows, decisions), [], None, [])
+def _require_answers(sheet: Sheet, source: str | Path) -> None:
     if not any(label.is_answered for label in sheet.labels):
         hint = f"fill in the column human with 1 or 0; to withdraw labels, write ? ({source})"
         raise DataError("the file has no labels yet", hint=hint)
-    named = _name_annotators(sheet.labels, source, annotator, decisions)
+
+
+def _join_other_answers(
+    answers: Mapping[str | Path, Set[_Answer]], source: str | Path
+) -> set[_Answer]:
+    """Return the answers of all sources but one."""
+    others: set[_Answer] = set()
+    for name, answers_of_source in answers.items():
+        if name != source:
+            others |= answers_of_source
+    return others
+
+
+def _read_sheet(
+    run: RunRecord,
+    frames: Mapping[str, UnitFrame],
+    sheet: Sheet,
+    named: list[SheetLabel],
+    decisions: Decisions,
+    elsewhere: Set[_Answer],
+) -> _Reading:
+    """Match the labels of a sheet, `named` with their annotators, with the statements of the run.
+
+    An empty cell does not count if its statement has an answer `elsewhere`.
+    """
     labels = []
     for label in named:
         if label.is_answered or _as_answer(label) not in elsewhere:
             labels.append(label)
-    carried_over, rows, damaged = _match_sheet(run, frames, labels, decisions)
+    carried_over, rows, damaged = match_sheet(run, frames, labels, decisions)
     remarks = [*sheet.remarks, *_damage_remarks(damaged)]
     return _Reading(_respell(rows, decisions), carried_over, named, remarks)
+
+
+def _read_other_run(
+    other: RunRecord, run: RunRecord, frames: Mapping[str, UnitFrame], decisions: Decisions
+) -> _Reading:
+    """Take the labels of another run for statements of this run."""
+    labels = stored_labels(other.directory)
+    keys = statement_keys(frames.values())
+    rows = [row for row in labels if row.key in keys]
+    if not rows:
+        raise DataError(
+            f"none of the {len(labels):,} labels in {other.directory} is for a statement "
+            f"in {run.directory}",
+        )
+    return _Reading(_respell(rows, decisions), [], None, [])
 
 
 def _respell(rows: Sequence[LabelRow], decisions: Decisions) -> list[LabelRow]:
@@ -204,7 +222,7 @@ def _damage_remarks(damaged: Sequence[SheetLabel]) -> list[str]:
     if not damaged:
         return []
     rows = numbered(len(damaged), "row")
-    places = _list_places(damaged)
+    places = list_places(damaged)
     return [f"the text of {rows} was changed, so only its label_id counts: {places}"]
 
 
@@ -238,24 +256,6 @@ def _copy_remarks(decisions: Decisions, new: Sequence[LabelRow]) -> list[str]:
                 "one file may be a copy of the other, which is no second opinion"
             )
     return remarks
-
-
-def _read_other_run(
-    other: RunRecord, run: RunRecord, frames: Mapping[str, UnitFrame]
-) -> list[LabelRow]:
-    labels = stored_labels(other.directory)
-    keys = statement_keys(frames.values())
-    rows = [row for row in labels if row.key in keys]
-    if not rows:
-        raise DataError(
-            f"none of the {len(labels):,} labels in {other.directory} is for a statement "
-            f"in {run.directory}",
-        )
-    return rows
-
-
-def _decision(row: LabelRow) -> tuple[Any, ...]:
-    return row.annotator, row.key, row.draw, row.human, row.when, row.adjudicated
 
 
 def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> Counter[str]:
@@ -309,140 +309,3 @@ def _name_annotators(
         annotator = names.pop()
     name = earlier.spell(name_annotator(annotator))
     return [label._replace(annotator=earlier.spell(label.annotator or name)) for label in sheet]
-
-
-def _match_sheet(
-    run: RunRecord,
-    frames: Mapping[str, UnitFrame],
-    sheet: Sequence[SheetLabel],
-    decisions: Decisions,
-) -> tuple[list[LabelRow], list[LabelRow], list[SheetLabel]]:
-    """Return carried-over decisions, decisions of the sheet, and its rows with a changed text."""
-    places = first_places(frames.values())
-    texts = _read_texts(run, places)
-    labels = [label for label in sheet if label.human is not None]
-    _refuse_other_statements(run, labels, texts)
-    damaged = _changed_texts(labels, texts)
-    drawn, carried_over = _find_drawings(frames, sheet, len(places), decisions)
-    stored = {(row.key, row.annotator, row.adjudicated): row for row in decisions.rows}
-    when = now(precise=True)
-    rows = []
-    for label in sheet:
-        key = label.label_id
-        if key not in texts:
-            continue
-        of_drawing = drawn.get((label.draw or "", key), {})
-        last_row = stored.get((key, label.annotator or "", "adjudicated" in of_drawing))
-        is_empty = label.human is None and not label.when
-        if is_empty and not _from_sheet(last_row, of_drawing.get("draw"), decisions):
-            continue
-        statement_values = {"key": key, **places[key]._asdict(), "text": texts[key]}
-        label_values = _describe_label(label, last_row, when)
-        rows.append(LabelRow.model_validate({**statement_values, **label_values, **of_drawing}))
-    if not rows:
-        raise DataError("the file has no labels yet", hint="fill in the column human with 1 or 0")
-    return carried_over, rows, damaged
-
-
-def _find_drawings(
-    frames: Mapping[str, UnitFrame], sheet: Sequence[SheetLabel], count: int, decisions: Decisions
-) -> tuple[dict[tuple[str, str], dict[str, Any]], list[LabelRow]]:
-    """Return the drawing of each drawn statement, by drawing and key, and carried-over decisions.
-
-    `count` is the number of statements in the run.
-    """
-    labelled: dict[str, set[str]] = {}
-    for label in sheet:
-        if label.draw:
-            keys = labelled.setdefault(label.draw, set())
-            if label.human is not None:
-                keys.add(label.label_id)
-    drawn: dict[tuple[str, str], dict[str, Any]] = {}
-    carried_over: list[LabelRow] = []
-    for name in sorted(labelled):
-        drawing = draw_again(name, frames, count)
-        if drawing is None:
-            continue
-        last = 0
-        for statement in drawing.statements:
-            drawn[name, statement.key] = drawing.describe(statement)
-            if statement.key in labelled[name]:
-                last = max(last, statement.draw_index)
-        carried_over += carry_over(drawing, last, decisions)
-    return drawn, carried_over
-
-
-def _read_texts(run: RunRecord, places: Mapping[str, UnitPlace]) -> dict[str, str]:
-    """Return the text of each statement, by key."""
-    keys = {place: key for key, place in places.items()}
-    return {key: verdict.text for key, verdict in verdicts_at(run, keys).items()}
-
-
-def _refuse_other_statements(
-    run: RunRecord, labels: Sequence[SheetLabel], texts: Mapping[str, str]
-) -> None:
-    """Raise DataError for labels of statements that are not in the run."""
-    others = [label.place for label in labels if label.label_id not in texts]
-    if others:
-        raise DataError(
-            f"no statement in {run.directory} matches {len(others):,} "
-            f"of {numbered(len(labels), 'label')}: {', '.join(others[:_SHOWN])}",
-            hint="name the run that was labelled",
-        )
-
-
-def _describe_label(label: SheetLabel, stored: LabelRow | None, when: str) -> dict[str, Any]:
-    """Return the decision of a row. An unchanged label of a sheet keeps its time."""
-    way = "sheet"
-    if label.when:
-        way = "page"
-        when = label.when
-    elif stored is not None and stored.human == label.human:
-        when = stored.when
-    return {
-        "human": label.human,
-        "annotator": label.annotator,
-        "way": way,
-        "when": when,
-        "evidence_seen": label.evidence_seen,
-    }
-
-
-def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -> bool:
-    if last is None or last.human not in (0, 1):
-        return False
-    wanted = _decision(last.model_copy(update={"draw": draw}))
-    return any(row.way == "sheet" and _decision(row) == wanted for row in decisions.rows)
-
-
-def _changed_texts(labels: Sequence[SheetLabel], texts: Mapping[str, str]) -> list[SheetLabel]:
-    """Return the labels with another text than their statement.
-
-    Raises DataError if it is the text of another statement: a column was sorted separately, so that
-    the label may belong to either.
-    """
-    statements = set(map(_comparable, texts.values()))
-    changed: list[SheetLabel] = []
-    moved: list[SheetLabel] = []
-    for label in labels:
-        if label.text and _comparable(label.text) != _comparable(texts[label.label_id]):
-            if _comparable(label.text) in statements:
-                moved.append(label)
-            else:
-                changed.append(label)
-    if moved:
-        raise DataError(
-            f"{numbered(len(moved), 'row')} has the text of another statement: "
-            f"{_list_places(moved)}",
-            hint="undo the sorting of a single column, or read the sheet as it was sent",
-        )
-    return changed
-
-
-def _list_places(labels: Sequence[SheetLabel]) -> str:
-    return ", ".join(label.place for label in labels[:_SHOWN])
-
-
-def _comparable(text: str) -> str:
-    """Return the text without white space and without the apostrophe before a formula."""
-    return "".join(escape_formula(text).split())

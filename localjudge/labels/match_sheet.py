@@ -1,0 +1,169 @@
+"""Match the labels of a sheet or page with the statements of a run.
+
+    row of the sheet      label_id ──> statement ──> its place in the run
+                          draw     ──> drawing, drawn again ──> number and share of the statement
+
+A label keeps its statement even if the text in the sheet was edited, but not if it is the text of
+another statement.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from localjudge.errors import DataError
+from localjudge.labels.decisions import Decisions
+from localjudge.labels.drawing import draw_again
+from localjudge.labels.label_sheet import SheetLabel
+from localjudge.labels.labelling import carry_over
+from localjudge.labels.units import UnitFrame, UnitPlace, first_places, verdicts_at
+from localjudge.run_directory.label_rows import LabelRow, now
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.words import escape_formula, numbered
+
+_SHOWN = 3
+
+
+def match_sheet(
+    run: RunRecord,
+    frames: Mapping[str, UnitFrame],
+    sheet: Sequence[SheetLabel],
+    decisions: Decisions,
+) -> tuple[list[LabelRow], list[LabelRow], list[SheetLabel]]:
+    """Return carried-over decisions, decisions of the sheet, and its rows with a changed text.
+
+    Raises DataError without labels, or for labels of other statements.
+    """
+    places = first_places(frames.values())
+    texts = _read_texts(run, places)
+    labels = [label for label in sheet if label.human is not None]
+    _refuse_other_statements(run, labels, texts)
+    damaged = _changed_texts(labels, texts)
+    drawn, carried_over = _find_drawings(frames, sheet, len(places), decisions)
+    stored = {(row.key, row.annotator, row.adjudicated): row for row in decisions.rows}
+    when = now(precise=True)
+    rows = []
+    for label in sheet:
+        key = label.label_id
+        if key not in texts:
+            continue
+        of_drawing = drawn.get((label.draw or "", key), {})
+        last_row = stored.get((key, label.annotator or "", "adjudicated" in of_drawing))
+        is_empty = label.human is None and not label.when
+        if is_empty and not _from_sheet(last_row, of_drawing.get("draw"), decisions):
+            continue
+        statement_values = {"key": key, **places[key]._asdict(), "text": texts[key]}
+        label_values = _describe_label(label, last_row, when)
+        rows.append(LabelRow.model_validate({**statement_values, **label_values, **of_drawing}))
+    if not rows:
+        raise DataError("the file has no labels yet", hint="fill in the column human with 1 or 0")
+    return carried_over, rows, damaged
+
+
+def _find_drawings(
+    frames: Mapping[str, UnitFrame], sheet: Sequence[SheetLabel], count: int, decisions: Decisions
+) -> tuple[dict[tuple[str, str], dict[str, Any]], list[LabelRow]]:
+    """Return the drawing of each drawn statement, by drawing and key, and carried-over decisions.
+
+    `count` is the number of statements in the run.
+    """
+    labelled: dict[str, set[str]] = {}
+    for label in sheet:
+        if label.draw:
+            keys = labelled.setdefault(label.draw, set())
+            if label.human is not None:
+                keys.add(label.label_id)
+    drawn: dict[tuple[str, str], dict[str, Any]] = {}
+    carried_over: list[LabelRow] = []
+    for name in sorted(labelled):
+        drawing = draw_again(name, frames, count)
+        if drawing is None:
+            continue
+        last = 0
+        for statement in drawing.statements:
+            drawn[name, statement.key] = drawing.describe(statement)
+            if statement.key in labelled[name]:
+                last = max(last, statement.draw_index)
+        carried_over += carry_over(drawing, last, decisions)
+    return drawn, carried_over
+
+
+def _read_texts(run: RunRecord, places: Mapping[str, UnitPlace]) -> dict[str, str]:
+    """Return the text of each statement, by key."""
+    keys = {place: key for key, place in places.items()}
+    return {key: verdict.text for key, verdict in verdicts_at(run, keys).items()}
+
+
+def _refuse_other_statements(
+    run: RunRecord, labels: Sequence[SheetLabel], texts: Mapping[str, str]
+) -> None:
+    """Raise DataError for labels of statements that are not in the run."""
+    others = [label.place for label in labels if label.label_id not in texts]
+    if others:
+        raise DataError(
+            f"no statement in {run.directory} matches {len(others):,} "
+            f"of {numbered(len(labels), 'label')}: {', '.join(others[:_SHOWN])}",
+            hint="name the run that was labelled",
+        )
+
+
+def _describe_label(label: SheetLabel, stored: LabelRow | None, when: str) -> dict[str, Any]:
+    """Return the decision of a row. An unchanged label of a sheet keeps its time."""
+    way = "sheet"
+    if label.when:
+        way = "page"
+        when = label.when
+    elif stored is not None and stored.human == label.human:
+        when = stored.when
+    return {
+        "human": label.human,
+        "annotator": label.annotator,
+        "way": way,
+        "when": when,
+        "evidence_seen": label.evidence_seen,
+    }
+
+
+def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -> bool:
+    if last is None or last.human not in (0, 1):
+        return False
+    wanted = decision_values(last.model_copy(update={"draw": draw}))
+    return any(row.way == "sheet" and decision_values(row) == wanted for row in decisions.rows)
+
+
+def _changed_texts(labels: Sequence[SheetLabel], texts: Mapping[str, str]) -> list[SheetLabel]:
+    """Return the labels with another text than their statement.
+
+    Raises DataError if it is the text of another statement: a column was sorted separately, so that
+    the label may belong to either.
+    """
+    statements = set(map(_comparable, texts.values()))
+    changed: list[SheetLabel] = []
+    moved: list[SheetLabel] = []
+    for label in labels:
+        if label.text and _comparable(label.text) != _comparable(texts[label.label_id]):
+            if _comparable(label.text) in statements:
+                moved.append(label)
+            else:
+                changed.append(label)
+    if moved:
+        raise DataError(
+            f"{numbered(len(moved), 'row')} has the text of another statement: "
+            f"{list_places(moved)}",
+            hint="undo the sorting of a single column, or read the sheet as it was sent",
+        )
+    return changed
+
+
+def list_places(labels: Sequence[SheetLabel]) -> str:
+    """Return the places of the first of these labels."""
+    return ", ".join(label.place for label in labels[:_SHOWN])
+
+
+def _comparable(text: str) -> str:
+    """Return the text without white space and without the apostrophe before a formula."""
+    return "".join(escape_formula(text).split())
+
+
+def decision_values(row: LabelRow) -> tuple[Any, ...]:
+    """Return what makes two rows the same decision."""
+    return row.annotator, row.key, row.draw, row.human, row.when, row.adjudicated
