@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import ConfigDict
 
 from localjudge import model_registry
-from localjudge.analysis.compare import Obstacle
+from localjudge.analysis.comparison import Obstacle
 from localjudge.errors import InputError
 from localjudge.judging.settings import SETTINGS, checked, declared_settings
 from localjudge.resources import parse_toml

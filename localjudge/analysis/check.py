@@ -17,7 +17,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from localjudge.analysis.compare import ComparedSlice, Obstacle, RunComparison, SliceChange, compare
+from localjudge.analysis.compare import compare
+from localjudge.analysis.comparison import ComparedSlice, Obstacle, RunComparison, SliceChange
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.gates import (
     Gate,

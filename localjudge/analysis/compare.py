@@ -12,256 +12,34 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from localjudge.analysis.compared_run import ComparedRun
+from localjudge.analysis.comparison import (
+    ComparedSlice,
+    MetricChange,
+    RunComparison,
+    SampleChange,
+    ScoreChanges,
+    SharedSamples,
+    SliceChange,
+    SlicedChanges,
+    VerdictChanges,
+)
 from localjudge.analysis.corrected_change import BothLabels, CorrectedDifference
 from localjudge.analysis.pairing import Pair, UnitChange, pair_samples, unit_changes
 from localjudge.errors import InputError
-from localjudge.metrics import catalog
 from localjudge.run_directory.column_values import column_values, slice_order
-from localjudge.run_directory.differences import Difference, differences, only_rounds
-from localjudge.run_directory.directory import excerpt
+from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.stats.interval import Floats, Interval
+from localjudge.stats.interval import Floats
 from localjudge.stats.paired import paired_difference, smallest_detectable_difference
-from localjudge.types import JudgeCard, Record
 from localjudge.words import numbered, option_name
 
 MOVED_SAMPLES = 5
 _BASELINE = "the baseline"
 _NEW = "this run"
-
-Obstacle = Literal["judges", "questions"]
-"""Why scores of two runs are not comparable.
-
-The judges are others, or the questions or references of paired samples are.
-"""
-
-
-class ScoreChanges(Record):
-    """Scores of the same samples in both runs.
-
-    `smallest_detectable` is the smallest true difference that these samples would detect in 80 % of
-    cases.
-    """
-
-    before: float
-    after: float
-    difference: float
-    ci95: tuple[float, float] | None
-    method: str
-    clusters: int
-    improved: int
-    worsened: int
-    tied: int
-    smallest_detectable: float
-
-
-class SampleChange(Record):
-    """A sample with another score, and its changed units."""
-
-    sample_id: str
-    baseline_id: str
-    before: float
-    after: float
-    units: tuple[UnitChange, ...]
-
-
-class VerdictChanges(Record):
-    """Verdicts on the same text in both runs, and the numbers that changed to 1 and to 0.
-
-    `difference` is the change in the share of 1. Its interval is None if scores stopped a run.
-    """
-
-    paired: int
-    unpaired: int
-    up: int
-    down: int
-    difference: float
-    ci95: tuple[float, float] | None
-
-
-class SliceChange(Record):
-    """One metric on the samples of a slice with a score in both runs."""
-
-    compared: int
-    scores: ScoreChanges | None
-    corrected: CorrectedDifference | None = None
-
-    @property
-    def headline(self) -> CorrectedDifference | None:
-        """Corrected difference, if it has an interval."""
-        if self.corrected and self.corrected.ci95:
-            return self.corrected
-        return None
-
-    @property
-    def interval(self) -> Interval | None:
-        judge = self.judge_interval
-        corrected = self.headline
-        if judge is None or corrected is None:
-            return judge
-        if corrected.difference is None or corrected.ci95 is None:
-            return judge
-        low, high = corrected.ci95
-        return judge._replace(
-            mean=corrected.difference, low=low, high=high, clusters=corrected.clusters
-        )
-
-    @property
-    def judge_interval(self) -> Interval | None:
-        if self.scores is None:
-            return None
-        low, high = self.scores.ci95 or (-1.0, 1.0)
-        return Interval(
-            mean=self.scores.difference,
-            low=low,
-            high=high,
-            method=self.scores.method,
-            n=self.compared,
-            clusters=self.scores.clusters,
-        )
-
-
-class MetricChange(SliceChange):
-    """One metric in both runs. `scores` covers the `compared` samples.
-
-    `unpaired` samples are in one run only. `unscored` samples are in both, but undefined or failed
-    in at least one.
-    """
-
-    unpaired: int
-    unscored: int
-    failed_in_baseline: int
-    allowed_in_baseline: int
-    verdicts: VerdictChanges | None
-    moved: tuple[SampleChange, ...]
-    withheld: str | None = None
-    """Why no scores are compared: more samples of a run failed than it allows."""
-
-
-class SharedSamples(Record):
-    """Number of pairs by matching key.
-
-    In `other_question` pairs, the questions or references differ.
-    """
-
-    by_id: int
-    by_content: int
-    by_question: int
-    same_content: int
-    other_question: int
-    only_baseline: int
-    only_new: int
-
-    @property
-    def paired(self) -> int:
-        return self.by_id + self.by_content + self.by_question
-
-    @property
-    def without_partner(self) -> str:
-        baseline = f"{self.only_baseline:,} of {self.only_baseline + self.paired:,} samples"
-        new = f"{self.only_new:,} of {self.only_new + self.paired:,}"
-        return f"{baseline} of the baseline and {new} of this run have no partner"
-
-
-class ComparedSlice(Record):
-    """Samples of the new run with one value in the column, and their pairs.
-
-    `other_question` as in SharedSamples.
-    """
-
-    value: str | None
-    samples: int
-    paired: int
-    other_question: int
-    metrics: dict[str, SliceChange]
-
-
-class SlicedChanges(Record):
-    """Changes by the values of a column of the new run, largest slice first."""
-
-    column: str
-    slices: tuple[ComparedSlice, ...]
-
-
-class RunComparison(Record):
-    """Shared samples, differences of the judges, and changes of each metric, also `by` a column."""
-
-    schema_version: int = 1
-    baseline: str
-    run: str
-    baseline_signature: str
-    signature: str
-    baseline_judge: JudgeCard
-    judge: JudgeCard
-    samples: SharedSamples
-    judge_changes: tuple[Difference, ...]
-    warnings: tuple[str, ...]
-    metrics: dict[str, MetricChange]
-    by: SlicedChanges | None = None
-
-    def judge_changes_for(self, metric: str) -> tuple[Difference, ...]:
-        """Return the differences of the judges that can change a metric, except by rounding."""
-        tasks = _list_tasks(metric)
-        changes = []
-        for change in self.judge_changes:
-            if not only_rounds(change) and _concerns(change, metric, tasks):
-                changes.append(change)
-        return tuple(changes)
-
-    def obstacles(self, metric: str, part: ComparedSlice | None = None) -> dict[Obstacle, str]:
-        """Return why the scores are not comparable, by kind of reason. Intervals do not matter.
-
-        Labels of both runs also correct for the difference of two judges, unless they judge other
-        statements.
-        """
-        counts: SharedSamples | ComparedSlice = self.samples
-        change: SliceChange = self.metrics[metric]
-        if part is not None:
-            counts = part
-            change = part.metrics[metric]
-        names = []
-        for difference in self.judge_changes_for(metric):
-            if change.headline is None or difference.ingredient.startswith(_STATEMENTS):
-                names.append(excerpt(difference.ingredient))
-        obstacles: dict[Obstacle, str] = {}
-        if names:
-            obstacles["judges"] = f"the judges differ ({', '.join(names)})"
-        if counts.other_question:
-            pairs = f"{counts.other_question:,} of {numbered(counts.paired, 'pair')}"
-            obstacles["questions"] = f"another question or reference in {pairs}"
-        return obstacles
-
-
-_STATEMENTS = ("segmenter.", "metrics.")
-"""Parts of a judge's identity that decide what is judged."""
 _ONE_JUDGE = ("engine.", "judge.", "jury.")
 """Parts of a judge's identity that describe a single judge."""
-
-
-def _list_tasks(metric: str) -> frozenset[str] | None:
-    """Return the tasks of a built-in metric, or None if they are unknown."""
-    built_in = catalog.ours(metric)
-    if built_in is None:
-        return None
-    return catalog.list_tasks([built_in])
-
-
-def _concerns(change: Difference, metric: str, tasks: frozenset[str] | None) -> bool:
-    """Return whether a difference of the judges can change a metric with these tasks."""
-    part, _, name = change.ingredient.partition(".")
-    match part:
-        case "metrics" | "thresholds":
-            return name == metric or name.startswith(f"{metric}.")
-        case "calibrations":  # they act through `thresholds`
-            return False
-        case "segmenter":
-            return True
-        case "judge" if name.startswith("special_tasks.") and tasks is not None:
-            return name.split(".")[1] in tasks
-    return tasks is None or bool(tasks)  # a metric without tasks asks no judge
 
 
 def compare(

@@ -17,7 +17,7 @@ import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from localjudge.analysis.compare import Obstacle
+from localjudge.analysis.comparison import Obstacle
 from localjudge.config import CONFIG_FILE, Config, read_config
 from localjudge.errors import InputError
 from localjudge.judging.settings import SETTINGS, RunSettings

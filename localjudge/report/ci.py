@@ -17,7 +17,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 from localjudge.analysis.check import Check, GateDecision
-from localjudge.analysis.compare import MetricChange, RunComparison
+from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.analysis.gates import Gate
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.gate_views import gates_view

@@ -5,8 +5,18 @@ from types import MappingProxyType
 
 from rich.text import Text
 
-from localjudge.analysis import compare
 from localjudge.analysis.check import signed
+from localjudge.analysis.comparison import (
+    ComparedSlice,
+    MetricChange,
+    Obstacle,
+    RunComparison,
+    SampleChange,
+    ScoreChanges,
+    SharedSamples,
+    SliceChange,
+    SlicedChanges,
+)
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.metrics import catalog
 from localjudge.report.remarks import ALWAYS_VALID
@@ -30,7 +40,7 @@ _DIGITS = 3
 _UNITS_SHOWN = 10
 
 
-def comparison_view(comparison: compare.RunComparison) -> View:
+def comparison_view(comparison: RunComparison) -> View:
     """Return the means, counts, slices and remarks, and the samples with the largest changes."""
     scores: list[tuple[str, ...]] = []
     counts: list[tuple[str, ...]] = []
@@ -49,7 +59,7 @@ def comparison_view(comparison: compare.RunComparison) -> View:
     return View([*tables, *moved])
 
 
-def _slice_tables(changes: compare.SlicedChanges) -> Iterator[Table]:
+def _slice_tables(changes: SlicedChanges) -> Iterator[Table]:
     """Yield a table for each metric, then what its intervals cover."""
     if changes.slices:
         for metric in changes.slices[0].metrics:
@@ -60,11 +70,11 @@ def _slice_tables(changes: compare.SlicedChanges) -> Iterator[Table]:
     yield Table(notes=notes)
 
 
-def _is_labelled(part: compare.ComparedSlice) -> bool:
+def _is_labelled(part: ComparedSlice) -> bool:
     return any(change.corrected for change in part.metrics.values())
 
 
-def _slice_table(changes: compare.SlicedChanges, metric: str) -> Table:
+def _slice_table(changes: SlicedChanges, metric: str) -> Table:
     column = excerpt(changes.column)
     is_labelled = any(part.metrics[metric].corrected for part in changes.slices)
     headings = [column, "compared", *SCORE_HEADINGS]
@@ -83,13 +93,13 @@ def _slice_table(changes: compare.SlicedChanges, metric: str) -> Table:
     return Table(headings, rows, notes, titles=[f"{metric} by {column}"])
 
 
-def _change_basis(change: compare.SliceChange) -> str:
+def _change_basis(change: SliceChange) -> str:
     if change.headline:
         return change.headline.in_words
     return "judge only"
 
 
-def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:
+def score_cells(scores: ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:
     """Return both means, their difference and its interval."""
     if scores is None or scores.difference is None:
         return ("-",) * len(SCORE_HEADINGS)
@@ -99,7 +109,7 @@ def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tu
     return number(scores.before), number(scores.after), signed(scores.difference), interval
 
 
-def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
+def count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
     """Return the numbers of better, worse, equal and missing samples, and of changed verdicts."""
     better = 0
     worse = 0
@@ -117,7 +127,7 @@ def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
     return (*cells, f"{change.verdicts.up:,}", f"{change.verdicts.down:,}")
 
 
-def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
+def comparison_lines(comparison: RunComparison) -> Iterator[str]:
     """Yield the remarks on each metric and on the runs, and the judges."""
     for name, change in comparison.metrics.items():
         for remark in change_remarks(name, change, obstacles=comparison.obstacles(name)):
@@ -130,9 +140,7 @@ def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
     yield f"B: judge {comparison.judge.in_brief}"
 
 
-def comparison_notes(
-    comparison: compare.RunComparison, runs: tuple[str, str] = _LETTERS
-) -> Iterator[str]:
+def comparison_notes(comparison: RunComparison, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:
     """Yield the paired samples, and warnings. `runs` name the baseline and the new run."""
     yield _describe_pairs(comparison.samples, runs)
     for change in comparison.metrics.values():
@@ -143,7 +151,7 @@ def comparison_notes(
         yield f"warning: {warning}"
 
 
-def _describe_pairs(samples: compare.SharedSamples, runs: tuple[str, str]) -> str:
+def _describe_pairs(samples: SharedSamples, runs: tuple[str, str]) -> str:
     counts = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
     paired_by: list[str] = []
     for ground, count in counts.items():
@@ -159,10 +167,10 @@ def _describe_pairs(samples: compare.SharedSamples, runs: tuple[str, str]) -> st
 
 def change_remarks(
     name: str,
-    change: compare.MetricChange,
+    change: MetricChange,
     runs: tuple[str, str] = _LETTERS,
     *,
-    obstacles: Mapping[compare.Obstacle, str] = MappingProxyType({}),
+    obstacles: Mapping[Obstacle, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Yield how labels correct the difference of a metric, and whether it is significant.
 
@@ -194,7 +202,7 @@ def change_remarks(
         yield f"{numbered(change.unscored, 'shared sample')} without a score in both runs"
 
 
-def _correction_remarks(change: compare.MetricChange, runs: tuple[str, str]) -> Iterator[str]:
+def _correction_remarks(change: MetricChange, runs: tuple[str, str]) -> Iterator[str]:
     """Yield by how many labels the difference is corrected, or why not."""
     corrected = change.corrected
     if change.headline:
@@ -207,7 +215,7 @@ def _correction_remarks(change: compare.MetricChange, runs: tuple[str, str]) -> 
         yield f"warning: {corrected.contradiction}"
 
 
-def _describe_no_difference(change: compare.MetricChange, interval: Interval) -> str:
+def _describe_no_difference(change: MetricChange, interval: Interval) -> str:
     """Return which differences could be detected, and the number of samples that would show one."""
     compared = numbered(change.compared, "sample")
     if change.headline:
@@ -231,7 +239,7 @@ def _describe_no_difference(change: compare.MetricChange, interval: Interval) ->
     return f"{line}; {samples} would show a difference of this size"
 
 
-def _moved_sample(metric: str, sample: compare.SampleChange) -> Table:
+def _moved_sample(metric: str, sample: SampleChange) -> Table:
     """Return the changed units of a sample below its scores."""
     name = sample.sample_id
     if sample.sample_id != sample.baseline_id:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from localjudge.analysis.check import Check, Undecided
-from localjudge.analysis.compare import Obstacle
 from localjudge.analysis.compared_run import ComparedRun
+from localjudge.analysis.comparison import Obstacle
 from localjudge.analysis.evidence_places import evidence_places
 from localjudge.analysis.pairing import pair_samples, unit_changes
 from localjudge.analysis.slices import slices

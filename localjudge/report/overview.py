@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check, GateDecision
-from localjudge.analysis.compare import RunComparison
+from localjudge.analysis.comparison import RunComparison
 from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.pooled import pooled_shares

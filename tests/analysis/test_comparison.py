@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.compare import MetricChange, ScoreChanges, compare
+from localjudge.analysis.compare import compare
+from localjudge.analysis.comparison import MetricChange, ScoreChanges
 from localjudge.analysis.pairing import UnitChange
 from localjudge.stats.paired import paired_difference, smallest_detectable_difference
 from tests.conftest import ScriptedRun

@@ -4,7 +4,8 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.check import GateDecision, check, decide_gate
-from localjudge.analysis.compare import RunComparison, compare
+from localjudge.analysis.compare import compare
+from localjudge.analysis.comparison import RunComparison
 from localjudge.analysis.gates import Gate, check_baseline, parse_gate
 from localjudge.errors import InputError
 from localjudge.stats.interval import mean_interval

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.analysis.compare import ComparedSlice, compare
+from localjudge.analysis.compare import compare
+from localjudge.analysis.comparison import ComparedSlice
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.labels.labelling import Labelling

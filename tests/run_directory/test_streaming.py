@@ -8,7 +8,8 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
-from localjudge.analysis.compare import RunComparison, compare
+from localjudge.analysis.compare import compare
+from localjudge.analysis.comparison import RunComparison
 from localjudge.report.export import exported_parts
 
 pytestmark = pytest.mark.engine
