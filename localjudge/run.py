@@ -19,9 +19,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast, get_args
 
-from localjudge.analysis.check import Check, Undecided, check
+from localjudge.analysis.check import Check, check
 from localjudge.analysis.compare import MOVED_SAMPLES, compare
 from localjudge.analysis.comparison import Obstacle, RunComparison
+from localjudge.analysis.gate_decisions import Undecided
 from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.arguments import check_arguments

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.analysis.check import Check, GateDecision, check
+from localjudge.analysis.check import Check, check
+from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from localjudge.analysis.check import Check, GateDecision
+from localjudge.analysis.check import Check
 from localjudge.analysis.comparison import MetricChange, RunComparison
+from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import Gate
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.gate_views import gates_view

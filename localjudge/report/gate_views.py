@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from localjudge.analysis.check import GateDecision
+from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.report.terminal import Table
 
 _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}

@@ -18,10 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from localjudge.analysis.check import Check, Undecided
+from localjudge.analysis.check import Check
 from localjudge.analysis.compared_run import ComparedRun
 from localjudge.analysis.comparison import Obstacle
 from localjudge.analysis.evidence_places import evidence_places
+from localjudge.analysis.gate_decisions import Undecided
 from localjudge.analysis.pairing import pair_samples, unit_changes
 from localjudge.analysis.slices import slices
 from localjudge.judging.verify import REPORT

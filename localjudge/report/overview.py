@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.analysis.check import Check, GateDecision
+from localjudge.analysis.check import Check
 from localjudge.analysis.comparison import RunComparison
+from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.pooled import pooled_shares

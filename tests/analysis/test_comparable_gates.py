@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run
-from localjudge.analysis.check import GateDecision, check
+from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
+from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.config import read_config
 from localjudge.engine.scripted import ScriptedEngine
 from tests.conftest import ScriptedRun

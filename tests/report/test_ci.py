@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from localjudge import Run
-from localjudge.analysis.check import GateDecision, check
+from localjudge.analysis.check import check
+from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import parse_gate
 from localjudge.report.ci import finished, run_markdown, unfinished
 from localjudge.words import printable
