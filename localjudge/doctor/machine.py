@@ -12,7 +12,7 @@ from localjudge.engine import opening
 from localjudge.engine.hardware import readable
 from localjudge.engine.protocol import Engine, EngineBuild, InspectableEngine
 from localjudge.errors import ModelError, SampleError
-from localjudge.judge.profile import COMPILER
+from localjudge.judge.answer_grammars import COMPILER
 from localjudge.model_registry import ModelFile
 from localjudge.text.segmenter import import_spacy
 from localjudge.types import VerdictRequest

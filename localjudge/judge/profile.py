@@ -6,10 +6,9 @@ Prompts are always evaluated node by node, because the steps affect the logits.
     instructions | context ... | question | statement                attribution
     instructions | chunk | question                                  relevance of a chunk
 
-Answers follow a JSON schema in `grammars/`, which Outlines converts to a regular expression without
-white space, or the format that the model was trained for:
+Answers follow a JSON schema (`localjudge.judge.answer_grammars`), or the format that the model was
+trained for:
 
-    {"properties": {"attributed": {"enum": [0, 1]}}}                    ->   \{"attributed":(0|1)\}
     form = "<score> {verdict} </score>",  labels = { yes = 0, no = 1 } -> <score> (yes|no) </score>
 
 All files are hashed together, but a task in `special/` separately, and only if it is asked.
@@ -22,21 +21,16 @@ their outputs in order, and each task says which of them mean yes:
 """
 
 import hashlib
-import json
 import re
-import sys
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
-from localjudge import resources
 from localjudge.errors import InputError
 from localjudge.resources import parse_toml
 from localjudge.types import (
-    OUTPUTS_KEY,
     SHARE_PLACE,
     ClassifierReading,
     CustomQuestion,
@@ -45,91 +39,19 @@ from localjudge.types import (
     Relevance,
     Task,
 )
-from localjudge.words import option, option_name
 
-COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
-"""Converts schemas to regular expressions. `pyproject.toml` has the same rule."""
 TASKS = frozenset(
     [
         *("attribution", "relevance_chunk", "relevance_sentence", "usefulness"),
         *("sufficiency", "refusal", "criterion", "rubric"),
     ]
 )
-DEFAULT_PROFILE = "instruct"
 
 _BUNDLED = Path(__file__).parent / "prompts"
 _VERDICT = "{verdict}"
 _SPECIAL = re.compile(r"([\\.^$*+?{}\[\]|()])")  # in Python and in llguidance
-_LABELS: dict[str, dict[str, int | float]] = {
-    "attributed": {"0": 0, "1": 1},
-    "relevant": {"0": 0, "1": 1},
-    "useful": {"0": 0, "1": 1},
-    "sufficient": {"0": 0, "1": 1},
-    "refused": {"0": 0, "1": 1},
-    "answer": {"no": 0, "yes": 1},
-    "level": {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1},
-}
 _PLACEHOLDER = re.compile(r"LABEL_\d+")  # Hugging Face's names of outputs without names
-_REASON = {"type": "string", "minLength": 1, "maxLength": 200, "x-max-tokens": 64}
 PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_question|levels|answer)\}")
-
-
-@cache
-def load_grammar(name: str) -> Grammar:
-    """Load a bundled grammar. Raises InputError if it does not exist."""
-    schema = load_schema(name)
-    labels = _LABELS["attributed"]
-    for key in schema["properties"]:
-        if key in _LABELS:
-            labels = _LABELS[key]
-            break
-    pattern = _compile(json.dumps(schema))
-    tokens = int(schema["properties"].get("reason", {}).get("x-max-tokens", 0))
-    return Grammar(name=name, pattern=pattern, labels=labels, reason_tokens=tokens)
-
-
-def _compile(schema: str) -> str:
-    """Convert a JSON schema to a regular expression without white space."""
-    if COMPILER == "outlines":
-        from outlines.types import JsonSchema
-        from outlines.types.dsl import to_regex
-
-        return str(to_regex(JsonSchema(schema, whitespace_pattern="")))
-
-    from outlines_core.json_schema import build_regex_from_schema
-
-    return f"({build_regex_from_schema(schema, '')})"
-
-
-def load_schema(name: str) -> dict[str, Any]:
-    """Load a schema.
-
-    `reason_attributed` has a reason before the verdict, `attributed_reason` after it.
-    """
-    for verdict in _LABELS:
-        if name == f"reason_{verdict}":
-            schema = load_schema(verdict)
-            properties = {"reason": _REASON, **schema["properties"]}
-            return _with_properties(schema, properties, "A reason, then the verdict.")
-        if name == f"{verdict}_reason":
-            schema = load_schema(verdict)
-            properties = {**schema["properties"], "reason": _REASON}
-            return _with_properties(schema, properties, "The verdict, then a reason.")
-    text = resources.bundled_file("grammars", f"{name}.json").read_text(encoding="utf-8")
-    return cast(dict[str, Any], json.loads(text))
-
-
-def _with_properties(
-    schema: Mapping[str, Any],
-    properties: Mapping[str, Any],
-    order: str,
-) -> dict[str, Any]:
-    return {
-        **schema,
-        "description": f"{schema['description']} {order}",
-        "properties": properties,
-        "required": list(properties),
-    }
 
 
 class AnswerForm(Record):
@@ -422,71 +344,3 @@ def _read_folder(name: str) -> ProfileFolder:
     if not folder.is_dir():
         raise no_profile(name)
     return ProfileFolder.read(folder.resolve())
-
-
-ChosenProfile = tuple[PromptProfile, str]
-"""A profile, and why it was chosen ("" if there was no choice)."""
-
-
-def choose(
-    requested: str | ProfileFolder | None,
-    registered: str | None,
-    metadata: Mapping[str, str],
-) -> ChosenProfile:
-    """Choose a model's profile: named by the user, registered, or made for its metadata.
-
-    `metadata` is empty for an engine without a model. Raises InputError if the profile cannot ask
-    this model.
-    """
-    if requested is not None:
-        profile = load_profile(requested)
-        why = f"as {option_name('profile')} says"
-    elif registered is not None:
-        profile = load_profile(registered)
-        why = "as it is registered"
-    else:
-        profile, why = _find_by_metadata(metadata)
-    if metadata:
-        _require_fit(profile, metadata)
-    return profile, why
-
-
-def _find_by_metadata(metadata: Mapping[str, str]) -> ChosenProfile:
-    """Return the profile that was made for a model, or the default one."""
-    for profile in map(load_profile, bundled()):
-        for row in profile.made_for:
-            if _matches(metadata, row):
-                keys = " and ".join(row)
-                return profile, f"made for it, by its {keys}"
-    return load_profile(DEFAULT_PROFILE), ""
-
-
-def _matches(metadata: Mapping[str, str], patterns: Mapping[str, re.Pattern[str]]) -> bool:
-    def matches_key(key: str) -> bool:
-        pattern = patterns[key].pattern
-        return re.search(pattern, metadata.get(key, ""), re.IGNORECASE) is not None
-
-    return all(map(matches_key, patterns))
-
-
-def _require_fit(profile: PromptProfile, metadata: Mapping[str, str]) -> None:
-    outputs = metadata.get(OUTPUTS_KEY, "")
-    names: list[str] = []
-    if outputs:
-        names = outputs.split(",")
-    if profile.head is None and not names:
-        return
-    listed = ", ".join(names)
-    folder_option = option("profile", "FOLDER")
-    hint = f"name the folder of a profile for it: {folder_option} (docs/judges.md, classifiers)"
-    if profile.head is None:
-        classifier = f"the model is a classifier with the outputs {listed}"
-        raise InputError(f"{classifier}, and no prompt profile fits them", hint=hint)
-    if profile.head.fits(names):
-        return
-    expected = ", ".join(profile.head.outputs)
-    fits = f"the prompt profile {profile.name!r} is for the outputs {expected}"
-    if not names:
-        problem = f"{fits}, and the model has no classification head"
-        raise InputError(problem, hint=f"omit {option_name('profile')}")
-    raise InputError(f"{fits}, and the model has the outputs {listed}", hint=hint)

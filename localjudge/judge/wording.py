@@ -16,11 +16,11 @@ from itertools import chain
 from typing import Any, Literal
 
 from localjudge.errors import InputError, SampleError
+from localjudge.judge.answer_grammars import load_grammar
 from localjudge.judge.chat_template import Skeleton, put_in_skeleton, read_skeleton
 from localjudge.judge.profile import (
     PromptProfile,
     TaskPrompt,
-    load_grammar,
     task_name,
 )
 from localjudge.judge.rendering import list_unshown, render

@@ -10,7 +10,8 @@ from localjudge import model_registry
 from localjudge.engine.opening import can_judge, find_model, model_metadata, open_engine
 from localjudge.engine.protocol import DescribedEngine, Engine, EngineStats
 from localjudge.errors import InputError, LocaljudgeError
-from localjudge.judge.profile import ChosenProfile, PromptProfile
+from localjudge.judge.profile import PromptProfile
+from localjudge.judge.profile_choice import ChosenProfile
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging.settings import RunSettings
 from localjudge.local_models import FoundModel, list_models

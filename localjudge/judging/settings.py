@@ -12,8 +12,9 @@ from localjudge import model_registry
 from localjudge.dataset.shards import Shard
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError, ModelError
-from localjudge.judge.profile import ChosenProfile, ProfileFolder, choose, no_profile, read_profile
+from localjudge.judge.profile import ProfileFolder, no_profile, read_profile
 from localjudge.judge.profile import bundled as bundled_profiles
+from localjudge.judge.profile_choice import ChosenProfile, choose
 from localjudge.judge.wording import Reasons, require
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.criterion import Criterion, read_criteria

@@ -15,7 +15,8 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.model import loaded_tokens, open_model
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import Vocabulary
-from localjudge.judge import profile as grammars
+from localjudge.judge import answer_grammars as grammars
+from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, Attribution, ChatEnds, Piece, Span, Unit, VerdictRequest
@@ -117,7 +118,7 @@ def attributions(
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(texts)
     ]
-    writer = PromptWriter(grammars.load_profile("instruct"), chat, **asking)
+    writer = PromptWriter(load_profile("instruct"), chat, **asking)
     return writer.requests([Attribution(unit=unit, contexts=(context,)) for unit in units])
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from localjudge.engine.protocol import Engine
 from localjudge.judge import profile as prompts
+from localjudge.judge.profile_choice import DEFAULT_PROFILE
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import Answer, Attribution, NoAnswer, Piece, Span, Unit, VerdictRequest
 
@@ -74,7 +75,7 @@ def example_requests(engine: Engine) -> list[VerdictRequest]:
     ways: tuple[Reasons, ...] = ("none", "before", "after")
     return [
         PromptWriter(
-            prompts.load_profile(prompts.DEFAULT_PROFILE), engine.chat_ends, reasons=reasons
+            prompts.load_profile(DEFAULT_PROFILE), engine.chat_ends, reasons=reasons
         ).request(Attribution(unit=unit, contexts=_CONTEXTS[: 1 + unit.index % 2]))
         for reasons in ways
         for unit in units[: None if reasons == "none" else 2]

@@ -16,7 +16,7 @@ from localjudge.engine.opening import can_judge, model_facts, open_engine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import profile as profiles
-from localjudge.judge.profile import load_grammar
+from localjudge.judge.answer_grammars import load_grammar
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, ClassifierReading, Grammar, NoAnswer, Piece, VerdictRequest
 from tests.engine.classifiers import (

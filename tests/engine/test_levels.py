@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from localjudge.engine.constraints import Choice, Constraints
 from localjudge.engine.decoding import ConstrainedAnswer
 from localjudge.engine.logits import read_verdict
-from localjudge.judge import profile as grammars
+from localjudge.judge import answer_grammars as grammars
 from tests.engine.conftest import OpenVocabulary
 
 pytestmark = pytest.mark.engine

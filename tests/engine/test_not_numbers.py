@@ -16,7 +16,7 @@ from localjudge.engine.llamacpp.loading import SelfCheckResult
 from localjudge.engine.logits import greedy, read_verdict
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, SampleError
-from localjudge.judge import profile as grammars
+from localjudge.judge import answer_grammars as grammars
 from localjudge.judge.wording import Reasons
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest

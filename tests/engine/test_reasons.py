@@ -8,7 +8,7 @@ from localjudge.engine.constraints import Choice, Constraints
 from localjudge.engine.decoding import ConstrainedAnswer
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.logits import greedy, read_verdict
-from localjudge.judge import profile as grammars
+from localjudge.judge import answer_grammars as grammars
 from localjudge.judge.wording import Reasons
 from localjudge.types import Answer, VerdictRequest
 from tests.engine.conftest import Opener, attributions

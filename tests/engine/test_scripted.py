@@ -5,7 +5,7 @@ import pytest
 
 from localjudge.engine import ScriptedEngine
 from localjudge.engine.scripted import unit_text
-from localjudge.judge import profile as grammars
+from localjudge.judge import answer_grammars as grammars
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 
 pytestmark = pytest.mark.engine

@@ -11,7 +11,7 @@ from localjudge.engine.decoding import ConstrainedAnswer
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import Vocabulary
-from localjudge.judge import profile as grammars
+from localjudge.judge import answer_grammars as grammars
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile

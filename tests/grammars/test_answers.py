@@ -13,7 +13,7 @@ from localjudge import resources
 from localjudge.engine.constraints import Constraints
 from localjudge.engine.decoding import ConstrainedAnswer
 from localjudge.engine.tokens import Vocabulary
-from localjudge.judge import profile as grammars
+from localjudge.judge import answer_grammars as grammars
 from tests.engine.conftest import vocabulary_of
 
 pytestmark = pytest.mark.engine

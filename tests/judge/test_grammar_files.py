@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from localjudge.errors import InputError
-from localjudge.judge import profile as grammars
+from localjudge.judge import answer_grammars as grammars
+from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import Piece, VerdictRequest
 
@@ -88,7 +89,7 @@ def test_derived_reason_grammars_equal_the_former_files(expanded: dict[str, Any]
 
 @pytest.mark.parametrize("reasons", ["none", "before", "after"])
 def test_grammar_hashes_in_manifests_are_stable(reasons: Reasons) -> None:
-    identity = PromptWriter(grammars.load_profile("instruct"), reasons=reasons).identity
+    identity = PromptWriter(load_profile("instruct"), reasons=reasons).identity
     assert identity["grammars_sha256"] == GOLDEN["grammars_sha256"][reasons]
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from localjudge.errors import InputError
-from localjudge.judge.profile import Head, choose, load_profile
+from localjudge.judge.profile import Head, load_profile
+from localjudge.judge.profile_choice import choose
 from localjudge.judge.wording import PromptWriter
 from localjudge.types import (
     OUTPUTS_KEY,

@@ -5,7 +5,7 @@ import pytest
 
 from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
-from localjudge.judge.profile import choose
+from localjudge.judge.profile_choice import choose
 
 BUNDLED = Path(prompts.__file__).parent / "prompts"
 ANSWER = "grammar = 'attributed'\n"

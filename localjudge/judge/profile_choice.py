@@ -1,0 +1,77 @@
+"""Choose the prompt profile of a model: named by the user, registered, or made for its metadata."""
+
+import re
+from collections.abc import Mapping
+
+from localjudge.errors import InputError
+from localjudge.judge.profile import ProfileFolder, PromptProfile, bundled, load_profile
+from localjudge.types import OUTPUTS_KEY
+from localjudge.words import option, option_name
+
+DEFAULT_PROFILE = "instruct"
+ChosenProfile = tuple[PromptProfile, str]
+"""A profile, and why it was chosen ("" if there was no choice)."""
+
+
+def choose(
+    requested: str | ProfileFolder | None,
+    registered: str | None,
+    metadata: Mapping[str, str],
+) -> ChosenProfile:
+    """Choose a model's profile: named by the user, registered, or made for its metadata.
+
+    `metadata` is empty for an engine without a model. Raises InputError if the profile cannot ask
+    this model.
+    """
+    if requested is not None:
+        profile = load_profile(requested)
+        why = f"as {option_name('profile')} says"
+    elif registered is not None:
+        profile = load_profile(registered)
+        why = "as it is registered"
+    else:
+        profile, why = _find_by_metadata(metadata)
+    if metadata:
+        _require_fit(profile, metadata)
+    return profile, why
+
+
+def _find_by_metadata(metadata: Mapping[str, str]) -> ChosenProfile:
+    """Return the profile that was made for a model, or the default one."""
+    for profile in map(load_profile, bundled()):
+        for row in profile.made_for:
+            if _matches(metadata, row):
+                keys = " and ".join(row)
+                return profile, f"made for it, by its {keys}"
+    return load_profile(DEFAULT_PROFILE), ""
+
+
+def _matches(metadata: Mapping[str, str], patterns: Mapping[str, re.Pattern[str]]) -> bool:
+    def matches_key(key: str) -> bool:
+        pattern = patterns[key].pattern
+        return re.search(pattern, metadata.get(key, ""), re.IGNORECASE) is not None
+
+    return all(map(matches_key, patterns))
+
+
+def _require_fit(profile: PromptProfile, metadata: Mapping[str, str]) -> None:
+    outputs = metadata.get(OUTPUTS_KEY, "")
+    names: list[str] = []
+    if outputs:
+        names = outputs.split(",")
+    if profile.head is None and not names:
+        return
+    listed = ", ".join(names)
+    folder_option = option("profile", "FOLDER")
+    hint = f"name the folder of a profile for it: {folder_option} (docs/judges.md, classifiers)"
+    if profile.head is None:
+        classifier = f"the model is a classifier with the outputs {listed}"
+        raise InputError(f"{classifier}, and no prompt profile fits them", hint=hint)
+    if profile.head.fits(names):
+        return
+    expected = ", ".join(profile.head.outputs)
+    fits = f"the prompt profile {profile.name!r} is for the outputs {expected}"
+    if not names:
+        problem = f"{fits}, and the model has no classification head"
+        raise InputError(problem, hint=f"omit {option_name('profile')}")
+    raise InputError(f"{fits}, and the model has the outputs {listed}", hint=hint)
