@@ -26,7 +26,7 @@ def test_listed_names_can_be_typed(machine: Path, call: Call) -> None:
     facts = lines[lines.index("ollama:qwen3:8b") + 1]
     assert "Q4_K_M, context 4,096, chat template, needs" in facts
     assert "Q4_K_M, context 4,096, no chat template" in lines[lines.index("ollama:base:1b") + 1]
-    assert "--verbose" in printed
+    assert "cannot be used (--verbose" in printed
     assert "embed" not in printed
 
 

@@ -214,12 +214,7 @@ OPENMP = "libgomp: Thread creation failed: Resource temporarily unavailable"
             ModelError,
             "status 1 (ImportError: no such library)",
         ),
-        (
-            -9,
-            "",
-            OutOfResource,
-            "ended with SIGKILL",
-        ),
+        (-9, "", OutOfResource, "ended with SIGKILL"),
         (-6, LIBSTDCXX, OutOfResource, "ended with SIGABRT (terminate called"),
         (1, OPENMP, OutOfResource, "ended with status 1 (libgomp: Thread"),
         (-6, "cudaMalloc failed: out of memory", OutOfResource, "SIGABRT"),

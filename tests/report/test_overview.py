@@ -89,6 +89,7 @@ def test_without_labels_the_finding_is_unchecked(run: Run) -> None:
     text = first_screen(run)
     judge = "According to the judge scripted, in an average right answer,"
     assert f"{judge} {said}; in an average answer, {said}." in text
+    assert "No person has checked" in text
     assert "localjudge label RUN" in text
 
 
