@@ -86,7 +86,8 @@ class ShownTexts:
     def key(self, sample: Sample, verdict: VerdictRow) -> str:
         """Return the hash of the question and all texts shown: 32 hexadecimal digits.
 
-        It does not depend on the metric's name.
+        It does not depend on the metric's name. Whether the cited contexts support a statement also
+        depends on what it cites, so its place in its answer belongs to the question.
         """
         shown = self.values(sample, verdict)
         criterion = self._criteria.get(verdict.metric)
@@ -94,5 +95,8 @@ class ShownTexts:
             shown["asks"] = criterion.question
         else:
             shown["asks"] = catalog.get_question(verdict.metric)
-        texts = json.dumps([*shown.values(), verdict.text])
+        asked = [*shown.values(), verdict.text]
+        if verdict.against == "cited":
+            asked += [getattr(sample, verdict.source), verdict.start]
+        texts = json.dumps(asked)
         return hashlib.sha256(texts.encode()).hexdigest()[:_KEY_DIGITS]

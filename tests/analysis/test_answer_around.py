@@ -105,3 +105,54 @@ def test_the_answer_around_a_statement_is_no_part_of_its_key(scripted_run: Scrip
         "It was 1.",
         STATEMENT,
     ]
+
+
+# Which statements are one statement
+
+TOWNS = ["Ulm lies on the Danube.", "Linz is in Austria."]
+CITING = f"{TOWNS[0]} [2] {TOWNS[1]} [2] {TOWNS[0]} [1]"
+CITATIONS = ("faithfulness", "citation_support", "citation_support(of=all)")
+
+
+def keys_by_text(run: Run, metric: str) -> dict[str, set[str]]:
+    keys: dict[str, set[str]] = {}
+    for row in Labelling(run, "ann", metrics=[metric]).rows:
+        keys.setdefault(row["text"], set()).add(row["label_id"])
+    return keys
+
+
+def cited_towns(scripted_run: ScriptedRun, name: str, response: str) -> Run:
+    row = {"id": "towns", "user_input": "Where?", "retrieved_contexts": TOWNS, "response": response}
+    return scripted_run(name, [row], {}, metrics=list(CITATIONS))
+
+
+def test_a_statement_is_another_one_if_it_cites_something_else(scripted_run: ScriptedRun) -> None:
+    """Whether the contexts support it, and whether the cited ones do, are two questions."""
+    run = cited_towns(scripted_run, "run", CITING)
+
+    supported = keys_by_text(run, "faithfulness")
+    cited = keys_by_text(run, "citation_support")
+    assert {text: len(keys) for text, keys in supported.items()} == {TOWNS[0]: 1, TOWNS[1]: 1}
+    assert {text: len(keys) for text, keys in cited.items()} == {TOWNS[0]: 2, TOWNS[1]: 1}
+    assert set.union(*supported.values()).isdisjoint(set.union(*cited.values()))
+    assert keys_by_text(run, "citation_support(of=all)") == cited
+
+
+def test_labels_of_faithfulness_do_not_correct_citations(scripted_run: ScriptedRun) -> None:
+    run = cited_towns(scripted_run, "run", CITING)
+    labelling = Labelling(run, "ann", metrics=["faithfulness"])
+    while labelling.rows:
+        labelling.answer(1)
+
+    labels = Run.open(run.directory).labels
+    assert labels is not None
+    assert labels.corrected["faithfulness"].own_labels == 2
+    assert labels.corrected["citation_support"].own_labels == 0
+
+
+def test_a_label_of_other_citations_is_not_read(scripted_run: ScriptedRun) -> None:
+    one = cited_towns(scripted_run, "one", CITING)
+    other = cited_towns(scripted_run, "other", CITING.replace("[1]", "[2]"))
+
+    for metric, is_equal in (("faithfulness", True), ("citation_support", False)):
+        assert (keys_by_text(one, metric) == keys_by_text(other, metric)) is is_equal
