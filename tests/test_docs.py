@@ -101,7 +101,7 @@ def runnable(example: Example) -> Example | None:
     return example._replace(command=job) if job.startswith(".venv/bin/localjudge ") else None
 
 
-def folder_of(place: Path) -> Path:
+def make_folder(place: Path) -> Path:
     """Create a folder like an installed checkout, with example data and a model."""
     (place / "localjudge").symlink_to(ROOT / "localjudge")
     (place / "model.gguf").symlink_to(ROOT / "models" / "lexical.gguf")
@@ -116,7 +116,7 @@ def folder_of(place: Path) -> Path:
 @pytest.mark.parametrize("name", [name for name in PAGES if examples(TEXTS[name])])
 def test_commands_print_the_shown_output(name: str, tmp_path: Path) -> None:
     """In order, because later commands use earlier files."""
-    folder = folder_of(tmp_path)
+    folder = make_folder(tmp_path)
     run = [example for example in map(runnable, examples(TEXTS[name])) if example]
     judge = "bundled" if name == "README.md" else "lexical"  # which is faster
     problems = [problem for example in run for problem in _differences(example, folder, judge)]
@@ -157,7 +157,7 @@ def _run(
 def test_python_blocks_run(name: str, tmp_path: Path) -> None:
     """From top to bottom, as one program."""
     done = _run(
-        [sys.executable, "-"], folder_of(tmp_path), "\n".join(blocks(TEXTS[name], "python"))
+        [sys.executable, "-"], make_folder(tmp_path), "\n".join(blocks(TEXTS[name], "python"))
     )
     assert done.returncode == 0, done.stdout
 

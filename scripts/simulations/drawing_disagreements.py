@@ -219,7 +219,9 @@ def error_rates(pool: Pool) -> tuple[float, float, float]:
     return float(pool.divided.mean()), divided, float(is_wrong[~pool.divided].mean())
 
 
-def rows_of(pools: Mapping[str, Pool], factors: Sequence[float], repeats: int) -> Iterator[str]:
+def measure_rows(
+    pools: Mapping[str, Pool], factors: Sequence[float], repeats: int
+) -> Iterator[str]:
     """Yield the rows of the table."""
     for (name, pool), clustered, labels in product(pools.items(), (False, True), NUMBERS_OF_LABELS):
         share, wrong_if_divided, wrong_if_not = error_rates(pool)
@@ -276,7 +278,7 @@ def main() -> None:
     )
     print(f"| {' | '.join(titles)} |")
     print("|---" * len(titles) + "|")
-    for row in rows_of(pools, factors, options.repeats):
+    for row in measure_rows(pools, factors, options.repeats):
         print(row, flush=True)
 
 

@@ -221,7 +221,7 @@ def _fixed(values: Floats, lowest: float) -> tuple[float, float]:
     return interval.low, interval.high
 
 
-def scores_of(run: Path) -> dict[str, Floats]:
+def read_scores(run: Path) -> dict[str, Floats]:
     """Return the scores of each metric of a run."""
     with (run / "scores.jsonl").open(encoding="utf-8") as file:
         rows = [row for row in map(json.loads, file) if row["score"] is not None]

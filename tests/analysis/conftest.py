@@ -53,7 +53,7 @@ def human(number: int, place: int) -> int:
     return 0 if (number + place) % 4 == 0 else 1
 
 
-def human_of(words: str) -> int:
+def label_words(words: str) -> int:
     _, place, _, _, number, *_ = words.split()
     return human(int(number), int(place))
 
@@ -71,7 +71,7 @@ def written(path: Path, *rows: dict[str, Any]) -> Path:
 
 def label(
     run: Run,
-    say: Callable[[str], Any] = human_of,
+    say: Callable[[str], Any] = label_words,
     n: int = 1_000,
     annotator: str = "ann",
     **how: Any,

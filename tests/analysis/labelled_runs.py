@@ -8,7 +8,7 @@ from tests.conftest import ScriptedRun
 METRIC = "context_recall"
 
 
-def run_of(
+def make_run(
     scripted_run: ScriptedRun,
     name: str,
     found: Callable[[int], str] = lambda _: "All",

@@ -11,16 +11,16 @@ from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.run_directory.label_rows import stored_labels
-from tests.analysis.conftest import JudgedRun, human_of, label, written
+from tests.analysis.conftest import JudgedRun, label, label_words, written
 from tests.analysis.labelled_runs import METRIC
 
 
 def contradicted(run: Run, n: int = 30) -> Run:
     """Ann labels n statements, and bob the same ones the other way round."""
-    return label(label(run, n=n), lambda words: 1 - human_of(words), n, "bob", again=True)
+    return label(label(run, n=n), lambda words: 1 - label_words(words), n, "bob", again=True)
 
 
-def settled(run: Run, annotator: str = "carol", say: Any = human_of) -> Run:
+def settled(run: Run, annotator: str = "carol", say: Any = label_words) -> Run:
     labelling = Labelling(run, annotator, disputed=True)
     while labelling.rows:
         labelling.answer(say(labelling.rows[0]["text"]))

@@ -34,13 +34,13 @@ STATEMENT = "This is less than 20 %."
 AROUND = ("response", "😀 It rained in May.\n", STATEMENT, " Snow fell \x1b[2J too.")
 
 
-def rows_of(run: Run) -> dict[str, dict[str, Any]]:
+def map_rows(run: Run) -> dict[str, dict[str, Any]]:
     return {row["text"]: row for row in Labelling(run, "ann", metrics=list(run)).rows}
 
 
 def test_a_statement_has_the_answer_around_it(scripted_run: ScriptedRun) -> None:
     """The only sentence of an answer has no text around it."""
-    rows = rows_of(scripted_run("run", ROWS, {}, metrics=["faithfulness"]))
+    rows = map_rows(scripted_run("run", ROWS, {}, metrics=["faithfulness"]))
     assert rows[STATEMENT]["source_text"] == AROUND
     assert rows["It rained."]["source_text"] is None
     for row in rows.values():
@@ -53,7 +53,7 @@ def test_a_statement_has_the_answer_around_it(scripted_run: ScriptedRun) -> None
 
 @pytest.mark.parametrize("metric", ["context_relevancy", "context_relevancy_chunk"])
 def test_chunks_and_sentences_of_contexts_have_none(scripted_run: ScriptedRun, metric: str) -> None:
-    rows = rows_of(scripted_run("run", ROWS, {}, metrics=[metric]))
+    rows = map_rows(scripted_run("run", ROWS, {}, metrics=[metric]))
     assert [row["source_text"] for row in rows.values()] == [None] * len(rows)
 
 
@@ -62,7 +62,7 @@ def test_the_sheet_marks_the_statement_and_reading_ignores_it(
 ) -> None:
     """Also read is a sheet without the column."""
     run = scripted_run("run", ROWS, {}, metrics=["faithfulness"])
-    rows = list(rows_of(run).values())
+    rows = list(map_rows(run).values())
     write_sheet(tmp_path / "sheet.csv", rows)
     with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         sheet = list(csv.DictReader(file))
@@ -85,7 +85,7 @@ def test_the_terminal_marks_the_statement_in_the_answer(scripted_run: ScriptedRu
 
     The answer is shown once, and its control characters are visible.
     """
-    row = rows_of(scripted_run("run", ROWS, {}, metrics=["faithfulness"]))[STATEMENT]
+    row = map_rows(scripted_run("run", ROWS, {}, metrics=["faithfulness"]))[STATEMENT]
     lines = [line.strip() for line in printed(row_view(row, 0, 1)).splitlines()]
     at = lines.index("response    😀 It rained in May.")
     assert lines[at + 1] == "[[This is less than 20 %.]] Snow fell \\x1b[2J too."

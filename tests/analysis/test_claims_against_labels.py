@@ -22,7 +22,7 @@ from localjudge.stats.distributions import clopper_pearson
 from localjudge.stats.interval import mean_interval
 from tests.analysis.conftest import label
 from tests.conftest import ScriptedRun
-from tests.report.conftest import lines_of
+from tests.report.conftest import print_lines
 
 METRIC = "faithfulness"
 
@@ -90,7 +90,7 @@ def test_every_view_says_what_nineteen_labels_say(lenient_run: Callable[..., Run
     result = check(run, gates=[f"{METRIC}>=0.6"])
     says = "0 of 19 labelled statements are supported by the documents"
     table = summary_view(run)
-    assert lines_of(table)[0].startswith(f"{METRIC}: the labels contradict the judge: 0 of 19 ")
+    assert print_lines(table)[0].startswith(f"{METRIC}: the labels contradict the judge: 0 of 19 ")
     assert [row[:4] for row in table.rows] == [
         (METRIC, "-", "-", "19"),
         ("  judge only", "1.000", "0.912 - 1.000", ""),
@@ -144,7 +144,7 @@ def test_a_slice_with_a_missing_label_decides_nothing(lenient_run: Callable[...,
         17,
         18,
     )
-    shown = "\n".join(lines_of(slices_view(run, slices(run, "unit"))))
+    shown = "\n".join(print_lines(slices_view(run, slices(run, "unit"))))
     assert "17 labels, 18 needed" in shown
     assert "0 of 17 labelled statements" in " ".join(shown.split())
 

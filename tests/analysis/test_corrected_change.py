@@ -17,10 +17,10 @@ from localjudge.report.comparison_views import change_remarks, comparison_view
 from localjudge.report.html_page import page
 from localjudge.run_directory.label_rows import LABELS, append_labels, stored_labels
 from localjudge.stats.paired import paired_difference
-from tests.analysis.conftest import human_of, label
-from tests.analysis.labelled_runs import METRIC, run_of, truth
+from tests.analysis.conftest import label, label_words
+from tests.analysis.labelled_runs import METRIC, make_run, truth
 from tests.conftest import ScriptedRun
-from tests.report.conftest import lines_of
+from tests.report.conftest import print_lines
 
 
 def change(before: Run, after: Run) -> MetricChange:
@@ -82,7 +82,7 @@ def test_labels_of_nine_samples_decide_a_difference_only_if_all_statements_have_
     scripted_run: ScriptedRun,
 ) -> None:
     before, after = (
-        run_of(scripted_run, name, samples=9, surer=0.1 * (name == "b")) for name in "ab"
+        make_run(scripted_run, name, samples=9, surer=0.1 * (name == "b")) for name in "ab"
     )
     for run in (before, after):
         label(run, n=10)
@@ -102,7 +102,7 @@ def test_labels_of_nine_samples_decide_a_difference_only_if_all_statements_have_
 
 
 def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
-    run = label(run_of(scripted_run, "a"), n=40)
+    run = label(make_run(scripted_run, "a"), n=40)
     itself = corrected(run, run)
     assert (itself.difference, *interval(run, run)) == (0, 0, 0)
     assert [*change_remarks(METRIC, change(run, run))][1].startswith("no difference")
@@ -113,8 +113,8 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
 
 def test_exchanging_the_runs_negates_the_interval(scripted_run: ScriptedRun) -> None:
     """Both runs use the last look that both have reached: 30 labels."""
-    a = label(run_of(scripted_run, "a"), n=50)
-    b = label(run_of(scripted_run, "b", other, surer=0.1), n=30)
+    a = label(make_run(scripted_run, "a"), n=50)
+    b = label(make_run(scripted_run, "b", other, surer=0.1), n=30)
     there = corrected(a, b)
     back = corrected(b, a)
     assert there.difference == pytest.approx(-(back.difference or 0), abs=1e-12)
@@ -126,8 +126,8 @@ def test_exchanging_the_runs_negates_the_interval(scripted_run: ScriptedRun) -> 
 
 @pytest.fixture
 def labelled_pair(scripted_run: ScriptedRun) -> tuple[Run, Run]:
-    before = run_of(scripted_run, "before", samples=30)
-    after = run_of(scripted_run, "after", other, samples=30)
+    before = make_run(scripted_run, "before", samples=30)
+    after = make_run(scripted_run, "after", other, samples=30)
     return label(before, n=25), label(after, n=25)
 
 
@@ -148,8 +148,8 @@ def test_the_order_of_labels_does_not_matter(
 
 
 def test_runs_of_the_same_data_share_labels(scripted_run: ScriptedRun) -> None:
-    before = label(run_of(scripted_run, "a"), n=50)
-    after = run_of(scripted_run, "b", threshold=0.7)
+    before = label(make_run(scripted_run, "a"), n=50)
+    after = make_run(scripted_run, "b", threshold=0.7)
     both = change(before, after)
     found = corrected(before, after)
     assert (found.labels_before, found.labels_after, found.labels) == (50, 50, 50)
@@ -165,8 +165,8 @@ def test_runs_of_the_same_data_share_labels(scripted_run: ScriptedRun) -> None:
 def test_labels_of_all_shared_statements_separate_judge_error_from_change(
     scripted_run: ScriptedRun,
 ) -> None:
-    before = label(run_of(scripted_run, "a"))
-    after = run_of(scripted_run, "b", threshold=0.7)
+    before = label(make_run(scripted_run, "a"))
+    after = make_run(scripted_run, "b", threshold=0.7)
     assert corrected(before, after).difference == pytest.approx(0, abs=1e-12)
     assert corrected(before, after).after == pytest.approx(truth(60))
 
@@ -174,8 +174,8 @@ def test_labels_of_all_shared_statements_separate_judge_error_from_change(
 def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(
     scripted_run: ScriptedRun,
 ) -> None:
-    before = label(run_of(scripted_run, "a"), n=50)
-    after = run_of(scripted_run, "b", other)
+    before = label(make_run(scripted_run, "a"), n=50)
+    after = make_run(scripted_run, "b", other)
     both = change(before, after)
     labelled = [row for row in stored_labels(before.directory) if int(row.sample_id[1:]) % 3]
     assert (both.headline, both.interval) == (None, both.judge_interval)
@@ -186,8 +186,8 @@ def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(
 
 
 def test_labels_of_other_statements_correct_nothing_and_say_so(scripted_run: ScriptedRun) -> None:
-    before = label(run_of(scripted_run, "a"), n=50)
-    after = run_of(scripted_run, "b", lambda _: "Nothing")
+    before = label(make_run(scripted_run, "a"), n=50)
+    after = make_run(scripted_run, "b", lambda _: "Nothing")
     remark = corrected(before, after).remark
     assert remark is not None
     assert remark.startswith("no label corrects this run")
@@ -196,15 +196,15 @@ def test_labels_of_other_statements_correct_nothing_and_say_so(scripted_run: Scr
 
 def test_samples_of_a_document_count_as_one(scripted_run: ScriptedRun) -> None:
     """60 samples of 15 documents. If one run has no groups, each sample counts."""
-    grouped = [label(run_of(scripted_run, name, cluster_by="document"), n=60) for name in "ab"]
-    alone = label(run_of(scripted_run, "c"), n=60)
+    grouped = [label(make_run(scripted_run, name, cluster_by="document"), n=60) for name in "ab"]
+    alone = label(make_run(scripted_run, "c"), n=60)
     assert corrected(grouped[0], grouped[1]).clusters <= 15
     assert corrected(alone, grouped[1]).clusters > 15
 
 
 def test_only_pairs_with_two_scores_count(scripted_run: ScriptedRun) -> None:
-    before = label(run_of(scripted_run, "a"))
-    after = label(run_of(scripted_run, "b", samples=40))
+    before = label(make_run(scripted_run, "a"))
+    after = label(make_run(scripted_run, "b", samples=40))
     both = corrected(before, after)
     assert both.before == pytest.approx(truth(40))
     assert both.after == pytest.approx(truth(40))
@@ -213,13 +213,13 @@ def test_only_pairs_with_two_scores_count(scripted_run: ScriptedRun) -> None:
 
 def test_the_corrected_difference_is_printed_above_the_judge_s(scripted_run: ScriptedRun) -> None:
     """Human labels show a loss in every third sample; the judge sees none."""
-    before = label(run_of(scripted_run, "a"))
+    before = label(make_run(scripted_run, "a"))
     after = label(
-        run_of(scripted_run, "b", other),
-        say=lambda text: int(text.split()[4]) % 3 > 0 and human_of(text) > 0,
+        make_run(scripted_run, "b", other),
+        say=lambda text: int(text.split()[4]) % 3 > 0 and label_words(text) > 0,
     )
     comparison = compare(before, after)
-    lines = [line.split() for line in lines_of(comparison_view(comparison))]
+    lines = [line.split() for line in print_lines(comparison_view(comparison))]
     first = next(place for place, line in enumerate(lines) if line[:1] == [METRIC])
     found = corrected(before, after)
     assert lines[first][3] == f"{found.difference:+.3f}"
@@ -235,7 +235,7 @@ def test_the_corrected_difference_is_printed_above_the_judge_s(scripted_run: Scr
 
 
 def test_the_newer_label_counts_in_both_directions(scripted_run: ScriptedRun) -> None:
-    monday, tuesday = (run_of(scripted_run, name) for name in ("monday", "tuesday"))
+    monday, tuesday = (make_run(scripted_run, name) for name in ("monday", "tuesday"))
     label(monday)
     rows = stored_labels(monday.directory)
     opposite = [row.model_copy(update={"human": 1 - int(row.human == 1)}) for row in rows]
@@ -253,8 +253,8 @@ def test_the_newer_label_counts_in_both_directions(scripted_run: ScriptedRun) ->
 
 
 def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: ScriptedRun) -> None:
-    before = label(run_of(scripted_run, "a"), n=50)
-    after = run_of(scripted_run, "b", threshold=0.7)
+    before = label(make_run(scripted_run, "a"), n=50)
+    after = make_run(scripted_run, "b", threshold=0.7)
     checked = check(after, gates=[f"{METRIC}.delta>=-0.2"], baseline=before)
     text = "".join(page(after, checked, before))
     both = change(before, after)

@@ -12,7 +12,7 @@ from localjudge.report.ci import finished, run_markdown
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import labels_needed
 from tests.analysis.conftest import label
-from tests.analysis.labelled_runs import METRIC, run_of
+from tests.analysis.labelled_runs import METRIC, make_run
 from tests.conftest import ScriptedRun
 
 
@@ -34,7 +34,7 @@ def decided(run: Run, gate: str, baseline: Run | None = None) -> GateDecision:
 
 
 def test_a_gate_uses_the_corrected_interval_and_says_so(scripted_run: ScriptedRun) -> None:
-    run = run_of(scripted_run, "run", samples=200, threshold=0.8)
+    run = make_run(scripted_run, "run", samples=200, threshold=0.8)
     assert decided(run, ">=0.5").outcome == "fail"
     label(run, n=100)
     mean = corrected_mean(run)
@@ -47,7 +47,7 @@ def test_a_gate_uses_the_corrected_interval_and_says_so(scripted_run: ScriptedRu
 def test_a_threshold_on_the_interval_s_bound_passes_only_or_equal(
     scripted_run: ScriptedRun,
 ) -> None:
-    run = label(run_of(scripted_run, "run"), n=60)
+    run = label(make_run(scripted_run, "run"), n=60)
     low, high = limits(run)
     outcomes = {
         gate: decided(run, gate).outcome
@@ -59,7 +59,7 @@ def test_a_threshold_on_the_interval_s_bound_passes_only_or_equal(
 
 
 def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: ScriptedRun) -> None:
-    run = label(run_of(scripted_run, "run", samples=300), n=30)
+    run = label(make_run(scripted_run, "run", samples=300), n=30)
     low, high = limits(run)
     judge = run[METRIC].interval
     mean = corrected_mean(run).mean
@@ -80,7 +80,7 @@ def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: Sc
 
 
 def test_too_few_labels_decide_nothing(scripted_run: ScriptedRun) -> None:
-    run = run_of(scripted_run, "run")
+    run = make_run(scripted_run, "run")
     before = decided(run, ">=0.1")
     assert (before.outcome, before.corrected, before.labels, before.labels_needed) == (
         "pass",
@@ -100,8 +100,8 @@ def test_too_few_labels_decide_nothing(scripted_run: ScriptedRun) -> None:
 
 
 def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: ScriptedRun) -> None:
-    before = label(run_of(scripted_run, "a"), n=50)
-    after = run_of(scripted_run, "b", threshold=0.7)
+    before = label(make_run(scripted_run, "a"), n=50)
+    after = make_run(scripted_run, "b", threshold=0.7)
     result = check(after, gates=[f"{METRIC}>=0.5", f"{METRIC}.delta>=-0.15"], baseline=before)
     delta = result.decisions[1]
     assert result.comparison is not None
@@ -119,8 +119,8 @@ def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: Scr
 
 @pytest.mark.parametrize("labels", [0, 50])
 def test_files_for_ci_say_that_a_value_is_corrected(scripted_run: ScriptedRun, labels: int) -> None:
-    before = run_of(scripted_run, "a")
-    after = run_of(scripted_run, "b", threshold=0.7)
+    before = make_run(scripted_run, "a")
+    after = make_run(scripted_run, "b", threshold=0.7)
     if labels:
         label(before, n=labels)
     result = check(after, gates=[f"{METRIC}>=0.99"], baseline=before)

@@ -34,7 +34,7 @@ _TEXTS = "asks user_input contexts reference response text source_text"
 COLUMNS = f"label_id draw sample_id metric position {_TEXTS} human annotator"
 
 
-def rows_of(run: Run, n: int = 1_000, metrics: Any = None, seed: int = 0) -> list[dict[str, Any]]:
+def draw_rows(run: Run, n: int = 1_000, metrics: Any = None, seed: int = 0) -> list[dict[str, Any]]:
     drawing = draw_statements(correctable(run, metrics), n, seed)
     return sheet_rows(run, drawing, drawing.statements)
 
@@ -44,7 +44,7 @@ def frames_hash(run: Run) -> str:
 
 
 def test_a_row_hides_the_verdict_and_names_its_drawing(judged_run: JudgedRun) -> None:
-    rows = rows_of(judged_run(), 20, seed=7)
+    rows = draw_rows(judged_run(), 20, seed=7)
     assert {tuple(row) for row in rows} == {tuple(COLUMNS.split())}
     assert len({row["label_id"] for row in rows}) == 20
     assert {(row["human"], row["annotator"]) for row in rows} == {(None, None)}
@@ -55,9 +55,9 @@ def test_a_row_hides_the_verdict_and_names_its_drawing(judged_run: JudgedRun) ->
     assert [(again.name, drawn.key) for drawn in again.statements] == [
         (name, row["label_id"]) for row in rows
     ]
-    assert rows_of(judged_run("same"), 20, seed=7) == rows
-    assert rows_of(judged_run("same"), 30, seed=7)[:20] == rows
-    assert rows_of(judged_run("same"), 20, seed=8) != rows
+    assert draw_rows(judged_run("same"), 20, seed=7) == rows
+    assert draw_rows(judged_run("same"), 30, seed=7)[:20] == rows
+    assert draw_rows(judged_run("same"), 20, seed=8) != rows
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_frame_reproduces_the_mean_of_its_metric(scripted_run: ScriptedRun, me
 def test_a_row_shows_the_evidence_of_its_verdict(
     scripted_run: ScriptedRun, metric: str, shown: dict[str, Any]
 ) -> None:
-    row = rows_of(scripted_run("run", [ROW], {}, metrics=[metric]), 1, [metric])[0]
+    row = draw_rows(scripted_run("run", [ROW], {}, metrics=[metric]), 1, [metric])[0]
     assert row["user_input"] == "Why?"
     assert {
         name: row[name] for name in ("contexts", "reference", "response") if row[name] is not None
@@ -216,7 +216,7 @@ def test_a_row_shows_the_evidence_of_its_verdict(
 
 
 def test_a_verdict_of_a_table_is_shown_beside_its_own_context(scripted_run: ScriptedRun) -> None:
-    table = rows_of(
+    table = draw_rows(
         scripted_run("table", [ROW], {}, metrics=["matrix_recall"]), 9, ["matrix_recall"]
     )
     assert sorted((row["position"], *row["contexts"]) for row in table) == [
@@ -230,7 +230,7 @@ def test_metrics_that_labels_cannot_correct_are_drawn_only_by_name(
 ) -> None:
     """Average precision is no share of verdicts; some runs have no verdicts."""
     with pytest.raises(InputError, match="no verdicts"):
-        rows_of(
+        draw_rows(
             scripted_run(
                 "unjudged", [ROW | {"reference_contexts": ["x"]}], {}, metrics=["document_map"]
             )
@@ -238,8 +238,8 @@ def test_metrics_that_labels_cannot_correct_are_drawn_only_by_name(
     run = scripted_run(
         "run", [ROW], {"Second.": 0.1}, metrics=["context_precision", "faithfulness"]
     )
-    assert {row["metric"] for row in rows_of(run)} == {"faithfulness"}
-    assert {row["metric"] for row in rows_of(run, metrics=["context_precision"])} == {
+    assert {row["metric"] for row in draw_rows(run)} == {"faithfulness"}
+    assert {row["metric"] for row in draw_rows(run, metrics=["context_precision"])} == {
         "context_precision"
     }
 
@@ -254,11 +254,11 @@ def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(
         levels={1: "rude", 2: "curt", 3: "plain", 4: "warm", 5: "courteous"},
     )
     run = scripted_run("run", [ROW], {}, metrics=["faithfulness", kind, tone])
-    asks = {row["metric"]: row["asks"] for row in rows_of(run)}
+    asks = {row["metric"]: row["asks"] for row in draw_rows(run)}
     assert asks["kind"] == "Is it kind?"
     assert "tone" not in asks
     with pytest.raises(InputError, match="no verdicts of 'tone'"):
-        rows_of(run, metrics=["tone"])
+        draw_rows(run, metrics=["tone"])
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ def test_every_statement_is_somewhere_or_nowhere(
     assert places.contexts_without == places.contexts - len(yes)
 
 
-def places_of(*statements: int) -> EvidencePlaces:
+def make_places(*statements: int) -> EvidencePlaces:
     ranks = []
     for rank, count in enumerate(statements, start=1):
         ranks.append(PlaceCounts(rank=rank, statements=count, contexts=10, without_evidence=5))
@@ -140,7 +140,7 @@ def places_of(*statements: int) -> EvidencePlaces:
 
 def test_the_table_states_shares_of_all_statements() -> None:
     """60, 20, 10 of 100 statements, 10 nowhere; up to here: 60, 80, 90 %."""
-    assert list(place_rows(places_of(60, 20, 10))) == [
+    assert list(place_rows(make_places(60, 20, 10))) == [
         ("1", "60", "60 %", "60 %", "10", "5 (50 %)"),
         ("2", "20", "20 %", "80 %", "10", "5 (50 %)"),
         ("3", "10", "10 %", "90 %", "10", "5 (50 %)"),
@@ -153,7 +153,7 @@ def test_the_table_states_shares_of_all_statements() -> None:
     ("ranks", "last"), [(10, "10"), (11, "11"), (12, "11 to 12"), (200, "11 to 200")]
 )
 def test_high_ranks_share_a_row(ranks: int, last: str) -> None:
-    rows = list(place_rows(places_of(*[1] * ranks)))
+    rows = list(place_rows(make_places(*[1] * ranks)))
 
     assert rows[-3][0] == last
     assert len(rows) == min(ranks, 11) + 2

@@ -51,7 +51,7 @@ def seen_by_sample(run: Run) -> dict[str, str | None]:
     return {row.sample_id: row.evidence_seen for row in stored_labels(run.directory)}
 
 
-def use_of(run: Run) -> EvidenceUse | None:
+def read_evidence_use(run: Run) -> EvidenceUse | None:
     labels = run.labels
     assert labels is not None
     return labels.corrected[METRIC].evidence_use
@@ -251,7 +251,9 @@ def test_agreement_is_counted_with_and_without(run: Run) -> None:
     """The judge says 1, 1, 1, 0 and the annotator 1 to all; Linz and Regensburg were opened."""
     label_all(run, "ann", {"Linz", "Regensburg"})
 
-    assert use_of(run) == EvidenceUse(open=2, open_agreeing=1, shown=0, closed=2, closed_agreeing=2)
+    assert read_evidence_use(run) == EvidenceUse(
+        open=2, open_agreeing=1, shown=0, closed=2, closed_agreeing=2
+    )
 
 
 def test_labels_of_each_annotator_count(run: Run) -> None:
@@ -259,12 +261,14 @@ def test_labels_of_each_annotator_count(run: Run) -> None:
     label_all(run, "ann", set())
     label_all(run, "bob", set(CITIES), label=0)
 
-    assert use_of(run) == EvidenceUse(open=4, open_agreeing=1, shown=0, closed=4, closed_agreeing=3)
+    assert read_evidence_use(run) == EvidenceUse(
+        open=4, open_agreeing=1, shown=0, closed=4, closed_agreeing=3
+    )
 
 
 def test_a_later_label_replaces_the_one_with_evidence(run: Run, tmp_path: Path) -> None:
     label_all(run, "ann", set(CITIES))
-    assert use_of(run) is not None
+    assert read_evidence_use(run) is not None
     sheet = tmp_path / "sheet.jsonl"
     rows = []
     for row in stored_labels(run.directory):
@@ -273,7 +277,7 @@ def test_a_later_label_replaces_the_one_with_evidence(run: Run, tmp_path: Path) 
 
     run.read_labels(sheet)
 
-    assert use_of(run) is None
+    assert read_evidence_use(run) is None
 
 
 def test_labels_taken_from_another_run_keep_it(run: Run, tmp_path: Path) -> None:
@@ -284,7 +288,7 @@ def test_labels_taken_from_another_run_keep_it(run: Run, tmp_path: Path) -> None
 
     other.read_labels(run.directory)
 
-    assert use_of(other) == EvidenceUse(
+    assert read_evidence_use(other) == EvidenceUse(
         open=2, open_agreeing=2, shown=0, closed=2, closed_agreeing=2
     )
 
@@ -356,7 +360,7 @@ def test_old_labels_without_the_field_stay_readable(run: Run) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
     assert set(seen_by_sample(run).values()) == {None}
-    assert use_of(Run.open(run.directory)) is None
+    assert read_evidence_use(Run.open(run.directory)) is None
 
 
 def test_the_page_contains_the_places_only(run: Run, tmp_path: Path) -> None:

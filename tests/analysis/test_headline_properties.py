@@ -144,14 +144,16 @@ def test_labels_of_all_statements_give_their_mean(
     stored = read_run_labels(run)
     assert stored is not None
 
-    def mean_of(numbers: range) -> float:
+    def compute_mean(numbers: range) -> float:
         shares = []
         for number in numbers:
             own = [human for (sample, _), human in labels.items() if sample == f"s{number}"]
             shares.append(sum(own) / len(own))
         return sum(shares) / len(shares)
 
-    assert stored.corrected[METRIC].mean == pytest.approx(mean_of(range(SAMPLES)))
+    assert stored.corrected[METRIC].mean == pytest.approx(compute_mean(range(SAMPLES)))
     values = json.loads(slices(run, "unit").model_dump_json())["slices"]
     means = {part["value"]: part["corrected"][METRIC]["mean"] for part in values}
-    assert means == pytest.approx({"ward": mean_of(range(9)), "lab": mean_of(range(9, SAMPLES))})
+    assert means == pytest.approx(
+        {"ward": compute_mean(range(9)), "lab": compute_mean(range(9, SAMPLES))}
+    )

@@ -78,7 +78,7 @@ def saved(
     return path
 
 
-def table_of(*rows: dict[str, Any]) -> list[list[Any]]:
+def make_table(*rows: dict[str, Any]) -> list[list[Any]]:
     return [[*rows[0]], *([row.get(column) for column in rows[0]] for row in rows)]
 
 
@@ -303,7 +303,7 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
 def test_cells_are_read_in_several_forms(
     tmp_path: Path, cells: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    [label] = read_sheet(saved(tmp_path / "sheet.csv", table_of({**LABELLED, **cells}))).labels
+    [label] = read_sheet(saved(tmp_path / "sheet.csv", make_table({**LABELLED, **cells}))).labels
     assert label._asdict().items() >= expected.items()
 
 
@@ -337,21 +337,21 @@ def test_a_label_from_the_future_is_refused(tmp_path: Path) -> None:
     ahead = datetime.now(UTC) + timedelta(days=365)
     rows = [LABELLED | {"annotator": "Ann", "when": ahead.isoformat()}]
     with pytest.raises(DataError, match=r"row 2: when: found .* in the future"):
-        read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows)))
+        read_sheet(saved(tmp_path / "sheet.csv", make_table(*rows)))
     almost = [LABELLED | {"when": (ahead - timedelta(days=364.5)).isoformat()}]
-    assert len(read_sheet(saved(tmp_path / "sheet.csv", table_of(*almost))).labels) == 1
+    assert len(read_sheet(saved(tmp_path / "sheet.csv", make_table(*almost))).labels) == 1
 
 
 def test_contradicting_rows_of_one_annotator_are_refused(tmp_path: Path) -> None:
     """Two annotators may differ, and equal rows may repeat."""
     rows = [LABELLED | {"annotator": "Ann"}, LABELLED | {"annotator": "Bo", "human": 0}]
     path = tmp_path / "sheet.csv"
-    assert len(read_sheet(saved(path, table_of(*rows, rows[0]))).labels) == 3
+    assert len(read_sheet(saved(path, make_table(*rows, rows[0]))).labels) == 3
     with pytest.raises(
         DataError,
         match=r"sheet\.csv:4, row 4: human: found 0, and 1 for the same .*:2, row 2, exp",
     ):
-        read_sheet(saved(path, table_of(*rows, rows[0] | {"human": 0})))
+        read_sheet(saved(path, make_table(*rows, rows[0] | {"human": 0})))
 
 
 def test_all_problems_are_reported_together_and_each_once(tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_all_problems_are_reported_together_and_each_once(tmp_path: Path) -> Non
         "row 103: label_id: .*null",
     )
     with pytest.raises(DataError, match=".*\n.*".join(problems)):
-        read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows)))
+        read_sheet(saved(tmp_path / "sheet.csv", make_table(*rows)))
 
 
 @pytest.mark.parametrize(

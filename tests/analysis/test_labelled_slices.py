@@ -37,7 +37,7 @@ def sentence(number: int, value: str) -> str:
     return f"Fact {number} of {value} is so."
 
 
-def human_of(text: str) -> int:
+def label_text(text: str) -> int:
     """The judge is wrong about every fifth sentence."""
     number = int(text.split()[1])
     return (number + 1) % 2 if number % 5 else number % 2
@@ -72,7 +72,7 @@ def departments(scripted_run: ScriptedRun) -> Callable[..., Run]:
     return run
 
 
-def means_of(run: Run) -> dict[str | None, CorrectedMean]:
+def correct_slices(run: Run) -> dict[str | None, CorrectedMean]:
     return {part.value: part.corrected[METRIC] for part in slices(run, "department").slices}
 
 
@@ -87,7 +87,7 @@ def test_a_drawing_by_a_column_gives_each_slice_the_same_share(
     """
     run = departments(sizes={**SIZES, "one": 3, "two": 3})
     drawing = draw_statements(correctable(run), 120, 0, "department")
-    value_of = values_of(run)
+    value_of = read_values(run)
     shares = {value_of[drawn.place.sample_id]: drawn.size_share for drawn in drawing.statements}
     sizes = {"big": 60, "mid": 30, "small": 24, "one": 6, "two": 6}
     assert shares == {value: pytest.approx(1 / (4 * size)) for value, size in sizes.items()}
@@ -95,7 +95,7 @@ def test_a_drawing_by_a_column_gives_each_slice_the_same_share(
     assert all(5 <= counts[value] <= 7 for value in SIZES)
 
 
-def values_of(run: Run) -> dict[str, str]:
+def read_values(run: Run) -> dict[str, str]:
     return {name: str(extras["department"]) for name, extras in run.iter_extras()}
 
 
@@ -103,7 +103,7 @@ def test_a_second_opinion_repeats_the_newest_drawing(departments: Callable[..., 
     """Without --by and --sample, Bob got 25 of Ann's 70 statements, then a warning about those he
     was not shown.
     """
-    run = label(label(departments(), human_of, 10, seed=3), human_of, 70, by="department")
+    run = label(label(departments(), label_text, 10, seed=3), label_text, 70, by="department")
     second = Labelling(run, "bob", again=True)
     newest = [
         row.key for row in stored_labels(run.directory) if row.draw and "department" in row.draw
@@ -122,8 +122,8 @@ def test_statements_that_a_second_annotator_was_not_shown_are_no_warning(
     departments: Callable[..., Run],
 ) -> None:
     """Bob's own drawing has many statements without a label by Ann, which `again` leaves out."""
-    run = label(departments(), human_of, 40, by="department")
-    label(run, human_of, 60, "bob", again=True, seed=5)
+    run = label(departments(), label_text, 40, by="department")
+    label(run, label_text, 60, "bob", again=True, seed=5)
     found = read_run_labels(run)
     assert found is not None
     assert 0 < found.annotators["bob"] < 40
@@ -137,7 +137,7 @@ def test_statements_that_a_second_annotator_was_not_shown_are_no_warning(
 
 def test_a_drawing_by_a_column_is_reproduced_from_its_name(departments: Callable[..., Run]) -> None:
     run = departments()
-    label(run, human_of, 60, by="department")
+    label(run, label_text, 60, by="department")
     rows = stored_labels(run.directory)
     frames = unit_frames(run)
     name = rows[0].draw
@@ -164,15 +164,15 @@ def test_a_slice_is_corrected_by_its_own_labels(departments: Callable[..., Run])
     corrected = 1/2 (human mean of the labelled 1) + 1/2 (human mean of the labelled 0), for any
     lambda
     """
-    run = label(departments(), human_of, 75, by="department")
+    run = label(departments(), label_text, 75, by="department")
     texts = {row.text: row.sample_id for row in stored_labels(run.directory)}
-    value_of = values_of(run)
-    for value, mean in means_of(run).items():
+    value_of = read_values(run)
+    for value, mean in correct_slices(run).items():
         order = [text for text, sample in texts.items() if value_of[sample] == value][:20]
         assert (len(order), mean.labels, mean.statements) == (20, 20, SIZES[str(value)])
         halves: list[list[int]] = [[], []]
         for text in order:
-            halves[int(text.split()[1]) % 2].append(human_of(text))
+            halves[int(text.split()[1]) % 2].append(label_text(text))
         assert mean.mean == pytest.approx(sum(sum(half) / len(half) / 2 for half in halves))
         assert mean.ci95 is not None
 
@@ -180,10 +180,10 @@ def test_a_slice_is_corrected_by_its_own_labels(departments: Callable[..., Run])
 def test_a_slice_with_labels_of_all_its_statements_has_their_mean(
     departments: Callable[..., Run],
 ) -> None:
-    run = label(departments(), human_of, by="department")
-    for value, mean in means_of(run).items():
-        names = {name for name, of in values_of(run).items() if of == value}
-        humans = [human_of(row.text) for row in run.verdicts if row.sample_id in names]
+    run = label(departments(), label_text, by="department")
+    for value, mean in correct_slices(run).items():
+        names = {name for name, of in read_values(run).items() if of == value}
+        humans = [label_text(row.text) for row in run.verdicts if row.sample_id in names]
         assert mean.mean == pytest.approx(sum(humans) / len(humans))
         assert mean.next_look is None
 
@@ -213,9 +213,9 @@ def test_a_statement_of_two_slices_counts_in_both(scripted_run: ScriptedRun) -> 
 
 
 def test_too_low_agreement_settles_no_slice(departments: Callable[..., Run]) -> None:
-    run = label(departments(), human_of, 75, by="department")
-    label(run, lambda text: 1 - human_of(text), 15, "bob", again=True, by="department")
-    means = means_of(run)
+    run = label(departments(), label_text, 75, by="department")
+    label(run, lambda text: 1 - label_text(text), 15, "bob", again=True, by="department")
+    means = correct_slices(run)
     assert all(mean.mean is None and mean.unsettled == 15 for mean in means.values())
 
 
@@ -223,8 +223,8 @@ def test_slices_of_a_comparison_are_corrected(departments: Callable[..., Run]) -
     """With all labels equal in both runs, the corrected difference is 0, and the judge's is not."""
     before = departments("before")
     after = departments("after", threshold=0.8)
-    label(before, human_of)
-    label(after, human_of)
+    label(before, label_text)
+    label(after, label_text)
     changes = compare(before, after, by="department").by
     assert changes is not None
     for part in changes.slices:
@@ -260,14 +260,14 @@ def test_the_command_names_the_slices_that_lack_labels(
     with sheet.open(encoding="utf-8-sig", newline="") as file:
         next(file)  # the instruction
         rows = list(csv.DictReader(file))
-    value_of = values_of(run)
+    value_of = read_values(run)
     left = 0
     for row in rows:  # leave the last labels of one slice empty
         left += value_of[row["sample_id"]] == "mid"
         row["human"] = (
             ""
             if value_of[row["sample_id"]] == "mid" and left > 15
-            else str(human_of(row["statement"]))
+            else str(label_text(row["statement"]))
         )
     with sheet.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
@@ -336,8 +336,8 @@ def test_a_gate_can_name_a_slice(text: str, gate: Gate) -> None:
 
 def test_a_gate_on_a_slice_uses_its_corrected_mean(departments: Callable[..., Run]) -> None:
     """Or it is undecided, and then it says how many labels it has and needs."""
-    run = label(departments(), human_of, 75, by="department")
-    label_of_big = means_of(run)["big"]
+    run = label(departments(), label_text, 75, by="department")
+    label_of_big = correct_slices(run)["big"]
     of_big, of_whole = check(
         run, gates=[f"{METRIC}[department=big]>=0.1", f"{METRIC}>=0.1"]
     ).decisions
@@ -348,9 +348,9 @@ def test_a_gate_on_a_slice_uses_its_corrected_mean(departments: Callable[..., Ru
     )
     assert of_big.samples == SIZES["big"]
     assert of_whole.samples == sum(SIZES.values())
-    few = label(departments("few"), human_of, 30, by="department")
+    few = label(departments("few"), label_text, 30, by="department")
     [decision] = check(few, gates=[f"{METRIC}[department=mid]>=0.1"]).decisions
-    of_mid = means_of(few)["mid"]
+    of_mid = correct_slices(few)["mid"]
     assert (decision.outcome, decision.value, decision.ci95, decision.corrected) == (
         "undecided",
         None,
@@ -364,7 +364,7 @@ def test_a_gate_on_a_slice_uses_its_corrected_mean(departments: Callable[..., Ru
 def test_a_gate_on_the_difference_of_a_slice_uses_its_pairs(
     departments: Callable[..., Run],
 ) -> None:
-    before, after = (label(departments(name), human_of) for name in ("before", "after"))
+    before, after = (label(departments(name), label_text) for name in ("before", "after"))
     gate = f"{METRIC}[department=small].delta>=0"
     [decision] = check(after, gates=[gate], baseline=before).decisions
     assert (decision.gate, decision.samples, decision.corrected, decision.value) == (
@@ -391,7 +391,7 @@ def test_a_gate_on_an_unknown_slice_is_refused(departments: Callable[..., Run]) 
 def test_the_report_states_a_gate_on_a_slice(
     departments: Callable[..., Run], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run = label(departments(), human_of, 75, by="department")
+    run = label(departments(), label_text, 75, by="department")
     gate = f"{METRIC}[department=big]>=0.9"
     code, out, _ = called(capfd, "report", run.directory, "--gate", gate)
     assert code == 3
@@ -423,7 +423,7 @@ def test_the_stated_width_of_slices_counts_looks_already_taken(
     Student's t with 19 degrees of freedom at 99.95 % is 4.187 (SciPy), so 2 x 4.187 x 0.5 /
     sqrt(20) = 0.936.
     """
-    run = label(departments(), human_of, 60)
+    run = label(departments(), label_text, 60)
     [outlook] = Labelling(run, "ann", sample=75, by="department").remarks
     assert "about 0.94 wide" in outlook
     assert "20 labels count" in outlook
@@ -432,7 +432,7 @@ def test_the_stated_width_of_slices_counts_looks_already_taken(
 def test_a_comparison_by_a_column_says_why_its_means_may_differ(
     departments: Callable[..., Run],
 ) -> None:
-    before, after = (label(departments(name), human_of) for name in ("before", "after"))
+    before, after = (label(departments(name), label_text) for name in ("before", "after"))
     shown = [
         note
         for table in comparison_view(compare(before, after, by="department"))

@@ -32,7 +32,7 @@ from localjudge.report.verification_views import verification_view
 from localjudge.run_directory.files import RowsSoFar
 from localjudge.run_directory.label_rows import LABELS, LabelRow, append_labels, stored_labels
 from localjudge.run_directory.verification import VERIFICATION, last_verification
-from tests.analysis.conftest import JudgedRun, human_of, label, p_yes, written
+from tests.analysis.conftest import JudgedRun, label, label_words, p_yes, written
 from tests.analysis.labelled_runs import METRIC, same_judge, truth
 
 ScriptedRun = Callable[..., Run]
@@ -323,7 +323,7 @@ def test_the_agreement_of_three_annotators_uses_all_pairs(judged_run: JudgedRun)
     """
     run = label(judged_run(), n=12)
     for name in ("bob", "carl"):
-        label(run, lambda words: 1 - human_of(words), 12, name, again=True)
+        label(run, lambda words: 1 - label_words(words), 12, name, again=True)
     found = labels(run).agreement
     assert found is not None
     assert (found.statements, found.disputed) == (12, 12)
@@ -339,7 +339,7 @@ def test_contradicting_annotators_widen_the_interval(judged_run: JudgedRun) -> N
     alone = corrected(run)
     other = {row.text for row in stored_labels(run.directory)[::5]}
     both = corrected(
-        label(run, lambda words: human_of(words) ^ (words in other), 50, "bob", again=True)
+        label(run, lambda words: label_words(words) ^ (words in other), 50, "bob", again=True)
     )
     assert both.by_annotator is not None
     ann = both.by_annotator["ann"]
@@ -359,7 +359,7 @@ def test_missing_labels_of_one_annotator_come_from_the_most_active(judged_run: J
     """Of 40 statements bob labels ten, one differently; ann's labels fill the rest."""
     run = label(judged_run(samples=60), n=40)
     first = stored_labels(run.directory)[0]
-    label(run, lambda words: human_of(words) ^ (words == first.text), 10, "bob", again=True)
+    label(run, lambda words: label_words(words) ^ (words == first.text), 10, "bob", again=True)
     decisions = Decisions(stored_labels(run.directory))
     ann, bob = decisions.by_annotator(decisions.human.keys()).values()
     assert ann == {row.key: row.human for row in stored_labels(run.directory)[:40]}
@@ -370,7 +370,7 @@ def test_missing_labels_of_one_annotator_come_from_the_most_active(judged_run: J
 
 def test_annotators_who_agree_too_little_correct_no_mean(judged_run: JudgedRun) -> None:
     run = label(judged_run(samples=40), n=30)
-    label(run, lambda words: 1 - human_of(words), 30, "bob", again=True)
+    label(run, lambda words: 1 - label_words(words), 30, "bob", again=True)
     mean = corrected(run)
     assert (mean.mean, mean.ci95, mean.unsettled) == (None, None, 30)
     assert re.search(
@@ -383,7 +383,7 @@ def test_annotators_who_agree_too_little_correct_no_mean(judged_run: JudgedRun) 
         assert mean.remark in decided.reason
     # Nine statements are too few to reject the labels.
     few = label(judged_run("few", samples=40), n=30)
-    label(few, lambda words: 1 - human_of(words), 9, "bob", again=True)
+    label(few, lambda words: 1 - label_words(words), 9, "bob", again=True)
     assert corrected(few).by_annotator is not None
 
 
@@ -511,7 +511,7 @@ NONE = [None] * 30
 def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: Path) -> None:
     run = judged_run()
     rows = drawn_rows(run, 20)
-    filled = [{**row, "human": human_of(row["text"])} for row in rows]
+    filled = [{**row, "human": label_words(row["text"])} for row in rows]
     sheet = written(tmp_path / "sheet.jsonl", *reversed(filled[:10]), *rows[10:])
     assert read_labels(run, sheet, "ann") == LabelsRead(new=10, unlabelled=10)
     assert read_labels(run, sheet, "ann") == LabelsRead(known=10, unlabelled=10)
@@ -927,7 +927,7 @@ def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(
 
 def test_drawn_statements_without_a_label_leave_gates_undecided(judged_run: JudgedRun) -> None:
     """Only statements with the human label 1 are labelled: the mean is 1."""
-    run = label(judged_run(), lambda words: human_of(words) or None, 40)
+    run = label(judged_run(), lambda words: label_words(words) or None, 40)
     found = labels(run)
     assert found.is_incomplete
     [decision] = run.check([f"{METRIC}>=0.2"]).decisions

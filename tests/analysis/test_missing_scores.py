@@ -25,7 +25,7 @@ class Gives:
         return Undefined(reason=sample.response or "")
 
 
-def reasons_of(*texts: str, out: Path) -> Run:
+def judge_texts(*texts: str, out: Path) -> Run:
     rows = [{"id": f"id {n}", "response": text} for n, text in enumerate(texts)]
     metric: Metric = Gives()
     return evaluate(rows, metrics=[metric], engine=ScriptedEngine({}), out=out)
@@ -35,7 +35,7 @@ def test_numbers_quoted_texts_and_ids_do_not_distinguish_reasons(tmp_path: Path)
     """3 + 2 + 1 reasons. An apostrophe within a word quotes nothing."""
     texts = ["no room for 5 of 12.5", "no room for 1,000 of 7", "no room for 3 of 1"]
     texts += ["the judge's text 'it is' broke", "the judge's text \"it's\" broke"]
-    run = reasons_of(*texts, "sample id 5: the judge's place, the user's", out=tmp_path / "run")
+    run = judge_texts(*texts, "sample id 5: the judge's place, the user's", out=tmp_path / "run")
     assert [(group.count, group.reason) for group in missing_scores(run)] == [
         (3, "no room for 5 of 12.5"),
         (2, "the judge's text 'it is' broke"),
@@ -74,7 +74,7 @@ def test_numbers_quoted_texts_and_ids_do_not_distinguish_reasons(tmp_path: Path)
 def test_a_reason_has_advice_where_there_is_something_to_do(
     tmp_path: Path, reason: str, advice: str | None
 ) -> None:
-    run = reasons_of(reason, out=tmp_path / "run")
+    run = judge_texts(reason, out=tmp_path / "run")
     with as_typed():
         [group] = missing_scores(run)
     assert group.advice == advice

@@ -47,7 +47,7 @@ def frame_of_samples(
     return frame
 
 
-def shares_of(drawing: Drawing) -> dict[int, float]:
+def map_shares(drawing: Drawing) -> dict[int, float]:
     return {int(drawn.key, 16): drawn.size_share for drawn in drawing.statements}
 
 
@@ -60,7 +60,7 @@ def test_shares_and_inclusion_probabilities_by_hand() -> None:
     Shares .2, .2, .2 and .4. Two points leave gaps of .381966 and .618034. A share s is hit with
     min(s, .381966) + min(s, .618034): .2 + .2 = .4, and .381966 + .4 = .781966.
     """
-    shares = shares_of(draw_statements({METRIC: FOUR}, 4, 0, more_disagreements=True))
+    shares = map_shares(draw_statements({METRIC: FOUR}, 4, 0, more_disagreements=True))
     assert shares == pytest.approx({0: 0.2, 1: 0.2, 2: 0.2, 3: 0.4})
     in_order = np.array([shares[number] for number in range(4)])
     chances = inclusion_probabilities(in_order, 2)
@@ -104,9 +104,9 @@ def test_a_disagreement_has_twice_the_share_in_any_drawing(
 ) -> None:
     """The shares add up to 1, and each drawing repeats by its name and begins each longer one."""
     every = {METRIC: frame}
-    plain = shares_of(draw_statements(every, 99, seed))
+    plain = map_shares(draw_statements(every, 99, seed))
     drawing = draw_statements(every, 99, seed, more_disagreements=True)
-    more = shares_of(drawing)
+    more = map_shares(drawing)
     assert sum(more.values()) == pytest.approx(1)
     factors = {number: more[number] / plain[number] for number in plain}
     smallest = min(factors.values())
@@ -132,7 +132,7 @@ def test_slices_still_have_the_same_total() -> None:
     """Ten samples of slice x, three of them divided, and ten of slice y: one half each."""
     values: dict[str, str | None] = {f"s{n}": "x" if n < 10 else "y" for n in range(20)}
     frame = frame_of_samples([DIVIDED] * 3 + [AGREED] * 17, values=values)
-    shares = shares_of(draw_statements({METRIC: frame}, 20, 0, "column", more_disagreements=True))
+    shares = map_shares(draw_statements({METRIC: frame}, 20, 0, "column", more_disagreements=True))
     assert sum(shares[number] for number in range(10)) == pytest.approx(0.5)
     assert shares[0] == pytest.approx(2 * shares[5])
     assert shares[10] == pytest.approx(shares[19])
@@ -143,7 +143,7 @@ def test_a_statement_of_two_metrics_counts_as_divided_if_it_is_in_one() -> None:
     one = frame_of_samples([AGREED, AGREED])
     other = frame_of_samples([DIVIDED, {}], metric="context_recall")
     both = {METRIC: one, "context_recall": other}
-    shares = shares_of(draw_statements(both, 2, 0, more_disagreements=True))
+    shares = map_shares(draw_statements(both, 2, 0, more_disagreements=True))
     assert shares[0] == pytest.approx(2 * shares[1])
 
 

@@ -22,14 +22,14 @@ from localjudge.run_directory.label_rows import planned_statements, stored_label
 from localjudge.stats.corrected import prediction_powered
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import mean_interval
-from tests.analysis.conftest import JudgedRun, human, human_of, label, written
+from tests.analysis.conftest import JudgedRun, human, label, label_words, written
 from tests.analysis.labelled_runs import METRIC
 
 Say = Callable[[str], Any]
 
 
 def sheet(
-    run: Run, count: int, say: Say = human_of, annotator: str = "ann"
+    run: Run, count: int, say: Say = label_words, annotator: str = "ann"
 ) -> list[dict[str, Any]]:
     """Return the rows of a sheet of the next statements with labels."""
     rows = Labelling(run, annotator, sample=count).rows_to_send()

@@ -12,7 +12,7 @@ from localjudge.run_directory.label_rows import stored_labels
 from localjudge.stats.drawing import inclusion_probabilities
 from localjudge.stats.interval import mean_interval
 from tests.analysis.conftest import label
-from tests.analysis.labelled_runs import METRIC, run_of
+from tests.analysis.labelled_runs import METRIC, make_run
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun
 
@@ -85,7 +85,7 @@ def test_a_pooled_share_with_labels_of_all_statements_is_the_human_one(
     scripted_run: ScriptedRun,
 ) -> None:
     """The first of 1, 2, 3 sentences is supported: mean (1 + 1/2 + 1/3) / 3 = 11/18, pooled 3/6."""
-    run = label(run_of(scripted_run, "run"), lambda text: int("Fact 0" in text))
+    run = label(make_run(scripted_run, "run"), lambda text: int("Fact 0" in text))
     corrected = run[METRIC].corrected
     assert corrected is not None
     assert corrected.mean == pytest.approx(11 / 18)

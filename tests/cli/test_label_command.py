@@ -38,7 +38,7 @@ def run(scripted_run: ScriptedRun) -> Run:
     return scripted_run("run", ROWS, SCRIPT, metrics=["context_recall"])
 
 
-def sheet_of(path: str) -> list[dict[str, Any]]:
+def load_sheet(path: str) -> list[dict[str, Any]]:
     if path.endswith(".csv"):
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             next(file)  # the instruction
@@ -49,7 +49,7 @@ def sheet_of(path: str) -> list[dict[str, Any]]:
 def fill(path: str, labels: dict[str, Any], **values: Any) -> None:
     """Fill in labels by text, 1 for all others, from the last row to the first."""
     rows = [
-        {**row, "human": labels.get(row["text"], 1), **values} for row in reversed(sheet_of(path))
+        {**row, "human": labels.get(row["text"], 1), **values} for row in reversed(load_sheet(path))
     ]
     if path.endswith(".csv"):
         with Path(path).open("w", newline="") as file:
@@ -74,7 +74,7 @@ def test_a_sheet_is_written_and_read_back(run: Run, call: Call, sheet: str) -> N
     """Human label 1 for all but two judged 1: mean 10/12. Reading it twice adds no labels."""
     code, output, _ = call("label", "run", "--sample", "50", "--seed", "7", "--out", sheet)
     assert (code, "localjudge label run --read" in output) == (0, True)
-    rows = sheet_of(sheet)
+    rows = load_sheet(sheet)
     answer = "answer" if sheet.endswith(".csv") else "source_text"
     assert {"human", "sample_id", "text", answer, "label_id"} <= rows[0].keys()
     assert not any("p_yes" in column or "judge" in column for column in rows[0])
@@ -129,7 +129,7 @@ def test_several_label_files_are_read_together(
 def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None:
     """Three changed cells, two emptied cells, and a page file older than the sheet."""
     call("label", "run", "--out", "s.jsonl", "--annotator", "ann")
-    assert {row["annotator"] for row in sheet_of("s.jsonl")} == {"ann"}
+    assert {row["annotator"] for row in load_sheet("s.jsonl")} == {"ann"}
     fill("s.jsonl", {}, when="2026-01-01T00:00:00Z")
     Path("s.jsonl").rename("page.jsonl")
     call("label", "run", "--out", "s.jsonl", "--annotator", "ann")
@@ -283,7 +283,7 @@ def test_impossible_requests_are_explained(
 def test_evidence_is_in_a_sheet_on_request(run: Run, call: Call) -> None:
     """`Fact 3.` shares no word with `It is 3.` except the number, which is the closest sentence."""
     assert call("label", "run", "--show-evidence", "--out", "s.jsonl")[0] == 0
-    rows = sheet_of("s.jsonl")
+    rows = load_sheet("s.jsonl")
     assert {row["evidence_seen"] for row in rows} == {"shown"}
     fill("s.jsonl", {})
     output = call("label", "run", "--read", "s.jsonl", "--annotator", "ann")[1]

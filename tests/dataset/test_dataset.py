@@ -134,14 +134,14 @@ def dataset(ids: list[str]) -> Dataset:
     return load([{"id": name, "question": f"Why {name}?", "topic": name[:1]} for name in ids])
 
 
-def ids_of(part: Dataset) -> list[str]:
+def list_ids(part: Dataset) -> list[str]:
     return [sample.id for sample in part.samples]
 
 
 def test_the_first_n_keep_their_columns_and_have_their_own_fingerprint() -> None:
     whole = dataset(["a", "b", "c"])
     part = whole.first(2)
-    assert (ids_of(part), [extra["topic"] for extra in part.extras]) == (["a", "b"], ["a", "b"])
+    assert (list_ids(part), [extra["topic"] for extra in part.extras]) == (["a", "b"], ["a", "b"])
     assert (
         part.fingerprint
         == fingerprint(part.samples)
@@ -157,22 +157,22 @@ def test_a_drawn_sample_remains_drawn(ids: list[str], seed: int, data: Any) -> N
     """With more draws, another order, or fewer other rows: the smallest hashes count."""
     whole = dataset(ids)
     count = data.draw(st.integers(1, len(ids)))
-    chosen = ids_of(whole.draw(count, seed))
+    chosen = list_ids(whole.draw(count, seed))
     assert len(chosen) == count
-    assert chosen == [name for name in ids_of(whole) if name in chosen]
-    assert set(chosen) <= set(ids_of(whole.draw(count + 1, seed)))
+    assert chosen == [name for name in list_ids(whole) if name in chosen]
+    assert set(chosen) <= set(list_ids(whole.draw(count + 1, seed)))
     shuffled = data.draw(st.permutations(ids))
-    assert set(ids_of(dataset(shuffled).draw(count, seed))) == set(chosen)
+    assert set(list_ids(dataset(shuffled).draw(count, seed))) == set(chosen)
     remaining = [name for name in ids if name in chosen or data.draw(st.booleans())]
-    assert ids_of(dataset(remaining).draw(count, seed)) == chosen
+    assert list_ids(dataset(remaining).draw(count, seed)) == chosen
 
 
 def test_seeds_draw_all_samples_equally_often() -> None:
     """20 of 100 with 200 seeds: 40 times each, within 4 sd of sqrt(200 x .2 x .8) = 5.7."""
     whole = dataset([str(number) for number in range(100)])
-    counts = dict.fromkeys(ids_of(whole), 0)
+    counts = dict.fromkeys(list_ids(whole), 0)
     for seed in range(200):
-        for name in ids_of(whole.draw(20, seed)):
+        for name in list_ids(whole.draw(20, seed)):
             counts[name] += 1
     assert sum(counts.values()) == 4_000
     assert 40 - 23 <= min(counts.values()) <= max(counts.values()) <= 40 + 23
@@ -184,7 +184,7 @@ def test_the_draw_of_seed_0_is_stable() -> None:
     smallest = sorted(
         numbers, key=lambda number: hashlib.sha256(f"0|{number}".encode()).hexdigest()
     )[:3]
-    assert ids_of(dataset(numbers).draw(3, seed=0)) == sorted(smallest)
+    assert list_ids(dataset(numbers).draw(3, seed=0)) == sorted(smallest)
 
 
 def test_a_part_has_the_metrics_of_the_whole() -> None:

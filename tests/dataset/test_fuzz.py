@@ -55,7 +55,7 @@ sound_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filt
 csv_text = sound_text.filter(lambda text: text.strip() and "\0" not in text)
 
 
-def samples_of(text: st.SearchStrategy[str]) -> st.SearchStrategy[list[Sample]]:
+def sample_lists(text: st.SearchStrategy[str]) -> st.SearchStrategy[list[Sample]]:
     context = st.builds(
         Context,
         text=text,
@@ -153,7 +153,7 @@ def test_any_bytes_are_read_or_refused(content: bytes, ending: str) -> None:
 
 @FUZZ
 @given(
-    samples=samples_of(sound_text),
+    samples=sample_lists(sound_text),
     edits=st.lists(
         st.tuples(
             st.floats(0, 1),
@@ -217,7 +217,7 @@ def test_values_that_contain_themselves_are_refused() -> None:
 
 
 @FUZZ
-@given(samples=samples_of(sound_text))
+@given(samples=sample_lists(sound_text))
 def test_json_and_parquet_round_trip(samples: list[Sample]) -> None:
     expected = load(samples)
     array = json.dumps(
@@ -236,7 +236,7 @@ def test_json_and_parquet_round_trip(samples: list[Sample]) -> None:
 
 
 @FUZZ
-@given(samples=samples_of(csv_text))
+@given(samples=sample_lists(csv_text))
 def test_csv_round_trips(samples: list[Sample]) -> None:
     """Except that cells of white space and placeholders such as N/A are missing in CSV."""
     data = loaded(as_csv(samples), "csv")

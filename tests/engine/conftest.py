@@ -26,12 +26,12 @@ Opener = Callable[..., LlamaCppEngine]
 Asker = Callable[..., VerdictRequest]
 
 
-def of_the_folder(*names: str) -> tuple[str, ...]:
+def real_vocabularies(*names: str) -> tuple[str, ...]:
     """Return names of real vocabularies; none without a vocabulary folder."""
     return names if "LOCALJUDGE_TEST_VOCABS" in os.environ else ()
 
 
-REAL = of_the_folder(
+REAL = real_vocabularies(
     "command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35"
 )
 TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace(
@@ -58,7 +58,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
     ) -> ModelFile:
         made_up = {**random_model.MADE_UP, "unigrams": random_model.unigram_vocabulary}
         tokenizer = made_up.get(
-            vocabulary, lambda: random_model.vocabulary_of(real_file(vocabulary))
+            vocabulary, lambda: random_model.read_tokenizer(real_file(vocabulary))
         )()
         path = folder / f"{len(list(folder.iterdir()))}.gguf"
         random_model.write(
@@ -165,7 +165,7 @@ class LoadedVocabulary(Vocabulary):
 
 
 @contextmanager
-def vocabulary_of(path: Path) -> Iterator[LoadedVocabulary]:
+def open_vocabulary_file(path: Path) -> Iterator[LoadedVocabulary]:
     with closing(open_model(path, gpu_layers=0, vocabulary_only=True)) as model:
         yield LoadedVocabulary(llama_cpp.llama_model_get_vocab(model.pointer))
 
@@ -176,6 +176,6 @@ OpenVocabulary = Callable[[str], AbstractContextManager[LoadedVocabulary]]
 @pytest.fixture(scope="session")
 def open_vocabulary(make_model: ModelMaker) -> OpenVocabulary:
     made_up = random_model.MADE_UP
-    return lambda name: vocabulary_of(
+    return lambda name: open_vocabulary_file(
         make_model(vocabulary=name).path if name in made_up else real_file(name)
     )

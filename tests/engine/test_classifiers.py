@@ -52,7 +52,7 @@ def profile(tmp_path: Path) -> Path:
     return write_profile(tmp_path / "made-up")
 
 
-def answers_of(
+def collect_answers(
     engine: ClassifyingEngine, requests: Sequence[VerdictRequest]
 ) -> list[Answer | NoAnswer]:
     answers = dict(engine.answers(requests))
@@ -81,16 +81,16 @@ def require_equal_bits(
 ) -> None:
     """Check equal answers with 1 and 2 threads, shuffled, and in a second engine after a part."""
     with closing(open_with(1)) as engine:
-        expected = answers_of(engine, requests)
+        expected = collect_answers(engine, requests)
     assert any(isinstance(answer, Answer) for answer in expected)
     order = list(range(len(requests)))
     random.Random(1).shuffle(order)
     with closing(open_with(2)) as engine:
-        shuffled = answers_of(engine, [requests[index] for index in order])
+        shuffled = collect_answers(engine, [requests[index] for index in order])
     assert shuffled == [expected[index] for index in order]
     half = len(requests) // 2
     with closing(open_with(2)) as engine:
-        assert answers_of(engine, requests[half:]) == expected[half:]
+        assert collect_answers(engine, requests[half:]) == expected[half:]
 
 
 def test_answers_have_the_same_bits_for_any_order_and_number_of_threads(
@@ -205,7 +205,7 @@ def test_strange_texts_get_an_answer_or_a_reason(
     for statement, context in (("It opened.", text), (text, "It opened.")):
         [request] = statement_requests(profile, [statement], [context])
         with closing(open_classifier(make_classifier(make_model))) as engine:
-            [answer] = answers_of(engine, [request])
+            [answer] = collect_answers(engine, [request])
         fails = len(text) > SHAPE.context or text == "\ud800"
         assert isinstance(answer, NoAnswer if fails else Answer)
 
@@ -228,14 +228,14 @@ def test_a_prompt_without_user_text_is_answered(make_model: ModelMaker, profile:
     bare = request._replace(path=((Piece("<s>{share}</s>", trusted=True),),))
     with closing(open_classifier(make_classifier(make_model))) as engine:
         assert engine.tokenize(bare).tokens == (0, 20, 2)
-        assert isinstance(answers_of(engine, [bare])[0], Answer)
+        assert isinstance(collect_answers(engine, [bare])[0], Answer)
 
 
 def test_quantised_classifiers_answer(make_model: ModelMaker, profile: Path) -> None:
     file = make_model("bert", "Q8_0", shape=SHAPE, vocabulary="unigrams")
     requests = statement_requests(profile, STATEMENTS, CONTEXTS)
     with closing(open_classifier(file)) as engine:
-        assert all(isinstance(answer, Answer) for answer in answers_of(engine, requests))
+        assert all(isinstance(answer, Answer) for answer in collect_answers(engine, requests))
 
 
 @pytest.fixture(scope="session")
@@ -260,7 +260,9 @@ def test_the_reader_finds_a_changed_fact(reader: ModelFile) -> None:
     context = "The Danube rises in the Black Forest in Germany and flows into the Black Sea."
     statements = ["The Danube rises in Germany.", "The Danube rises in France."]
     with closing(open_classifier(reader)) as engine:
-        right, wrong = answers_of(engine, statement_requests(READER_PROFILE, statements, [context]))
+        right, wrong = collect_answers(
+            engine, statement_requests(READER_PROFILE, statements, [context])
+        )
     assert isinstance(right, Answer)
     assert isinstance(wrong, Answer)
     assert right.p_yes > 4 * wrong.p_yes

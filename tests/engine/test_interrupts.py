@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from localjudge.engine.llamacpp.model import delayed_interrupts, llama_cpp
-from tests.engine.conftest import ModelMaker, vocabulary_of
+from tests.engine.conftest import ModelMaker, open_vocabulary_file
 
 pytestmark = pytest.mark.engine
 
@@ -70,12 +70,12 @@ def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
         return loaded[0]
 
     monkeypatch.setattr(llama_cpp, "llama_model_load_from_file", interrupted)
-    with pytest.raises(KeyboardInterrupt), vocabulary_of(file.path):
+    with pytest.raises(KeyboardInterrupt), open_vocabulary_file(file.path):
         pass
     assert len(loaded) == 1
     llama_cpp.llama_model_free(loaded[0])
     monkeypatch.undo()
-    with vocabulary_of(file.path) as vocabulary:
+    with open_vocabulary_file(file.path) as vocabulary:
         assert vocabulary.size
 
 

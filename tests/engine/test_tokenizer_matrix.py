@@ -24,7 +24,7 @@ from localjudge.types import (
     Unit,
     Usefulness,
 )
-from tests.engine.conftest import ModelMaker, checked_answers, of_the_folder
+from tests.engine.conftest import ModelMaker, checked_answers, real_vocabularies
 
 pytestmark = pytest.mark.engine
 
@@ -84,7 +84,7 @@ PAIRS = [
     )
     for vocabulary, templates in [
         *OF_MADE_UP.items(),
-        *((name, FAMILIES[name]) for name in of_the_folder(*FAMILIES)),
+        *((name, FAMILIES[name]) for name in real_vocabularies(*FAMILIES)),
     ]
     for template in (NO_TEMPLATE, *templates)
 ]

@@ -54,7 +54,7 @@ class Pair(NamedTuple):
     without: Vocabulary
     guarded: Vocabulary
 
-    def of_template(self, marker: str) -> list[int]:
+    def template_tokens(self, marker: str) -> list[int]:
         """Return the template's tokens for its marker; the first may include a preceding blank."""
         [tokens] = over(self.without, self.without.trusted(f"a {marker} b"), marker)
         return tokens
@@ -94,7 +94,7 @@ def texts_with(marker: str) -> tuple[str, ...]:
 def test_a_marker_in_user_text_becomes_other_tokens(pair: Pair) -> None:
     assert pair.guarded.turn_markers == MARKERS[pair.family]
     for marker in MARKERS[pair.family]:
-        assert len(pair.of_template(marker)) < len(marker)
+        assert len(pair.template_tokens(marker)) < len(marker)
         for text in texts_with(marker):
             tokens = pair.guarded.user(text)
             assert pair.guarded.decode(tokens).decode() == text
@@ -106,7 +106,7 @@ def test_control_without_the_template_user_text_gets_marker_tokens(pair: Pair) -
     """The template's own markers keep their tokens."""
     for marker in MARKERS[pair.family]:
         [tokens] = over(pair.without, pair.without.user(f"It said {marker} and ended."), marker)
-        assert tokens == pair.of_template(marker)
+        assert tokens == pair.template_tokens(marker)
         assert pair.guarded.trusted(f"a {marker} b") == pair.without.trusted(f"a {marker} b")
 
 

@@ -14,7 +14,7 @@ from localjudge.engine.constraints import Constraints
 from localjudge.engine.decoding import ConstrainedAnswer
 from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import answer_grammars as grammars
-from tests.engine.conftest import vocabulary_of
+from tests.engine.conftest import open_vocabulary_file
 
 pytestmark = pytest.mark.engine
 
@@ -114,7 +114,7 @@ def vocabulary(
     path = random_model.write(
         tmp_path_factory.mktemp("grammar") / "m.gguf", random_model.MADE_UP[request.param]()
     )
-    with vocabulary_of(path) as opened:
+    with open_vocabulary_file(path) as opened:
         yield opened
 
 

@@ -26,11 +26,11 @@ def opened() -> Iterator[Opened]:
 
     judges = []
 
-    def model_of(script: Any, **how: Any) -> Any:
+    def open_model(script: Any, **how: Any) -> Any:
         judges.append(localjudge.Judge.open(engine=localjudge.ScriptedEngine(script, **how)))
         return LocaljudgeModel(judges[-1])
 
-    yield model_of
+    yield open_model
     for judge in judges:
         judge.close()
 

@@ -27,7 +27,7 @@ def evaluator() -> Evaluator:
     return LocaljudgeEvaluator
 
 
-def pipeline_of(component: Any) -> Any:
+def make_pipeline(component: Any) -> Any:
     pipeline = haystack.Pipeline()
     pipeline.add_component("localjudge", component)
     return pipeline
@@ -37,7 +37,7 @@ def pipeline_of(component: Any) -> Any:
 def test_a_serialised_pipeline_gives_the_scores_of_the_example(evaluator: Evaluator) -> None:
     from haystack.evaluation import EvaluationRunResult
 
-    written = pipeline_of(evaluator([*SCORES])).dumps()
+    written = make_pipeline(evaluator([*SCORES])).dumps()
     pipeline = haystack.Pipeline.loads(written, allowed_modules=TRUSTED)
     assert pipeline.dumps() == written
     outputs = pipeline.run({"localjudge": INPUTS})["localjudge"]
@@ -51,7 +51,7 @@ def test_a_serialised_pipeline_gives_the_scores_of_the_example(evaluator: Evalua
 
 
 def test_results_are_the_rows_of_a_run(evaluator: Evaluator, judge: localjudge.Judge) -> None:
-    outputs = pipeline_of(evaluator(["faithfulness"], judge=judge)).run({"localjudge": INPUTS})
+    outputs = make_pipeline(evaluator(["faithfulness"], judge=judge)).run({"localjudge": INPUTS})
     output = outputs["localjudge"]["faithfulness"]
     assert output["individual_scores"] == [1, pytest.approx(2 / 3)]
     assert output["score"] == pytest.approx((1 + 2 / 3) / 2)
@@ -69,7 +69,7 @@ def test_results_are_the_rows_of_a_run(evaluator: Evaluator, judge: localjudge.J
 def test_results_have_no_evidence_if_it_is_left_out(evaluator: Evaluator) -> None:
     engine = localjudge.ScriptedEngine({}, default=0.9)
     with localjudge.Judge.open(engine=engine, no_evidence=True) as judge:
-        pipeline = pipeline_of(evaluator(["faithfulness"], judge=judge))
+        pipeline = make_pipeline(evaluator(["faithfulness"], judge=judge))
         output = pipeline.run({"localjudge": INPUTS})["localjudge"]["faithfulness"]
     assert [each["evidence"] for row in output["results"] for each in row["verdicts"]] == [[]] * 5
 
@@ -87,7 +87,7 @@ def test_outputs_of_other_components_are_inputs(
             return {"found": [documents], "answers": ["It rains. It is blue."]}
 
     metrics = ["faithfulness", "document_recall_multi_hit(compare_by=id)"]
-    pipeline = pipeline_of(evaluator(metrics, judge=judge))
+    pipeline = make_pipeline(evaluator(metrics, judge=judge))
     pipeline.add_component("retrieved", Retrieved())
     pipeline.connect("retrieved.found", "localjudge.contexts")
     pipeline.connect("retrieved.answers", "localjudge.predicted_answers")
@@ -105,7 +105,7 @@ def test_outputs_of_other_components_are_inputs(
 def test_only_inputs_that_a_metric_needs_are_mandatory(
     evaluator: Evaluator, judge: localjudge.Judge
 ) -> None:
-    inputs = pipeline_of(evaluator(["faithfulness"], judge=judge)).inputs()["localjudge"]
+    inputs = make_pipeline(evaluator(["faithfulness"], judge=judge)).inputs()["localjudge"]
     assert {name for name, socket in inputs.items() if socket["is_mandatory"]} == {
         "contexts",
         "predicted_answers",
@@ -154,7 +154,7 @@ def test_options_are_written_as_values(evaluator: Evaluator, tmp_path: Any) -> N
     }
     again = haystack.default_from_dict(type(component), component.to_dict())
     assert again.to_dict() == component.to_dict()
-    assert set(pipeline_of(again).outputs()["localjudge"]) == {"faithfulness", "kind"}
+    assert set(make_pipeline(again).outputs()["localjudge"]) == {"faithfulness", "kind"}
 
 
 def test_mistakes_are_refused(evaluator: Evaluator, judge: localjudge.Judge) -> None:
@@ -165,7 +165,7 @@ def test_mistakes_are_refused(evaluator: Evaluator, judge: localjudge.Judge) -> 
     with pytest.raises(InputError, match="threshold"):
         evaluator(["faithfulness"], judge=judge, threshold=0.7)
     with pytest.raises(InputError):
-        pipeline_of(evaluator(["faithfulness"], judge=judge)).dumps()
+        make_pipeline(evaluator(["faithfulness"], judge=judge)).dumps()
     with pytest.raises(InputError, match="contexts 1, predicted_answers 2"):
         evaluator(["faithfulness"], judge=judge).run(
             contexts=[["Rain."]], predicted_answers=["a", "b"]

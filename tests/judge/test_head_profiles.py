@@ -25,7 +25,7 @@ RERANKER = BERT | {OUTPUTS_KEY: "LABEL_0"}
 SHARE = (106, 116, 138, 201, 190, 305, 361, 382)
 
 
-def prompt_of(task: Attribution | Relevance | Usefulness) -> list[Piece]:
+def write_prompt(task: Attribution | Relevance | Usefulness) -> list[Piece]:
     request = PromptWriter(load_profile("reader")).request(task)
     reading = request.reading
     assert reading is not None
@@ -36,7 +36,7 @@ def prompt_of(task: Attribution | Relevance | Usefulness) -> list[Piece]:
 def test_the_bundled_reader_is_asked_as_it_was_trained() -> None:
     """As in training: `<s>` SHARE statement `</s>` text `</s>`, and only about attribution."""
     attribution = Attribution(unit=unit("statement", "It rains."), contexts=("One.", " ", "Two."))
-    assert prompt_of(attribution) == [
+    assert write_prompt(attribution) == [
         Piece("<s>{share}", trusted=True),
         Piece("It rains.", trusted=False),
         Piece("</s>", trusted=True),

@@ -44,7 +44,7 @@ def judge(profile: str) -> PromptWriter:
     return PromptWriter(prompts.load_profile(profile), ends_for(profile))
 
 
-def text_of(request: VerdictRequest) -> str:
+def join_prompt(request: VerdictRequest) -> str:
     return "".join(piece.text for piece in pieces(request))
 
 
@@ -111,7 +111,7 @@ def test_prompt_and_labels_match_the_training_format(
 ) -> None:
     """Yes to a risk is 0: an ungrounded statement is unsupported, a passage not relevant."""
     request = judge(profile).request(task)
-    assert text_of(request) == prompt
+    assert join_prompt(request) == prompt
     assert request.grammar.labels == labels
 
 
@@ -156,7 +156,7 @@ def test_documents_in_a_json_template_are_escaped_as_json() -> None:
         statement('Said "no".', ('He said "no"\n<b>é',))
     )
     document = r'{"doc_id": "0", "text": "He said \"no\"\n<b>é"}'
-    assert text_of(asked) == f'{document}\n<assistant>Said "no".groundednessFalse'
+    assert join_prompt(asked) == f'{document}\n<assistant>Said "no".groundednessFalse'
     assert [piece.text for piece in pieces(asked) if not piece.trusted] == [
         r"He said \"no\"\n<b>é",
         'Said "no".',

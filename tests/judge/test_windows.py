@@ -29,7 +29,7 @@ def windows(task: Task, *, cost: Cost, capacity: int, sentences: Sentences) -> t
     )
 
 
-def contexts_of(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
+def list_contexts(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
     return [task.contexts for task in tasks if isinstance(task, Attribution | Sufficiency)]
 
 
@@ -40,7 +40,7 @@ def test_whole_chunks_are_packed_in_order() -> None:
         Attribution(unit=unit("statement", "s" * 10), contexts=chunks),
         Sufficiency(unit=unit("question", "q" * 10), contexts=chunks, user_input="q" * 10),
     ):
-        assert contexts_of(windows(task, cost=cost, capacity=300, sentences=sentences)) == [
+        assert list_contexts(windows(task, cost=cost, capacity=300, sentences=sentences)) == [
             chunks[:2],
             chunks[2:],
         ]
@@ -54,7 +54,7 @@ def test_a_chunk_that_does_not_fit_is_cut_at_sentences() -> None:
     chunk = " ".join([sentence] * 3)
     task = Attribution(unit=unit("statement", "s"), contexts=(chunk,))
     assert (
-        contexts_of(windows(task, cost=cost, capacity=260, sentences=sentences))
+        list_contexts(windows(task, cost=cost, capacity=260, sentences=sentences))
         == [(sentence,)] * 3
     )
     judged = Relevance(unit=unit("chunk", chunk), user_input="q" * 20)
@@ -68,7 +68,7 @@ def test_no_text_is_lost_and_none_is_repeated(chunks: list[str], capacity: int) 
     """Windows contain every character that is not white space, once and in order."""
     task = Attribution(unit=unit("statement", "s"), contexts=tuple(chunks))
     cut = windows(task, cost=cost, capacity=capacity, sentences=sentences)
-    judged = "".join(part for group in contexts_of(cut) for part in group)
+    judged = "".join(part for group in list_contexts(cut) for part in group)
     assert "".join(judged.split()) == "".join("".join(chunks).split())
 
 

@@ -60,7 +60,7 @@ def calibrated(run: Run, name: str) -> Calibration:
     return calibration
 
 
-def labels_of(run: Run) -> dict[str, set[object]]:
+def collect_labels(run: Run) -> dict[str, set[object]]:
     labels: dict[str, set[object]] = {}
     for row in run.iter_verdicts():
         labels.setdefault(row.metric, set()).add((row.p_yes, row.label))
@@ -70,7 +70,7 @@ def labels_of(run: Run) -> dict[str, set[object]]:
 def test_the_threshold_decides_the_metrics_that_ask_its_question(calibration: Calibration) -> None:
     """Faithfulness at .4 supports both sentences; context relevancy keeps .5."""
     run = judged("run", calibration=calibration)
-    assert labels_of(run) == {
+    assert collect_labels(run) == {
         "faithfulness": {(0.6, 1), (0.45, 1)},
         "context_relevancy": {(0.45, 0)},
     }

@@ -50,7 +50,7 @@ def run(out: Path, *metrics: Any, **options: Any) -> Run:
     return localjudge.evaluate(ROWS, out=out, engine=engine(), metrics=metrics, **options)
 
 
-def manifest_of(directory: Path) -> Any:
+def read_manifest(directory: Path) -> Any:
     return json.loads((directory / "manifest.json").read_text())
 
 
@@ -90,7 +90,7 @@ def test_criteria_are_signed_and_stored_in_the_run(tmp_path: Path) -> None:
     ]
     file.unlink()
     assert runs[0].summary.signature == runs[1].summary.signature != runs[2].summary.signature
-    judge = manifest_of(tmp_path / "value")["judge"]
+    judge = read_manifest(tmp_path / "value")["judge"]
     assert judge["metrics"]["kind"] == {"version": 2, "criterion_sha256": KIND.sha256}
     assert judge["judge"]["special_tasks"].keys() == {"criterion", "rubric"}
     plain = localjudge.evaluate(
@@ -150,7 +150,7 @@ def test_criteria_refuse_the_lexical_judge_early(tmp_path: Path, criterion: Any)
 def test_criteria_edited_in_a_run_are_refused(tmp_path: Path, kept: Any, complaint: str) -> None:
     """No file named by it is read."""
     run(tmp_path / "run", KIND)
-    manifest = manifest_of(tmp_path / "run")
+    manifest = read_manifest(tmp_path / "run")
     manifest["environment"]["settings"]["criteria"] = kept
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=complaint):

@@ -57,7 +57,7 @@ def judge(
     )
 
 
-def bytes_of(run: Run, names: Sequence[str] = FILES) -> list[bytes]:
+def read_files(run: Run, names: Sequence[str] = FILES) -> list[bytes]:
     return [(run.directory / name).read_bytes() for name in names]
 
 
@@ -65,7 +65,7 @@ def in_order(seed: int = 0) -> list[str]:
     return sorted((row["id"] for row in ROWS), key=lambda name: id_digest(f"{seed}|{name}"))
 
 
-def scores_of(run: Run) -> dict[str, float]:
+def collect_scores(run: Run) -> dict[str, float]:
     return {row.sample_id: row.score for row in run.scores if row.score is not None}
 
 
@@ -78,10 +78,10 @@ def test_a_stopped_run_equals_a_run_on_its_random_sample(stopped: Run, tmp_path:
     """Everything equals `sample` except the interval, its basis and the reason for the end."""
     count = stopped.summary.samples
     assert 10 < count < 60
-    assert set(scores_of(stopped)) == set(in_order()[:count])
+    assert set(collect_scores(stopped)) == set(in_order()[:count])
     drawn = judge(tmp_path / "drawn", sample=count)
-    assert bytes_of(drawn, ROW_FILES) == bytes_of(stopped, ROW_FILES)
-    early, fixed = (json.loads(bytes_of(run, ["summary.json"])[0]) for run in (stopped, drawn))
+    assert read_files(drawn, ROW_FILES) == read_files(stopped, ROW_FILES)
+    early, fixed = (json.loads(read_files(run, ["summary.json"])[0]) for run in (stopped, drawn))
     assert {name for name in early if early[name] != fixed[name]} == {
         "signature",
         "metrics",
@@ -98,7 +98,7 @@ def test_a_stopped_run_equals_a_run_on_its_random_sample(stopped: Run, tmp_path:
 
 def test_a_run_stops_at_the_first_deciding_sample(stopped: Run) -> None:
     """Recomputed: with fewer scores the interval contained the threshold."""
-    scores = scores_of(stopped)
+    scores = collect_scores(stopped)
     ordered = [scores[name] for name in in_order()[: len(scores)]]
     outcomes = [
         decide(sequence_interval(ordered[:k]), ">=", 0.6).outcome
@@ -110,11 +110,11 @@ def test_a_run_stops_at_the_first_deciding_sample(stopped: Run) -> None:
 
 
 def test_repeating_a_stopped_run_changes_no_file(stopped: Run) -> None:
-    before = bytes_of(stopped)
+    before = read_files(stopped)
     again = engine()
     times = [(stopped.directory / name).stat().st_mtime_ns for name in FILES]
     run = judge(stopped.directory, again, until=GATE)
-    assert (len(again.asked), bytes_of(run)) == (0, before)
+    assert (len(again.asked), read_files(run)) == (0, before)
     assert [(run.directory / name).stat().st_mtime_ns for name in FILES] == times
 
 
@@ -132,7 +132,7 @@ def test_without_until_a_stopped_run_continues(
     assert asked.isdisjoint(unit_text(request) for request in rest.asked)
     assert len(asked) + len(rest.asked) == 240
     fresh = judge(tmp_path / "fresh")
-    assert bytes_of(whole) == bytes_of(fresh)
+    assert read_files(whole) == read_files(fresh)
     assert whole.manifest.data == fresh.manifest.data
     assert (whole.summary.stopped, whole.part) == (None, None)
     assert early.summary.signature != whole.summary.signature == fresh.summary.signature
@@ -189,7 +189,7 @@ def test_a_killed_early_stopping_run_resumes_with_identical_files(
     killed(tmp_path / "run", "{'until': GATE}")
     rest = engine()
     run = judge(tmp_path / "run", rest, until=GATE)
-    assert bytes_of(run) == bytes_of(stopped)
+    assert read_files(run) == read_files(stopped)
     assert len(rest.asked) == 2 * run.summary.samples - 25
     assert len(run.manifest.environment.sessions) == 2
 
@@ -198,7 +198,7 @@ def test_a_killed_early_stopping_run_resumes_with_identical_files(
 def test_a_killed_full_run_may_stop_early_when_resumed(stopped: Run, tmp_path: Path) -> None:
     killed(tmp_path / "run", "{}")
     run = judge(tmp_path / "run", until=GATE)
-    assert bytes_of(run) == bytes_of(stopped)
+    assert read_files(run) == read_files(stopped)
     assert run.verify(engine=engine()).result == "bit-identical"
 
 
@@ -230,7 +230,7 @@ def test_a_run_stops_when_all_intervals_are_narrow(tmp_path: Path) -> None:
     run = judge(tmp_path / "run", width=0.25)
     low, high = run["context_recall"].ci95 or (0, 1)
     assert high - low <= 0.25
-    ordered = [scores_of(run)[name] for name in in_order()[: run.summary.samples]]
+    ordered = [collect_scores(run)[name] for name in in_order()[: run.summary.samples]]
     before = sequence_interval(ordered[:-1])
     assert before.high - before.low > 0.25
 
@@ -249,14 +249,14 @@ def test_a_time_budget_gives_the_ordinary_interval(tmp_path: Path) -> None:
     count = run.summary.samples
     assert 0 < count < 35, "each sample takes more than 0.02 s, on a busy machine much more"
     drawn = judge(tmp_path / "drawn", sample=count)
-    assert bytes_of(run, ROW_FILES) == bytes_of(drawn, ROW_FILES)
+    assert read_files(run, ROW_FILES) == read_files(drawn, ROW_FILES)
     assert run.summary.model_copy(update={"stopped": None}) == drawn.summary
-    values = list(scores_of(run).values())
+    values = list(collect_scores(run).values())
     assert run["context_recall"].ci95 == mean_interval(values).limits
     more = judge(tmp_path / "run", Slow(says), budget="0.3s")
     assert more.summary.samples > count
     whole = judge(tmp_path / "run", budget="2h")
-    assert bytes_of(whole) == bytes_of(judge(tmp_path / "whole")), (
+    assert read_files(whole) == read_files(judge(tmp_path / "whole")), (
         "all samples, and nothing to say of an end"
     )
 
@@ -285,7 +285,7 @@ def test_a_difference_from_a_baseline_stops_a_run(tmp_path: Path) -> None:
     [decision] = run.check([gate], baseline=baseline).decisions
     assert (decision.outcome, decision.samples) == ("pass", run.summary.samples)
     differences = [
-        scores_of(run)[name] - scores_of(baseline)[name]
+        collect_scores(run)[name] - collect_scores(baseline)[name]
         for name in in_order()[: run.summary.samples]
     ]
     expected = sequence_interval(differences, lowest=-1.0)
@@ -352,7 +352,7 @@ def test_differences_of_groups_count_groups_as_draws(tmp_path: Path, grouped: st
         **options,
     )
     scores: Any = run.compare(baseline).metrics["context_recall"].scores
-    paired = {*scores_of(run)} & {*scores_of(baseline)}
+    paired = {*collect_scores(run)} & {*collect_scores(baseline)}
     groups = {row["id"]: row["topic"] for row in ROWS}
     assert scores.clusters == len({groups[name] for name in paired}) < len(paired)
     [decision] = run.check([gate], baseline=baseline).decisions
@@ -389,7 +389,9 @@ def test_a_kill_while_writing_does_not_shorten_the_run(
         patched.setattr(f"localjudge.judging.job.Job.{step}", die)
         with pytest.raises(KeyboardInterrupt):
             judge(tmp_path / "run", until="context_recall>=0.8")
-    assert bytes_of(judge(tmp_path / "run", until=GATE), ROW_FILES) == bytes_of(longer, ROW_FILES)
+    assert read_files(judge(tmp_path / "run", until=GATE), ROW_FILES) == read_files(
+        longer, ROW_FILES
+    )
 
 
 def test_a_score_stopped_run_refuses_groups(stopped: Run, tmp_path: Path) -> None:
@@ -418,16 +420,16 @@ def test_undecidable_stopping_rules_are_refused_early(tmp_path: Path) -> None:
 
 def test_another_seed_is_refused_and_a_full_run_is_unchanged(tmp_path: Path) -> None:
     run = judge(tmp_path / "run", until=GATE)
-    before = bytes_of(run)
+    before = read_files(run)
     with pytest.raises(RunDirectoryError, match="drawn with seed 0"):
         judge(tmp_path / "run", until=GATE, seed=1)
-    assert bytes_of(run) == before
+    assert read_files(run) == before
     whole = judge(tmp_path / "whole")
-    before = bytes_of(whole)
+    before = read_files(whole)
     rest = engine()
     for option in ({"until": GATE}, {"width": 0.5}, {"budget": "1h"}):
         again = judge(tmp_path / "whole", rest, **option)
-        assert bytes_of(again) == before
+        assert read_files(again) == before
         assert any("cannot stop early" in note for note in again.notes)
     assert not rest.asked
 
@@ -441,7 +443,7 @@ def test_a_forged_draw_adds_no_foreign_sample(tmp_path: Path) -> None:
     manifest["environment"]["drawn_from"] = fresh.manifest.data.as_json
     file.write_text(json.dumps(manifest))
     run = judge(tmp_path / "other")
-    assert bytes_of(run) == bytes_of(fresh)
+    assert read_files(run) == read_files(fresh)
     assert run.verify(engine=engine()).result == "bit-identical"
 
 
@@ -476,7 +478,7 @@ def test_an_open_judge_stops_early_too(stopped: Run, tmp_path: Path) -> None:
         run = evaluate(
             ROWS, judge=opened, metrics=["context_recall"], until=GATE, out=tmp_path / "run"
         )
-    assert bytes_of(run, ROW_FILES) == bytes_of(stopped, ROW_FILES)
+    assert read_files(run, ROW_FILES) == read_files(stopped, ROW_FILES)
 
 
 class Told(Silence):

@@ -41,20 +41,22 @@ def score_lists(
     compare_by: str = "content",
 ) -> DocumentScores:
     """Score every question as a separate sample. A document may be a plain text."""
-    samples = [sample_of(*lists) for lists in zip(truths, retrieved, strict=True)]
-    outcomes = [outcome_of(measure, sample, compare_by=compare_by) for sample in samples]
+    samples = [make_sample(*lists) for lists in zip(truths, retrieved, strict=True)]
+    outcomes = [compute_outcome(measure, sample, compare_by=compare_by) for sample in samples]
     scores = [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
     assert len(scores) == len(outcomes)
     return DocumentScores(sum(scores) / len(scores), scores)
 
 
-def outcome_of(measure: RankingMeasure, sample: Sample, *, compare_by: str = "content") -> Outcome:
+def compute_outcome(
+    measure: RankingMeasure, sample: Sample, *, compare_by: str = "content"
+) -> Outcome:
     with pytest.raises(StopIteration) as finished:
         next(DocumentMetric(measure, compare_by=compare_by).steps(sample, sentences))
     return finished.value.value  # type: ignore[no-any-return]
 
 
-def sample_of(truths: Sequence[Context | str], retrieved: Sequence[Context | str]) -> Sample:
+def make_sample(truths: Sequence[Context | str], retrieved: Sequence[Context | str]) -> Sample:
     return Sample(
         id="1", reference_contexts=_documents(truths), retrieved_contexts=_documents(retrieved)
     )
@@ -143,16 +145,16 @@ def test_documents_are_compared_by_the_chosen_field(measure: RankingMeasure) -> 
 def test_a_zero_is_explained(
     measure: RankingMeasure, truths: list[str], retrieved: list[str], reason: str
 ) -> None:
-    outcome = outcome_of(measure, sample_of(truths, retrieved)).model_dump()
+    outcome = compute_outcome(measure, make_sample(truths, retrieved)).model_dump()
     assert (outcome["value"], outcome["detail"]) == (0, reason)
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
 def test_a_null_is_undefined(measure: RankingMeasure) -> None:
-    assert outcome_of(measure, Sample(id="1", reference_contexts=())) == Undefined(
+    assert compute_outcome(measure, Sample(id="1", reference_contexts=())) == Undefined(
         reason="retrieved_contexts is null"
     )
-    assert outcome_of(measure, Sample(id="1", retrieved_contexts=())) == Undefined(
+    assert compute_outcome(measure, Sample(id="1", retrieved_contexts=())) == Undefined(
         reason="reference_contexts is null"
     )
 
@@ -169,7 +171,7 @@ def test_a_null_is_undefined(measure: RankingMeasure) -> None:
 def test_incomparable_contexts_are_undefined(
     measure: RankingMeasure, by: str, retrieved: Context, reason: str
 ) -> None:
-    outcome = outcome_of(measure, sample_of([Context(id="a")], [retrieved]), compare_by=by)
+    outcome = compute_outcome(measure, make_sample([Context(id="a")], [retrieved]), compare_by=by)
     assert outcome == Undefined(reason=f"{reason}, and of some only the id is known")
 
 
@@ -185,7 +187,7 @@ def test_incomparable_contexts_are_undefined(
 def test_documents_without_ids_are_undefined_and_not_0(
     measure: RankingMeasure, by: str, truth: Context, retrieved: Context, side: str
 ) -> None:
-    outcome = outcome_of(measure, sample_of([truth], [retrieved]), compare_by=by)
+    outcome = compute_outcome(measure, make_sample([truth], [retrieved]), compare_by=by)
     assert outcome == Undefined(reason=f"no {side} document has an id")
 
 
@@ -193,11 +195,11 @@ def test_documents_without_ids_are_undefined_and_not_0(
 def test_invalid_relevances_fail_the_sample(scores: tuple[float | None, ...]) -> None:
     truths = tuple(Context(text=str(index), score=score) for index, score in enumerate(scores))
     with pytest.raises(SampleError, match="sample s7"):
-        outcome_of(
+        compute_outcome(
             OURS["ndcg"], Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths)
         )
     # Relevances of 0 are not a ground truth.
-    outcome = outcome_of(OURS["ndcg"], sample_of([Context(text="a", score=0)], ["a"]))
+    outcome = compute_outcome(OURS["ndcg"], make_sample([Context(text="a", score=0)], ["a"]))
     assert outcome == Scored(value=0, detail="no ground-truth document has a relevance above 0")
 
 
@@ -355,7 +357,7 @@ def test_every_score_lies_between_0_and_1(
 ) -> None:
     for measure in [*OURS.values(), hit_rate_at(k), precision_at(k), recall_at(k)]:
         for truths, retrieved in rows:
-            outcome = outcome_of(measure, sample_of(truths, retrieved), compare_by=by)
+            outcome = compute_outcome(measure, make_sample(truths, retrieved), compare_by=by)
             if isinstance(outcome, Undefined):
                 assert by == "id"
             else:

@@ -57,7 +57,7 @@ def printed(view: Table | View, width: int = 120, *, colour: bool = False) -> st
     return _COLOUR.sub("", text)
 
 
-def lines_of(view: Table | View, width: int = 100) -> list[str]:
+def print_lines(view: Table | View, width: int = 100) -> list[str]:
     return [line.strip() for line in printed(view, width).splitlines()]
 
 

@@ -13,8 +13,8 @@ from localjudge.report.certificate import write_certificate
 from localjudge.run_directory.label_rows import LABELS, label_file
 from localjudge.run_directory.run_record import file_sha256
 from localjudge.types import Language
-from tests.analysis.conftest import human_of, label
-from tests.analysis.labelled_runs import run_of, same_judge
+from tests.analysis.conftest import label, label_words
+from tests.analysis.labelled_runs import make_run, same_judge
 from tests.conftest import ScriptedRun
 from tests.report.conftest import HOSTILE, PageReader
 from tests.run_directory.conftest import edited
@@ -25,7 +25,7 @@ Text = Callable[..., str]
 
 @pytest.fixture
 def run(scripted_run: ScriptedRun) -> Run:
-    return label(run_of(scripted_run, "run", samples=30), n=40)
+    return label(make_run(scripted_run, "run", samples=30), n=40)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: T
 
 def test_a_certificate_names_who_settled_disputes(run: Run, text: Text) -> None:
     """Bo contradicts ann's 40 labels, and carol settles all."""
-    label(run, lambda words: 1 - human_of(words), n=40, annotator="bo", again=True)
+    label(run, lambda words: 1 - label_words(words), n=40, annotator="bo", again=True)
     adjudication = Labelling(run, "carol", disputed=True)
     while adjudication.rows:
         adjudication.answer(1)
@@ -159,7 +159,7 @@ def test_a_certificate_has_no_texts_and_replaces_no_other_file(
 
 
 def test_hostile_names_are_text(scripted_run: ScriptedRun, tmp_path: Path) -> None:
-    run = label(run_of(scripted_run, "run", samples=30), n=40, annotator=" ".join(HOSTILE))
+    run = label(make_run(scripted_run, "run", samples=30), n=40, annotator=" ".join(HOSTILE))
     html = write_certificate(
         run, tmp_path / "page.html", title=" ".join(HOSTILE), when=WHEN
     ).file.read_text()

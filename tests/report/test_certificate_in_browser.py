@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 from localjudge import Run
 from localjudge.report.certificate import write_certificate
 from localjudge.types import Language
-from tests.analysis.conftest import JudgedRun, human_of, judged_run, label
+from tests.analysis.conftest import JudgedRun, judged_run, label, label_words
 from tests.run_directory.conftest import edited
 
 __all__ = ["judged_run"]
@@ -57,10 +57,10 @@ def certificate(large: Run, tmp_path: Path) -> Path:
 
 def answer(number: int, text: str) -> int:
     """Disagree on a few texts."""
-    return human_of(text) if "Fact" in text and len(text) % 9 != number else number % 2
+    return label_words(text) if "Fact" in text and len(text) % 9 != number else number % 2
 
 
-def pages_of(browser: Browser, path: Path) -> int:
+def count_pages(browser: Browser, path: Path) -> int:
     page = browser.new_page()
     page.goto(path.as_uri())
     paper = page.pdf(prefer_css_page_size=True)
@@ -77,10 +77,10 @@ def test_a_large_certificate_is_one_page_of_a4(
         write_certificate(
             large, certificate, title="Answers of the help desk " * 8, language=language
         )
-        assert pages_of(browser, certificate) == 1, language
+        assert count_pages(browser, certificate) == 1, language
     edited("scores.jsonl", '"score": ', '"score": 0')(large.directory)
     assert (
-        pages_of(
+        count_pages(
             browser,
             write_certificate(Run.open(large.directory, check=False), certificate).file,
         )
@@ -91,7 +91,7 @@ def test_a_large_certificate_is_one_page_of_a4(
 def test_two_pages_are_counted_as_two(browser: Browser, certificate: Path) -> None:
     html = certificate.read_text().replace("</main>", f"{'<p>more</p>' * 60}</main>")
     certificate.write_text(html)
-    assert pages_of(browser, certificate) == 2
+    assert count_pages(browser, certificate) == 2
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

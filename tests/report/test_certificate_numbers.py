@@ -88,7 +88,7 @@ def label_run(run: Run, folder: Path) -> None:
         settling.answer(truth(settling.rows[0]["text"]))  # type: ignore[arg-type]
 
 
-def rows_of(run: Run, name: str) -> list[Row]:
+def read_rows(run: Run, name: str) -> list[Row]:
     return [
         json.loads(line) for line in (run.directory / name).read_text(encoding="utf-8").splitlines()
     ]
@@ -172,7 +172,7 @@ def alpha(pairs: list[tuple[int, int]]) -> float:
     return 1 - (values - 1) * disagreements / (ones * (values - ones))
 
 
-def decisions_of(rows: list[Row]) -> tuple[dict[Place, dict[str, Row]], dict[Place, Row]]:
+def collect_decisions(rows: list[Row]) -> tuple[dict[Place, dict[str, Row]], dict[Place, Row]]:
     """Return the annotators' labels of each statement, and the adjudicated ones."""
     of: dict[Place, dict[str, Row]] = defaultdict(dict)
     settled: dict[Place, Row] = {}
@@ -205,9 +205,9 @@ def test_every_number_on_a_certificate_is_recomputed_from_the_files(
     page = " ".join(PageReader(path.read_text(encoding="utf-8")).text.split())
     manifest_bytes = (run.directory / "manifest.json").read_bytes()
     manifest = json.loads(manifest_bytes)
-    verdicts = rows_of(run, "verdicts.jsonl")
-    decisions = rows_of(run, "labels.jsonl")
-    of, settled = decisions_of(decisions)
+    verdicts = read_rows(run, "verdicts.jsonl")
+    decisions = read_rows(run, "labels.jsonl")
+    of, settled = collect_decisions(decisions)
     labels = {place: people["ann"] for place, people in of.items()}
     labels |= {place: {**of[place]["ann"], "human": row["human"]} for place, row in settled.items()}
     whole = corrected(verdicts, labels)

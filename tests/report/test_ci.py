@@ -34,14 +34,14 @@ HOSTILE_TEXT = (
 )
 
 
-def tokens_of(text: str) -> list[Token]:
+def parse_tokens(text: str) -> list[Token]:
     blocks = MarkdownIt("commonmark").enable("table").parse(text)
     return [token for block in blocks for token in (block, *(block.children or ()))]
 
 
-def tables_of(text: str) -> list[list[list[str]]]:
+def parse_tables(text: str) -> list[list[list[str]]]:
     tables: list[list[list[str]]] = []
-    for token in tokens_of(text):
+    for token in parse_tokens(text):
         match token.type:
             case "table_open":
                 tables.append([])
@@ -56,8 +56,8 @@ def tables_of(text: str) -> list[list[list[str]]]:
     return tables
 
 
-def blocks_of(text: str) -> list[str]:
-    return [token.content for token in tokens_of(text) if token.type == "code_block"]
+def parse_code_blocks(text: str) -> list[str]:
+    return [token.content for token in parse_tokens(text) if token.type == "code_block"]
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_markdown_shows_table_gates_and_changed_samples(runs: tuple[Run, Run]) -
     before, after = runs
     gates = ["context_recall>=0.01", "context_recall>=0.9"]
     text = run_markdown(after, check(after, gates=gates, baseline=before))
-    summary, decided, compared, counted = tables_of(text)
+    summary, decided, compared, counted = parse_tables(text)
     assert text.startswith("## localjudge: 1 of 2 gates failed\n")
     assert summary[0] == ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
     assert [summary[1][place] for place in (0, 1, 3, 4, 5)] == [
@@ -88,7 +88,7 @@ def test_markdown_shows_table_gates_and_changed_samples(runs: tuple[Run, Run]) -
     ]
     assert compared[1][:4] == ["context_recall", "0.500", "1.000", "+0.500"]
     assert counted[1][1:] == ["1", "0", "0", "0", "1", "0"]
-    about_both, moved, about_it = blocks_of(text)
+    about_both, moved, about_it = parse_code_blocks(text)
     assert "judge scripted\n" in about_both
     assert moved == "row 1: context_recall 0.500 -> 1.000\n"
     assert "judge scripted\n" in about_it
@@ -127,11 +127,11 @@ def test_a_name_in_a_table_is_code_and_one_cell(run: Run, name: str) -> None:
         update={"metrics": {name: run.summary.metrics["context_recall"]}}
     )
     text = run_markdown(Run(run.directory, summary, run.manifest), check(run))
-    (table,) = tables_of(text)
+    (table,) = parse_tables(text)
     shown = printable(name).replace("|", "\\x7c").replace("`", "\\x60")
     assert table[1][0].strip(" ") == shown.strip(" ")
     assert [len(row) for row in table] == [6, 6]
-    assert {token.type for token in tokens_of(text)} <= HARMLESS
+    assert {token.type for token in parse_tokens(text)} <= HARMLESS
 
 
 HARMLESS = {

@@ -14,14 +14,14 @@ from localjudge.report.verification_views import verification_view
 from tests.conftest import OneJudge, ScriptedRun
 from tests.doctor.scripted_judges import users_text
 from tests.judging.test_verify import Another
-from tests.report.conftest import lines_of, one_each, row
+from tests.report.conftest import one_each, print_lines, row
 
 
 def test_a_comparison_shows_scores_counts_and_conclusion(scripted_run: ScriptedRun) -> None:
     """Two of three improve by 1/2: 1/2, 1/2, 1 before, 1, 1, 1 after; three are too few."""
     rows = [row("a", "A one.", "A two."), row("b", "B one.", "B two."), row("c", "C.")]
     old = scripted_run("old", rows, {"A one.": 0.0, "B two.": 0.0})
-    lines = lines_of(comparison_view(compare(old, scripted_run("new", rows, {}))))
+    lines = print_lines(comparison_view(compare(old, scripted_run("new", rows, {}))))
     first, second, *_ = [line.split() for line in lines if line.startswith("context_recall ")]
     assert first[:4] == ["context_recall", "0.667", "1.000", "+0.333"]
     assert [signed(value) for value in (0.125, -0.02, -0.0001, 0.0)] == [
@@ -45,7 +45,7 @@ def test_a_significant_difference_is_stated_in_words(
 ) -> None:
     wrong = {f"Sentence {number}.": 0.0 for number in range(20)}
     runs = [scripted_run("none", one_each(20), wrong), scripted_run("all", one_each(20), {})]
-    lines = lines_of(comparison_view(compare(*(runs[::-1] if swap else runs))))
+    lines = print_lines(comparison_view(compare(*(runs[::-1] if swap else runs))))
     assert any(line.startswith(f"context_recall: B is {word} than A") for line in lines)
 
 
@@ -53,7 +53,7 @@ def test_no_run_is_called_better_with_different_judges(scripted_run: ScriptedRun
     """Another threshold flips all twenty verdicts; "B is better" appeared next to a warning."""
     script = {f"Sentence {number}.": 0.6 for number in range(20)}
     runs = [scripted_run(f"t{p}", one_each(20), script, threshold=p) for p in (0.7, 0.5)]
-    lines = lines_of(comparison_view(compare(*runs)), 200)
+    lines = print_lines(comparison_view(compare(*runs)), 200)
     assert [line for line in lines if "but the judges differ" in line]
     assert not [line for line in lines if "better than" in line]
 
@@ -62,7 +62,7 @@ def test_no_run_is_called_better_with_different_questions(scripted_run: Scripted
     other = {f"Wrong {number}.": 0.0 for number in range(20)}
     rows = [row(str(number), f"Wrong {number}.") for number in range(20)]
     runs = [scripted_run("none", rows, other), scripted_run("all", one_each(20), {})]
-    lines = lines_of(comparison_view(compare(*runs)), 200)
+    lines = print_lines(comparison_view(compare(*runs)), 200)
     assert [line for line in lines if "questions or references differ" in line]
     assert not [line for line in lines if "better than" in line]
 
@@ -71,7 +71,7 @@ def test_changed_samples_show_at_most_ten_changed_units(scripted_run: ScriptedRu
     rows = [row("a", "A one.", "A two.")]
     old = scripted_run("old", rows, {"A one.": 0.25})
     new = scripted_run("new", [{**rows[0], "id": "b"}], {})
-    assert lines_of(comparison_view(compare(old, new)))[-2:] == [
+    assert print_lines(comparison_view(compare(old, new)))[-2:] == [
         "b (in A: a): context_recall 0.500 -> 1.000",
         "0 -> 1  0.250 -> 1.000  A one.",
     ]
@@ -79,7 +79,7 @@ def test_changed_samples_show_at_most_ten_changed_units(scripted_run: ScriptedRu
     many = [row("a", *sentences)]
     old = scripted_run("none", many, dict.fromkeys(sentences, 0.0))
     new = scripted_run("all", many, {})
-    lines = lines_of(comparison_view(compare(old, new)))
+    lines = print_lines(comparison_view(compare(old, new)))
     assert len([line for line in lines if "word." in line]) == 10
     assert "and 2 more" in lines
 
@@ -102,7 +102,7 @@ def test_a_fall_is_an_improvement_where_lower_is_better(tmp_path: Path) -> None:
         )
         return evaluate(rows, engine=engine, metrics=["noise_sensitivity"], out=tmp_path / response)
 
-    lines = lines_of(comparison_view(compare(run("Right. Wrong."), run("Right. Right."))))
+    lines = print_lines(comparison_view(compare(run("Right. Wrong."), run("Right. Right."))))
     first, second, *_ = [line.split() for line in lines if line.startswith("noise_sensitivity ")]
     assert first[:4] == ["noise_sensitivity", "0.500", "0.000", "-0.500"]
     assert second[:4] == ["noise_sensitivity", "20", "0", "0"]
@@ -115,7 +115,7 @@ def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
     decisions = check(
         run, gates=["context_recall>=0.8", "context_recall>=0.9", "context_recall<0.5"]
     ).decisions
-    _, _, first, *others = lines_of(gates_view(decisions))
+    _, _, first, *others = print_lines(gates_view(decisions))
     assert first.split(maxsplit=2) == [
         "pass",
         "context_recall>=0.8",
@@ -125,7 +125,7 @@ def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
     assert "(counts as failed)" in " ".join(others)
     evil = decisions[0].model_copy(update={"gate": "\x1b[2J>=0.5", "reason": "\x07"})
     assert isinstance(evil, GateDecision)
-    assert {"\\x1b[2J>=0.5", "\\x07"} <= set(lines_of(gates_view([evil]))[2].split())
+    assert {"\\x1b[2J>=0.5", "\\x07"} <= set(print_lines(gates_view([evil]))[2].split())
 
 
 def test_verify_expects_no_identical_bytes_on_another_processor(scripted_run: ScriptedRun) -> None:
@@ -134,14 +134,14 @@ def test_verify_expects_no_identical_bytes_on_another_processor(scripted_run: Sc
     )
     found = verify(scripted_run("run", one_each(2), {}), engine=engine)
     assert (found.result, found.other_machine) == ("different", True)
-    text = " ".join(lines_of(verification_view(found)))
+    text = " ".join(print_lines(verification_view(found)))
     assert re.search("^not verified: 2 of 2 .* 1 the same; 1 of 2 verdicts changed", text)
     assert "this machine's processor differs" in text
 
 
 def test_a_verified_run_is_reported_in_a_few_lines(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", one_each(2), {})
-    assert lines_of(verification_view(verify(run, engine=OneJudge({}, default=1.0)))) == [
+    assert print_lines(verification_view(verify(run, engine=OneJudge({}, default=1.0)))) == [
         "bit-identical: 2 of 2 stored answers repeated, every bit the same",
         "judge scripted",
         "data, requests and result files are unchanged",

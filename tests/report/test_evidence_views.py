@@ -14,7 +14,7 @@ from localjudge.report.evidence_views import misplaced_citation
 from localjudge.report.sample_views import sample_view
 from localjudge.run_directory.result_rows import EvidenceRow
 from localjudge.types import VerdictRequest
-from tests.report.conftest import Open, lines_of
+from tests.report.conftest import Open, print_lines
 
 SAMPLE = {
     "id": "danube",
@@ -50,7 +50,7 @@ def run(tmp_path: Path) -> Run:
 
 def shown(run: Run, metric: str) -> str:
     """The lines below the score of a metric."""
-    lines = lines_of(sample_view(run, "danube", metric=metric))
+    lines = print_lines(sample_view(run, "danube", metric=metric))
     start = next(at for at, line in enumerate(lines) if line.startswith(f"danube: {metric}"))
     return " ".join(" ".join(lines[start:]).split())
 

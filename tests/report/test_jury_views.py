@@ -22,9 +22,7 @@ def evaluation(*judges: Mapping[str, float] | None) -> Evaluation:
     return Evaluation("1", "faithfulness", Scored(value=1.0), tuple(units))
 
 
-def summary_of(
-    *judges: Mapping[str, float] | None, rubrics: tuple[str, ...] = ()
-) -> VerdictSummary:
+def summarise(*judges: Mapping[str, float] | None, rubrics: tuple[str, ...] = ()) -> VerdictSummary:
     totals = Totals(["faithfulness"], RULE, rubrics=rubrics)
     totals.add([evaluation(*judges)])
     return totals.summary("", JudgeCard(name="a + b")).verdicts
@@ -32,20 +30,20 @@ def summary_of(
 
 def test_the_share_of_divided_verdicts() -> None:
     """Of three verdicts of a jury, the judges disagree on one; one half is a 1."""
-    summary = summary_of({"a": 0.9, "b": 0.5}, {"a": 0.9, "b": 0.49}, {"a": 0.1, "b": 0.2}, None)
+    summary = summarise({"a": 0.9, "b": 0.5}, {"a": 0.9, "b": 0.49}, {"a": 0.1, "b": 0.2}, None)
     assert summary.divided == pytest.approx(1 / 3)
     assert "33 %" in decidedness_line(summary)
 
 
 def test_a_single_judge_has_no_such_key() -> None:
-    summary = summary_of(None, None)
+    summary = summarise(None, None)
     assert summary.divided is None
     assert "divided" not in summary.model_dump(mode="json")
     assert "disagree" not in decidedness_line(summary)
 
 
 def test_levels_are_not_compared_at_one_half() -> None:
-    assert summary_of({"a": 0.9, "b": 0.1}, rubrics=("faithfulness",)).divided is None
+    assert summarise({"a": 0.9, "b": 0.1}, rubrics=("faithfulness",)).divided is None
 
 
 def row(judges: Mapping[str, float] | None) -> VerdictRow:

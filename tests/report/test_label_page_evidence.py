@@ -25,7 +25,7 @@ SNOW = "Snow is white."
 Write = Callable[..., Path]
 
 
-def sentences_of(number: int) -> tuple[ClosestSentence, ...]:
+def make_sentences(number: int) -> tuple[ClosestSentence, ...]:
     text = row(number)["contexts"][0]
     return (
         ClosestSentence("contexts", 0, 0, len(text), text),
@@ -40,7 +40,7 @@ def write(tmp_path: Path) -> Write:
         evidence = {}
         for number, columns in enumerate(rows):
             if number != WITHOUT:
-                evidence[columns["label_id"]] = sentences_of(number)
+                evidence[columns["label_id"]] = make_sentences(number)
         path = tmp_path / "labels.html"
         write_label_page(path, rows, title="Weather", **{"evidence": evidence, **how})
         return path
@@ -65,7 +65,7 @@ def test_it_is_hidden_until_the_key(open_page: Open, write: Write) -> None:
 
     press(page, "e")
     expect_open(page, True)
-    assert quotes(page) == [sentence.text for sentence in sentences_of(0)]
+    assert quotes(page) == [sentence.text for sentence in make_sentences(0)]
     expect(page.locator("#status")).to_have_text("2 closest sentences are shown.")
 
     press(page, "E")

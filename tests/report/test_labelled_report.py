@@ -13,7 +13,7 @@ from localjudge.labels.labelled_statements import disagreements
 from localjudge.labels.labelling import Labelling
 from localjudge.report.label_views import disagreements_view
 from localjudge.report.sample_views import sample_view
-from tests.report.conftest import EVIL, HOSTILE, Open, PageReader, lines_of
+from tests.report.conftest import EVIL, HOSTILE, Open, PageReader, print_lines
 
 ANSWERS = {"It rains.": (1, 1), "It snows.": (1, 0), "It is red.": (0, 0), "It pours.": (0, 0)}
 """Of ann and of bob."""
@@ -113,10 +113,10 @@ def test_exported_verdicts_have_human_label_and_annotators(
 
 
 def test_a_sample_shows_the_human_label_of_each_verdict(labelled_run: Run) -> None:
-    lines = lines_of(sample_view(labelled_run, "first"))
+    lines = print_lines(sample_view(labelled_run, "first"))
     assert "1 0.900  It rains.  (human label 1 by ann, bob)" in lines
     assert "1 0.800  It snows.  (annotators differ: ann 1, bob 0)" in lines
-    assert "1 0.700  It is red.  (differs from human label 0 by ann, bob)" in lines_of(
+    assert "1 0.700  It is red.  (differs from human label 0 by ann, bob)" in print_lines(
         sample_view(labelled_run, "second")
     )
 
@@ -129,12 +129,12 @@ def test_disagreements_begin_with_the_surest_judge(labelled_run: Run) -> None:
         ("It is red.", 0.2),
     ]
     assert disagreements(labelled_run, ["faithfulness"]) == []
-    rows = [line.split() for line in lines_of(disagreements_view(verdicts))[2:4]]
+    rows = [line.split() for line in print_lines(disagreements_view(verdicts))[2:4]]
     assert [row[:7] for row in rows] == [
         ["third", "context_recall", "1", "0.950", "0", "by", "ann,"],
         ["second", "context_recall", "1", "0.700", "0", "by", "ann,"],
     ]
-    assert lines_of(disagreements_view([])) == ["no verdict differs from a human label"]
+    assert print_lines(disagreements_view([])) == ["no verdict differs from a human label"]
 
 
 def test_the_distribution_of_scores_names_the_judge(labelled_run: Run) -> None:

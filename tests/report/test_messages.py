@@ -41,11 +41,11 @@ def forms(message: Message) -> dict[str, str]:
     return {"": message} if isinstance(message, str) else message
 
 
-def values_of(text: str) -> list[str]:
+def find_values(text: str) -> list[str]:
     return sorted(re.findall(r"\{(\w+)\}", text))
 
 
-def tags_of(text: str) -> list[str]:
+def find_tags(text: str) -> list[str]:
     return sorted(re.findall(r"</?\w+>", text))
 
 
@@ -80,8 +80,8 @@ def test_languages_have_the_same_keys_values_and_markup(language: Language) -> N
     for key, message in messages.items():
         assert forms(message).keys() == forms(ENGLISH[key]).keys(), key
         for form, text in forms(message).items():
-            assert values_of(text) == values_of(forms(ENGLISH[key])[form]), key
-            assert tags_of(text) == tags_of(forms(ENGLISH[key])[form]), key
+            assert find_values(text) == find_values(forms(ENGLISH[key])[form]), key
+            assert find_tags(text) == find_tags(forms(ENGLISH[key])[form]), key
             assert text, key
 
 
@@ -89,8 +89,8 @@ def test_languages_have_the_same_keys_values_and_markup(language: Language) -> N
     "key", [key for key, message in ENGLISH.items() if not isinstance(message, str)]
 )
 def test_only_the_form_for_one_omits_its_count(key: str) -> None:
-    one = values_of(forms(ENGLISH[key])["one"])
-    other = values_of(forms(ENGLISH[key])["other"])
+    one = find_values(forms(ENGLISH[key])["one"])
+    other = find_values(forms(ENGLISH[key])["other"])
     assert forms(ENGLISH[key]).keys() == {"one", "other"}
     assert "n" in other
     assert set(other) - set(one) <= {"n"}
@@ -126,7 +126,7 @@ def test_every_metric_has_its_sentence_and_question_in_each_language(
     about = get_about(catalog.ours(name))
     headline = messages.headline(name)
     assert headline is not None
-    assert values_of(headline) == ["share"]
+    assert find_values(headline) == ["share"]
     assert headline != about.headline.replace("{}", "{share}")
     assert about.unit == "none" or messages.question(name)
 

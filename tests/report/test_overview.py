@@ -195,7 +195,7 @@ def test_the_finding_is_about_the_mean_that_is_computed(tmp_path: Path) -> None:
     assert "Of 100" not in text
 
 
-def truth_of(words: str, value: float) -> bool:
+def is_true(words: str, value: float) -> bool:
     """Parse the words and return whether a difference of this value satisfies them."""
     if equal := re.fullmatch(r"context recall is (.*) than in the baseline", words):
         if equal[1] in EQUALS:
@@ -217,7 +217,7 @@ def test_gates_in_words_match_their_values(
     gate = Gate(
         metric="context_recall", delta=True, comparison=comparison, threshold=threshold / 100
     )
-    assert truth_of(describe_gate(gate), difference / 100) == OPERATORS[comparison](
+    assert is_true(describe_gate(gate), difference / 100) == OPERATORS[comparison](
         difference, threshold
     )
 

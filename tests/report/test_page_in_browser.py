@@ -16,7 +16,7 @@ from localjudge.analysis.check import check
 from localjudge.report.html_page import write_report
 from localjudge.report.sample_views import sample_view
 from localjudge.words import printable, printable_lines
-from tests.report.conftest import ENOUGH, Open, corrected, labelled, lines_of
+from tests.report.conftest import ENOUGH, Open, corrected, labelled, print_lines
 
 pytestmark = pytest.mark.engine
 
@@ -122,7 +122,7 @@ def test_contexts_are_numbered_from_one_on_the_page_and_in_the_terminal(
     ) == [1]
     shown = [
         line.split()[0]
-        for line in lines_of(sample_view(runs[1], "sample 1"))
+        for line in print_lines(sample_view(runs[1], "sample 1"))
         if "contexts[" in line
     ]
     assert shown == ["retrieved_contexts[1]", "retrieved_contexts[2]"]

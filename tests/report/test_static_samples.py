@@ -33,7 +33,7 @@ def judged(out: Path, *samples: dict[str, Any], **how: Any) -> Run:
     return evaluate(rows, metrics=metrics, out=out, engine=ScriptedEngine(judge), **how)
 
 
-def texts_of(sample: StaticSample) -> dict[int, str]:
+def join_texts(sample: StaticSample) -> dict[int, str]:
     texts: dict[int, str] = {}
     for number, pieces in sample.contexts:
         texts[number] = "".join(piece.text.unescape() for piece in pieces)
@@ -50,7 +50,7 @@ def test_each_anchor_is_the_sentence_of_its_link(tmp_path: Path) -> None:
     links = [link for verdict in sample.metrics[0].verdicts for link in verdict.links]
     assert [anchors[link.anchor] for link in links] == [link.quote for link in links]
     assert [link.quote for link in links] == [RISES, ENDS]
-    assert texts_of(sample) == {1: ENDS, 2: SAMPLE["retrieved_contexts"][1]}
+    assert join_texts(sample) == {1: ENDS, 2: SAMPLE["retrieved_contexts"][1]}
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 0), (20, 20), (20_000, 0), (0, 20_000)])
@@ -62,7 +62,7 @@ def test_of_a_long_context_only_the_neighbourhood_is_shown(
     run = judged(tmp_path / "run", {**SAMPLE, "retrieved_contexts": [context]})
     [sample] = static_samples(run, [1])
 
-    shown = texts_of(sample)[1]
+    shown = join_texts(sample)[1]
     assert RISES in shown
     assert len(shown) <= len(RISES) + 2 * 300 + len("... ") + len(" ...")
     assert shown.startswith("... ") is (11 * before > 300)

@@ -16,7 +16,7 @@ from localjudge.report.overview import overview
 from localjudge.report.remarks import ALWAYS_VALID
 from localjudge.report.summary_views import summary_view
 from localjudge.words import as_typed, call
-from tests.report.conftest import PageReader, lines_of, one_each
+from tests.report.conftest import PageReader, one_each, print_lines
 
 GATE = "context_recall>=0.5"
 ENGINE = ScriptedEngine({}, default=0.9)
@@ -41,7 +41,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return judged(tmp_path_factory.mktemp("whole") / "run", until=["context_recall>=0.999"])
 
 
-def text_of(run: Run, *gates: str) -> str:
+def read_page_text(run: Run, *gates: str) -> str:
     return " ".join(PageReader("".join(page(run, check(run, gates=gates)))).text.split())
 
 
@@ -49,7 +49,7 @@ def test_the_table_explains_the_stop_and_its_intervals(stopped: Run) -> None:
     count = stopped.summary.samples
     low = stopped["context_recall"].ci95[0]  # type: ignore[index]
     with as_typed():
-        lines = lines_of(summary_view(stopped, details=True), 200)
+        lines = print_lines(summary_view(stopped, details=True), 200)
     why = f"context_recall 1.00 [{low:.2f}, 1.00], needs >= 0.5"
     assert f"stopped after {count} of 60 samples in random order (seed 0): {why}" in lines
     assert ALWAYS_VALID in lines
@@ -59,7 +59,7 @@ def test_the_table_explains_the_stop_and_its_intervals(stopped: Run) -> None:
 
 def test_a_time_budget_ignores_scores(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", budget="0.000001s")
-    lines = lines_of(summary_view(run), 200)
+    lines = print_lines(summary_view(run), 200)
     assert [
         line
         for line in lines
@@ -84,7 +84,7 @@ def test_labels_of_a_stopped_run_are_refused_with_advice(stopped: Run, tmp_path:
 
 def test_the_page_explains_the_stop(stopped: Run, whole: Run) -> None:
     count = stopped.summary.samples
-    text = text_of(stopped)
+    text = read_page_text(stopped)
     assert f"{count} of 60 samples, in random order (seed 0), judged by scripted" in text
     assert "Why the run ended: context_rec" in text
     assert "No person has checked this." in text
@@ -93,7 +93,7 @@ def test_the_page_explains_the_stop(stopped: Run, whole: Run) -> None:
     assert overview(stopped, check(stopped))["metrics"][0]["marks"] == [(0.5, "at least 0.5")]
     assert (
         "60 samples, judged by scripted Why the run ended: all samples are judged: context_rec"
-        in text_of(whole)
+        in read_page_text(whole)
     )
 
 
@@ -107,12 +107,12 @@ def test_a_comparison_shows_only_intervals_valid_after_a_stop(stopped: Run, tmp_
     assert change.scores
     assert change.verdicts
     assert (change.scores.method, change.verdicts.ci95) == ("confidence sequence", None)
-    lines = lines_of(comparison_view(comparison), 200)
+    lines = print_lines(comparison_view(comparison), 200)
     assert ALWAYS_VALID in lines
     checked = check(after, gates=["context_recall.delta>=-0.5"], baseline=stopped)
     assert ALWAYS_VALID in run_markdown(after, checked)
     assert ALWAYS_VALID in overview(after, checked)["comparison"]["notes"]
-    assert ALWAYS_VALID not in lines_of(comparison_view(compare(after, after)), 200)
+    assert ALWAYS_VALID not in print_lines(comparison_view(compare(after, after)), 200)
 
 
 @pytest.mark.engine

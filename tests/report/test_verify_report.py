@@ -12,7 +12,7 @@ from localjudge.report.verification_views import verification_view
 from localjudge.report.verify_report import check_report
 from localjudge.run_directory.verification import last_verification
 from tests.analysis.conftest import label, text
-from tests.analysis.labelled_runs import METRIC, run_of, same_judge
+from tests.analysis.labelled_runs import METRIC, make_run, same_judge
 from tests.conftest import ScriptedRun
 from tests.report.conftest import PageReader, printed
 from tests.run_directory.conftest import edited
@@ -22,7 +22,7 @@ AS_IT_IS = "unchanged; its lines on verification and examination cannot be check
 
 @pytest.fixture
 def run(scripted_run: ScriptedRun) -> Run:
-    return label(run_of(scripted_run, "run", samples=30), n=40)
+    return label(make_run(scripted_run, "run", samples=30), n=40)
 
 
 def test_verify_detects_an_edited_headline(run: Run) -> None:
@@ -47,7 +47,7 @@ def test_verify_detects_an_edited_headline(run: Run) -> None:
 def test_verify_rebuilds_a_report_with_baseline_gates_and_title(
     run: Run, scripted_run: ScriptedRun
 ) -> None:
-    before = run_of(scripted_run, "before", samples=30, threshold=0.7)
+    before = make_run(scripted_run, "before", samples=30, threshold=0.7)
     gates = [f"{METRIC}>=0.2", f"{METRIC}.delta>=-0.9"]
     for _ in range(2):
         path = run.report(

@@ -35,7 +35,7 @@ from localjudge.report.worst_samples import worst_scores, worst_view
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.types import Label, VerdictRequest
 from localjudge.words import call, printable
-from tests.report.conftest import EVIL, HOSTILE, PageReader, lines_of, one_each, printed
+from tests.report.conftest import EVIL, HOSTILE, PageReader, one_each, print_lines, printed
 
 METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "noise_sensitivity"]
 
@@ -96,7 +96,7 @@ VIEWS: dict[str, Callable[[Run, Run], Table | View]] = {
 }
 
 
-def words_of(text: str) -> Counter[str]:
+def count_words(text: str) -> Counter[str]:
     return Counter(word for word in text.split() if not word.startswith("─"))
 
 
@@ -111,13 +111,13 @@ def test_views_fit_the_terminal_and_escape_user_text(
     monkeypatch.chdir(runs[0].directory.parent)
     view = VIEWS[name](*(Run(Path(run.directory.name), run.summary, run.manifest) for run in runs))
     for colour in (False, True) if name not in ("summary", "prompts") else (False,):
-        whole = words_of(printed(view, 1_000, colour=colour))
+        whole = count_words(printed(view, 1_000, colour=colour))
         for width in (80, 200):
             text = printed(view, width, colour=colour)
             assert [
                 line for line in text.splitlines() if cell_len(line) > width or line.endswith(" ")
             ] == []
-            assert name in ("worst", "prompts") or words_of(text) == whole
+            assert name in ("worst", "prompts") or count_words(text) == whole
             acting = [
                 letter
                 for letter in text.replace("\n", "")
@@ -178,16 +178,16 @@ def test_below_the_table_are_the_judge_and_the_next_command_and_details_on_reque
     run: Run,
 ) -> None:
     """Recall: 1/2 and 0/2; mean 0.25. For one metric: two statements in each of two samples."""
-    lines = lines_of(summary_view(run))
+    lines = print_lines(summary_view(run))
     low, high = run.summary.metrics["context_recall"].ci95 or (0, 0)
     recall = next(line.split() for line in lines if line.startswith("context_recall "))
     assert recall == ["context_recall", "0.250", f"{low:.3f}", "-", f"{high:.3f}", "2", "1", "0"]
     assert lines[-2:] == ["judge scripted", f"next: {call('label', str(run.directory))}"]
-    short = lines_of(summary_view(run), 200)
-    details = lines_of(summary_view(run, details=True), 200)
+    short = print_lines(summary_view(run), 200)
+    details = print_lines(summary_view(run, details=True), 200)
     assert details[: len(short)] == short
     assert f"signature {run.summary.signature}" in details
-    alone = " ".join(lines_of(summary_view(run, metric="context_recall", details=True)))
+    alone = " ".join(print_lines(summary_view(run, metric="context_recall", details=True)))
     assert "context_relevancy" not in alone
     assert "4 verdicts: 0 % within 0.1 of the threshold" in alone
     assert "4 verdicts" not in " ".join(lines)
@@ -260,12 +260,12 @@ def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> Non
     ]
     engine = ScriptedEngine({}, default=0.9, capacity=4_000)
     run = evaluate(rows, engine=engine, metrics=["context_recall", "faithfulness"], out=tmp_path)
-    assert "4 units did not fit" in " ".join(lines_of(summary_view(run)))
-    assert "2 units did not fit" in " ".join(lines_of(summary_view(run, metric="faithfulness")))
+    assert "4 units did not fit" in " ".join(print_lines(summary_view(run)))
+    assert "2 units did not fit" in " ".join(print_lines(summary_view(run, metric="faithfulness")))
 
 
 def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: Run) -> None:
-    lines = lines_of(sample_view(run, "good"))
+    lines = print_lines(sample_view(run, "good"))
     assert lines[:4] == [
         "good",
         "user_input             Q?",
@@ -354,7 +354,7 @@ def test_sentences_by_contexts_are_a_matrix_and_by_many_contexts_a_list(tmp_path
         rows = [{"id": "a", **texts, "retrieved_contexts": contexts}]
         engine = ScriptedEngine(_wet_is_sure)
         run = evaluate(rows, metrics=["noise_sensitivity"], engine=engine, out=tmp_path / name)
-        return lines_of(verdicts_view(run.iter_scores(), run.iter_verdicts()), 80)[1:]
+        return print_lines(verdicts_view(run.iter_scores(), run.iter_verdicts()), 80)[1:]
 
     assert judged("two", "wet", "cold") == [
         "ref.     [1]      [2]",
@@ -475,7 +475,7 @@ def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) 
     )
     reasons = [
         line.strip()
-        for line in lines_of(summary_view(run), 200)
+        for line in print_lines(summary_view(run), 200)
         if " undefined: " in line or " failed: " in line
     ]
     assert reasons == [
@@ -493,5 +493,6 @@ def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) 
         rows, metrics=["context_recall"], engine=ScriptedEngine(many), out=tmp_path / "many"
     )
     assert any(
-        line.endswith("localjudge show RUN --json") for line in lines_of(summary_view(worse), 200)
+        line.endswith("localjudge show RUN --json")
+        for line in print_lines(summary_view(worse), 200)
     )

@@ -15,7 +15,7 @@ from localjudge.report.ci import run_markdown
 from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.run_directory.files import allowed_failures
 from tests.conftest import ScriptedRun
-from tests.report.conftest import lines_of
+from tests.report.conftest import print_lines
 
 METRIC = "context_recall"
 GATE = f"{METRIC}>=0.9"
@@ -71,7 +71,7 @@ def test_a_mean_with_few_failures_is_shown_with_their_count_and_its_bounds(
     assert (stored["mean"], stored["failed"], stored["bounds"]) == (1.0, failed, [lowest, 1.0])
     values = summary_values(run)["metrics"][METRIC]
     assert (values["mean"], values["bounds"]) == (1.0, [lowest, 1.0])
-    table = " ".join(lines_of(summary_view(run), 200))
+    table = " ".join(print_lines(summary_view(run), 200))
     assert f"{failed} failed" in table
     assert f"between {lowest:.3f} and 1.000" in table
     [decision] = check(run, gates=[GATE]).decisions
@@ -95,7 +95,7 @@ def test_a_mean_with_more_failures_is_withheld_everywhere(
         METRIC
     ]
     assert (stored["mean"], stored["ci95"]) == (None, None)
-    table = lines_of(summary_view(run), 200)
+    table = print_lines(summary_view(run), 200)
     [row] = [line.split() for line in table if line.startswith(f"{METRIC} ")]
     assert row[1] == "-"
     [decision] = check(run, gates=[GATE], undecided="pass").decisions

@@ -93,7 +93,7 @@ def decidedness(*verdicts: Verdict | NoAnswer) -> VerdictSummary:
                 "a",
                 "m",
                 NO,
-                tuple(JudgedUnit(unit_of("x", 0), verdict) for verdict in verdicts),
+                tuple(JudgedUnit(make_unit("x", 0), verdict) for verdict in verdicts),
             )
         ]
     )
@@ -128,7 +128,7 @@ def test_rubric_levels_are_not_near_the_threshold() -> None:
     """Level 3 of 5 is an expected value of .5 and no probability, so only its mass counts."""
     totals = Totals(["m", "tone"], VerdictRule(0.5, 0.01), rubrics={"tone"})
     for name, p_yes, mass in (("m", 0.9, 0.75), ("tone", 0.5, 0.25), ("tone", 0.5, 0.25)):
-        judged = JudgedUnit(unit_of("x", 0), Verdict(label=1, p_yes=p_yes, valid_mass=mass))
+        judged = JudgedUnit(make_unit("x", 0), Verdict(label=1, p_yes=p_yes, valid_mass=mass))
         totals.add([Evaluation("a", name, NO, (judged,))])
     assert totals.summary("", CARD).verdicts == VerdictSummary(
         count=1, near_threshold=0.0, median_valid_mass=0.25
@@ -151,7 +151,7 @@ def test_verdicts_on_windows_are_counted() -> None:
     assert decidedness(*verdicts).windowed == 2
 
 
-def unit_of(text: str, start: int, index: int = 0) -> Unit:
+def make_unit(text: str, start: int, index: int = 0) -> Unit:
     span = Span(start=start, end=start + len(text), text=text)
     return Unit(
         kind="sentence", index=index, source="retrieved_contexts", source_index=3, span=span
@@ -182,10 +182,10 @@ def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
     """A unit without a verdict is listed with its error; keys from `against` on are additions."""
     units = (
         JudgedUnit(
-            unit_of("Größe.", 0),
+            make_unit("Größe.", 0),
             Verdict(label=1, p_yes=0.75, valid_mass=0.5, reason="so", window=2),
         ),
-        JudgedUnit(unit_of("Two.", 7, index=1), NoAnswer(error="too long")),
+        JudgedUnit(make_unit("Two.", 7, index=1), NoAnswer(error="too long")),
     )
     evaluation = Evaluation("a", "context_relevancy", Failed(reason="no verdict"), units)
     assert "".join(json_line(row.values) for row in verdict_rows([evaluation])) == (

@@ -27,7 +27,7 @@ from localjudge.stats.paired import labels_needed
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def units_of(
+def make_units(
     judged: Sequence[float],
     human: Sequence[float | None],
     *,
@@ -65,7 +65,7 @@ def test_the_prediction_powered_mean_by_hand() -> None:
     lambda = sum (H - .25)(L - .5) / sum (L - .5)^2 = (.375 - .125 + .125 + .125) / 1 = .5
     theta  = .5 * .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
     """
-    units = units_of([1, 1, 0, 0, 1, 1, 0, 0], with_labels(4, [1, 0, 0, 0], 8))
+    units = make_units([1, 1, 0, 0, 1, 1, 0, 0], with_labels(4, [1, 0, 0, 0], 8))
     powered = prediction_powered(units)
     assert [powered.ppi_lambda, powered.mean] == pytest.approx([0.5, 0.25])
     assert powered.limits is None
@@ -84,10 +84,10 @@ def test_an_interval_by_hand() -> None:
                 on the logit / (.8 * .2) = 2.224423
     limits    = 1 / (1 + exp(-(1.386294 -+ 2.224423))) = .301929, .973679
     """
-    powered = prediction_powered(units_of([1] * 10, [1] * 8 + [0] * 2))
+    powered = prediction_powered(make_units([1] * 10, [1] * 8 + [0] * 2))
     assert powered.limits == pytest.approx((0.301929, 0.973679), abs=2e-6)
     assert (powered.ppi_lambda, powered.clusters) == (1, 10)
-    assert prediction_powered(units_of([1] * 9, [1] * 7 + [0] * 2)).limits is None
+    assert prediction_powered(make_units([1] * 9, [1] * 7 + [0] * 2)).limits is None
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_an_interval_by_hand() -> None:
 def test_label_weights_by_hand(
     judged: list[float], human: list[Any], how: Any, mean: float
 ) -> None:
-    assert prediction_powered(units_of(judged, human, **how)).mean == pytest.approx(mean)
+    assert prediction_powered(make_units(judged, human, **how)).mean == pytest.approx(mean)
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 60))
@@ -141,12 +141,12 @@ def test_correction_properties_for_any_judge_and_labels(random: Random, size: in
         [label if known else None for label, known in zip(of, labelled, strict=True)]
         for of in (judged, human)
     ]
-    agreeing, units = (units_of(judged, labels, probabilities=[0.5], **how) for labels in seen)
+    agreeing, units = (make_units(judged, labels, probabilities=[0.5], **how) for labels in seen)
     assert prediction_powered(agreeing).mean == pytest.approx(
         float((units.weights * judged).sum()), abs=1e-12
     )
     assert prediction_powered(agreeing).ppi_lambda == pytest.approx(1)
-    everything = units_of(judged, human, **how)
+    everything = make_units(judged, human, **how)
     for of_people in (prediction_powered(everything), labels_alone(everything)):
         assert of_people.mean == pytest.approx(float((units.weights * human).sum()), abs=1e-12)
     corrected = prediction_powered(units)
@@ -172,9 +172,9 @@ def test_correction_properties_for_any_judge_and_labels(random: Random, size: in
 def test_an_error_free_pilot_still_has_an_interval_width() -> None:
     """Fifty agreeing labels do not prove a perfect judge: the interval is wider by 1/50."""
     human: list[int | None] = [1] * 30 + [None] * 270 + [0] * 20 + [None] * 80
-    assert width(prediction_powered(units_of([1] * 300 + [0] * 100, human))) > 2 * 1.96 / 50
+    assert width(prediction_powered(make_units([1] * 300 + [0] * 100, human))) > 2 * 1.96 / 50
     # Ten labels of one sample are one draw.
-    units = units_of([1] * 20, [1] * 10 + [None] * 10, samples=[0] * 10 + list(range(1, 11)))
+    units = make_units([1] * 20, [1] * 10 + [None] * 10, samples=[0] * 10 + list(range(1, 11)))
     assert prediction_powered(units).limits is None
 
 
@@ -185,7 +185,7 @@ def test_units_without_a_judge_are_neither_corrected_nor_labelled() -> None:
     same, as L is always 1.
     """
     human: list[int | None] = [0] * 10 + [1, 1, 1, 0] + [None] * 6
-    units = units_of([0] * 10 + [1] * 10, human, strata=[0] * 10 + [1] * 10)._replace(
+    units = make_units([0] * 10 + [1] * 10, human, strata=[0] * 10 + [1] * 10)._replace(
         certain=np.arange(20) < 10
     )
     powered = prediction_powered(units)
@@ -196,7 +196,7 @@ def test_units_without_a_judge_are_neither_corrected_nor_labelled() -> None:
 def test_a_correction_without_any_label_is_refused() -> None:
     for of in (prediction_powered, labels_alone):
         with pytest.raises(DataError, match="no unit"):
-            of(units_of([1, 0], [None, None]))
+            of(make_units([1, 0], [None, None]))
 
 
 def test_labels_saved_by_hand() -> None:
@@ -211,7 +211,7 @@ def test_labels_saved_by_hand() -> None:
     truth = [float(random < 0.6) for random in np.random.default_rng(1).random(1_000)]
     worth = []
     for judged in ([1.0] * 1_000, truth):
-        units = units_of(
+        units = make_units(
             judged, with_labels(50, truth, 1_000), strata=[int(label) for label in judged]
         )
         worth.append(labels_saved(prediction_powered(units), labels_alone(units), 50))
@@ -226,16 +226,16 @@ def test_a_difference_by_hand() -> None:
     error remains. New statements that are better by three labels give a difference of 3/12.
     """
     truth = [1.0] * 9 + [0.0] * 3
-    old = units_of([1] * 12, truth)
-    new = units_of(truth, truth)
+    old = make_units([1] * 12, truth)
+    new = make_units(truth, truth)
     assert corrected_difference(old, new).mean == pytest.approx(0)
-    better = corrected_difference(new, units_of([1] * 12, [1] * 12))
+    better = corrected_difference(new, make_units([1] * 12, [1] * 12))
     assert better.mean == pytest.approx(0.25)
     assert better.limits is not None
     assert better.limits[0] < 0.25 < better.limits[1] <= 1
-    assert corrected_difference(old, units_of([1] * 9, [1] * 9)).limits is None
+    assert corrected_difference(old, make_units([1] * 9, [1] * 9)).limits is None
     # With other numbers of clusters, those that are only in one of them add to it alone.
-    assert corrected_difference(old, units_of([1] * 20, [1] * 20)).mean == pytest.approx(0.25)
+    assert corrected_difference(old, make_units([1] * 20, [1] * 20)).mean == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3, 7, 12, 33, 60])

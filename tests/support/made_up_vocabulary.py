@@ -166,7 +166,7 @@ def unigram_vocabulary() -> Tokenizer:
 
 
 @cache
-def vocabulary_of(file: Path) -> Tokenizer:
+def read_tokenizer(file: Path) -> Tokenizer:
     """Return the tokenizer of a GGUF file, without its chat template."""
     keys: Keys = {}
     for name, field in GGUFReader(file).fields.items():

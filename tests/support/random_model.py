@@ -24,8 +24,8 @@ from made_up_vocabulary import (
     Typed,
     byte_vocabulary,
     piece_vocabulary,
+    read_tokenizer,
     unigram_vocabulary,
-    vocabulary_of,
 )
 from numpy.typing import NDArray
 
@@ -35,8 +35,8 @@ __all__ = [
     "Tokenizer",
     "byte_vocabulary",
     "piece_vocabulary",
+    "read_tokenizer",
     "unigram_vocabulary",
-    "vocabulary_of",
     "write",
 ]
 

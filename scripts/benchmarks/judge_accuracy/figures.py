@@ -49,7 +49,7 @@ class Labels:
         drawn = self._drawn_aucs(scores) - self._drawn_aucs(baseline)
         return _estimate(self._auc(scores) - self._auc(baseline), drawn)
 
-    def auc_of(self, chosen: Sequence[bool], scores: Floats) -> float | None:
+    def compute_auc(self, chosen: Sequence[bool], scores: Floats) -> float | None:
         """Return the AUC on chosen rows, or None if they have only one label."""
         mask = np.array(chosen)
         if len(set(self._labels[mask].tolist())) < len({0, 1}):

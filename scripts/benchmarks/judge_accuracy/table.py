@@ -24,7 +24,7 @@ def markdown(title: str, labels: Labels, scores: Mapping[str, Floats]) -> str:
     ]
     lines += _gains(labels, scores)
     for name, chosen in _parts(labels):
-        aucs = [labels.auc_of(chosen, scores[judge]) for judge in judges]
+        aucs = [labels.compute_auc(chosen, scores[judge]) for judge in judges]
         lines.append(_line(f"{name} ({sum(chosen)})", [_number(auc) for auc in aucs]))
     means = [_mean_of_sets(labels, scores[judge]) for judge in judges]
     lines.append(_line("mean of the data sets", [_number(mean) for mean in means]))
@@ -60,7 +60,7 @@ def _mean_of_sets(labels: Labels, scores: Floats) -> float:
     """Return the mean AUC of the data sets with both labels."""
     aucs: list[float] = []
     for dataset in _datasets(labels):
-        auc = labels.auc_of([row.dataset == dataset for row in labels.rows], scores)
+        auc = labels.compute_auc([row.dataset == dataset for row in labels.rows], scores)
         if auc is not None:
             aucs.append(auc)
     return float(np.mean(aucs))

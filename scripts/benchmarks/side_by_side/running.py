@@ -75,7 +75,7 @@ class Bench(NamedTuple):
         return [row for row in rows if row["judge"] == self.model.stem]
 
 
-def environment_of(way: str) -> str:
+def environment_name(way: str) -> str:
     """Return the name of a way's environment."""
     return re.split("[ ,]", way)[0].lower()
 
@@ -149,7 +149,7 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
         if way != "localjudge":
             server, port = _serve(stack, bench.model)
             port = _count(stack, port, tokens)
-        python = bench.environments.absolute() / environment_of(way) / "bin" / "python"
+        python = bench.environments.absolute() / environment_name(way) / "bin" / "python"
         script = Path(__file__).with_name("peer.py")
         address = f"http://127.0.0.1:{port}"
         timeouts = dict.fromkeys(_TIMEOUTS, str(bench.patience))
