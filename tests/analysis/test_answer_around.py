@@ -134,7 +134,8 @@ def test_a_statement_is_another_one_if_it_cites_something_else(scripted_run: Scr
     cited = keys_by_text(run, "citation_support")
     assert {text: len(keys) for text, keys in supported.items()} == {TOWNS[0]: 1, TOWNS[1]: 1}
     assert {text: len(keys) for text, keys in cited.items()} == {TOWNS[0]: 2, TOWNS[1]: 1}
-    assert set.union(*supported.values()).isdisjoint(set.union(*cited.values()))
+    all_cited = set[str]().union(*cited.values())
+    assert set[str]().union(*supported.values()).isdisjoint(all_cited)
     assert keys_by_text(run, "citation_support(of=all)") == cited
 
 
