@@ -53,13 +53,13 @@ def open_engine(
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
-    from localjudge.engine.llamacpp.gguf import read_model_facts
+    from localjudge.engine.llamacpp.model_check import read_model_facts
 
     return read_model_facts(path, n_ctx)
 
 
 def can_judge(path: Path) -> bool:
-    from localjudge.engine.llamacpp.gguf import check
+    from localjudge.engine.llamacpp.model_check import check
 
     try:
         check(path, words=False)

@@ -10,9 +10,9 @@ import pytest
 import random_model
 
 from localjudge.engine import hardware
-from localjudge.engine.llamacpp import gguf
-from localjudge.engine.llamacpp.gguf import UBATCH, MemoryNeed
+from localjudge.engine.llamacpp import memory, model_check
 from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.llamacpp.memory import UBATCH, MemoryNeed
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import OutOfResource
 from tests.engine.conftest import ModelMaker
@@ -58,7 +58,7 @@ def test_the_estimate_matches_the_allocation(
     """Weights and cache within 5 %, compute buffers between 95 % and 150 %."""
     shape = random_model.Shape(width=256, heads=heads, layers=4, feed_forward=1024, context=8192)
     path = make_model(architecture, shape=shape).path
-    estimate = gguf.needed(gguf.check(path), n_ctx=n_ctx)
+    estimate = memory.needed(model_check.check(path), n_ctx=n_ctx)
     real = allocated(path, n_ctx)
     assert estimate.weights == pytest.approx(real.weights, rel=0.05)
     assert estimate.cache == pytest.approx(real.cache, rel=0.05)

@@ -10,7 +10,7 @@ import pytest
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
 from localjudge import model_registry
-from localjudge.engine.llamacpp import gguf as model_check
+from localjudge.engine.llamacpp import model_check
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError

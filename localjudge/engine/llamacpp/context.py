@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localjudge.engine.llamacpp import gguf
+from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.model import complaints, delayed_interrupts, listen, llama_cpp
 from localjudge.errors import ModelError, OutOfResource
 
@@ -36,9 +36,9 @@ def open_context(
         reason = complaints()
         problem = f"llama.cpp could not open a context of {n_ctx:,} tokens"
         if not reason:
-            raise OutOfResource(f"{problem}: it gave no reason", hint=gguf.memory_hint())
-        if gguf.is_out_of_memory(reason):
-            raise OutOfResource(f"{problem}: {reason}", hint=gguf.memory_hint())
+            raise OutOfResource(f"{problem}: it gave no reason", hint=memory.memory_hint())
+        if memory.is_out_of_memory(reason):
+            raise OutOfResource(f"{problem}: {reason}", hint=memory.memory_hint())
         raise ModelError(
             f"{problem}: {reason}",
             hint="use another conversion of the model, or update llama-cpp-python",

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from typing import Any
 
 from localjudge.engine.decoding import ConstrainedAnswer, DecodingEngine, TokenizedRequest
-from localjudge.engine.llamacpp import gguf
+from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
@@ -76,7 +76,7 @@ class LlamaCppEngine(DecodingEngine):
             "engine": "llama.cpp",
             **self._loaded.identity,
             "llguidance": version("llguidance"),
-            "n_ubatch": gguf.UBATCH,
+            "n_ubatch": memory.UBATCH,
             "begin_of_text": bool(self._begin),
         }
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localjudge.engine.llamacpp.context import open_context
-from localjudge.engine.llamacpp.gguf import UBATCH
+from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.llamacpp.model import llama_cpp
 from localjudge.engine.prompt_tree import TokenPath, shared_nodes
 from localjudge.errors import ModelError

@@ -30,7 +30,7 @@ from pydantic import Field, ValidationError
 
 from localjudge import model_registry, resources
 from localjudge.engine import hardware
-from localjudge.engine.llamacpp import gguf
+from localjudge.engine.llamacpp import gguf, memory, model_check
 from localjudge.engine.llamacpp.encoder import Encoder
 from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
 from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model, usable_threads
@@ -143,16 +143,16 @@ def load(
 
     Raises ModelError if it cannot be used, OutOfResource for too little memory.
     """
-    header = gguf.check(file.path)
+    header = model_check.check(file.path)
     trained_context = header.size("context_length")
-    n_ctx = gguf.context_for(header, settings.n_ctx or file.n_ctx)
+    n_ctx = memory.context_for(header, settings.n_ctx or file.n_ctx)
     if settings.n_ctx and settings.n_ctx > trained_context:
         _log.warning(
             f"{option_name('n_ctx')} {settings.n_ctx:,} exceeds the model's context: "
             f"{trained_context:,} tokens are used",
         )
     gpu_layers = _gpu_layers(settings)
-    need = gguf.needed(header, n_ctx=n_ctx)
+    need = memory.needed(header, n_ctx=n_ctx)
     if not gpu_layers:  # the free memory of a GPU is unknown
         _require_memory(file.path, need, n_ctx)
     threads = usable_threads(settings.used_threads, gpu_layers)
@@ -168,7 +168,7 @@ def load(
     except OutOfResource as error:
         if gpu_layers:
             raise
-        numbers = gguf.needed_and_free(need, n_ctx)
+        numbers = memory.needed_and_free(need, n_ctx)
         problem = f"{error.message}; the model needs {numbers}"
         raise OutOfResource(problem, hint=error.hint) from error
     outputs: tuple[str, ...] = ()
@@ -198,12 +198,12 @@ def _gpu_layers(settings: EngineSettings) -> int:
     return settings.gpu_layers
 
 
-def _require_memory(path: Path, need: gguf.MemoryNeed, n_ctx: int) -> None:
+def _require_memory(path: Path, need: memory.MemoryNeed, n_ctx: int) -> None:
     free = hardware.available_bytes()
     if free is not None and need.total > free:
-        numbers = gguf.needed_and_free(need, n_ctx)
+        numbers = memory.needed_and_free(need, n_ctx)
         problem = f"{path} does not fit into memory: it needs {numbers}"
-        raise OutOfResource(problem, hint=gguf.memory_hint())
+        raise OutOfResource(problem, hint=memory.memory_hint())
 
 
 def _open_as_hashed(
@@ -335,9 +335,9 @@ def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> Localj
     lines = done.stderr.strip().splitlines()
     if lines:
         ending += f" ({lines[-1].strip()})"
-    if done.returncode == _KILLED or gguf.is_out_of_memory(done.stderr):
+    if done.returncode == _KILLED or memory.is_out_of_memory(done.stderr):
         problem = f"{path} could not be tested for lack of memory: {ending}"
-        return OutOfResource(problem, hint=gguf.memory_hint())
+        return OutOfResource(problem, hint=memory.memory_hint())
     return ModelError(
         f"llama.cpp cannot use {path}: {ending}",
         hint="the file is damaged, or this llama.cpp does not support it or the processor: "

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from localjudge.engine.llamacpp import gguf
+from localjudge.engine.llamacpp import memory
 from localjudge.engine.protocol import EngineBuild
 from localjudge.engine.tokens import TokenTable, Vocabulary, is_reserved
 from localjudge.errors import InputError, LocaljudgeError, ModelError, OutOfResource
@@ -193,10 +193,10 @@ def open_model(
 
 def _refused(path: Path) -> LocaljudgeError:
     complaint = complaints() or "it gave no reason"
-    if gguf.is_out_of_memory(complaint):
+    if memory.is_out_of_memory(complaint):
         return OutOfResource(
             f"llama.cpp lacks memory or threads to load {path}: {complaint}",
-            hint=gguf.memory_hint(),
+            hint=memory.memory_hint(),
         )
     return ModelError(
         f"llama.cpp cannot load {path}: {complaint}",

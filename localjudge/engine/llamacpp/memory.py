@@ -1,0 +1,110 @@
+"""Estimate the memory of a model and its context.
+
+    weights    bytes of tensor data, read into memory
+    cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes (keys and values, F16)
+    working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width))
+               x n_ubatch x 4 bytes
+
+For layers without attention, the cache is an upper bound, without their states. A classifier (an
+encoder with a classification head) has no cache, writes no token, and evaluates its whole context
+at once.
+"""
+
+import re
+from typing import NamedTuple
+
+from localjudge.engine import hardware
+from localjudge.engine.hardware import readable
+from localjudge.engine.llamacpp.gguf import Header
+from localjudge.words import option_name
+
+UBATCH = 512
+"""Tokens that llama.cpp evaluates at once."""
+_MAX_DEFAULT_CONTEXT = 8192
+_MAX_DEFAULT_CLASSIFIER_CONTEXT = 512
+_F16_BYTES = 2
+_F32_BYTES = 4
+_OUT_OF_MEMORY = re.compile(
+    "cannot allocate memory|resource temporarily unavailable|insufficient memory|out of memory|"
+    "bad_alloc|MemoryError|(failed|unable) to (allocate|reserve)",
+    re.IGNORECASE,
+)
+
+
+class MemoryNeed(NamedTuple):
+    """Memory of a judge in bytes."""
+
+    weights: int
+    cache: int
+    working: int
+
+    @property
+    def total(self) -> int:
+        return sum(self)
+
+
+def context_for(model: Header, wanted: int | None) -> int:
+    """Return the tokens of context for a model, at most those of its training."""
+    if not wanted and model.is_classifier:
+        wanted = _MAX_DEFAULT_CLASSIFIER_CONTEXT
+    return min(wanted or _MAX_DEFAULT_CONTEXT, model.size("context_length"))
+
+
+def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
+    """Estimate the memory of a model and its context. The module's docstring has the formulas."""
+    heads = model.size("attention.head_count")
+    width = model.size("embedding_length")
+    streams = 2 * (n_ctx + model.size("feed_forward_length") + 2 * width)
+    if model.is_classifier:
+        working = (heads * n_ctx + streams) * n_ctx * _F32_BYTES
+        return MemoryNeed(model.weight_bytes, 0, working)
+    vocabulary = model.lengths.get("tokenizer.ggml.tokens", 0)
+    working = (max(heads * n_ctx, vocabulary) + streams) * UBATCH * _F32_BYTES
+    cache = n_ctx * _cached_numbers(model) * _F16_BYTES
+    return MemoryNeed(model.weight_bytes, cache, working)
+
+
+def needed_and_free(need: MemoryNeed, n_ctx: int) -> str:
+    """Say how much memory a judge needs, and how much is free."""
+    free = hardware.available_bytes()
+    room = "the amount of free memory is unknown"
+    if free is not None:
+        room = f"{readable(free)} are free"
+    return (
+        f"about {readable(need.total)} (weights {readable(need.weights)}, "
+        f"cache for {n_ctx:,} tokens {readable(need.cache)}, "
+        f"working space {readable(need.working)}), and {room}"
+    )
+
+
+def memory_hint() -> str:
+    """Return what a user can do about too little memory."""
+    context = option_name("n_ctx")
+    layers = option_name("gpu_layers")
+    return (
+        f"use a smaller model or quantisation, a shorter context ({context}) or fewer layers on a "
+        f"GPU ({layers}); or free memory, or raise its limit (ulimit -v, the container's or the "
+        "job's)"
+    )
+
+
+def is_out_of_memory(message: str) -> bool:
+    """Return whether a message of llama.cpp or the system says that memory or threads lack."""
+    return bool(_OUT_OF_MEMORY.search(message))
+
+
+def _cached_numbers(model: Header) -> int:
+    """Return how many numbers of keys and values a token has in all layers."""
+    heads = model.size("attention.head_count")
+    head_width = 0
+    if heads:
+        head_width = model.size("embedding_length") // heads
+    key_width = model.size("attention.key_length", head_width)
+    value_width = model.size("attention.value_length", head_width)
+    per_layer = model.keys.get(f"{model.text('general.architecture')}.attention.head_count_kv")
+    if isinstance(per_layer, tuple):
+        key_value_heads = sum(per_layer)
+    else:
+        attending = model.size("block_count") // max(1, model.size("full_attention_interval", 1))
+        key_value_heads = attending * model.size("attention.head_count_kv", heads)
+    return int(key_value_heads * (key_width + value_width))
