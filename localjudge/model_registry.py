@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -102,7 +102,9 @@ class RegisteredJury(Record):
 
 def registered_juries() -> dict[str, RegisteredJury]:
     """Return all juries by name; the user's override packaged ones."""
-    return _packaged_rows().juries | _read(_user_registry()).juries
+    _, packaged = _read(_packaged_registry())
+    _, users = _read(_user_registry())
+    return packaged | users
 
 
 def expand_jury(name: str) -> list[str]:
@@ -127,7 +129,8 @@ def has_judges(jury: RegisteredJury, checksums: Iterable[str | None]) -> bool:
 
 def registered() -> dict[str, RegisteredModel]:
     """Return all models by name; the user's override packaged ones."""
-    return _packaged() | _read(_user_registry()).models
+    users, _ = _read(_user_registry())
+    return _packaged() | users
 
 
 def find(name_or_path: str) -> ModelFile:
@@ -244,42 +247,46 @@ def _checksum_in_name(path: Path) -> str | None:
     return match[1] if match else None
 
 
-class _Rows(NamedTuple):
-    models: dict[str, RegisteredModel]
-    juries: dict[str, RegisteredJury]
+_Models = dict[str, RegisteredModel]
+_Juries = dict[str, RegisteredJury]
 
 
-def _packaged() -> dict[str, RegisteredModel]:
-    return _packaged_rows().models
+def _packaged() -> _Models:
+    models, _ = _read(_packaged_registry())
+    return models
 
 
-def _packaged_rows() -> _Rows:
-    return _read(resources.bundled_file("models", "registry.toml"))
+def _packaged_registry() -> Path:
+    return resources.bundled_file("models", "registry.toml")
 
 
 def _user_registry() -> Path:
     return resources.state_directory() / "registry.toml"
 
 
-def _read(registry: Path) -> _Rows:
+def _read(registry: Path) -> tuple[_Models, _Juries]:
+    """Return the models and juries of a registry by name. Raises ModelError."""
+    models: _Models = {}
+    juries: _Juries = {}
     if not registry.is_file():
-        return _Rows({}, {})
+        return models, juries
     try:
         tables = tomllib.loads(registry.read_text(encoding="utf-8"))
-        rows = [RegisteredModel(**table) for table in tables.get("model", [])]
-        juries = [RegisteredJury(**table) for table in tables.get("jury", [])]
+        for table in tables.get("model", []):
+            model = RegisteredModel(**table)
+            models[model.name] = model
+            if not model.package:
+                path = model.path or str(registry.parent / (model.file or ""))
+                models[model.name] = model.model_copy(update={"path": path})
+        for table in tables.get("jury", []):
+            jury = RegisteredJury(**table)
+            juries[jury.name] = jury
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValidationError, TypeError) as error:
         raise ModelError(
             f"the model registry {registry} cannot be read: {error}",
             hint="correct or remove it",
         ) from error
-    models: dict[str, RegisteredModel] = {}
-    for row in rows:
-        models[row.name] = row
-        if not row.package:
-            path = row.path or str(registry.parent / (row.file or ""))
-            models[row.name] = row.model_copy(update={"path": path})
-    return _Rows(models, {jury.name: jury for jury in juries})
+    return models, juries
 
 
 def _locate_file(model: RegisteredModel) -> Path | None:

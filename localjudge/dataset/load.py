@@ -4,26 +4,21 @@
           ──read again, check each row──> samples in a table, or problems ──> Dataset, or one
           DataError
 
-Uses constant memory, except for a file with one JSON array or object, and for an iterator. Draws
-and shards depend only on the ids, so adding, removing or moving rows changes them by at most those
-rows.
+Uses constant memory, except for a file with one JSON array or object, and for an iterator.
 """
 
-import heapq
-import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import islice, repeat
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeGuard, get_args
 
 from localjudge.dataset.columns import (
     ALIASES,
-    ID_COLUMNS,
     Resolved,
     Survey,
     columns_of,
@@ -32,27 +27,23 @@ from localjudge.dataset.columns import (
 )
 from localjudge.dataset.conversation import with_last_turn
 from localjudge.dataset.data_in_memory import Elements, find_rows, find_table_rows
+from localjudge.dataset.dataset import Dataset
 from localjudge.dataset.formats import read
-from localjudge.dataset.missing import is_blank, is_nan
+from localjudge.dataset.missing import is_nan
 from localjudge.dataset.nested_rows import expand, zip_columns
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import (
-    MISSING,
     SHOWN,
-    UNKNOWN,
     Place,
     Problem,
     Problems,
-    describe,
     first_part,
-    lookup,
     reaches_inside,
     shown,
 )
 from localjudge.dataset.python_values import fields_of, plain
 from localjudge.dataset.rows import CheckedRow, RawRow, Split, check_row, raw_row, splitter
-from localjudge.dataset.samples import Column, SampleTable
-from localjudge.dataset.shards import Shard, id_digest, shard_number
+from localjudge.dataset.samples import SampleTable
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.errors import DataError, InputError
 from localjudge.progress import Progress, Silence, count_with_progress
@@ -60,171 +51,9 @@ from localjudge.types import FieldName, Sample
 from localjudge.words import option, suggestion
 
 _FIELDS = get_args(FieldName)
-_COLUMN_FIELDS = {"id", "user_input", "reference", "response"}
 
-Scalar = str | int | float | bool | None
 ReadRows = Callable[[], Iterator[RawRow | Problem]]
 """Reads the rows of one source from the beginning."""
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """Samples in the order of the data, and how they were read."""
-
-    table: SampleTable
-    sources: tuple[str, ...]
-    mappings: tuple[Resolved, ...]
-    unused: tuple[tuple[str, ...], ...]
-    """Non-empty columns of each source that are not fields."""
-    placeholders: Mapping[str, Counter[str]]
-    """Counts of placeholders for missing values, by column."""
-    joined: int = 0
-    """Number of rows where one text may contain several retrieved contexts."""
-    json_responses: int = 0
-    """Number of responses that are an object or a list in JSON."""
-    windows_1252: tuple[str, ...] = ()
-    """Files that are not UTF-8 and were read as Windows-1252."""
-    conversations: int = 0
-    """Number of rows with a conversation as question; only its last turn was read."""
-    skipped: int = 0
-    problem_count: int = 0
-    problems: tuple[str, ...] = ()
-    """One line per cause, for the first causes. `problem_count` counts all."""
-
-    @property
-    def samples(self) -> Sequence[Sample]:
-        return Column(self.table, "content", Sample.model_validate_json)
-
-    @property
-    def extras(self) -> Sequence[dict[str, Any]]:
-        return Column(self.table, "extras", json.loads)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return self.table.fingerprint
-
-    @property
-    def fields(self) -> frozenset[str]:
-        """Fields with a column in the data. A column of ids counts as its contexts."""
-        mapped = {field for mapping in self.mappings for field in mapping}
-        return frozenset(ID_COLUMNS.get(field, field) for field in mapped).intersection(_FIELDS)
-
-    @property
-    def mapping(self) -> Resolved:
-        """Our field -> its column. Different columns are listed with their sources."""
-        columns_by_field: dict[str, dict[str, str]] = {}
-        for source, mapping in zip(self.sources, self.mappings, strict=True):
-            for field, column in mapping.items():
-                columns_by_field.setdefault(field, {})[source] = column
-        merged = {}
-        for field in ALIASES:
-            columns = columns_by_field.get(field, {})
-            if len(set(columns.values())) == 1:
-                merged[field] = next(iter(columns.values()))
-            elif columns:
-                merged[field] = ", ".join(
-                    f"{column} ({source})" for source, column in columns.items()
-                )
-        return merged
-
-    def first(self, count: int) -> "Dataset":
-        return self._where(lambda position, _: position < count)
-
-    def draw(self, count: int, seed: int) -> "Dataset":
-        """Return the `count` samples with the smallest sha256 of seed and id.
-
-        They remain in the order of the data.
-        """
-        ranked = ((id_digest(f"{seed}|{row.id}"), row.position) for row in self.table.rows())
-        smallest = heapq.nsmallest(count, ranked)
-        return self.at(position for _, position in smallest)
-
-    def at(self, positions: Iterable[int]) -> "Dataset":
-        chosen = set(positions)
-        return self._where(lambda position, _: position in chosen)
-
-    def draws(self, seed: int, group_of: Mapping[str, str] | None = None) -> list[list[int]]:
-        """Return the positions in the order of `draw`, one list per sample or per group."""
-        groups: dict[bytes, list[int]] = {}
-        for row in self.table.rows():
-            name = row.id
-            if group_of is not None:
-                name = group_of[name]
-            groups.setdefault(id_digest(f"{seed}|{name}"), []).append(row.position)
-        return [groups[digest] for digest in sorted(groups)]
-
-    def in_shard(self, shard: Shard) -> "Dataset":
-        return self._where(
-            lambda _, sample_id: shard_number(sample_id, shard.of) == shard.number,
-            in_place=True,
-        )
-
-    def _where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool = False) -> "Dataset":
-        table = self.table.where(is_chosen, in_place=in_place)
-        if len(table) == len(self.table):
-            return self
-        return replace(self, table=table)
-
-    def column(self, name: str) -> tuple[Scalar, ...]:
-        """Return the values of a column, the id or a text field, None if missing.
-
-        Dots reach into objects. Raises InputError for an unknown name, and for lists and objects.
-        """
-        field = self._field_of_column(name)
-        exists = field is not None
-        samples: Iterable[Sample | None] = repeat(None)
-        if field is not None:
-            samples = self.samples
-        values: list[Scalar] = []
-        # Equal values share one object to save memory.
-        distinct: dict[tuple[type, Scalar], Scalar] = {}
-        for extra, sample in zip(self.extras, samples, strict=False):
-            value = lookup(extra, name, MISSING)
-            if value is not MISSING:
-                exists = True
-            elif field is not None:
-                value = getattr(sample, field)
-            else:
-                value = None
-            if is_blank(value):
-                value = None
-            _check_scalar(name, value)
-            values.append(distinct.setdefault((type(value), value), value))
-        if not exists:
-            raise InputError(
-                f"the data has no column {shown(name)}",
-                hint=f"the columns are {', '.join(self._column_names())}",
-            )
-        return tuple(values)
-
-    def _field_of_column(self, name: str) -> str | None:
-        """Return the id or the text field that a name stands for, or None for another column."""
-        if name in _COLUMN_FIELDS:
-            return name
-        for mapping in self.mappings:
-            for field, column in mapping.items():
-                if column == name and field in _COLUMN_FIELDS:
-                    return field
-        return None
-
-    def _column_names(self) -> list[str]:
-        names = {"id"} | (self.fields & _COLUMN_FIELDS)
-        for extra in self.extras:
-            names.update(map(shown, extra))
-        return sorted(names)
-
-
-def _check_scalar(name: str, value: Any) -> None:
-    """Raise InputError unless a value can name a group."""
-    if isinstance(value, Scalar) and not str(value).startswith(UNKNOWN):
-        return
-    description = value
-    if not isinstance(value, str):
-        description = describe(value)
-    raise InputError(
-        f"the column {shown(name)} contains {description}, not text or a number",
-        hint=f"name a value inside an object with a dot: {shown(name)}.NAME",
-    )
 
 
 def load(  # noqa: PLR0913 # the options of a run that describe its data
@@ -303,20 +132,6 @@ def _check_file_names(names: Sequence[str]) -> None:
                 f"{shown_name(name)} is named twice",
                 hint="its rows would count twice",
             )
-
-
-def from_samples(
-    samples: Iterable[tuple[int, Sample, Mapping[str, Any]]],
-    *,
-    sources: Sequence[str],
-    mapping: Resolved,
-    skipped: int = 0,
-) -> Dataset:
-    table = SampleTable()
-    for position, sample, extras in samples:
-        table.add(sample.model_dump(), extras, position=position)
-    count = len(sources)
-    return Dataset(table, tuple(sources), (mapping,) * count, ((),) * count, {}, skipped=skipped)
 
 
 def _rows_in_memory(
@@ -403,7 +218,7 @@ def _build(
             "the context separator is empty",
             hint="use the text between two contexts, such as '|'",
         )
-    sources = [_Source(name, rows, mapping, progress) for name, rows in tables]
+    sources = [_SurveyedSource(name, rows, mapping, progress) for name, rows in tables]
     _check_mapped_columns_exist(sources, mapping)
     for source in sources:
         source.resolve(context_separator)
@@ -447,7 +262,7 @@ def _check_fields(mapping: Mapping[str, str]) -> None:
             )
 
 
-class _Source:
+class _SurveyedSource:
     """A source with rows that can be read repeatedly, and a survey of its columns."""
 
     mapping: Resolved
@@ -546,7 +361,7 @@ class _CheckedRows:
 
 
 def _check_rows(
-    sources: Sequence[_Source],
+    sources: Sequence[_SurveyedSource],
     keeps_answer_words: bool,
     progress: Progress,
 ) -> _CheckedRows:
@@ -570,7 +385,9 @@ def _check_rows(
     return checked
 
 
-def _check_mapped_columns_exist(sources: Sequence[_Source], mapping: Mapping[str, str]) -> None:
+def _check_mapped_columns_exist(
+    sources: Sequence[_SurveyedSource], mapping: Mapping[str, str]
+) -> None:
     if not any(source.readable for source in sources):
         return
     for field, column in mapping.items():
