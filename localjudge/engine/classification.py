@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache, partial
 from itertools import chain
-from typing import NamedTuple
 
 import llguidance
 import numpy as np
@@ -41,13 +40,6 @@ from localjudge.types import (
 _NODES_KEPT = 4096
 _LARGEST_EXPONENT = 700.0
 _ONE_HALF = 0.5
-
-
-class ClassifiedText(NamedTuple):
-    """Tokens of a request, and how many of them are its first text."""
-
-    tokens: tuple[int, ...]
-    first_text: int
 
 
 class ClassifyingEngine(ABC):
@@ -83,8 +75,8 @@ class ClassifyingEngine(ABC):
     def chat_without_ends(self) -> ChatEnds | None:
         return None
 
-    def tokenize(self, request: VerdictRequest) -> ClassifiedText:
-        """Tokenize a request.
+    def tokenize(self, request: VerdictRequest) -> tuple[tuple[int, ...], int]:
+        """Return the tokens of a request, and how many of them are its first text.
 
         Raises SampleError for unreadable text, ModelError for a request for another kind of model.
         """
@@ -106,7 +98,7 @@ class ClassifyingEngine(ABC):
                 tokens += piece_tokens
         if self._begin and tokens[1:2] == list(self._begin):
             del tokens[0]
-        return ClassifiedText(tuple(tokens), len(first))
+        return tuple(tokens), len(first)
 
     def _reading_of(self, request: VerdictRequest) -> ClassifierReading:
         if request.reading is None or request.explanation is not None:
@@ -141,7 +133,8 @@ class ClassifyingEngine(ABC):
         return min(steps - 1, math.floor(steps * share))
 
     def length(self, request: VerdictRequest) -> int:
-        return len(self.tokenize(request).tokens)
+        tokens, _ = self.tokenize(request)
+        return len(tokens)
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
         total = 0
@@ -153,7 +146,8 @@ class ClassifyingEngine(ABC):
     def read_back(self, request: VerdictRequest) -> str | None:
         if not self.vocabulary.exact or self._reading_of(request).share:
             return None
-        tokens = list(self.tokenize(request).tokens)
+        all_tokens, _ = self.tokenize(request)
+        tokens = list(all_tokens)
         begin = self.vocabulary.decode(list(self._begin)).decode(errors="replace")
         if not request.path[0][0].text.startswith(begin):
             tokens = tokens[len(self._begin) :]
@@ -181,10 +175,10 @@ class ClassifyingEngine(ABC):
 
     def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
         try:
-            text = self.tokenize(request)
-            beginning = f"the prompt (first text: {text.first_text} tokens) has"
-            require_room(len(text.tokens), self.capacity, beginning)
-            outputs = self._outputs_for(text.tokens)
+            tokens, first_count = self.tokenize(request)
+            beginning = f"the prompt (first text: {first_count} tokens) has"
+            require_room(len(tokens), self.capacity, beginning)
+            outputs = self._outputs_for(tokens)
             return answer_from(outputs, self._reading_of(request), request.grammar)
         except SampleError as error:
             return NoAnswer(error=error.in_one_line)

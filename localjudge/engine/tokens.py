@@ -40,7 +40,9 @@ _USUAL = {
     "date_string": "01 Jan 2025",
 }
 _LIMITS = {"seconds": 5, "mebibytes": 512, "characters": 100_000}
-_MOST_SECONDS = 60  # for systems without a limit of processor time
+_Prompt = dict[str, str]
+"""The `text` of a rendered conversation, or an `error`."""
+_MAX_SECONDS = 60  # for systems without a limit of processor time
 
 
 class ChatTemplate(NamedTuple):
@@ -53,7 +55,8 @@ class ChatTemplate(NamedTuple):
     @property
     def ends(self) -> ChatEnds:
         """Template around one message. Raises ModelError unless it shows the message once."""
-        rendered = self._rendered([[{"role": "user", "content": _MARKER}]]).only_prompt()
+        prompts, _ = self._render([[{"role": "user", "content": _MARKER}]])
+        rendered = _only_prompt(prompts)
         if rendered.count(_MARKER) != 1:
             raise _unusable(f"it shows the message {rendered.count(_MARKER)} times instead of once")
         head, tail = rendered.split(_MARKER)
@@ -71,14 +74,14 @@ class ChatTemplate(NamedTuple):
 
         Raises ModelError if the template fails or ignores an argument.
         """
-        reply = self._rendered([messages], arguments)
-        if reply.reads is not None and not arguments.keys() <= set(reply.reads):
-            unknown = ", ".join(sorted(arguments.keys() - reply.reads))
+        prompts, variables = self._render([messages], arguments)
+        if variables is not None and not arguments.keys() <= set(variables):
+            unknown = ", ".join(sorted(arguments.keys() - variables))
             raise ModelError(
                 f"the model's chat template does not use {unknown} of the prompt profile",
                 hint="use a conversion of the model with its own chat template, or another profile",
             )
-        rendered = reply.only_prompt()
+        rendered = _only_prompt(prompts)
         return rendered + answer_opener(rendered)
 
     def between_turns(self) -> tuple[str, ...]:
@@ -87,7 +90,7 @@ class ChatTemplate(NamedTuple):
         The conversation is the longest one that the template can render.
         """
         conversations = [_mark_messages(roles) for roles in _CONVERSATIONS]
-        prompts = self._rendered(conversations).prompts
+        prompts, _ = self._render(conversations)
         for messages, prompt in zip(conversations, prompts, strict=True):
             marks = [message["content"] for message in messages]
             pattern = re.compile("|".join(marks))
@@ -104,11 +107,15 @@ class ChatTemplate(NamedTuple):
     def _without_ends_of_text(self, text: str) -> str:
         return text.replace(self.bos, "").replace(self.eos, "").strip()
 
-    def _rendered(
+    def _render(
         self,
         conversations: Sequence[Sequence[Mapping[str, str]]],
         arguments: Mapping[str, Any] = MappingProxyType({}),
-    ) -> "_Rendered":
+    ) -> tuple[list[_Prompt], list[str] | None]:
+        """Return the rendered conversations, and the template's variables.
+
+        These are None if it cannot be parsed.
+        """
         shared = {**_USUAL, **arguments, "bos_token": self.bos, "eos_token": self.eos}
         request = {
             # These tags mark text for the training loss. Jinja does not know them.
@@ -117,7 +124,16 @@ class ChatTemplate(NamedTuple):
             "now": "2025-01-01T00:00:00+00:00",
             "limits": _LIMITS,
         }
-        return _reply(json.dumps(request))
+        reply = _run_template(json.dumps(request))
+        return reply["prompts"], reply["reads"]
+
+
+def _only_prompt(prompts: Sequence[_Prompt]) -> str:
+    """Return the text of the only conversation. Raises ModelError if rendering failed."""
+    [prompt] = prompts
+    if "error" in prompt:
+        raise _unusable(prompt["error"])
+    return prompt["text"]
 
 
 def _mark_messages(roles: Sequence[str]) -> list[dict[str, str]]:
@@ -145,19 +161,6 @@ def _openers() -> list[dict[str, str]]:
     return list(tomllib.loads(file.read_text(encoding="utf-8"))["opener"])
 
 
-class _Rendered(NamedTuple):
-    """Rendered conversations, and the template's variables (None if it cannot be parsed)."""
-
-    reads: list[str] | None
-    prompts: list[dict[str, str]]
-
-    def only_prompt(self) -> str:
-        [prompt] = self.prompts
-        if "error" in prompt:
-            raise _unusable(prompt["error"])
-        return prompt["text"]
-
-
 def _unusable(why: str) -> ModelError:
     return ModelError(
         f"the model's chat template cannot be rendered: {why}",
@@ -166,7 +169,7 @@ def _unusable(why: str) -> ModelError:
 
 
 @lru_cache(maxsize=64)
-def _reply(request: str) -> _Rendered:
+def _run_template(request: str) -> dict[str, Any]:
     why = f"it takes more than {_LIMITS['seconds']} s or {_LIMITS['mebibytes']} MiB, or fails"
     try:
         done = subprocess.run(
@@ -176,7 +179,7 @@ def _reply(request: str) -> _Rendered:
             encoding="ascii",
             errors="replace",
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            timeout=_MOST_SECONDS,
+            timeout=_MAX_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
@@ -187,7 +190,8 @@ def _reply(request: str) -> _Rendered:
         if lines:
             ending = lines[-1][:300]
         raise _unusable(f"{why}: {ending}")
-    return _Rendered(**json.loads(done.stdout))
+    reply: dict[str, Any] = json.loads(done.stdout)
+    return reply
 
 
 class TokenTable(NamedTuple):

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
+from localjudge.text.lines import Range
 from localjudge.text.marks import find_marks, removal_ranges
-from localjudge.text.markup import Range, has_words, left_out_ranges, trimmed
+from localjudge.text.markup import has_words, left_out_ranges, trimmed
 from localjudge.types import Span
 
 _CUTS_KEPT = 4096

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 
-class TextPiece(NamedTuple):
-    """Part of a text between sentence boundaries. A line end inside it counts as a space."""
+class Range(NamedTuple):
+    """Offsets of a part of a text."""
 
     start: int
     end: int
@@ -43,14 +43,14 @@ _ENUMERATION = re.compile(r"(?:[,;]|\b(?:and|or))\s+$")
 _BEFORE = 8  # characters before a number that may contain a comma or "and"
 
 
-def find_items(text: str, piece: TextPiece) -> Iterator[int]:
+def find_items(text: str, piece: Range) -> Iterator[int]:
     """Yield the starts of the list items inside a piece: bullets, then dashes, then numbers."""
     yield from _find_bullets(text, piece)
     yield from _find_dashes(text, piece)
     yield from _find_numbers(text, piece)
 
 
-def _find_bullets(text: str, piece: TextPiece) -> Iterator[int]:
+def _find_bullets(text: str, piece: Range) -> Iterator[int]:
     bullet = text[piece.start]
     start = piece.start
     if bullet not in _BULLET:
@@ -64,7 +64,7 @@ def _find_bullets(text: str, piece: TextPiece) -> Iterator[int]:
         yield match.start()
 
 
-def _find_dashes(text: str, piece: TextPiece) -> Iterator[int]:
+def _find_dashes(text: str, piece: Range) -> Iterator[int]:
     first_dash = _FIRST_DASH.search(text, piece.start, piece.end)
     if not first_dash:
         return
@@ -73,7 +73,7 @@ def _find_dashes(text: str, piece: TextPiece) -> Iterator[int]:
         yield match.start()
 
 
-def _find_numbers(text: str, piece: TextPiece) -> Iterator[int]:
+def _find_numbers(text: str, piece: Range) -> Iterator[int]:
     marker = MARKER.match(text, piece.start, piece.end)
     if marker and marker["number"]:
         yield from _find_following_numbers(text, piece, marker)
@@ -87,7 +87,7 @@ def _find_numbers(text: str, piece: TextPiece) -> Iterator[int]:
         yield from following
 
 
-def _find_following_numbers(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[int]:
+def _find_following_numbers(text: str, piece: Range, marker: re.Match[str]) -> Iterator[int]:
     """Yield the starts of the items that count on from a marker: "2." after "1."."""
     delimiter = marker["delimiter"]
     while True:
@@ -131,7 +131,7 @@ _MIN_SHARE_OF_WIDTH = 0.75  # that two lines of wrapped text have
 _LONG = 60  # a full line of this many characters is wrapped in any block
 
 
-class _Line(NamedTuple):
+class _WrappedLine(NamedTuple):
     """A line that is not blank, without white space around it.
 
     `width`: characters of the widest line of its block. `wrapped`: whether the block looks wrapped.
@@ -143,22 +143,25 @@ class _Line(NamedTuple):
     wrapped: bool
 
 
-def split_pieces(text: str) -> Iterator[TextPiece]:
-    """Yield the paragraphs, headings and list items of a text."""
+def split_pieces(text: str) -> Iterator[Range]:
+    """Yield the paragraphs, headings and list items of a text.
+
+    These are parts between sentence boundaries. A line end inside one counts as a space.
+    """
     start: int | None = None
-    above: _Line | None = None
+    above: _WrappedLine | None = None
     for line in _lines(text):
         if start is None or above is None:
             start = line.start
         elif _separates(text, above, line):
-            yield TextPiece(start, above.end)
+            yield Range(start, above.end)
             start = line.start
         above = line
     if start is not None and above is not None:
-        yield TextPiece(start, above.end)
+        yield Range(start, above.end)
 
 
-def _lines(text: str) -> Iterator[_Line]:
+def _lines(text: str) -> Iterator[_WrappedLine]:
     block: list[tuple[int, int]] = []
     for match in _LINE.finditer(text):
         if block and BLANK_LINE.search(text, block[-1][1], match.start()):
@@ -168,15 +171,15 @@ def _lines(text: str) -> Iterator[_Line]:
     yield from _block_lines(block)
 
 
-def _block_lines(block: list[tuple[int, int]]) -> Iterator[_Line]:
+def _block_lines(block: list[tuple[int, int]]) -> Iterator[_WrappedLine]:
     width = max((end - start for start, end in block), default=0)
     wide_lines = [start for start, end in block if end - start >= _MIN_SHARE_OF_WIDTH * width]
     wrapped = len(wide_lines) > 1
     for start, end in block:
-        yield _Line(start, end, width, wrapped)
+        yield _WrappedLine(start, end, width, wrapped)
 
 
-def _separates(text: str, above: _Line, line: _Line) -> bool:
+def _separates(text: str, above: _WrappedLine, line: _WrappedLine) -> bool:
     """Return whether the end of the line `above` is a boundary, or only wraps the text."""
     is_apart = BLANK_LINE.search(text, above.end, line.start) is not None
     if is_apart or _HEADING.match(text, above.start, above.end):

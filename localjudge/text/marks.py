@@ -19,7 +19,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from localjudge.text.markup import Range, code_ranges, overlaps
+from localjudge.text.lines import Range
+from localjudge.text.markup import code_ranges, overlaps
 
 _MAX_RANGE = 100
 _MAX_CHARACTERS = 200  # in a pair of brackets

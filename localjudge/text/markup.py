@@ -15,14 +15,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from localjudge.text.lines import BLANK_LINE, LINE_ENDS
-
-
-class Range(NamedTuple):
-    """Offsets of a part of a text."""
-
-    start: int
-    end: int
+from localjudge.text.lines import BLANK_LINE, LINE_ENDS, Range
 
 
 class Block(NamedTuple):

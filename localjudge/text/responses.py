@@ -15,16 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from localjudge.text.lines import Range
 from localjudge.text.marks import Mark, find_marks, removal_ranges
-from localjudge.text.markup import (
-    Range,
-    blanked,
-    has_words,
-    left_out_ranges,
-    merged,
-    overlaps,
-    trimmed,
-)
+from localjudge.text.markup import blanked, has_words, left_out_ranges, merged, overlaps, trimmed
 from localjudge.text.source_list import source_ranges
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import Span

@@ -13,9 +13,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from localjudge.text.lines import BLANK_LINE, LINE_ENDS
+from localjudge.text.lines import BLANK_LINE, LINE_ENDS, Range
 from localjudge.text.marks import RANK, RANK_RANGE, Mark
-from localjudge.text.markup import Range
 
 _WORDS = r"""
     sources? source\(s\) source[ ]list source[ ]documents? reference\(s\)
@@ -96,7 +95,9 @@ _MAX_CHARACTERS = 120
 _TEXT_LINE = re.compile(rf"[^{LINE_ENDS}]+")
 
 
-class _Line(NamedTuple):
+class _ListLine(NamedTuple):
+    """A line that may belong to a list of sources."""
+
     start: int
     end: int
     content: str  # without bullets
@@ -138,7 +139,7 @@ def _as_line_ends(tag: re.Match[str]) -> str:
     return "\n" * len(tag[0])
 
 
-def _one_line_start(text: str, line: _Line, marks: Sequence[Mark], otherwise: int) -> int:
+def _one_line_start(text: str, line: _ListLine, marks: Sequence[Mark], otherwise: int) -> int:
     """Return where "Sources: [1] policy.pdf" begins in a line, or `otherwise` if it has none."""
     one_line = _ONE_LINE.search(text[line.start : line.end])
     if not one_line:
@@ -148,7 +149,7 @@ def _one_line_start(text: str, line: _Line, marks: Sequence[Mark], otherwise: in
     return line.start + one_line.start()
 
 
-def _read_lines(text: str, marks: Sequence[Mark]) -> list[_Line]:
+def _read_lines(text: str, marks: Sequence[Mark]) -> list[_ListLine]:
     by_start = {mark.start: mark for mark in marks}
     lines = []
     for match in _TEXT_LINE.finditer(text):
@@ -157,7 +158,7 @@ def _read_lines(text: str, marks: Sequence[Mark]) -> list[_Line]:
     return lines
 
 
-def _read_line(text: str, match: re.Match[str], marks: dict[int, Mark]) -> _Line:
+def _read_line(text: str, match: re.Match[str], marks: dict[int, Mark]) -> _ListLine:
     """Read the bullet, the number, the marks and the rest of a line. `marks` are by start."""
     line_end = match.end()
     content_start = _end_of(_BULLET, text, match.start(), line_end)
@@ -177,15 +178,17 @@ def _read_line(text: str, match: re.Match[str], marks: dict[int, Mark]) -> _Line
     while rest_start in marks:
         rest_start = _end_of(_AFTER_MARK, text, marks[rest_start].end, line_end)
     rest = text[rest_start:line_end].strip()
-    return _Line(match.start(), line_end, match[0].strip(), mark, rest, number)
+    return _ListLine(match.start(), line_end, match[0].strip(), mark, rest, number)
 
 
 def _end_of(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
     match = pattern.match(text, start, end)
-    return match.end() if match else start
+    if match is None:
+        return start
+    return match.end()
 
 
-def _first_listed(text: str, lines: Sequence[_Line], marks: Sequence[Mark]) -> int:
+def _first_listed(text: str, lines: Sequence[_ListLine], marks: Sequence[Mark]) -> int:
     """Return the number of the first line of the list, with its heading."""
     heading = _find_heading(lines)
     if heading is not None:
@@ -207,11 +210,11 @@ def _first_listed(text: str, lines: Sequence[_Line], marks: Sequence[Mark]) -> i
     return first
 
 
-def _may_define(line: _Line) -> bool:
+def _may_define(line: _ListLine) -> bool:
     return bool(line.mark or line.number or _RULE.fullmatch(line.content))
 
 
-def _are_answer(lines: Sequence[_Line], first: int, marks: Sequence[Mark]) -> bool:
+def _are_answer(lines: Sequence[_ListLine], first: int, marks: Sequence[Mark]) -> bool:
     r"""Return whether a sentence introduces the lines, and nothing cites them.
 
     "Do this:\n[1] Open the door"
@@ -228,7 +231,9 @@ def _are_answer(lines: Sequence[_Line], first: int, marks: Sequence[Mark]) -> bo
     return names.isdisjoint(_names_cited_before(lines[first].start, marks))
 
 
-def _list_before_remark(text: str, lines: Sequence[_Line], marks: Sequence[Mark]) -> Range | None:
+def _list_before_remark(
+    text: str, lines: Sequence[_ListLine], marks: Sequence[Mark]
+) -> Range | None:
     """Return a list that a closing remark follows: "Let me know if you need more"."""
     heading = _find_heading(lines)
     if not heading:  # there is none, or nothing is before it
@@ -246,7 +251,7 @@ def _list_before_remark(text: str, lines: Sequence[_Line], marks: Sequence[Mark]
     return Range(lines[heading].start, lines[last].end)
 
 
-def _find_heading(lines: Sequence[_Line]) -> int | None:
+def _find_heading(lines: Sequence[_ListLine]) -> int | None:
     """Return the number of the last heading."""
     for number in reversed(range(len(lines))):
         content = lines[number].content
@@ -263,21 +268,21 @@ def _names_cited_before(end: int, marks: Sequence[Mark]) -> frozenset[str]:
     return frozenset(cited)
 
 
-def _is_item(line: _Line, cited: Collection[str]) -> bool:
+def _is_item(line: _ListLine, cited: Collection[str]) -> bool:
     """Return whether a line after a heading names a source."""
     if line.mark or _RULE.fullmatch(line.content) or _looks_like_source(line.rest):
         return True
     return line.number in cited
 
 
-def _all_define(text: str, lines: Sequence[_Line], cited: Collection[str]) -> bool:
+def _all_define(text: str, lines: Sequence[_ListLine], cited: Collection[str]) -> bool:
     """Return whether every line defines a mark, except for rules such as "---"."""
     if not any(line.mark or line.number for line in lines):
         return False
     return all(_defines_mark(text, line, cited) for line in lines)
 
 
-def _defines_mark(text: str, line: _Line, cited: Collection[str]) -> bool:
+def _defines_mark(text: str, line: _ListLine, cited: Collection[str]) -> bool:
     mark = line.mark
     if mark is None:
         if line.number in cited and _looks_like_source(line.rest):

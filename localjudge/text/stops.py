@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from localjudge.text.languages import Conventions
-from localjudge.text.lines import MARKER, TextPiece, find_items, split_pieces
+from localjudge.text.lines import MARKER, Range, find_items, split_pieces
 from localjudge.text.marks import after_stop_ranges
 from localjudge.text.markup import before_opening_tags, blanked, blocks, without_markup
 from localjudge.text.user_abbreviations import MAX_CHARACTERS, add_capitals
@@ -550,7 +550,7 @@ def stop_pattern(stops: str) -> re.Pattern[str]:
 
 def starts_after_stops(
     text: str,
-    piece: TextPiece,
+    piece: Range,
     pattern: re.Pattern[str],
     conventions: Conventions,
 ) -> Iterator[int]:
@@ -569,7 +569,7 @@ def starts_after_stops(
 
 def _is_in_user_abbreviation(
     text: str,
-    piece: TextPiece,
+    piece: Range,
     match: re.Match[str],
     conventions: Conventions,
 ) -> bool:
@@ -591,7 +591,7 @@ def _ends_sentence(stop: _Stop) -> bool:
 
 def _describe_stop(
     text: str,
-    piece: TextPiece,
+    piece: Range,
     begin: int,
     match: re.Match[str],
     conventions: Conventions,
@@ -625,7 +625,7 @@ def _describe_stop(
     )
 
 
-def _end_of_stop(text: str, piece: TextPiece, match: re.Match[str]) -> int:
+def _end_of_stop(text: str, piece: Range, match: re.Match[str]) -> int:
     """Return the end of a match without signs that open the next sentence: "安全。**剂量**"."""
     signs = _OPENING_SIGNS.search(match["closed"])
     if not signs or match["gap"]:
@@ -637,7 +637,7 @@ def _end_of_stop(text: str, piece: TextPiece, match: re.Match[str]) -> int:
     return start
 
 
-def _start_of_next(text: str, piece: TextPiece, match: re.Match[str]) -> int:
+def _start_of_next(text: str, piece: Range, match: re.Match[str]) -> int:
     """Return the start of the next sentence: 'said."We' opens a quotation, '. " He' closes one."""
     if match["closed"] == '"' and not match["gap"]:
         is_closing = text.count('"', piece.start, match.start("closed")) % 2 == 1
@@ -685,12 +685,12 @@ def _starts_between(
         without_stop.update(_starts_without_stop(text, piece, conventions))
         for first, last in pairwise((*sorted(without_stop), piece.end)):
             starts.add(first)
-            part = TextPiece(first, last)
+            part = Range(first, last)
             starts.update(starts_after_stops(text, part, pattern, conventions))
     return {begin + start for start in starts}
 
 
-def _starts_without_stop(text: str, piece: TextPiece, conventions: Conventions) -> Iterator[int]:
+def _starts_without_stop(text: str, piece: Range, conventions: Conventions) -> Iterator[int]:
     """Yield the starts at and after rules ("----"), and after smileys and addresses."""
     for rule in _RULE.finditer(text, piece.start, piece.end):
         yield rule.start()

@@ -12,7 +12,8 @@ A tag in code, or in the middle of a sentence, is text: "Models write <think> be
 import re
 from typing import NamedTuple
 
-from localjudge.text.markup import Range, code_ranges, merged, overlaps
+from localjudge.text.lines import Range
+from localjudge.text.markup import code_ranges, merged, overlaps
 
 _NAMES = "(?:seed:)?think|thinking|thoughts?|reasoning|antthinking"
 _OTHER_NAMES = "analysis|cot|inner_monologue|rationale|reason|reflection|scratchpad"

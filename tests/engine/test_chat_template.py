@@ -155,7 +155,7 @@ def test_turn_markers_are_found(template: str, texts: tuple[str, ...]) -> None:
 def test_a_random_template_gives_the_same_prompt_twice() -> None:
     template = "{{ range(9999) | random }} {{ lipsum() }}" + CHATML
     first = ends(template)
-    chat._reply.cache_clear()
+    chat._run_template.cache_clear()
     assert ends(template)[:2] == first[:2]
 
 

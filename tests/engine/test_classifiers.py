@@ -174,7 +174,7 @@ def test_the_share_token_says_how_much_of_the_statement_is_in_the_text(
 ) -> None:
     [request] = statement_requests(profile, [statement], [context])
     with closing(open_classifier(make_classifier(make_model))) as engine:
-        tokens = engine.tokenize(request).tokens
+        tokens, _ = engine.tokenize(request)
     assert (tokens[0], tokens[-1]) == (0, 2)
     assert tokens[1] == 20 + step
 
@@ -184,7 +184,7 @@ def test_literals_of_control_tokens_stay_text(make_model: ModelMaker, profile: P
     literals = "<s></s><mask><pad>{share}"
     [request] = statement_requests(profile, [literals], [literals])
     with closing(open_classifier(make_classifier(make_model))) as engine:
-        tokens = engine.tokenize(request).tokens
+        tokens, _ = engine.tokenize(request)
         control = [token for token in tokens if token in engine.vocabulary.reserved]
         assert control == [0, 2, 2]
         assert sum(token in range(20, 24) and place == 1 for place, token in enumerate(tokens)) == 1
@@ -227,7 +227,7 @@ def test_a_prompt_without_user_text_is_answered(make_model: ModelMaker, profile:
     [request] = statement_requests(profile, ["x"], ["x"])
     bare = request._replace(path=((Piece("<s>{share}</s>", trusted=True),),))
     with closing(open_classifier(make_classifier(make_model))) as engine:
-        assert engine.tokenize(bare).tokens == (0, 20, 2)
+        assert engine.tokenize(bare)[0] == (0, 20, 2)
         assert isinstance(collect_answers(engine, [bare])[0], Answer)
 
 

@@ -16,7 +16,7 @@ from bare_llama import BareModel
 from numpy.typing import NDArray
 
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
+from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.model_registry import ModelFile
@@ -239,7 +239,5 @@ def single_token_steps(file: ModelFile, threads: int) -> NDArray[np.float32]:
             rewind_mode="recompute",
         )
         with closing(cells):
-            cells.evaluate(TokenRun(0, [token % 250 for token in range(1, 651)]))
-            return np.stack(
-                [cells.logits_after(TokenRun(650 + step, [step])).copy() for step in range(5)]
-            )
+            cells.evaluate([token % 250 for token in range(1, 651)], 0)
+            return np.stack([cells.logits_after([step], 650 + step).copy() for step in range(5)])

@@ -12,7 +12,7 @@ import random_model
 import localjudge
 from localjudge.cli.main import main
 from localjudge.engine.llamacpp import loading as self_check
-from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
+from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode
 from localjudge.engine.llamacpp.loading import SelfCheckInput, SelfCheckResult, load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
@@ -180,8 +180,8 @@ def test_a_build_with_wrong_forks_rewinds_in_another_way(
             went_back.add(id(self))
         return rewind(self, position)
 
-    def rolled(self: KVCache, run: TokenRun) -> Any:
-        logits = logits_after(self, run)
+    def rolled(self: KVCache, tokens: list[int], position: int) -> Any:
+        logits = logits_after(self, tokens, position)
         if id(self) in went_back:
             went_back.discard(id(self))
             return np.roll(logits, 1)

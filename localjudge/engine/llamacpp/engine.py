@@ -21,7 +21,7 @@ from typing import Any
 
 from localjudge.engine.decoding import ConstrainedAnswer, DecodingEngine, TokenizedRequest
 from localjudge.engine.llamacpp import memory
-from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
+from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import SampleError
@@ -89,13 +89,15 @@ class LlamaCppEngine(DecodingEngine):
         return self._cache.evaluated_tokens, self._cache.seconds_inside
 
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
-        run = TokenRun(self._cache.load_prefix(request.path[:-1]), request.path[-1])
+        position = self._cache.load_prefix(request.path[:-1])
+        tokens = request.path[-1]
         try:
             while not answer.finished:
-                answer.take(self._cache.logits_after(run))
-                run = TokenRun(run.end, answer.pending)
+                answer.take(self._cache.logits_after(tokens, position))
+                position += len(tokens)
+                tokens = answer.pending
                 if not answer.finished:
-                    request.require_room(run.end)
+                    request.require_room(position)
         except SampleError:
             self._cache.clear()  # the cells may contain NaN
             raise

@@ -7,7 +7,7 @@ convolutions) has one state that the next token overwrites, so it is saved at th
 import ctypes
 import time
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +23,6 @@ _SEQUENCE = 0
 _RECURRENT_PART = llama_cpp.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 RewindMode = Literal["cut", "checkpoint", "recompute"]
 """Remove cells, restore a saved state, or start again."""
-
-
-class TokenRun(NamedTuple):
-    """Tokens to append after `position` occupied cells."""
-
-    position: int
-    tokens: Sequence[int]
-
-    @property
-    def end(self) -> int:
-        return self.position + len(self.tokens)
 
 
 class KVCache:
@@ -78,30 +67,31 @@ class KVCache:
         position = 0
         for node in path:
             if position >= occupied:
-                self.evaluate(TokenRun(position, node))
+                self.evaluate(node, position)
                 self.checkpoint(position + len(node))
             position += len(node)
         self._path = path
         return position
 
-    def logits_after(self, run: TokenRun) -> NDArray[np.float32]:
-        """Evaluate the run and return the logits after it (vocabulary,).
+    def logits_after(self, tokens: Sequence[int], position: int) -> NDArray[np.float32]:
+        """Evaluate the tokens and return the logits after them (vocabulary,).
 
         They are valid until the next evaluation.
         """
-        self.evaluate(run, logits=True)
+        self.evaluate(tokens, position, logits=True)
         pointer = llama_cpp.llama_get_logits_ith(self._context, -1)
         return np.ctypeslib.as_array(pointer, shape=(self._vocabulary_size,))
 
-    def evaluate(self, run: TokenRun, *, logits: bool = False) -> None:
-        for offset in range(0, len(run.tokens), UBATCH):
-            step = run.tokens[offset : offset + UBATCH]
-            position = run.position + offset
+    def evaluate(self, tokens: Sequence[int], position: int, *, logits: bool = False) -> None:
+        """Append tokens after `position` occupied cells."""
+        for offset in range(0, len(tokens), UBATCH):
+            step = tokens[offset : offset + UBATCH]
+            start = position + offset
             count = len(step)
             self._tokens[:count] = step
-            self._positions[:count] = np.arange(position, position + count)
+            self._positions[:count] = np.arange(start, start + count)
             self._logits[:] = 0
-            self._logits[count - 1] = logits and offset + count == len(run.tokens)
+            self._logits[count - 1] = logits and offset + count == len(tokens)
             self._batch.n_tokens = count
             started = time.perf_counter()
             status = llama_cpp.llama_decode(self._context, self._batch)

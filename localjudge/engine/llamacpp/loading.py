@@ -32,7 +32,7 @@ from localjudge import model_registry, resources
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp import gguf, memory, model_check
 from localjudge.engine.llamacpp.encoder import Encoder
-from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
+from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode
 from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model, usable_threads
 from localjudge.engine.protocol import EngineSettings, ModelShape
 from localjudge.engine.tokens import Vocabulary
@@ -420,7 +420,7 @@ def _texts(
     wanted: SelfCheckInput, vocabulary: Vocabulary
 ) -> tuple[list[int], list[int], list[int]]:
     try:
-        prefix, first, second = (vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
+        prefix, first, second = map(vocabulary.user, (_PREFIX, _FIRST, _SECOND))
     except SampleError as error:
         raise ModelError(
             f"{wanted.path} has a damaged tokenizer: on a plain English sentence, {error}",
@@ -436,21 +436,20 @@ def _difference(cache: KVCache, prefix: list[int], first: list[int], second: lis
 
     It is a share of their range.
     """
-    suffix = TokenRun(len(prefix), second)
-    cache.evaluate(TokenRun(0, prefix))
-    expected: NDArray[np.float32] = cache.logits_after(suffix).copy()
+    cache.evaluate(prefix, 0)
+    expected: NDArray[np.float32] = cache.logits_after(second, len(prefix)).copy()
     if not np.isfinite(expected.max()):
         raise ModelError(
             "the model gives invalid numbers for a plain sentence",
             hint="use another conversion of the model",
         )
     cache.clear()
-    cache.evaluate(TokenRun(0, prefix))
+    cache.evaluate(prefix, 0)
     cache.checkpoint(len(prefix))
-    cache.evaluate(TokenRun(len(prefix), first))
+    cache.evaluate(first, len(prefix))
     if cache.rewind(len(prefix)) != len(prefix):
         return float("inf")
-    shared = cache.logits_after(suffix)
+    shared = cache.logits_after(second, len(prefix))
     finite = np.isfinite(expected)
     if not np.array_equal(finite, np.isfinite(shared)):
         return float("inf")
