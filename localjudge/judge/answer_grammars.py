@@ -29,15 +29,21 @@ _LABELS: dict[str, dict[str, int | float]] = {
 _REASON = {"type": "string", "minLength": 1, "maxLength": 200, "x-max-tokens": 64}
 
 
+GRAMMARS = frozenset(
+    [
+        *_LABELS,
+        *(f"reason_{verdict}" for verdict in _LABELS),
+        *(f"{verdict}_reason" for verdict in _LABELS),
+    ]
+)
+"""Names of the bundled grammars."""
+
+
 @cache
 def load_grammar(name: str) -> Grammar:
-    """Load a bundled grammar. Raises InputError if it does not exist."""
+    """Load one of the bundled `GRAMMARS`. Raises InputError if its file is missing."""
     schema = load_schema(name)
-    labels = _LABELS["attributed"]
-    for key in schema["properties"]:
-        if key in _LABELS:
-            labels = _LABELS[key]
-            break
+    [labels] = [_LABELS[key] for key in schema["properties"] if key in _LABELS]
     pattern = _compile(json.dumps(schema))
     tokens = int(schema["properties"].get("reason", {}).get("x-max-tokens", 0))
     return Grammar(name=name, pattern=pattern, labels=labels, reason_tokens=tokens)

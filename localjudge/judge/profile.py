@@ -29,6 +29,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from localjudge.errors import InputError
+from localjudge.judge.answer_grammars import GRAMMARS
 from localjudge.resources import parse_toml
 from localjudge.types import (
     SHARE_PLACE,
@@ -160,12 +161,26 @@ class TaskPrompt(Record):
                 names.add(name)
         return names
 
+    @property
+    def grammar_names(self) -> list[str]:
+        """Names of the bundled grammars that answers follow."""
+        names = []
+        if isinstance(self.grammar, str):
+            names.append(self.grammar)
+        if self.reasons:
+            names += [self.reasons.before, self.reasons.after]
+        return names
+
     @model_validator(mode="after")
-    def _can_be_shown(self) -> Self:
+    def _can_be_asked(self) -> Self:
         if self.is_conversation and not self.node[0].role:
             raise ValueError("the first node must have a role if another node has one")
         if self.template and not self.is_conversation:
             raise ValueError("arguments of a chat template need nodes with roles")
+        for name in self.grammar_names:
+            if name not in GRAMMARS:
+                listed = ", ".join(sorted(GRAMMARS))
+                raise ValueError(f"no grammar is called {name!r}; the grammars are {listed}")
         if "unit" not in self.places:
             raise ValueError("it never shows the text that is judged: put {unit} into a node")
         return self

@@ -83,6 +83,25 @@ def test_a_user_folder_is_a_profile(folder: Path) -> None:
             ANSWER + "node = [{text = 'x'}]",
             "never shows the text that is judged",
         ),
+        (
+            "attribution.toml",
+            "grammar = 'approved'\nnode = [{text = '{unit}'}]",
+            "no grammar is called 'approved'",
+        ),
+        (
+            "attribution.toml",
+            ANSWER
+            + "reasons = {before = 'why', after = 'attributed_reason', form = ''}\n"
+            + "node = [{text = '{unit}'}]",
+            "no grammar is called 'why'",
+        ),
+        (
+            "attribution.toml",
+            ANSWER
+            + "reasons = {before = 'reason_attributed', after = 'none', form = ''}\n"
+            + "node = [{text = '{unit}'}]",
+            "no grammar is called 'none'",
+        ),
         ("attribution.toml", "grammar = ", "house"),
         ("attribution.toml", ANSWER + "colour = 'red'", "house"),
         ("profile.toml", "description = 'x'\nchat = 'perhaps'", "house"),
