@@ -25,16 +25,10 @@ from localjudge.judging.job import Job, open_job
 from localjudge.judging.judge_or_jury import JudgeNames, make_loop
 from localjudge.judging.judges import LoadedJudge, earlier_answers
 from localjudge.judging.jury import LoadedJury
-from localjudge.judging.loop import (
-    Blocks,
-    TaskRef,
-    Wording,
-    blocks,
-    digest,
-    distinct,
-    evaluate_samples,
-)
+from localjudge.judging.loop import Blocks, blocks, digest
 from localjudge.judging.plan import Plan
+from localjudge.judging.questions import TaskRef, Wording, distinct
+from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import parse_time
 from localjudge.judging.stopping import AimStatus, Stopping
 from localjudge.metrics.metric import Metric, Sentences

@@ -22,7 +22,9 @@ from localjudge.judging.jury_verdicts import (
     select_tasks,
     stored_verdict,
 )
-from localjudge.judging.loop import Blocks, TaskRef, blocks, evaluate_samples
+from localjudge.judging.loop import Blocks, blocks
+from localjudge.judging.questions import TaskRef
+from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence

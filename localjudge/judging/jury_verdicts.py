@@ -7,7 +7,8 @@ answers of another judge                       ──> its verdict ──┘
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from localjudge.judging.loop import TaskRef, decide_label, decide_verdict
+from localjudge.judging.questions import TaskRef
+from localjudge.judging.verdicts import decide_label, decide_verdict
 from localjudge.run_directory.jury import combine
 from localjudge.run_directory.store import AskedUnit, AskedWindow
 from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule

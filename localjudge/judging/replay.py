@@ -18,18 +18,11 @@ from localjudge.judging.judge_or_jury import JudgeOrJury
 from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.jury import LoadedJury
 from localjudge.judging.jury_verdicts import StoredAnswers, select_tasks, stored_verdict
-from localjudge.judging.loop import (
-    TaskRef,
-    WordedTask,
-    Wording,
-    ask,
-    blocks,
-    decide_verdicts,
-    digest,
-    distinct,
-    evaluate_samples,
-)
+from localjudge.judging.loop import ask, blocks, digest
+from localjudge.judging.questions import TaskRef, WordedTask, Wording, distinct
+from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import RunSettings
+from localjudge.judging.verdicts import decide_verdicts
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run_directory.archive import (

@@ -19,7 +19,7 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.compare_files import MAX_PLACES, changed_rows, changed_values
 from localjudge.judging.judge_or_jury import JudgeNames, JudgeOrJury, use_judge_or_jury
-from localjudge.judging.loop import blocks, digest, evaluate_samples
+from localjudge.judging.loop import blocks, digest
 from localjudge.judging.replay import (
     JudgeReplay,
     JuryReplay,
@@ -27,6 +27,7 @@ from localjudge.judging.replay import (
     RowChange,
     start_replay,
 )
+from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import RunSettings, find_judges, read_run_settings
 from localjudge.judging.verify_labels import LabelsCheck, check_labels
 from localjudge.metrics import Metric

@@ -15,8 +15,11 @@ from localjudge.dataset.samples import fingerprint
 from localjudge.errors import LocaljudgeError, RunDirectoryError
 from localjudge.judging.compare_files import changed_rows, changed_values
 from localjudge.judging.jury_verdicts import StoredAnswers, stored_verdict
-from localjudge.judging.loop import NO_CONTEXT, TaskRef, blocks, decide_verdict, evaluate_samples
+from localjudge.judging.loop import blocks
+from localjudge.judging.questions import NO_CONTEXT, TaskRef
+from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import read_run_settings
+from localjudge.judging.verdicts import decide_verdict
 from localjudge.judging.verify_labels import check_labels
 from localjudge.metrics import Metric
 from localjudge.run_directory.archive import answers_of_units

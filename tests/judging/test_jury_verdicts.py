@@ -3,7 +3,7 @@
 import pytest
 
 from localjudge.judging.jury_verdicts import NOT_YET, jury_verdict, stored_verdict
-from localjudge.judging.loop import NO_CONTEXT, TaskRef
+from localjudge.judging.questions import NO_CONTEXT, TaskRef
 from localjudge.run_directory.store import AskedUnit, AskedWindow
 from localjudge.types import (
     Answer,

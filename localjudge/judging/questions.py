@@ -1,0 +1,135 @@
+"""Turn tasks into questions: requests for an engine, in windows if they are long, with their keys.
+
+task ──profile──> request ──fits the context?──> one question
+                              └──no──> windows ──> a question for each
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, groupby
+from typing import Any, NamedTuple
+
+from localjudge import types
+from localjudge.errors import SampleError
+from localjudge.judge.windows import Windows
+from localjudge.judging.judges import LoadedJudge
+from localjudge.metrics import Sentences
+from localjudge.run_directory.store import AskedUnit, KeyedRequest, RequestKeys
+from localjudge.types import NoAnswer, Task, Verdict, VerdictRequest
+
+NO_CONTEXT = Verdict(label=0)
+"""Verdict of a task about contexts without any text."""
+_ROOM_FOR_SPECIAL_TOKENS = 64
+_CACHED_NODES = 4096
+
+
+class TaskRef(NamedTuple):
+    """A task of a metric on a sample. `position` counts its verdicts."""
+
+    sample_id: str
+    metric: str
+    position: int
+    task: Task
+
+    def asked(self, judge: int) -> AskedUnit:
+        """Return the unit about which the judge with this number is asked."""
+        return AskedUnit(self.sample_id, self.metric, self.position, judge)
+
+
+Question = tuple[KeyedRequest, int | None]
+"""A request with the number of its window, or None for the whole task."""
+WordedTask = tuple[Question, ...] | Verdict | NoAnswer
+"""The questions of a task, or its result without asking."""
+
+
+class Wording:
+    """Turn tasks into requests. The keys contain the `identity`, by default the engine's."""
+
+    def __init__(
+        self,
+        judge: LoadedJudge,
+        sentences: Sentences,
+        *,
+        identity: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._prompts = judge.prompts
+        self._engine = judge.engine
+        self._sentences = sentences
+        if identity is None:
+            identity = judge.engine.identity
+        self.keys = RequestKeys(identity)
+
+    def word(self, tasks: Sequence[TaskRef]) -> list[WordedTask]:
+        """Return the questions of each task. Tasks of a metric on a sample are worded together."""
+        worded: list[WordedTask] = []
+        for _, refs in groupby(tasks, key=lambda ref: (ref.sample_id, ref.metric)):
+            worded += self._word_together([ref.task for ref in refs])
+        return worded
+
+    def _word_together(self, tasks: Sequence[Task]) -> list[WordedTask]:
+        asked = [task for task in tasks if not _lacks_context(task)]
+        try:
+            questions = iter(self._make_questions(asked))
+        except SampleError as error:
+            return [NoAnswer(error=error.in_one_line)] * len(tasks)
+        worded: list[WordedTask] = []
+        for task in tasks:
+            if _lacks_context(task):
+                worded.append(NO_CONTEXT)
+            else:
+                worded.append(next(questions))
+        return worded
+
+    def _make_questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
+        requests = self._prompts.requests(tasks)
+        if all(map(self._surely_fits, requests)):
+            return [((self.keys.keyed(request), None),) for request in requests]
+        return self._ask_by_windows(tasks)
+
+    def _ask_by_windows(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
+        """Cut the contexts of long tasks into windows, and ask about each window."""
+        cut = Windows(
+            cost=lambda task: self._engine.length(self._prompts.request(task)),
+            capacity=self._prompts.window_capacity(self._engine.capacity),
+            sentences=self._sentences,
+            overlap=self._prompts.overlap,
+        )
+        windows = [cut.split(task) for task in tasks]
+        shown = [window.task for window in chain.from_iterable(windows)]
+        requests = iter(self._prompts.requests(shown))
+        questions: list[tuple[Question, ...]] = []
+        for windows_of_task in windows:
+            questions_of_task: list[Question] = []
+            for window in windows_of_task:
+                questions_of_task.append((self.keys.keyed(next(requests)), window.number))
+            questions.append(tuple(questions_of_task))
+        return questions
+
+    def _surely_fits(self, request: VerdictRequest) -> bool:
+        """Compare bytes instead of tokens: a token has at least one byte."""
+        size = sum(map(_count_bytes, request.path))
+        size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
+        capacity = self._prompts.window_capacity(self._engine.capacity)
+        return size + _ROOM_FOR_SPECIAL_TOKENS <= capacity
+
+
+def distinct(worded: Iterable[WordedTask]) -> dict[str, KeyedRequest]:
+    """Return each request once, by its key."""
+    requests: dict[str, KeyedRequest] = {}
+    for questions in worded:
+        if isinstance(questions, tuple):
+            for keyed, _ in questions:
+                requests[keyed.key] = keyed
+    return requests
+
+
+@lru_cache(maxsize=_CACHED_NODES)
+def _count_bytes(node: types.Node) -> int:
+    return sum(len(piece.text.encode("utf-8", "surrogatepass")) for piece in node)
+
+
+def _lacks_context(task: Task) -> bool:
+    """Return whether a task about contexts has no text in them."""
+    if not isinstance(task, types.Attribution | types.Sufficiency):
+        return False
+    return not any(map(str.strip, task.contexts))

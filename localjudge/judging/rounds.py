@@ -1,0 +1,120 @@
+"""Evaluate samples: let metrics ask in rounds, until none has a question left.
+
+    round 1     the first tasks of all metrics on all samples ──verdicts──> outcomes, or more tasks
+    round 2     the next tasks ...
+
+A SampleError makes its sample `Failed`.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from itertools import chain, islice
+from typing import get_args
+
+from localjudge import types
+from localjudge.errors import SampleError
+from localjudge.judging.questions import TaskRef
+from localjudge.metrics import Metric, Sentences, Steps, catalog
+from localjudge.metrics.criterion import Criterion
+from localjudge.metrics.foreign import guarded_steps
+from localjudge.run_directory.result_rows import Evaluation, JudgedUnit
+from localjudge.text.judged_sentences import JudgedSentences
+from localjudge.types import NoAnswer, Sample, Task, Verdict
+
+_Rounds = Generator[list[TaskRef], list[Verdict | NoAnswer] | None, Evaluation]
+"""Yields the tasks of each round, receives their verdicts, and returns the evaluation."""
+
+
+def evaluate_samples(
+    samples: Sequence[Sample],
+    metrics: Sequence[Metric],
+    sentences: Sentences,
+    ask: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
+) -> list[Evaluation]:
+    """Evaluate all metrics on all samples, ordered by sample, then by metric."""
+    cut = JudgedSentences(sentences)
+    cases: list[_Rounds] = []
+    for sample in samples:
+        cases += [_evaluate_in_rounds(sample, metric, cut) for metric in metrics]
+    evaluations: dict[int, Evaluation] = {}
+    rounds: dict[int, list[TaskRef]] = {}
+
+    def advance(place: int, verdicts: list[Verdict | NoAnswer] | None) -> None:
+        try:
+            rounds[place] = cases[place].send(verdicts)
+        except StopIteration as finished:
+            evaluations[place] = finished.value
+
+    for place in range(len(cases)):
+        advance(place, None)
+    while rounds:
+        asked = rounds
+        rounds = {}
+        verdicts = iter(ask(list(chain.from_iterable(asked.values()))))
+        for place, tasks in asked.items():
+            advance(place, list(islice(verdicts, len(tasks))))
+    return [evaluations[place] for place in range(len(cases))]
+
+
+def _evaluate_in_rounds(sample: Sample, metric: Metric, sentences: Sentences) -> _Rounds:
+    units: list[JudgedUnit] = []
+
+    def conclude(outcome: types.Outcome) -> Evaluation:
+        return Evaluation(sample.id, metric.name, outcome, tuple(units))
+
+    steps = _start(metric, sample, sentences)
+    try:
+        tasks = next(steps)
+        while True:
+            refs = _refer_to(tasks, sample, metric, len(units))
+            verdicts: list[Verdict | NoAnswer] = []
+            if refs:
+                verdicts = (yield refs) or []
+            for task, verdict in zip(tasks, verdicts, strict=True):
+                units.append(JudgedUnit(task.unit, verdict))
+            answered: list[Verdict] = []
+            errors: list[str] = []
+            for verdict in verdicts:
+                if isinstance(verdict, NoAnswer):
+                    errors.append(verdict.error)
+                else:
+                    answered.append(verdict)
+            if errors:
+                missing = f"no verdict for {len(errors)} of {len(verdicts)} units"
+                return conclude(types.Failed(reason=f"{missing}: {errors[0]}"))
+            tasks = steps.send(answered)
+    except StopIteration as finished:
+        return conclude(finished.value)
+    except SampleError as error:
+        return conclude(types.Failed(reason=error.in_one_line))
+
+
+def _refer_to(
+    tasks: Iterable[Task], sample: Sample, metric: Metric, first_position: int
+) -> list[TaskRef]:
+    refs: list[TaskRef] = []
+    for position, task in enumerate(tasks, first_position):
+        refs.append(TaskRef(sample.id, metric.name, position, task))
+    return refs
+
+
+def _start(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
+    """Run the steps of a metric, unless the sample lacks what it reads."""
+    nulls: list[str] = []
+    for field in get_args(types.FieldName):
+        if field in metric.required_fields and getattr(sample, field) is None:
+            nulls.append(f"{field} is null")
+    if nulls:
+        return types.Undefined(reason=" and ".join(nulls))
+    without_texts: list[str] = []
+    for field in types.CONTEXT_FIELDS:
+        if field in catalog.fields_read_as_text(metric) and _has_bare_ids(sample, field):
+            without_texts.append(f"{field} has ids and no texts")
+    if without_texts:
+        return types.Undefined(reason=" and ".join(without_texts))
+    if catalog.is_ours(metric.name) or isinstance(metric, Criterion):
+        return (yield from metric.steps(sample, sentences))
+    return (yield from guarded_steps(metric, sample, sentences))
+
+
+def _has_bare_ids(sample: Sample, field: types.FieldName) -> bool:
+    return any(context.text is None for context in getattr(sample, field))
