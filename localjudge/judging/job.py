@@ -29,8 +29,8 @@ from localjudge.judging.judge_or_jury import (
 from localjudge.judging.judges import earlier_answers
 from localjudge.judging.plan import Plan
 from localjudge.judging.run_names import default_directory
-from localjudge.judging.settings import find_judges
 from localjudge.judging.stopping import Stopping, check_aims
+from localjudge.judging.stored_settings import find_judges
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
 from localjudge.run_directory.directory import STORE, RunDirectory, refuse_unusable

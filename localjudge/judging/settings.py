@@ -3,15 +3,13 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, FiniteFloat, ValidationError, field_validator, model_validator
 
-from localjudge import model_registry
 from localjudge.dataset.shards import Shard
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import InputError, ModelError
+from localjudge.errors import InputError
 from localjudge.judge.profile import ProfileFolder, no_profile, read_profile
 from localjudge.judge.profile import bundled as bundled_profiles
 from localjudge.judge.profile_choice import ChosenProfile, choose
@@ -21,8 +19,6 @@ from localjudge.metrics.criterion import Criterion, read_criteria
 from localjudge.metrics.metric import Metric
 from localjudge.resources import criterion_files
 from localjudge.run_directory.calibration import Calibration, read_calibrations, saved_calibrations
-from localjudge.run_directory.directory import MANIFEST, excerpt, validated
-from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.run_record import RunLike, RunRecord
 from localjudge.text import Segmenter
 from localjudge.text.user_abbreviations import read_abbreviations
@@ -338,7 +334,10 @@ def _read_values(options: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in options.items():
         read = SETTINGS[name].read
-        values[name] = value if read is None else read(value)
+        if read is None:
+            values[name] = value
+        else:
+            values[name] = read(value)
     return values
 
 
@@ -353,49 +352,3 @@ def _explain(error: ValidationError) -> InputError:
     words = words.replace("less than or equal to", "at most")
     words = words.replace("greater than or equal to", "at least")
     return InputError(f"{words}, got {problem['input']!r:.80}")
-
-
-def read_run_settings(manifest: Manifest, **changed: Any) -> RunSettings:
-    """Return the settings of a run with changes.
-
-    Reads no file that the run names, because it may be foreign. Raises RunDirectoryError for
-    invalid or unsupported ones.
-    """
-    options = dict(changed)
-    if options.get("calibration"):
-        options.pop("threshold", None)  # with calibrations, the run's threshold is one half
-    changes = checked(options)
-    stored = dict(manifest.environment.settings)
-    values = {name: stored[name] for name in SETTINGS if name in stored}
-    if not manifest.judge.jury:
-        values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")
-    for name in changed:
-        values[name] = getattr(changes, name)
-    return validated(RunSettings, values, f"{MANIFEST}: settings")
-
-
-def find_judges(run: RunRecord) -> str | list[str]:
-    """Return the judge or judges named in the manifest.
-
-    Raises InputError without one, ModelError if a model is gone.
-    """
-    environment = run.manifest.environment
-    if environment.judges:
-        if environment.judge in model_registry.registered_juries():
-            return str(environment.judge)
-        return [_require_present(run, judge) for judge in environment.judges]
-    return _require_present(run, environment.judge)
-
-
-def _require_present(run: RunRecord, judge: str | None) -> str:
-    if judge is None:
-        message = f"{run.directory} does not name its judge"
-        raise InputError(message, hint=f"name it with {option('judge')}")
-    file = model_registry.locate(judge)
-    if file is not None and file.is_file():
-        return judge
-    checksum = excerpt((run.summary.judge.sha256 or "unknown")[:12])
-    model = f"{Path(judge).stem}, sha256 {checksum}"
-    where = "where it was" if file is None else f"at {file}"
-    problem = f"the model of this run ({model}) is no longer {where}"
-    raise ModelError(problem, hint=f"give its new path with {option('judge', 'PATH')}")

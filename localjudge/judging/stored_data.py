@@ -16,7 +16,8 @@ from localjudge.dataset.shards import Shard
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judging.metric_choice import choose_metrics, wanted_metrics
 from localjudge.judging.plan import Data, Plan, StoppedRun, group_samples, plan
-from localjudge.judging.settings import ONE_HALF, RunSettings, read_run_settings, settings_with
+from localjudge.judging.settings import ONE_HALF, RunSettings, settings_with
+from localjudge.judging.stored_settings import read_run_settings
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
 from localjudge.run_directory.archive import stored_rows

@@ -28,7 +28,8 @@ from localjudge.judging.replay import (
     start_replay,
 )
 from localjudge.judging.rounds import evaluate_samples
-from localjudge.judging.settings import RunSettings, find_judges, read_run_settings
+from localjudge.judging.settings import RunSettings
+from localjudge.judging.stored_settings import find_judges, read_run_settings
 from localjudge.judging.verify_labels import LabelsCheck, check_labels
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence, count_with_progress

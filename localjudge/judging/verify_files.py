@@ -18,7 +18,7 @@ from localjudge.judging.jury_verdicts import StoredAnswers, stored_verdict
 from localjudge.judging.loop import blocks
 from localjudge.judging.questions import NO_CONTEXT, TaskRef
 from localjudge.judging.rounds import evaluate_samples
-from localjudge.judging.settings import read_run_settings
+from localjudge.judging.stored_settings import read_run_settings
 from localjudge.judging.verdicts import decide_verdict
 from localjudge.judging.verify_labels import check_labels
 from localjudge.metrics import Metric
