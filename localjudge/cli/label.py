@@ -17,10 +17,11 @@ from localjudge.labels.labelling import NO_DISPUTE, Labelling
 from localjudge.labels.read_labels import read_all_labels
 from localjudge.report.label_page import write_label_page
 from localjudge.report.labelling_views import (
-    KEYS,
-    KEYS_LINE,
+    EVIDENCE_KEY,
     closest_view,
     ended_view,
+    keys_line,
+    list_keys,
     read_view,
     row_view,
 )
@@ -271,17 +272,18 @@ def _read_sources(
 
 
 def _label_in_terminal(labelling: Labelling) -> None:
+    keys = list_keys(has_evidence=labelling.run.has_evidence and not labelling.show_evidence)
     with _terminal_keys() as pressed:
         while labelling.rows:
-            show(row_view(labelling.rows[0], labelling.labelled, labelling.total))
+            show(row_view(labelling.rows[0], labelling.labelled, labelling.total, keys))
             if labelling.show_evidence:
                 show(closest_view(labelling.open_evidence()))
-            while (key := next(pressed, "q")) not in KEYS or key == "e":
-                if key == "e":
+            while (key := next(pressed, "q")) not in keys or key == EVIDENCE_KEY:
+                if key in keys:
                     show(closest_view(labelling.open_evidence()))
                 else:
-                    put(f" {KEYS_LINE}\n")
-            put(f" {key} {KEYS[key]}\n")
+                    put(f" {keys_line(keys)}\n")
+            put(f" {key} {keys[key]}\n")
             if key == "q":
                 break
             if key == "s":
@@ -290,4 +292,5 @@ def _label_in_terminal(labelling: Labelling) -> None:
                 labelling.answer(_ANSWERS[key])
             elif not labelling.undo():
                 put(" there is nothing to undo\n")
+    labelling.remember_opened()
     show(ended_view(labelling), summary_view(labelling.run))

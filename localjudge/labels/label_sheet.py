@@ -10,7 +10,8 @@ Rows contain the evidence without the judge's verdict. Columns are read by name:
 of the statement; its `text` (in CSV `statement`), to detect a column that was sorted separately;
 `human`, the label; `annotator`, `when`, `draw`, `planned` (the number of statements of the sheet)
 and `evidence_seen`. All others are only for the annotator. In CSV, the `answer` has the statement
-between >>> and <<<. A sheet with evidence also has the column `evidence`, after `context`.
+between >>> and <<<. A sheet with evidence also has the column `evidence`, after `context`; what is
+in this column was shown, also if `evidence_seen` was deleted.
 
 The reader also accepts what spreadsheets save: other separators, UTF-16 ("Unicode text"), Windows'
 Western code page, columns in another order, rows and columns without text, and records without
@@ -325,6 +326,8 @@ def _read_row(row: RawRow) -> tuple[SheetLabel | None, list[Problem]]:
     if texts["when"]:
         texts["when"] = _read_time(texts["when"], report)
     seen = _read_evidence_seen(_read_cell(row.values.get(EVIDENCE_SEEN)), report)
+    if seen is None and _read_cell(row.values.get(EVIDENCE)):
+        seen = "shown"
     label = SheetLabel(
         place=str(row.place),
         label_id=label_id,

@@ -100,13 +100,13 @@ class Labelling:
         if show_evidence:
             require_evidence(self.run)
         self.show_evidence = show_evidence
-        self._opened: set[str] = set()
         self._again = again
         self.disputed = disputed
         self._passed: list[SheetRow] = []
         self._decisions = Decisions(stored_labels(self.run.directory))
         self._named = annotator
         self.annotator = self._decisions.spell(name_annotator(annotator))
+        self._opened = self._opened_earlier()
         is_plain = seed is None and metrics is None and by is None and not more_disagreements
         newest = self._newest_drawing() if again and is_plain else None
         if newest is not None:
@@ -230,6 +230,23 @@ class Labelling:
         key = self.rows[0]["label_id"]
         self._opened.add(key)
         return self.closest_sentences.get(key, ())
+
+    def _opened_earlier(self) -> set[str]:
+        """Return the statements that this annotator left without an answer, but with evidence."""
+        opened: set[str] = set()
+        for row in self._decisions.rows:
+            is_open = row.human is None and row.evidence_seen is not None
+            if is_open and row.annotator == self.annotator:
+                opened.add(row.key)
+        return opened
+
+    def remember_opened(self) -> None:
+        """Store which of the remaining statements have been opened. It cannot be unseen."""
+        stored = self._opened_earlier()
+        for row in self.rows:
+            key = row["label_id"]
+            if key in self._opened - stored and self._evidence_seen(row):
+                self._keep(row, None)
 
     def _evidence_seen(self, row: SheetRow) -> EvidenceSeen | None:
         """Return how the annotator has seen the evidence of a statement, or None."""

@@ -108,7 +108,8 @@ def read_all_labels(
         carried_over += reading.carried_over
         new_rows += new
         decisions = later
-    if not stored.rows and not carried_over and _is_plan(readings):
+    has_answers = any(row.human is not None for row in stored.rows)
+    if not has_answers and not carried_over and _is_plan(readings):
         new_rows = [row.model_copy(update={"planned": len(new_rows)}) for row in new_rows]
     if carried_over or new_rows:
         append_labels(run.directory, [*carried_over, *new_rows])

@@ -13,12 +13,26 @@ from localjudge.report.terminal import Table, View, terminal
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.words import call, numbered, printable_lines
 
-KEYS = {"1": "yes", "0": "no", "?": "cannot tell", "s": "skip", "u": "undo", "q": "quit"}
-KEYS_LINE = ", ".join(f"{key} {what}" for key, what in KEYS.items())
+EVIDENCE_KEY = "e"
+_ANSWER_KEYS = {"1": "yes", "0": "no", "?": "cannot tell"}
+_OTHER_KEYS = {"s": "skip", "u": "undo", "q": "quit"}
 
 
-def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
-    """Return a statement to label, below the texts to compare it with."""
+def list_keys(*, has_evidence: bool) -> dict[str, str]:
+    """Return what each key does, with the one for evidence if there is evidence to open."""
+    keys = dict(_ANSWER_KEYS)
+    if has_evidence:
+        keys[EVIDENCE_KEY] = "evidence"
+    return keys | _OTHER_KEYS
+
+
+def keys_line(keys: Mapping[str, str]) -> str:
+    """Return `1 yes, 0 no, ...`."""
+    return ", ".join(f"{key} {what}" for key, what in keys.items())
+
+
+def row_view(row: Mapping[str, Any], labelled: int, total: int, keys: Mapping[str, str]) -> View:
+    """Return a statement to label, below the texts to compare it with, and above the keys."""
     answer: AnswerAround | None = row.get("source_text")
     cells: list[tuple[Text, str | Text]] = []
     for name, text in _texts_to_compare(row, answer):
@@ -34,7 +48,7 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
             ),
             Table(rows=cells),
             Table(titles=[f"> {row.get('text')}"]),
-            Table(notes=[Text(KEYS_LINE, style="dim")]),
+            Table(notes=[Text(keys_line(keys), style="dim")]),
         ]
     )
 

@@ -9,7 +9,8 @@ undecidable statement, or null to withdraw an earlier one. `draw`, `frame` (hash
 true in a decision that settles a dispute, and missing in all others. `planned`, only in the
 decisions of the run's first reading if its sheet or page was complete, is their number.
 `evidence_seen` is "opened" if the annotator asked for the evidence of the statement before the
-decision, "shown" if it was shown at once, and missing if it was not visible.
+decision, "shown" if it was shown at once, and missing if it was not visible. In a row with null it
+remembers what the annotator has seen, until the next decision.
 """
 
 import getpass
@@ -18,7 +19,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal, NamedTuple
 
@@ -161,15 +162,21 @@ def hash_first_labels(directory: Path, size: int) -> str:
 def planned_statements(rows: Sequence[LabelRow]) -> frozenset[str]:
     """Return the statements with a label in the first reading of a file, if it was complete.
 
-    `rows` are in file order. Without all rows of the reading there is no plan.
+    `rows` are in file order. Without all rows of the reading there is no plan. Statements whose
+    evidence was opened before, without an answer, do not count as read.
     """
-    if not rows or rows[0].planned is None:
+    from_first_answer = list(dropwhile(_only_opened, rows))
+    if not from_first_answer or from_first_answer[0].planned is None:
         return frozenset()
-    planned = rows[0].planned
-    reading = list(takewhile(lambda row: row.planned == planned, rows))
+    planned = from_first_answer[0].planned
+    reading = list(takewhile(lambda row: row.planned == planned, from_first_answer))
     if len(reading) != planned:
         return frozenset()
     return frozenset(row.key for row in reading if row.human in (0, 1))
+
+
+def _only_opened(row: LabelRow) -> bool:
+    return row.human is None and row.planned is None
 
 
 def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:

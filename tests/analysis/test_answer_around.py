@@ -86,11 +86,11 @@ def test_the_terminal_marks_the_statement_in_the_answer(scripted_run: ScriptedRu
     The answer is shown once, and its control characters are visible.
     """
     row = map_rows(scripted_run("run", ROWS, {}, metrics=["faithfulness"]))[STATEMENT]
-    lines = [line.strip() for line in printed(row_view(row, 0, 1)).splitlines()]
+    lines = [line.strip() for line in printed(row_view(row, 0, 1, {})).splitlines()]
     at = lines.index("response    😀 It rained in May.")
     assert lines[at + 1] == "[[This is less than 20 %.]] Snow fell \\x1b[2J too."
     shown = {**row, "response": ANSWER}
-    assert printed(row_view(shown, 0, 1)).count("It rained in May.") == 1
+    assert printed(row_view(shown, 0, 1, {})).count("It rained in May.") == 1
 
 
 def test_the_answer_around_a_statement_is_no_part_of_its_key(scripted_run: ScriptedRun) -> None:

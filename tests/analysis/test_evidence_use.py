@@ -14,7 +14,7 @@ from localjudge.labels.evidence_use import EvidenceUse
 from localjudge.labels.labelling import Labelling
 from localjudge.report.label_page import write_label_page
 from localjudge.report.summary_views import summary_values, summary_view
-from localjudge.run_directory.label_rows import LABELS, stored_labels
+from localjudge.run_directory.label_rows import LABELS, planned_statements, stored_labels
 from localjudge.types import VerdictRequest
 from tests.report.conftest import printed
 
@@ -200,6 +200,29 @@ def test_spelling_in_a_spreadsheet_does_not_matter(run: Run, tmp_path: Path, cel
     assert set(seen_by_sample(run).values()) == {"opened"}
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_deleted_column_does_not_hide_that_evidence_was_shown(
+    run: Run, tmp_path: Path, ending: str
+) -> None:
+    """The column `evidence` itself says so."""
+    sheet = run.label(tmp_path / f"sheet.{ending}", separator="comma", show_evidence=True)
+    rows: list[dict[str, Any]] = []
+    if ending == "csv":
+        rows += sheet_cells(sheet)
+    else:
+        rows += [json.loads(line) for line in sheet.read_text(encoding="utf-8").splitlines()]
+    returned = tmp_path / "returned.jsonl"
+    lines = []
+    for row in rows:
+        del row["evidence_seen"]
+        lines.append(json.dumps({**row, "human": 1}))
+    returned.write_text("\n".join(lines), encoding="utf-8")
+
+    run.read_labels(returned, "ann")
+
+    assert seen_by_sample(run) == dict.fromkeys(CITIES, "shown")
+
+
 # The terminal
 
 
@@ -226,6 +249,58 @@ def test_a_postponed_statement_remains_opened(run: Run) -> None:
     seen = seen_by_sample(run)
     assert seen.pop(first) == "opened"
     assert set(seen.values()) == {None}
+
+
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_evidence_opened_before_an_answer_is_remembered(run: Run, is_undone: bool) -> None:
+    """Quit with the evidence open, or after undo: the same command resumes with this statement."""
+    labelling = Labelling(run, "ann")
+    first = labelling.rows[0]["sample_id"]
+    labelling.open_evidence()
+    if is_undone:
+        labelling.answer(1)
+        assert labelling.undo()
+    labelling.remember_opened()
+    labelling.remember_opened()
+    assert [row.human for row in stored_labels(run.directory)][-1] is None
+    assert len(stored_labels(run.directory)) == (2 if is_undone else 1)
+
+    resumed = Labelling(run, "ann")
+    assert resumed.labelled == 0
+    while resumed.rows:
+        resumed.answer(1)
+
+    seen = seen_by_sample(run)
+    assert seen.pop(first) == "opened"
+    assert set(seen.values()) == {None}
+
+
+def test_only_the_annotator_who_opened_it_has_seen_it(run: Run) -> None:
+    labelling = Labelling(run, "ann", show_evidence=True)
+    labelling.open_evidence()
+    labelling.remember_opened()
+    assert list(seen_by_sample(run).values()) == ["shown"]
+
+    other = Labelling(run, "bob")
+    while other.rows:
+        other.answer(1)
+
+    assert [row.evidence_seen for row in stored_labels(run.directory)[1:]] == [None] * len(CITIES)
+
+
+def test_opened_evidence_is_no_label_and_spoils_no_plan(run: Run, tmp_path: Path) -> None:
+    unlabelled = printed(summary_view(run))
+    labelling = Labelling(run, "ann")
+    labelling.open_evidence()
+    labelling.remember_opened()
+    assert printed(summary_view(Run.open(run.directory))) == unlabelled
+
+    sheet = run.label(tmp_path / "sheet.jsonl")
+    run.read_labels(filled(sheet), "ann")
+
+    planned = {row.key for row in stored_labels(run.directory)}
+    assert planned_statements(stored_labels(run.directory)) == planned
+    assert len(planned) == len(CITIES)
 
 
 def test_evidence_shown_at_once_marks_each_label(run: Run) -> None:
