@@ -12,7 +12,8 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
 from localjudge.text.languages import load_conventions
-from localjudge.text.stops import sentence_starts, stop_pattern
+from localjudge.text.sentence_starts import sentence_starts
+from localjudge.text.stop import stop_pattern
 
 COMPONENT = "localjudge_sentences"
 

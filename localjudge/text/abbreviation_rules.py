@@ -1,0 +1,281 @@
+"""Rules by the words around a full stop: abbreviations, units, initials and ordinals.
+
+Every rule returns whether the stop ends its sentence, or None if it does not apply. Their tables
+are in `languages`.
+"""
+
+import re
+
+from localjudge.text.stop import Rule, Stop, without_article
+
+_DOTTED = re.compile(r"[^\W\d_]{1,3}\.(?:[^\W_]{1,3}\.)*[^\W\d_]{1,3}")
+_CLOCK = re.compile(r"\d*[ap]\.?m", re.IGNORECASE)
+_AFTER_CLOCK = re.compile(
+    r"[A-Z]{1,2}[SD]?T|GMT|UTC|Eastern|Central|Mountain|Pacific|"
+    r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|"
+    r"January|February|March|April|May|June|July|August|September|October|November|December"
+)
+_MIN_WORDS_BEFORE_CLOCK = 3
+_CONSONANTS = re.compile(r"(?![HhMmSs]+\b)[B-DF-HJ-NP-TV-Z]?[b-df-hj-np-tv-xz]{1,4}")
+_ROMAN = re.compile(r"[IVXLCDM]+")
+_PARTICLE = re.compile(
+    r"(?P<particle>[^\W\d_]+)\s(?:(?:de[nr]?|la|las|los|het)\s)?(?P<name>[^\W\d_])",
+)
+_FIRST_PARTS = re.compile(r"(?:[^\W\d_]{1,4}\.\s)+$")  # of "z. B.", "Dr. med."
+_POWER = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
+_AMOUNT = re.compile(r"[\d.,]*\d(?P<unit>[^\W\d_]+)")
+_NEXT_AMOUNT = re.compile(r"\d[\d.,]*\s?(?P<unit>[^\W\d_]+)")
+_ENDS_IN_NUMBER = re.compile(r"[\d½¼¾⅓⅔]$")
+_YEAR = re.compile(r"[12]\d{3}")
+_ORDINAL = re.compile(r"\d{1,2}(?:\.\d{1,2})?")
+_NUMERAL = re.compile(rf"{_ORDINAL.pattern}|{_ROMAN.pattern}")
+_NO_ORDINAL = re.compile(r"(?:/|\d[-–]\d[-–])$")  # before the last number of "120/80" and "1-0-1"
+# "5 ft. 10 in."
+_FIRST_OF_TWO = frozenset(["ft", "lb", "lbs", "st", "hr", "hrs", "yr", "yrs", "h", "min"])
+_PRONOUN = re.compile(r"I\s+[a-z]")  # not a Roman number: "He said no. I left."
+_BRACKETED = 80  # characters before a stop that may contain an open bracket
+_VALUE = re.compile(r"\s\d")
+_AFTER_NAME = re.compile(r"\set al\b|,? \(?\d{4}\)|\s(?:said|says|wrote|and [A-Z]\.)")
+# "from A to B"
+_SERIES = re.compile(r"\b[A-Z],? (?:and|or|to|nor|und|oder|bis|et|ou|à|y|o|e|a|en|of|tot) $")
+_ANOTHER_LETTER = re.compile(r"[^\W\d_],?|and|or|und|oder|et|ou|en|of")
+
+
+def _time_of_day(stop: Stop) -> bool | None:
+    """End after "a.m." before a capital, except at the sentence's start and before a time zone or a
+    day.
+    """
+    if "." not in stop.word or not _CLOCK.fullmatch(stop.word):
+        return None
+    words = stop.text[stop.begin : stop.end].split(maxsplit=_MIN_WORDS_BEFORE_CLOCK)
+    if len(words) <= _MIN_WORDS_BEFORE_CLOCK:
+        return stop.before_starter and stop.next != "I"
+    return stop.before_capital and not _AFTER_CLOCK.fullmatch(stop.next)
+
+
+def _quantity(stop: Stop) -> bool | None:
+    """End after a number and a unit before a capital: "4 g. Take it", "88/min. Temp"."""
+    if not _is_quantity(stop, stop.conventions.units):
+        return None
+    more = _NEXT_AMOUNT.match(stop.ahead)
+    if more and more["unit"] in stop.conventions.units and stop.word in _FIRST_OF_TWO:
+        return False
+    return stop.before_capital and stop.next not in stop.conventions.after_unit
+
+
+def _label_letter(stop: Stop) -> bool | None:
+    """Do not read the letter or number of a preceding noun as an initial or ordinal.
+
+    "It contains Vitamin K. Vitamin C is missing."
+    """
+    if not stop.after_letter and not (stop.conventions.ordinals and _NUMERAL.fullmatch(stop.word)):
+        return None
+    if not _follows_labelled_noun(stop) and not _follows_plain_noun(stop):
+        return None
+    if stop.next.endswith("."):
+        return None
+    if stop.after_letter and stop.next[:1].isdigit():
+        return None
+    return stop.before_capital
+
+
+def _never_ending(stop: Stop) -> bool | None:
+    """Continue after titles and "e.g.", and at an abbreviation before a number ("p. 55")."""
+    word = stop.word
+    conventions = stop.conventions
+    if _is_listed(stop, conventions.never_ends):
+        return False
+    is_small_letter = stop.after_letter and word.islower()
+    is_listed = word in conventions.before_number or word.endswith(conventions.endings)
+    if not is_small_letter and not is_listed:
+        return None
+    if _precedes_number_or_label(stop):
+        return False
+    if word[0].isupper() and not stop.before_capital:
+        return False
+    return None
+
+
+def _ordinal(stop: Stop) -> bool | None:
+    """Read a short number as an ordinal or a date, in the languages that write one so.
+
+    "am 3. Oktober", "am 3.4. um"
+    """
+    if not stop.conventions.ordinals or stop.after_letter:
+        return None
+    if not _NUMERAL.fullmatch(stop.word) or _NO_ORDINAL.search(stop.before):
+        return None
+    return stop.before_starter
+
+
+def _often_ending(stop: Stop) -> bool | None:
+    """End after "etc." before a capital, in some languages also after "p.a."."""
+    if stop.word in stop.conventions.often_ends:
+        return stop.before_capital and not stop.follower.isdigit() and stop.follower != "("
+    if not stop.conventions.dotted_ends or stop.word in stop.conventions.may_end:
+        return None
+    is_dotted = "." in stop.word and stop.word.islower() and _DOTTED.fullmatch(stop.word)
+    if not is_dotted:
+        return None
+    return stop.next[:1].isupper() and not stop.next.endswith(".")
+
+
+def _abbreviation(stop: Stop) -> bool | None:
+    """End at an abbreviation or initial only before a function word."""
+    if not (stop.after_letter or _looks_abbreviated(stop)):
+        return None
+    if stop.after_letter and (_precedes_surname(stop) or stop.before_number):
+        return False
+    if stop.after_first_word or stop.follower == "(":
+        return False
+    if stop.next.lower() in stop.conventions.valued and _VALUE.match(stop.after_next):
+        return True  # "in the E.R. BP 120/80"
+    return stop.before_starter
+
+
+def _unlisted(stop: Stop) -> bool | None:
+    """Before a lower-case word, continue a capitalised sentence in brackets, after "Fig. 3." or
+    after a short word.
+    """
+    if stop.before_capital or stop.closed or stop.after_first_word:
+        return None
+    if not stop.text[stop.begin].isupper():
+        return None
+    near = stop.text[max(stop.begin, stop.end - _BRACKETED) : stop.end]
+    is_in_brackets = near.rfind("(") > near.rfind(")")
+    if is_in_brackets or _is_reference_number(stop) or _may_be_unknown_abbreviation(stop):
+        return False
+    return None
+
+
+def _is_quantity(stop: Stop, units: frozenset[str]) -> bool:
+    word = stop.word.rstrip(_POWER)
+    if word[:1].isdigit():
+        attached = _AMOUNT.fullmatch(word)
+        return attached is not None and attached["unit"] in units
+    if word not in units:
+        return False
+    if stop.before.endswith("/"):
+        return True
+    tokens = stop.before.split()
+    while tokens and tokens[-1].rstrip(".") in units:
+        tokens.pop()
+    if not tokens or not _ENDS_IN_NUMBER.search(tokens[-1]):
+        return False
+    if len(word) > 1 or not word.isupper():
+        return True
+    # A capital after a number need not be a unit: "in 1990 J. Smith", "45 F. Supp.", "Abs. 2 S. 1".
+    followed = stop.next[:1].isdigit() or "." in (stop.after_next[:1], stop.next[-1:])
+    return not (followed or _YEAR.fullmatch(tokens[-1]))
+
+
+def _follows_labelled_noun(stop: Stop) -> bool:
+    """Return whether a noun before the stop takes letters or values: "vitamins A, D and K"."""
+    tokens = stop.before.split()
+    while tokens and _ANOTHER_LETTER.fullmatch(tokens[-1]):
+        tokens.pop()
+    if not tokens:
+        return False
+    noun = without_article(tokens[-1], stop.conventions).strip(".:(").lower()
+    if noun in stop.conventions.lettered:
+        return True
+    return not stop.after_letter and noun in stop.conventions.valued
+
+
+def _follows_plain_noun(stop: Stop) -> bool:
+    """Return whether a capital is the label of a noun, and not an initial.
+
+    label     "We sell size S. Next week, size M arrives."
+    initial   "by J. Smith", "John F. Kennedy"
+    """
+    conventions = stop.conventions
+    if not (stop.after_letter and stop.word.isupper() and conventions.before_initial):
+        return False
+    if _SERIES.search(stop.before):
+        return True
+    if stop.next.endswith(("'s", "’s")) or _AFTER_NAME.match(stop.after_next):  # the next is a name
+        return False
+    words = stop.before.split()
+    if not words:
+        return False
+    noun = without_article(words[-1], conventions).lstrip("\"'“‘«(*_`")
+    if not (noun.isalpha() and noun.islower()):
+        return False
+    return noun not in conventions.before_initial and not noun.endswith(conventions.verb_endings)
+
+
+def _precedes_number_or_label(stop: Stop) -> bool:
+    """Return whether what follows belongs to the abbreviation.
+
+    "p. 55", "lit. b", "art. L. 121-1"
+    """
+    if stop.next[:1].isdigit() or stop.follower in "#§" or stop.before_number:
+        return True
+    may_precede_pronoun = stop.word.islower() or stop.word == "No"
+    is_pronoun = may_precede_pronoun and _PRONOUN.match(stop.ahead) is not None
+    if _ROMAN.fullmatch(stop.next) and not is_pronoun:
+        return True
+    letter = stop.next.rstrip(".")
+    return len(letter) == 1 and letter.isalpha() and not stop.before_starter
+
+
+def _looks_abbreviated(stop: Stop) -> bool:
+    word = stop.word
+    if _DOTTED.fullmatch(word) or _CONSONANTS.fullmatch(word):
+        return True
+    if word.endswith(stop.conventions.endings):
+        return True
+    return _is_listed(stop, stop.conventions.may_end)
+
+
+def _is_listed(stop: Stop, table: frozenset[str]) -> bool:
+    """Return whether the word, or the abbreviation that it completes, is in a table, capitalised or
+    not.
+    """
+    if stop.word in table:
+        return True
+    if stop.before[-2:-1] == ".":  # "z. B" is "z.B"
+        parts = _FIRST_PARTS.search(stop.before)
+        if parts and "".join(parts[0].split()) + stop.word in table:
+            return True
+    if stop.after_first_word and stop.word[:1].lower() + stop.word[1:] in table:
+        return True
+    return stop.word.isupper() and stop.next.isupper() and stop.word.capitalize() in table
+
+
+def _precedes_surname(stop: Stop) -> bool:
+    """Return whether a surname of several words follows: "J. Van der Berg", "C. De Luca"."""
+    surname = _PARTICLE.match(stop.ahead)
+    if not surname or not surname["name"].isupper():
+        return False
+    return surname["particle"] in stop.conventions.particles
+
+
+def _is_reference_number(stop: Stop) -> bool:
+    """Return whether the stop is after the number of a figure or the like: "Fig. 3."."""
+    words = stop.before.split()
+    if not words or not stop.word.isdecimal():
+        return False
+    return words[-1].rstrip(".") in stop.conventions.before_number
+
+
+def _may_be_unknown_abbreviation(stop: Stop) -> bool:
+    word = stop.word
+    if not word.isalpha() or len(word) > stop.conventions.unknown_letters:
+        return False
+    if not stop.follower.isalpha() or stop.next == "i":
+        return False
+    return word.lower() not in stop.conventions.starters
+
+
+ABBREVIATION_RULES: tuple[Rule, ...] = (
+    _time_of_day,
+    _quantity,
+    _label_letter,
+    _never_ending,
+    _ordinal,
+    _often_ending,
+    _abbreviation,
+    _unlisted,
+)
+"""In the order in which they are tried."""

@@ -1,0 +1,131 @@
+"""Find sentence starts: at lines, after stops, and after smileys and addresses without a stop.
+
+    She met Dr. No (twice.) Then she left.
+              ^ "Dr" is a title: no cut
+                         ^ mark "."   closed ")"   next "Then"   cut before "Then"
+
+At each stop, the rules are tried in order, and the first that applies decides. If none applies, the
+stop ends the sentence.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from localjudge.text.abbreviation_rules import ABBREVIATION_RULES
+from localjudge.text.languages import Conventions
+from localjudge.text.lines import Range, find_items, split_pieces
+from localjudge.text.marks import after_stop_ranges
+from localjudge.text.markup import before_opening_tags, blanked, blocks, without_markup
+from localjudge.text.punctuation_rules import PUNCTUATION_RULES
+from localjudge.text.stop import SMILE, Stop, describe_stop, find_end_of_stop
+from localjudge.text.user_abbreviations import MAX_CHARACTERS
+
+_LOOSE_QUOTE = re.compile(r"(?P<quote>[\"'])\s+")
+_RULE = re.compile(r"(?<!\S)(?:-{4,}|(?P<sign>[_=*~#])(?P=sign){2,})\s+")
+_UNSTOPPED = re.compile(
+    rf"(?<!\S)(?:(?P<smile>{SMILE})|(?:https?://|www\.|[^\s@]+@)\S*[^\s.,;:!?\"'(])"
+    r"\s+(?=(?P<next>[A-Z]\w*))"
+)
+_RULES = (*PUNCTUATION_RULES, *ABBREVIATION_RULES)
+
+
+def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:
+    """Return the starts of sentences. Blocks of code and rows of tables are cut as a whole."""
+    plain = without_markup(blanked(text, list(after_stop_ranges(text))))
+    starts: set[int] = set()
+    position = 0
+    for block in blocks(text):
+        starts |= _starts_between(plain, position, block.start, pattern, conventions)
+        starts.add(block.start)
+        position = block.end
+    starts |= _starts_between(plain, position, len(text), pattern, conventions)
+    return sorted({before_opening_tags(text, start) for start in starts})
+
+
+def _starts_between(
+    plain: str,
+    begin: int,
+    end: int,
+    pattern: re.Pattern[str],
+    conventions: Conventions,
+) -> set[int]:
+    text = plain[begin:end]
+    starts: set[int] = set()
+    for piece in split_pieces(text):
+        without_stop = {piece.start}
+        without_stop.update(find_items(text, piece))
+        without_stop.update(_starts_without_stop(text, piece, conventions))
+        for first, last in pairwise((*sorted(without_stop), piece.end)):
+            starts.add(first)
+            part = Range(first, last)
+            starts.update(_starts_after_stops(text, part, pattern, conventions))
+    return {begin + start for start in starts}
+
+
+def _starts_without_stop(text: str, piece: Range, conventions: Conventions) -> Iterator[int]:
+    """Yield the starts at and after rules ("----"), and after smileys and addresses."""
+    for rule in _RULE.finditer(text, piece.start, piece.end):
+        yield rule.start()
+        yield rule.end()
+    for match in _UNSTOPPED.finditer(text, piece.start, piece.end):
+        smile = match["smile"]
+        if smile and match.start() == piece.start:
+            continue
+        follows_ascii_smile = bool(smile) and smile.isascii()
+        if follows_ascii_smile or match["next"].lower() in conventions.starters:
+            yield match.end()
+
+
+def _starts_after_stops(
+    text: str,
+    piece: Range,
+    pattern: re.Pattern[str],
+    conventions: Conventions,
+) -> Iterator[int]:
+    """Yield the starts of the sentences after the first one in a piece of the text."""
+    begin = piece.start
+    for match in pattern.finditer(text, piece.start, piece.end):
+        if match.end() == piece.end:
+            return
+        if _is_in_user_abbreviation(text, piece, match, conventions):
+            continue
+        stop = describe_stop(text, piece, begin, match, conventions)
+        if _ends_sentence(stop):
+            begin = _start_of_next(text, piece, match)
+            yield begin
+
+
+def _is_in_user_abbreviation(
+    text: str,
+    piece: Range,
+    match: re.Match[str],
+    conventions: Conventions,
+) -> bool:
+    abbreviations = conventions.user_abbreviations
+    if abbreviations is None or match["mark"] != ".":
+        return False
+    before = text[max(piece.start, match.start() - 2 * MAX_CHARACTERS) : match.start()]
+    ahead = text[match.end() : min(piece.end, match.end() + MAX_CHARACTERS)]
+    return abbreviations.covers(before, ahead)
+
+
+def _ends_sentence(stop: Stop) -> bool:
+    for rule in _RULES:
+        ends = rule(stop)
+        if ends is not None:
+            return ends
+    return True
+
+
+def _start_of_next(text: str, piece: Range, match: re.Match[str]) -> int:
+    """Return the start of the next sentence: 'said."We' opens a quotation, '. " He' closes one."""
+    if match["closed"] == '"' and not match["gap"]:
+        is_closing = text.count('"', piece.start, match.start("closed")) % 2 == 1
+        if is_closing:
+            return match.end()
+        return match.start("closed")
+    loose = _LOOSE_QUOTE.match(text, match.end(), piece.end)
+    if loose and text.count(loose["quote"], piece.start, match.end()) % 2:
+        return loose.end()
+    return find_end_of_stop(text, piece, match)
