@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
-from localjudge.report import html_page
+from localjudge.report import page_data
 from localjudge.report.evidence_views import browser_offset
-from localjudge.report.html_page import data_blocks, page
+from localjudge.report.html_page import page
+from localjudge.report.page_data import data_blocks
 from tests.conftest import ScriptedRun
 from tests.report.conftest import HOSTILE, PageReader, check_policy, check_script
 
@@ -172,8 +173,8 @@ def test_blocks_follow_each_other(
     scripted_run: ScriptedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each block has the number of its first sample: a sample is found without unpacking others."""
-    monkeypatch.setattr(html_page, "_SAMPLES_OF_A_LIST", 3)
-    monkeypatch.setattr(html_page, "_LETTERS_OF_DETAILS", 1)
+    monkeypatch.setattr(page_data, "_SAMPLES_OF_A_LIST", 3)
+    monkeypatch.setattr(page_data, "_LETTERS_OF_DETAILS", 1)
     run = scripted_run("run", [{**ROW, "id": str(number)} for number in range(7)], {})
     blocks = list(data_blocks(run, None))
     assert [block.first for block in blocks if block.kind == "list"] == [0, 3, 6]
