@@ -40,6 +40,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     progress: Progress | bool | None = None,
     baseline: RunLike | None = None,
     threads: int | None = None,
+    ray: str | None = None,
     min_valid_mass: float | None = None,
     threshold: float | None = None,
     calibration: CalibrationLike | Sequence[CalibrationLike] | None = None,
@@ -68,7 +69,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     width: float | None = None,
     budget: str | None = None,
 ) -> Run:
-    """Score data with a local judge. Scores are in [0, 1]; no data leaves this machine.
+    """Score data with a local judge. Scores are in [0, 1]; no data leaves your machines.
 
     data: one or more files (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings,
         models or dataclasses, a mapping of columns, or another package's frame, table or data set.
@@ -154,7 +155,9 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
 
     n_ctx: context of the model in tokens; None for the model's limit, at most 8,192.
     gpu_layers: layers of the model on the GPU; None for all, if the build has a GPU backend.
-    threads: processor threads; None for all available to this process.
+    threads: processor threads, with `ray` of each worker; None for all available to this process.
+    ray: judge on the machines of a Ray cluster (docs/scaling.md): "auto" (the one that this machine
+        is part of), "local" (one on this machine), or "HOST:PORT". None for this process alone.
 
     Raises InputError (DataError, ModelError, RunDirectoryError) if no sample was judged,
     OutOfResource if the same call can resume later. A sample that cannot be scored is part of the

@@ -134,6 +134,8 @@ def read_config(file: str | Path, *, named: bool = True) -> Config:
 
 def _check_value(key: str, value: Any) -> Any:
     """Return the value of a key in its type. Settings of a run are checked together later."""
+    if key in KEYS and KEYS[key].typed:
+        raise _refuse(key, value, "would send texts to other machines")
     if key in SETTINGS:
         return value
     if key not in KEYS:

@@ -74,6 +74,7 @@ class Judge:
         *,
         engine: Engine | None = None,
         threads: int | None = None,
+        ray: str | None = None,
         min_valid_mass: float | None = None,
         threshold: float | None = None,
         calibration: CalibrationLike | Sequence[CalibrationLike] | None = None,

@@ -197,7 +197,7 @@ class Run(run_record.RunRecord):
         return check(self, gates=conditions, baseline=baseline, **rules)
 
     @check_arguments
-    def verify(
+    def verify(  # noqa: PLR0913 # each by its name, so that editors offer them
         self,
         *,
         judge: JudgeName | None = None,
@@ -207,6 +207,7 @@ class Run(run_record.RunRecord):
         metrics: Sequence[Metric] = (),
         progress: Progress | bool | None = None,
         threads: int | None = None,
+        ray: str | None = None,
     ) -> Verification:
         """Ask the judge again, recompute the files, and report the differences.
 
@@ -222,6 +223,8 @@ class Run(run_record.RunRecord):
         options: dict[str, Any] = {}
         if threads is not None:
             options["threads"] = threads
+        if ray is not None:
+            options["ray"] = ray
         return verify_run(
             self,
             judge=judge,

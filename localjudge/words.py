@@ -70,6 +70,7 @@ class Setting:
     calibration, doctor the command takes it, too
     stops               it ends a run early
     everyday            it comes first in the help
+    typed               only the user gives it: no configuration file, and no run that is read
     """
 
     group: str = ""
@@ -84,6 +85,7 @@ class Setting:
     doctor: bool = False
     stops: bool = False
     everyday: bool = False
+    typed: bool = False
 
 
 @contextmanager

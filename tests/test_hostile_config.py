@@ -156,6 +156,27 @@ def test_a_too_deeply_nested_suite_is_refused(outside: Path, text: str) -> None:
         read_config("localjudge.toml")
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_configuration_file_cannot_name_other_machines(outside: Path, named: bool) -> None:
+    """Not even one that the user has named: texts would leave this machine."""
+    written(ray="stranger.example:6379")
+    with pytest.raises(InputError, match="would send texts to other machines"):
+        read_config("localjudge.toml", named=named)
+
+
+@pytest.mark.usefixtures("outside")
+def test_a_manifest_cannot_name_other_machines() -> None:
+    engine = localjudge.ScriptedEngine({})
+    run = localjudge.evaluate([ROW], metrics=["hit_rate@1"], engine=engine, out="run", ray="auto")
+    manifest = json.loads((run.directory / MANIFEST).read_text())
+    assert "ray" not in manifest["environment"]["settings"]
+    manifest["environment"]["settings"]["ray"] = "stranger.example:6379"
+    (run.directory / MANIFEST).write_text(json.dumps(manifest))
+    read = localjudge.Run.open(run.directory).manifest
+    assert read_run_settings(read).ray is None
+    assert read_run_settings(read, ray="local").ray == "local"
+
+
 @pytest.mark.parametrize("name", RunSettings.model_fields)
 def test_settings_of_a_manifest_are_never_read_as_paths(outside: Path, name: str) -> None:
     """The manifest stores the content of profiles and prompts."""

@@ -30,6 +30,7 @@ NETWORK = {
         "huggingface_hub",
         "imaplib",
         "poplib",
+        "ray",
         "requests",
     ),
     *(
@@ -70,7 +71,7 @@ def network_names(program: str) -> Iterator[str]:
 
 def test_no_module_imports_a_network_client() -> None:
     """Of two modules one name is used: a thread, and the flag that keeps spaCy's client from
-    opening a socket.
+    opening a socket. Ray is imported where a cluster was named.
     """
     package = Path(localjudge.__file__).parent
     modules = {
@@ -79,6 +80,13 @@ def test_no_module_imports_a_network_client() -> None:
     assert len(modules) > 100
     used = {path.relative_to(package).as_posix(): names for path, names in modules.items() if names}
     assert used == {
+        "engine/cluster.py": {"ray"},
+        "engine/ray_engine.py": {
+            "ray",
+            "ray.exceptions.RayError",
+            "ray.exceptions.RayTaskError",
+            "ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy",
+        },
         "integrations/deepeval.py": {"asyncio", "asyncio.to_thread"},
         "text/segmenter.py": {"socket", "socket.has_ipv6"},
     }
@@ -140,7 +148,7 @@ def test_the_main_job_opens_no_internet_socket(tmp_path: Path, log: Path) -> Non
 @pytest.mark.parametrize("action", ["evaluate", "connect"])
 def test_a_run_in_this_process_makes_no_socket(tmp_path: Path, action: str) -> None:
     """Python reports each socket and each look-up of a name to an audit hook; the control makes
-    one.
+    one. Without a cluster, nothing of Ray is imported.
     """
     program = (
         "import sys, socket, localjudge\n"
@@ -154,6 +162,7 @@ def test_a_run_in_this_process_makes_no_socket(tmp_path: Path, action: str) -> N
         f"    out = {str(tmp_path / 'run')!r}\n"
         "    run = localjudge.evaluate(rows, metrics=['faithfulness'], out=out)\n"
         "    assert run.verify() and run.report('page.html')\n"
+        "    assert not {'ray', 'localjudge.engine.ray_engine'} & sys.modules.keys()\n"
         f"{action}()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], check=False, cwd=tmp_path)

@@ -51,7 +51,14 @@ class EngineSettings(Record):
     threads: Annotated[
         int | None, Setting("Judge", affects_results=False, calibration=True, doctor=True)
     ] = Field(default=None, ge=1)
-    """Processor threads. Default: all available CPUs. Does not affect results."""
+    """Processor threads, of each worker with --ray. Default: all available CPUs. Does not affect
+    results."""
+    ray: Annotated[
+        str | None,
+        Setting("Judge", metavar="CLUSTER", affects_results=False, typed=True),
+    ] = None
+    """Judge on the machines of a Ray cluster: auto (the one that this machine is part of), local
+    (one on this machine), or HOST:PORT. Texts travel between these machines."""
 
     @field_validator("*", mode="before")
     @classmethod
@@ -158,7 +165,6 @@ class Engine(Protocol):
         """Free all resources."""
 
 
-@runtime_checkable
 class DescribedEngine(Protocol):
     """Engine with metadata that select the prompt profile."""
 
@@ -172,6 +178,36 @@ class DescribedEngine(Protocol):
     @property
     def chat_without_ends(self) -> ChatEnds | None:
         """Chat template for conversations only, or None without one."""
+
+
+def is_described(engine: Engine) -> TypeGuard[DescribedEngine]:
+    return hasattr(engine, "metadata")
+
+
+@runtime_checkable
+class ParallelEngine(Protocol):
+    """Engine whose workers answer at the same time."""
+
+    @property
+    def workers(self) -> int:
+        """Number of workers, with those that have not started."""
+
+    @property
+    def place(self) -> str:
+        """Where the workers are that are ready: `4 workers on 2 nodes`."""
+
+    def start(self) -> None:
+        """Start the workers and wait until they are ready.
+
+        Raises ModelError if no machine can judge.
+        """
+
+
+def count_workers(engine: Engine) -> int:
+    """Return how many requests an engine answers at the same time, at least 1."""
+    if isinstance(engine, ParallelEngine):
+        return max(1, engine.workers)
+    return 1
 
 
 class EngineBuild(NamedTuple):

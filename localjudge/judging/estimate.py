@@ -5,9 +5,9 @@ seconds    tokens x seconds per token, measured on the first questions
 memory     weights, cache and working space of the model
 
 A dry run begins the run and keeps the measured answers in its directory, where the run finds them.
-It stops after 30 seconds or 64 answers. The 95 % interval of the seconds comes from the ratio of
-seconds to tokens in ten consecutive parts of the measured answers, as answers that share a text
-have related times. It assumes that the other questions are like the first.
+It stops after 30 seconds or 64 answers of each worker. The 95 % interval of the seconds comes from
+the ratio of seconds to tokens in ten consecutive parts of the measured answers, as answers that
+share a text have related times. It assumes that the other questions are like the first.
 """
 
 import math
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from localjudge.engine.protocol import Engine
+from localjudge.engine.protocol import Engine, ParallelEngine, count_workers
 from localjudge.judging.job import Job, open_job
 from localjudge.judging.judge_or_jury import JudgeNames, make_loop
 from localjudge.judging.judges import LoadedJudge, earlier_answers
@@ -60,7 +60,7 @@ class Estimate(Record):
 
     `requests` are all distinct ones, `reused` those with stored answers by source. `tokens` and
     `seconds` are of the others. They include the `measured` answers, which the dry run keeps in the
-    run's `directory`.
+    run's `directory`. `workers` says where a cluster measured them: `4 workers on 2 nodes`.
     """
 
     schema_version: int = 1
@@ -76,6 +76,7 @@ class Estimate(Record):
     memory_bytes: int
     directory: str
     measured: int = 0
+    workers: str | None = None
     until: tuple[Needed, ...] = ()
 
     @property
@@ -135,6 +136,7 @@ def _estimate(job: Job, clock: Callable[[], float]) -> Estimate:
         memory_bytes=job.judge.memory_bytes,
         directory=str(job.path),
         measured=total.measured,
+        workers=total.workers,
         until=tuple(_need(aim, seconds_each) for aim in aims),
     )
 
@@ -154,7 +156,8 @@ def _need(aim: AimStatus, seconds_each: float) -> Needed:
 class _Work(NamedTuple):
     """Work of one judge, or of all judges of a jury.
 
-    `seconds` have the 95 % interval `limits`. Both are None if nothing was measured.
+    `seconds` have the 95 % interval `limits`. Both are None if nothing was measured. `workers` is
+    where a cluster measured them.
     """
 
     verdicts: int
@@ -164,6 +167,7 @@ class _Work(NamedTuple):
     seconds: float | None = None
     limits: Limits | None = None
     measured: int = 0
+    workers: str | None = None
     aims: Sequence[AimStatus] = ()
 
 
@@ -181,7 +185,12 @@ def _estimate_judge(
     must_decide = is_single and job.plan.settings.optional_stopping
     if not must_decide and not work.tokens:
         return work
-    max_answers = math.inf if must_decide else _MAX_ANSWERS
+    max_answers: float = _MAX_ANSWERS * count_workers(judge.engine)
+    if must_decide:
+        max_answers = math.inf
+    if isinstance(judge.engine, ParallelEngine):
+        judge.engine.start()
+        work = work._replace(workers=judge.engine.place)
     stopwatch = _Stopwatch(clock, max_answers)
     aims = _measure(job, place, judge, stopwatch, earlier)
     work = work._replace(aims=aims, measured=len(stopwatch.requests))
@@ -209,6 +218,7 @@ def _add_up(works: Sequence[_Work]) -> _Work:
         tokens=sum(work.tokens for work in works),
         seconds=seconds,
         measured=sum(work.measured for work in works),
+        workers=works[-1].workers,
         aims=works[0].aims,
     )
 

@@ -29,6 +29,7 @@ from localjudge.judging.judge_or_jury import (
 from localjudge.judging.judges import earlier_answers
 from localjudge.judging.plan import Plan
 from localjudge.judging.run_names import default_directory
+from localjudge.judging.settings import settings_with
 from localjudge.judging.stopping import Stopping, check_aims
 from localjudge.judging.stored_settings import find_judges
 from localjudge.progress import Progress, Silence, count_with_progress
@@ -335,7 +336,7 @@ class Job:
             "samples_read": plan.whole,
             "skipped_rows": plan.dataset.skipped,
             "mapping": plan.dataset.mapping,
-            "settings": plan.settings.model_dump(mode="json"),
+            "settings": plan.settings.model_dump(mode="json", exclude=set(settings_with("typed"))),
         }
         optional = {
             "shard_of": plan.parent,

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from localjudge import model_registry
+from localjudge.engine.cluster import joined
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.judging.judges import (
@@ -62,6 +63,14 @@ def use_judge_or_jury(
         with use_judge(None, engine, settings, progress) as opened:
             yield opened
         return
+    with joined(settings.ray), _open_by_name(judge, settings, progress, keep_open) as by_name:
+        yield by_name
+
+
+@contextmanager
+def _open_by_name(
+    judge: JudgeNames | None, settings: RunSettings, progress: Progress | None, keep_open: bool
+) -> Iterator[JudgeOrJury]:
     jury_name, names = _expand_jury(_list_names(judge))
     if len(names) > 1:
         with use_jury(names, settings, progress, name=jury_name, keep_open=keep_open) as jury:

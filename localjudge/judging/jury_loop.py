@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from localjudge.engine.protocol import count_workers
 from localjudge.judging.jury import LoadedJury
 from localjudge.judging.jury_progress import JuryTotal
 from localjudge.judging.jury_verdicts import (
@@ -107,7 +108,7 @@ class JuryBlocks:
         verdicts = partial(self._ask_judge, judging, later)
         self._is_waiting = False
         done = 0
-        for block in blocks(samples):
+        for block in blocks(samples, count_workers(judge.engine)):
             done += len(block)
             judging.evaluate_with(verdicts, block, done / len(samples))
         self.asked += judging.asked

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from localjudge.engine.protocol import Engine
+from localjudge.engine.protocol import Engine, count_workers
 from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.questions import TaskRef, WordedTask, Wording, distinct
 from localjudge.judging.rounds import evaluate_samples
@@ -29,6 +29,7 @@ from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRequest
 _DIGEST_BYTES = 16
 _FIRST_BLOCK = 16
 _MAX_BLOCK = 256
+_MAX_TIMES = 16
 
 _Key = TypeVar("_Key")
 _Item = TypeVar("_Item")
@@ -63,7 +64,7 @@ class Blocks:
     def evaluations(self, samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:
         """Yield the evaluations of each block."""
         done = 0
-        for block in blocks(samples):
+        for block in blocks(samples, count_workers(self.judge.engine)):
             done += len(block)
             yield self.evaluate(block, done / len(samples))
 
@@ -149,13 +150,17 @@ def _link(tasks: Sequence[TaskRef], worded: Sequence[WordedTask], judge: int) ->
             )
 
 
-def blocks(samples: Iterable[_Item]) -> Iterator[list[_Item]]:
-    """Yield the samples in growing blocks, so that the first results appear soon."""
+def blocks(samples: Iterable[_Item], workers: int = 1) -> Iterator[list[_Item]]:
+    """Yield the samples in growing blocks, so that the first results appear soon.
+
+    Several workers get larger blocks, so that few of them are idle at the end of one.
+    """
     rest = iter(samples)
-    size = _FIRST_BLOCK
+    times = min(workers, _MAX_TIMES)
+    size = _FIRST_BLOCK * times
     while block := list(islice(rest, size)):
         yield block
-        size = min(2 * size, _MAX_BLOCK)
+        size = min(2 * size, _MAX_BLOCK * times)
 
 
 def ask(

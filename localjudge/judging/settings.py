@@ -287,7 +287,7 @@ def declared_settings(fields: type[Record]) -> dict[str, Setting]:
 
 SETTINGS: Mapping[str, Setting] = declared_settings(RunSettings)
 """All settings of a run by name."""
-Trait = Literal["part", "data", "calibration", "doctor", "stops"]
+Trait = Literal["part", "data", "calibration", "doctor", "stops", "typed"]
 
 
 def settings_with(trait: Trait) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from localjudge import model_registry
 from localjudge.errors import InputError, ModelError
-from localjudge.judging.settings import SETTINGS, RunSettings, checked
+from localjudge.judging.settings import SETTINGS, RunSettings, checked, settings_with
 from localjudge.run_directory.directory import MANIFEST, excerpt, validated
 from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.run_record import RunRecord
@@ -15,14 +15,16 @@ from localjudge.words import option
 def read_run_settings(manifest: Manifest, **changed: Any) -> RunSettings:
     """Return the settings of a run with changes.
 
-    Reads no file that the run names, because it may be foreign. Raises RunDirectoryError for
-    invalid or unsupported ones.
+    Reads no file and joins no machine that the run names, because it may be foreign. Raises
+    RunDirectoryError for invalid or unsupported ones.
     """
     options = dict(changed)
     if options.get("calibration"):
         options.pop("threshold", None)  # with calibrations, the run's threshold is one half
     changes = checked(options)
     stored = dict(manifest.environment.settings)
+    for name in settings_with("typed"):
+        stored.pop(name, None)
     values = {name: stored[name] for name in SETTINGS if name in stored}
     if not manifest.judge.jury:
         values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")

@@ -23,7 +23,11 @@ def estimate_view(estimate: Estimate) -> Table:
         rows.append(("stored", f"{answers} in {place}, which the run uses"))
     rows.append(("tokens", f"{estimate.tokens:,} distinct, each evaluated once"))
     rows.append(("time", _describe_time(estimate)))
-    rows.append(("memory", f"about {estimate.memory_bytes / _GIB:.1f} GiB"))
+    memory = f"about {estimate.memory_bytes / _GIB:.1f} GiB"
+    if estimate.workers:
+        rows.append(("on", estimate.workers))
+        memory += " here, and as much for each worker"
+    rows.append(("memory", memory))
     for aim in estimate.until:
         rows.append(("to judge", f"{_describe_aim(aim, estimate)} ({aim.aim})"))
     return Table(rows=rows)

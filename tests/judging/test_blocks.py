@@ -44,6 +44,18 @@ def test_without_context_text_the_label_is_0_without_a_question(
     assert ([row.label for row in run.verdicts], engine.asked) == ([0, 0], ())
 
 
+def test_several_workers_get_larger_blocks() -> None:
+    """At most 16 times as large: 4,096 samples and their questions fit into memory."""
+    sizes = {}
+    for workers in (1, 3, 1_000):
+        sizes[workers] = [len(block) for block in run_blocks.blocks(range(10_000), workers)][:6]
+    assert sizes == {
+        1: [16, 32, 64, 128, 256, 256],
+        3: [48, 96, 192, 384, 768, 768],
+        1_000: [256, 512, 1_024, 2_048, 4_096, 2_064],
+    }
+
+
 def test_block_size_changes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of one sample give the files of a single block, with some questions shared."""
     rows = [

@@ -41,6 +41,31 @@ def estimated(
     )
 
 
+class TwoWorkers(ScriptedEngine):
+    """Engine with workers that must be started."""
+
+    workers = 2
+    place = "2 workers on 1 node"
+    started = 0
+
+    def start(self) -> None:
+        assert not self.asked
+        self.started += 1
+
+
+def test_workers_are_started_before_they_are_measured_and_each_is_measured() -> None:
+    """64 answers of each worker; 200 questions."""
+    rows = [{**ROWS[0], "id": str(number), "reference": f"{number}."} for number in range(200)]
+    engine = TwoWorkers({}, default=0.5)
+    planned = plan(rows, ["context_recall"], checked({}))
+    estimate = estimate_plan(planned, out="run", engine=engine)
+    assert (engine.started, estimate.measured, estimate.workers) == (1, 128, engine.place)
+    stream = io.StringIO()
+    Console(file=stream, width=1_000).print(estimate_view(estimate))
+    assert engine.place in stream.getvalue()
+    assert estimated(rows).workers is None
+
+
 def test_the_estimate_counts_what_the_run_then_asks(tmp_path: Path) -> None:
     """Recall: 2 + 3 + 1 statements, where a and b share "One." and c has no context: 4 requests."""
     estimate = estimated()
