@@ -164,9 +164,7 @@ def measure_skill(items: Sequence[tuple[Probe, float]]) -> Skill:
 def _measure_slope(rows: LabelledScores) -> Interval | None:
     """Return the calibration slope, or None if no line fits best."""
     try:
-        slopes = statistic_intervals(
-            {"slope": lambda *data: agreement.calibration_line(*data).slope}, rows
-        )
+        slopes = statistic_intervals({"slope": agreement.calibration_slope}, rows)
     except DataError:
         return None
     return slopes["slope"]

@@ -42,7 +42,7 @@ _GUESSES = (
 )
 _OF_PROBABILITIES: dict[str, Statistic] = {
     "auc": agreement.roc_auc,
-    "calibration_slope": lambda *rows: agreement.calibration_line(*rows).slope,
+    "calibration_slope": agreement.calibration_slope,
     "calibration_error": agreement.calibration_error,
 }
 _OF_DECISIONS: dict[str, Statistic] = {

@@ -114,7 +114,9 @@ def parse(name: str) -> MetricName | None:
     parts = _FORM.fullmatch(name)
     if parts is None:
         return None
-    k = int(parts["k"]) if parts["k"] else None
+    k = None
+    if parts["k"]:
+        k = int(parts["k"])
     return MetricName(parts["base"], k, parts["options"] or "")
 
 

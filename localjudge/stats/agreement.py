@@ -9,7 +9,6 @@ rows does not matter.
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -147,24 +146,16 @@ def calibration_error(
     return root
 
 
-class CalibrationLine(NamedTuple):
-    """logit P(label = 1) = intercept + slope * logit(score).
-
-    A calibrated judge has slope 1 and intercept 0.
-    """
-
-    slope: Floats
-    intercept: Floats
-
-
-def calibration_line(
+def calibration_slope(
     labels: ArrayLike,
     scores: ArrayLike,
     weights: ArrayLike | None = None,
-) -> CalibrationLine:
-    """Return the logistic regression of the labels on the scores' logits.
+) -> Floats:
+    """Return the slope of the logistic regression of the labels on the scores' logits.
 
-    A slope below 1 means overconfident scores.
+        logit P(label = 1) = intercept + slope * logit(score)
+
+    A calibrated judge has slope 1 and intercept 0. A slope below 1 means overconfident scores.
 
     Raises DataError if the likelihood has no maximum, because one threshold separates the labels or
     all scores are equal (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10). Source: D. R.
@@ -182,8 +173,8 @@ def calibration_line(
     weightings = np.atleast_2d(weight / weight.mean(axis=-1, keepdims=True))
     columns = np.stack([logits, np.ones(len(logits))])
     [unweighted] = _logistic_lines(columns, y_true, np.ones((1, len(logits))), np.zeros(2))
-    lines = _logistic_lines(columns, y_true, weightings, unweighted)
-    return CalibrationLine(*lines.T.reshape(2, *weight.shape[:-1]))
+    slopes: Floats = _logistic_lines(columns, y_true, weightings, unweighted)[:, 0]
+    return slopes.reshape(weight.shape[:-1])
 
 
 def _checked_rows(
