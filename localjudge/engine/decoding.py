@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from localjudge.engine.chat_template import ChatTemplate
 from localjudge.engine.constraints import Choice, CompiledGrammar, Constraints, Position
 from localjudge.engine.logits import Reading, greedy, read_verdict
 from localjudge.engine.prompt_tree import TokenPath, depth_first, distinct_tokens
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.requests import equal_requests, require_room, tokenize_node
-from localjudge.engine.tokens import ChatTemplate, Vocabulary
+from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import ModelError, SampleError
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from localjudge import model_registry
 from localjudge.engine.constraints import Choice
 from localjudge.engine.llamacpp import loading
-from localjudge.engine.llamacpp.loading import SelfCheckResult
+from localjudge.engine.llamacpp.self_check import SelfCheckResult
 from localjudge.engine.logits import greedy, read_verdict
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, SampleError

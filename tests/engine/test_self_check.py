@@ -11,9 +11,10 @@ import random_model
 
 import localjudge
 from localjudge.cli.main import main
-from localjudge.engine.llamacpp import loading as self_check
+from localjudge.engine.llamacpp import self_check
 from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode
-from localjudge.engine.llamacpp.loading import SelfCheckInput, SelfCheckResult, load
+from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.progress import Silence
