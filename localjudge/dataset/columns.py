@@ -126,7 +126,7 @@ Resolved = dict[str, str]
 """Our field -> their column, or columns separated by commas."""
 
 
-def columns_of(resolved: Mapping[str, str]) -> set[str]:
+def split_columns(resolved: Mapping[str, str]) -> set[str]:
     """Return the mapped columns. A name with commas is returned whole and in parts."""
     names: set[str] = set()
     for column in resolved.values():
@@ -150,7 +150,7 @@ class Survey:
         self.columns: dict[str, bool] = {}
         self._spellings: dict[str, dict[str, None]] = {}
         self._reached: set[str] = set()
-        inside = filter(reaches_inside, _ALL_NAMES | columns_of(mapping))
+        inside = filter(reaches_inside, _ALL_NAMES | split_columns(mapping))
         self._unreached = {name: first_part(name) for name in inside}
         self._unread = {name: first_part(name) for name in _FIELD_OF_LOOSE_NAME}
 
@@ -201,7 +201,7 @@ class Survey:
 
     def unused(self, resolved: Resolved) -> tuple[str, ...]:
         """Return the non-empty columns that no field is read from."""
-        taken = columns_of(resolved)
+        taken = split_columns(resolved)
         taken |= set(map(first_part, taken))
         return tuple(name for name, filled in self.columns.items() if filled and name not in taken)
 
@@ -212,7 +212,7 @@ def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved
     for field, column in mapping.items():
         if source_has(field, column, survey.has):
             resolved[field] = column
-    mapped = columns_of(resolved)
+    mapped = split_columns(resolved)
     present = set(mapped)
     for name in _ALL_NAMES | _EXPECTED:
         if not mapped.issuperset(survey.spellings(name)):
@@ -260,7 +260,7 @@ def _loose_names(field: str, present: Set[str], survey: Survey) -> list[str]:
 
 def _unused_columns(names: Iterable[str], survey: Survey, resolved: Resolved) -> list[str]:
     """Return the columns with these names that no field is read from."""
-    used = columns_of(resolved)
+    used = split_columns(resolved)
     columns = []
     for name in names:
         for column in survey.spellings(name):

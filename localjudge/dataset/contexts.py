@@ -159,7 +159,7 @@ def objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
     return [dict(zip(value, items, strict=True)) for items in zip(*columns, strict=True)]
 
 
-def text_in(context: Any) -> Any:
+def find_text(context: Any) -> Any:
     """Return the text of a context in any shape, as it is stored."""
     if not isinstance(context, Mapping):
         return context

@@ -21,9 +21,9 @@ from localjudge.dataset.columns import (
     ALIASES,
     Resolved,
     Survey,
-    columns_of,
     resolve,
     source_has,
+    split_columns,
 )
 from localjudge.dataset.conversation import with_last_turn
 from localjudge.dataset.data_in_memory import Elements, find_rows, find_table_rows
@@ -41,7 +41,7 @@ from localjudge.dataset.problems import (
     reaches_inside,
     shown,
 )
-from localjudge.dataset.python_values import fields_of, plain
+from localjudge.dataset.python_values import plain, read_fields
 from localjudge.dataset.rows import CheckedRow, RawRow, Split, check_row, raw_row, splitter
 from localjudge.dataset.samples import SampleTable
 from localjudge.dataset.sources import STDIN, Source, shown_name
@@ -145,7 +145,7 @@ def _rows_in_memory(
     if elements is None and isinstance(data, Mapping):
         whole = data
     elif elements is None and not isinstance(data, Sample):
-        whole = fields_of(data)
+        whole = read_fields(data)
     if whole is not None:
         return _rows_in_object(whole, mapping, rows_path, name)
     if elements is None:
@@ -278,7 +278,7 @@ class _SurveyedSource:
         self.name = name
         self._rows = rows
         self._mapping = mapping
-        columns = columns_of(mapping)
+        columns = split_columns(mapping)
         self._reached_into = {first_part(column) for column in columns if reaches_inside(column)}
         self.survey = Survey(mapping)
         self.count = 0

@@ -12,7 +12,7 @@ it contains the rows if the list's objects have known columns.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from localjudge.dataset.columns import ALIASES, LOOSE_NAMES, columns_of
+from localjudge.dataset.columns import ALIASES, LOOSE_NAMES, split_columns
 from localjudge.dataset.conversation import last_turn
 from localjudge.dataset.problems import (
     MISSING,
@@ -71,7 +71,7 @@ def expand(
     if _are_columns(values, _list_text_columns(mapping)):
         yield from zip_columns(values, source)
         return
-    rows = _find_rows(values, _COLUMNS | columns_of(mapping))
+    rows = _find_rows(values, _COLUMNS | split_columns(mapping))
     if rows is None:
         yield row
         return
@@ -86,7 +86,7 @@ def number_rows(values: Iterable[Any], place: Place) -> Iterator[RawRow | Proble
 def _list_text_columns(mapping: Mapping[str, str]) -> set[str]:
     """Return the names of columns with a question or an answer."""
     texts = set(_TEXTS)
-    for name in columns_of(mapping):
+    for name in split_columns(mapping):
         if reaches_inside(name):
             texts.discard(first_part(name))
     for field in _TEXT_FIELDS:

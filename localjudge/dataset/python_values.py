@@ -26,7 +26,7 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
     """
     if levels == 0 or type(value) in _PLAIN:
         return value
-    fields = None if isinstance(value, Mapping) else fields_of(value)
+    fields = None if isinstance(value, Mapping) else read_fields(value)
     if fields is not None:
         value = fields
     result = value
@@ -48,7 +48,7 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
     return result
 
 
-def fields_of(value: Any) -> dict[str, Any] | None:
+def read_fields(value: Any) -> dict[str, Any] | None:
     """Return the fields of a pydantic model, dataclass, named tuple or namespace."""
     if isinstance(value, type):
         return None

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import compress
 from typing import Any, NamedTuple
 
-from localjudge.dataset.columns import ID_COLUMNS, Resolved, columns_of
+from localjudge.dataset.columns import ID_COLUMNS, Resolved, split_columns
 from localjudge.dataset.contexts import (
     add_ids,
+    find_text,
     objects_of_columns,
     read_cell,
     read_contexts,
     report_printed_documents,
-    text_in,
 )
 from localjudge.dataset.missing import is_answer_word, is_nan, is_placeholder
 from localjudge.dataset.printed import parse_printed
@@ -195,7 +195,7 @@ class _Cells:
 
     def other_columns(self) -> dict[str, Any]:
         """Return the columns without a field, with null for missing values."""
-        used = columns_of(self._resolved)
+        used = split_columns(self._resolved)
         others = {}
         for column, value in self._row.values.items():
             if column in used:
@@ -270,7 +270,7 @@ class _Cells:
         elements = objects_of_columns(contexts) or contexts
         if not isinstance(elements, list | tuple):
             return
-        texts = list(map(text_in, elements))
+        texts = list(map(find_text, elements))
         keep = [not self._is_missing(text) for text in texts]
         if all(keep):
             return

@@ -88,10 +88,10 @@ class SampleTable:
         fields = _without_defaults(values)
         generated = "id" not in fields
         if generated:
-            fields["id"] = f"row-{_hash_of(fields).hex()[:_DIGITS]}"
+            fields["id"] = f"row-{_hash_fields(fields).hex()[:_DIGITS]}"
         content = _ENCODER.encode(fields)
         if "" in fields.values():
-            digest = _hash_of(fields)
+            digest = _hash_fields(fields)
         else:
             digest = hashlib.sha256(content.encode()).digest()
         bare = _has_context_without_text(fields)
@@ -156,7 +156,7 @@ class SampleTable:
                 while not done:
                     numbers[name] += 1
                     fields["id"] = f"{name}-{numbers[name] + 1}"
-                    values = (fields["id"], _ENCODER.encode(fields), _hash_of(fields), position)
+                    values = (fields["id"], _ENCODER.encode(fields), _hash_fields(fields), position)
                     done = self._database.execute(update, values).rowcount
 
     def where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool) -> "SampleTable":
@@ -185,7 +185,7 @@ class SampleTable:
 
     @property
     def fingerprint(self) -> str:
-        return _fingerprint_of(digest for (digest,) in self._select("hash", order="hash"))
+        return _compute_fingerprint(digest for (digest,) in self._select("hash", order="hash"))
 
     @property
     def without_text(self) -> frozenset[FieldName]:
@@ -246,19 +246,19 @@ class Column(Sequence[_T]):
 
 def content_hash(sample: Sample) -> str:
     """Return the sha256 (hexadecimal) of a sample without its id."""
-    return _hash_of(sample.model_dump(exclude={"id"}, exclude_defaults=True)).hex()
+    return _hash_fields(sample.model_dump(exclude={"id"}, exclude_defaults=True)).hex()
 
 
 def fingerprint(samples: Iterable[Sample]) -> str:
     """Return the sha256 (hexadecimal) of the samples in any order."""
-    return _fingerprint_of(sorted(map(_sample_hash, samples)))
+    return _compute_fingerprint(sorted(map(_sample_hash, samples)))
 
 
 def _sample_hash(sample: Sample) -> bytes:
-    return _hash_of(sample.model_dump(exclude_defaults=True))
+    return _hash_fields(sample.model_dump(exclude_defaults=True))
 
 
-def _fingerprint_of(ordered: Iterable[bytes]) -> str:
+def _compute_fingerprint(ordered: Iterable[bytes]) -> str:
     """Return the sha256 of a JSON list of sorted hashes."""
     whole = hashlib.sha256(b"[")
     separator = b""
@@ -269,7 +269,7 @@ def _fingerprint_of(ordered: Iterable[bytes]) -> str:
     return whole.hexdigest()
 
 
-def _hash_of(fields: Mapping[str, Any]) -> bytes:
+def _hash_fields(fields: Mapping[str, Any]) -> bytes:
     """Return the sha256 of the fields. An empty text counts as null, as in CSV."""
     text = _ENCODER.encode({name: value for name, value in fields.items() if value != ""})
     return hashlib.sha256(text.encode()).digest()

@@ -80,7 +80,7 @@ class ClassifyingEngine(ABC):
 
         Raises SampleError for unreadable text, ModelError for a request for another kind of model.
         """
-        reading = self._reading_of(request)
+        reading = self._require_reading(request)
         pieces: list[tuple[Piece, tuple[int, ...]]] = []
         for node in request.path:
             pieces += self._tokens_of(node)
@@ -100,7 +100,7 @@ class ClassifyingEngine(ABC):
             del tokens[0]
         return tuple(tokens), len(first)
 
-    def _reading_of(self, request: VerdictRequest) -> ClassifierReading:
+    def _require_reading(self, request: VerdictRequest) -> ClassifierReading:
         if request.reading is None or request.explanation is not None:
             raise ModelError(
                 "this model gives probabilities of classes and writes no text",
@@ -144,7 +144,7 @@ class ClassifyingEngine(ABC):
         return total
 
     def read_back(self, request: VerdictRequest) -> str | None:
-        if not self.vocabulary.exact or self._reading_of(request).share:
+        if not self.vocabulary.exact or self._require_reading(request).share:
             return None
         all_tokens, _ = self.tokenize(request)
         tokens = list(all_tokens)
@@ -179,7 +179,7 @@ class ClassifyingEngine(ABC):
             beginning = f"the prompt (first text: {first_count} tokens) has"
             require_room(len(tokens), self.capacity, beginning)
             outputs = self._outputs_for(tokens)
-            return answer_from(outputs, self._reading_of(request), request.grammar)
+            return answer_from(outputs, self._require_reading(request), request.grammar)
         except SampleError as error:
             return NoAnswer(error=error.in_one_line)
 

@@ -68,11 +68,11 @@ class Vocabulary:
         self.size = len(table.pieces)
         self.chat_template = chat_template
         self._by_literal = {literal: token for token, literal in self.reserved.items()}
-        self._literals = _any_of(set(self._by_literal))
+        self._literals = _match_any(set(self._by_literal))
         self._anchors = self._find_anchors()
         self._space_mark = self._spelled_space_mark()
         self.turn_markers = self._plain_turn_markers()
-        self._marker_literals = _any_of({marker.encode() for marker in self.turn_markers})
+        self._marker_literals = _match_any({marker.encode() for marker in self.turn_markers})
 
     def trusted(self, text: str) -> list[int]:
         """Tokenize our own text, which may contain control tokens."""
@@ -119,9 +119,11 @@ class Vocabulary:
     def template(self) -> ChatTemplate | None:
         if not self.chat_template:
             return None
-        return ChatTemplate(self.chat_template, self.text_of(self.bos), self.text_of(self.eos))
+        return ChatTemplate(
+            self.chat_template, self.spell_token(self.bos), self.spell_token(self.eos)
+        )
 
-    def text_of(self, token: int) -> str:
+    def spell_token(self, token: int) -> str:
         if token < 0:
             return ""
         return self.pieces[token].decode(errors="replace")
@@ -190,7 +192,7 @@ class Vocabulary:
         return spelled
 
 
-def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
+def _match_any(literals: set[bytes]) -> re.Pattern[bytes]:
     if not literals:
         return re.compile(rb"(?!)")
     longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))

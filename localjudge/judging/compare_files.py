@@ -47,7 +47,7 @@ def changed_rows(
             for name, file in files.items():
                 for line in lines_by_file[name]:
                     counts[name] += 1
-                    is_same = file.readline(run_directory.MOST_BYTES_OF_VALUE) == line.encode()
+                    is_same = file.readline(run_directory.MAX_VALUE_BYTES) == line.encode()
                     if not is_same and len(changes[name]) < MAX_PLACES:
                         changes[name].append(f"row {counts[name]}")
         for name, file in files.items():
@@ -63,7 +63,7 @@ def changed_values(path: Path, summary: Summary) -> list[str]:
     """
     try:
         with open_regular(path) as file:
-            content = file.read(run_directory.MOST_BYTES_OF_OBJECT)
+            content = file.read(run_directory.MAX_OBJECT_BYTES)
         if content == summary_text(summary).encode():
             return []
         changes = differences(run_directory.read_object(path), summary.model_dump(mode="json"))

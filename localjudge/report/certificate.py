@@ -144,7 +144,7 @@ def _values(
     verification = None
     if not problems:
         verification = last_verification(run.directory)
-    is_verified = verification is not None and verification.is_of(run.directory)
+    is_verified = verification is not None and verification.is_about(run.directory)
     if verification and is_verified and verification.result == "different":
         problems = (f"localjudge verify, {verification.when[:10]}, {verification.machine}",)
     identity = _describe_identity(run, title, messages)

@@ -41,6 +41,6 @@ def _after_labels(run: RunRecord) -> str:
     if not (run.directory / REPORT).exists():
         return call("report", directory)
     verification = last_verification(run.directory)
-    if verification is None or not verification.is_of(run.directory):
+    if verification is None or not verification.is_about(run.directory):
         return call("verify", directory)
     return call("report", directory, "certificate", _CERTIFICATE)

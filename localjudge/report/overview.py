@@ -105,7 +105,7 @@ def overview(
         "labels": checked.labels,
         "disputes": disputed_statements(run, run.summary.metrics),
         "verification": verification,
-        "is_verified": verification is not None and verification.is_of(run.directory),
+        "is_verified": verification is not None and verification.is_about(run.directory),
         "facts": facts,
     }
 

@@ -17,7 +17,7 @@ from localjudge.report.terminal import Table, number
 from localjudge.run_directory.run_record import RunRecord
 
 Limits = tuple[float, float] | None
-Words = Callable[[str, int, float, Limits], str]
+Phrasing = Callable[[str, int, float, Limits], str]
 _COUNTED = ("sentences", "documents", "citations")
 
 
@@ -87,7 +87,7 @@ def pooled_sentence(
     name: str,
     pooled: PooledShare | None,
     corrected: CorrectedMean | None,
-    words: Words = state_pooled_share,
+    words: Phrasing = state_pooled_share,
 ) -> str:
     """Return the sentence on a pooled share, corrected if the mean is.
 

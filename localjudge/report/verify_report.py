@@ -16,7 +16,7 @@ from localjudge.errors import LocaljudgeError
 from localjudge.judging.verify import REPORT, ReportCheck
 from localjudge.report.html_page import ReportInputs, hash_labels, page, writer
 from localjudge.run_directory.directory import (
-    MOST_BYTES_OF_OBJECT,
+    MAX_OBJECT_BYTES,
     decoded_object,
     excerpt,
     open_regular,
@@ -65,7 +65,7 @@ def _compare(run: RunRecord, path: Path) -> ReportCheck:
 def _read_inputs(path: Path) -> ReportInputs:
     """Return the inputs stored in the page. Raises ValidationError for missing or invalid ones."""
     with open_regular(path) as file:
-        config = _CONFIG.search(file.read(MOST_BYTES_OF_OBJECT))
+        config = _CONFIG.search(file.read(MAX_OBJECT_BYTES))
     if config is None:
         return ReportInputs.model_validate(None)
     return ReportInputs.model_validate(decoded_object(config[1], path).get("inputs"))

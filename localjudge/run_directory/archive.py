@@ -12,7 +12,7 @@ from localjudge.dataset.samples import SampleRow
 from localjudge.errors import RunDirectoryError
 from localjudge.run_directory.directory import (
     BY_HAND,
-    MOST_BYTES_OF_VALUE,
+    MAX_VALUE_BYTES,
     decoded_object,
     too_much,
 )
@@ -103,8 +103,8 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     size = 0
     for (prompt,) in _rows(path, tuple[str], query, (storable(sample_id), metric)):
         size += len(prompt)
-        if size > MOST_BYTES_OF_VALUE:
-            raise too_much(path, f"{MOST_BYTES_OF_VALUE >> 20} MiB of prompts of one sample")
+        if size > MAX_VALUE_BYTES:
+            raise too_much(path, f"{MAX_VALUE_BYTES >> 20} MiB of prompts of one sample")
         prompts.append(prompt)
     return prompts
 
@@ -127,7 +127,7 @@ def altered_requests(path: Path, engines: Sequence[Mapping[str, Any]], shapes: S
     altered = 0
     for key, shape, path_keys in _rows(path, tuple[str, str, str], ALL_REQUESTS):
         nodes = checked_json(list[str], path_keys, path)
-        possible_keys = [keys.key_of(nodes, shape) for keys in keys_of_engines]
+        possible_keys = [keys.make_key(nodes, shape) for keys in keys_of_engines]
         is_intact = shape in shapes and altered_nodes.isdisjoint(nodes) and key in possible_keys
         altered += not is_intact
     return altered

@@ -32,9 +32,9 @@ from localjudge.words import option, printable
 
 MANIFEST = "manifest.json"
 STORE = "run.sqlite"
-MOST_BYTES = 64 << 30
-MOST_BYTES_OF_OBJECT = 16 << 20
-MOST_BYTES_OF_VALUE = 64 << 20
+MAX_BYTES = 64 << 30
+MAX_OBJECT_BYTES = 16 << 20
+MAX_VALUE_BYTES = 64 << 20
 BY_HAND = "was it changed by hand?"
 
 LOCK = "run.lock"
@@ -58,10 +58,10 @@ def open_regular(path: Path) -> BufferedReader:
             hint = "make it readable for you, or copy the run as its owner"
         raise RunDirectoryError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
     status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and status.st_size <= MOST_BYTES:
+    if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES:
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    raise too_much(path, f"{MOST_BYTES >> 30} GiB")
+    raise too_much(path, f"{MAX_BYTES >> 30} GiB")
 
 
 def refuse_irregular(path: Path) -> None:
@@ -76,9 +76,9 @@ def refuse_irregular(path: Path) -> None:
 
 def read_object(path: Path) -> dict[str, Any]:
     with open_regular(path) as file:
-        content = file.read(MOST_BYTES_OF_OBJECT + 1)
-    if len(content) > MOST_BYTES_OF_OBJECT:
-        raise too_much(path, f"{MOST_BYTES_OF_OBJECT >> 20} MiB")
+        content = file.read(MAX_OBJECT_BYTES + 1)
+    if len(content) > MAX_OBJECT_BYTES:
+        raise too_much(path, f"{MAX_OBJECT_BYTES >> 20} MiB")
     return decoded_object(content, path)
 
 
@@ -96,22 +96,22 @@ def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
 
 
 def placed_rows(
-    path: Path, kind: TypeAdapter[_Row], start: int = 0, end: int = MOST_BYTES
+    path: Path, kind: TypeAdapter[_Row], start: int = 0, end: int = MAX_BYTES
 ) -> Generator[tuple[int, _Row], None, None]:
     """Yield the rows of a JSONL file between two byte offsets, each with its offset."""
     with open_regular(path) as file:
         file.seek(start)
         place = start
         number = 0
-        while line := file.readline(min(MOST_BYTES_OF_VALUE + 1, end - place)):
+        while line := file.readline(min(MAX_VALUE_BYTES + 1, end - place)):
             number += 1
             yield place, parse_row(line, f"{path}:{number}", kind)
             place += len(line)
 
 
 def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
-    if len(line) > MOST_BYTES_OF_VALUE:
-        raise too_much(where, f"{MOST_BYTES_OF_VALUE >> 20} MiB in a row")
+    if len(line) > MAX_VALUE_BYTES:
+        raise too_much(where, f"{MAX_VALUE_BYTES >> 20} MiB in a row")
     try:
         return kind.validate_json(line, strict=True)
     except ValidationError as error:

@@ -23,9 +23,9 @@ def evidence_by_verdict(
     rows: Iterable[EvidenceRow],
 ) -> Iterator[tuple[VerdictKey, tuple[EvidenceRow, ...]]]:
     """Yield the rows of each verdict together, in the order of the file."""
-    for key, of_verdict in groupby(rows, key=_verdict_of):
+    for key, of_verdict in groupby(rows, key=_verdict_key):
         yield key, tuple(of_verdict)
 
 
-def _verdict_of(row: EvidenceRow) -> VerdictKey:
+def _verdict_key(row: EvidenceRow) -> VerdictKey:
     return row.sample_id, row.metric, row.position

@@ -27,7 +27,7 @@ from pydantic import AfterValidator, Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
 from localjudge.resources import OPEN_SAFELY, unwritable
-from localjudge.run_directory.directory import MOST_BYTES_OF_VALUE, held, open_regular, parse_row
+from localjudge.run_directory.directory import MAX_VALUE_BYTES, held, open_regular, parse_row
 from localjudge.run_directory.result_rows import Place, Share, json_line
 from localjudge.stats.drawing import MAX_POINTS
 from localjudge.text.folding import clean
@@ -128,14 +128,14 @@ def label_file(directory: Path) -> LabelFile:
 
 
 def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
-    while line := file.readline(MOST_BYTES_OF_VALUE + 1):
+    while line := file.readline(MAX_VALUE_BYTES + 1):
         if _is_cut_off(line):
             return
         yield line
 
 
 def _is_cut_off(line: bytes) -> bool:
-    if line.endswith(b"\n") or len(line) > MOST_BYTES_OF_VALUE:
+    if line.endswith(b"\n") or len(line) > MAX_VALUE_BYTES:
         return False
     try:
         json.loads(line)

@@ -27,8 +27,8 @@ from localjudge.dataset.samples import SampleRow
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.run_directory.directory import (
     BY_HAND,
-    MOST_BYTES,
-    MOST_BYTES_OF_VALUE,
+    MAX_BYTES,
+    MAX_VALUE_BYTES,
     excerpt,
     first_problem,
     refuse_irregular,
@@ -68,10 +68,10 @@ class RequestKeys:
         if kind not in self._shapes:
             self._shapes[kind] = request.shape
         shape = self._shapes[kind]
-        key = self.key_of(node_keys, shape)
+        key = self.make_key(node_keys, shape)
         return KeyedRequest(key, node_keys, shape, request._replace(path=nodes))
 
-    def key_of(self, node_keys: Iterable[str], shape: str) -> str:
+    def make_key(self, node_keys: Iterable[str], shape: str) -> str:
         return _sha256("|".join((self._engine, *node_keys, _sha256(shape))))
 
 
@@ -212,12 +212,12 @@ def _refuse_strange_files(path: Path) -> None:
     if os.path.lexists(journal):
         hint = "remove it if you know its origin"
         raise RunDirectoryError(f"{journal} is not a file of localjudge", hint=hint)
-    if path.exists() and path.stat().st_size > MOST_BYTES:
-        raise too_much(path, f"{MOST_BYTES >> 30} GiB")
+    if path.exists() and path.stat().st_size > MAX_BYTES:
+        raise too_much(path, f"{MAX_BYTES >> 30} GiB")
 
 
 def _guard(connection: sqlite3.Connection) -> None:
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES_OF_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
         connection.execute(f"PRAGMA {setting}")
@@ -486,7 +486,7 @@ class Store:
                 raise OutOfResource(problem, hint=hint) from error
             hint = f"remove the directory or make it writable, or name another with {option('out')}"
             if code == sqlite3.SQLITE_TOOBIG:
-                hint = f"remove samples larger than {MOST_BYTES_OF_VALUE >> 20} MiB"
+                hint = f"remove samples larger than {MAX_VALUE_BYTES >> 20} MiB"
             raise RunDirectoryError(problem, hint=hint) from error
 
 

@@ -44,7 +44,7 @@ class LastVerification(Record):
     manifest_sha256: str
     labels: VerifiedLabels | None = None
 
-    def is_of(self, directory: Path) -> bool:
+    def is_about(self, directory: Path) -> bool:
         return self.manifest_sha256 == file_sha256(directory / MANIFEST)
 
 

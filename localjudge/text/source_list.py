@@ -161,7 +161,7 @@ def _read_lines(text: str, marks: Sequence[Mark]) -> list[_ListLine]:
 def _read_line(text: str, match: re.Match[str], marks: dict[int, Mark]) -> _ListLine:
     """Read the bullet, the number, the marks and the rest of a line. `marks` are by start."""
     line_end = match.end()
-    content_start = _end_of(_BULLET, text, match.start(), line_end)
+    content_start = _find_end(_BULLET, text, match.start(), line_end)
     numbered = _NUMBER.match(text, content_start, line_end)
     before_emphasis = match.start() + len(text[match.start() : content_start].rstrip("*_"))
     mark = marks.get(content_start) or marks.get(before_emphasis)
@@ -174,14 +174,14 @@ def _read_line(text: str, match: re.Match[str], marks: dict[int, Mark]) -> _List
     if mark:
         number = ""
         rest_start = mark.end
-    rest_start = _end_of(_AFTER_MARK, text, rest_start, line_end)
+    rest_start = _find_end(_AFTER_MARK, text, rest_start, line_end)
     while rest_start in marks:
-        rest_start = _end_of(_AFTER_MARK, text, marks[rest_start].end, line_end)
+        rest_start = _find_end(_AFTER_MARK, text, marks[rest_start].end, line_end)
     rest = text[rest_start:line_end].strip()
     return _ListLine(match.start(), line_end, match[0].strip(), mark, rest, number)
 
 
-def _end_of(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
+def _find_end(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
     match = pattern.match(text, start, end)
     if match is None:
         return start

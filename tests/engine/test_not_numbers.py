@@ -34,7 +34,7 @@ REASON = "logits that are not numbers"
 def untried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the self-check, which would refuse most of the damage."""
     finding = SelfCheckResult(rewind_mode="cut", difference=0, repack=False)
-    monkeypatch.setattr(loading, "self_check_of", lambda *_: finding)
+    monkeypatch.setattr(loading, "find_self_check", lambda *_: finding)
 
 
 def damage(path: Path, tensor: str, first_row: int, value: bytes) -> ModelFile:

@@ -129,7 +129,8 @@ def ends(
         folder: Path = request.getfixturevalue("vocabularies")
         template = (folder / "templates" / f"{pair[1]}.jinja").read_text(encoding="utf-8")
     bos, eos = (
-        engine.vocabulary.text_of(token) for token in (engine.vocabulary.bos, engine.vocabulary.eos)
+        engine.vocabulary.spell_token(token)
+        for token in (engine.vocabulary.bos, engine.vocabulary.eos)
     )
     return ChatTemplate(template, bos, eos).ends
 
@@ -172,7 +173,7 @@ def test_prompts_decode_to_their_text_and_every_verdict_is_valid(
         tasks(script)
     )
     words = engine.vocabulary
-    begin = words.text_of(words.bos) if engine.identity["begin_of_text"] else ""
+    begin = words.spell_token(words.bos) if engine.identity["begin_of_text"] else ""
     for request in requests:
         tokenized = engine.tokenize(request)
         tokens = list(chain.from_iterable(tokenized.path))

@@ -169,7 +169,7 @@ def test_a_verification_is_readable_until_the_run_changes(run: Run) -> None:
     verify(run, engine=same(), sample=2)
     drawn = last_verification(run.directory)
     assert drawn is not None
-    assert (drawn.result, drawn.asked_again, drawn.stored, drawn.is_of(run.directory)) == (
+    assert (drawn.result, drawn.asked_again, drawn.stored, drawn.is_about(run.directory)) == (
         "bit-identical",
         2,
         5,
@@ -183,7 +183,7 @@ def test_a_verification_is_readable_until_the_run_changes(run: Run) -> None:
     assert (whole.result, whole.asked_again) == ("different", 5)
     manifest = run.directory / "manifest.json"
     manifest.write_text(f"{manifest.read_text()}\n")
-    assert not whole.is_of(run.directory)
+    assert not whole.is_about(run.directory)
 
 
 def test_a_read_only_run_can_be_verified(run: Run) -> None:

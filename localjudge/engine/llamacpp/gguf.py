@@ -185,7 +185,7 @@ class _Reader:
         if kind == _STRING:
             return self._text()
         if kind != _LIST:
-            return self._number(self._kind_of(kind, name))
+            return self._number(self._find_number_format(kind, name))
         kind = self._number(_UINT32)
         count = self._number(_UINT64)
         self._lengths[name] = count
@@ -194,13 +194,13 @@ class _Reader:
                 return tuple(self._text() for _ in range(count))
             self._skip_texts(count)
             return ()
-        number = self._kind_of(kind, name)
+        number = self._find_number_format(kind, name)
         if count > _MAX_LIST_LENGTH:
             self._skip(count * number.size)
             return ()
         return tuple(self._number(number) for _ in range(count))
 
-    def _kind_of(self, kind: int, name: str) -> struct.Struct:
+    def _find_number_format(self, kind: int, name: str) -> struct.Struct:
         if kind not in _NUMBERS:
             self._broken(f"damaged: the key {name!r} is of an unknown type, {kind}")
         return _NUMBERS[kind]
