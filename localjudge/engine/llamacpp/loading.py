@@ -16,7 +16,7 @@ from localjudge import model_registry
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp import memory, model_check
 from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model, usable_threads
-from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, self_check_of
+from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, find_self_check
 from localjudge.engine.protocol import EngineSettings, ModelShape
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.local_models import parts
@@ -89,7 +89,7 @@ def load(
     threads = usable_threads(settings.used_threads, gpu_layers)
     wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=threads)
     try:
-        self_check = self_check_of(file.sha256, wanted, progress)
+        self_check = find_self_check(file.sha256, wanted, progress)
         model = _open_as_hashed(
             file,
             gpu_layers=gpu_layers,

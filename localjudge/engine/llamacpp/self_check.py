@@ -92,7 +92,7 @@ class SelfCheckResult(Record):
         return "within tolerance"
 
 
-def self_check_of(
+def find_self_check(
     model_sha256: str, wanted: SelfCheckInput, progress: Progress | None = None
 ) -> SelfCheckResult:
     """Return the self-check of this model on this machine, cached or run now.
