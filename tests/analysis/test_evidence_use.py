@@ -2,8 +2,9 @@
 
 import csv
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -12,11 +13,14 @@ from localjudge.engine.scripted import unit_text
 from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.labels.evidence_use import EvidenceUse
 from localjudge.labels.labelling import Labelling
+from localjudge.report.certificate import write_certificate
+from localjudge.report.certificate_text import describe_evidence_use
 from localjudge.report.label_page import write_label_page
+from localjudge.report.messages import Messages
 from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.run_directory.label_rows import LABELS, planned_statements, stored_labels
-from localjudge.types import VerdictRequest
-from tests.report.conftest import printed
+from localjudge.types import Language, VerdictRequest
+from tests.report.conftest import PageReader, printed
 
 METRIC = "faithfulness"
 CITIES = ("Ulm", "Linz", "Budapest", "Regensburg")
@@ -424,6 +428,30 @@ def test_nothing_is_said_without_use(run: Run) -> None:
 )
 def test_the_line_in_words(use: EvidenceUse, expected: str) -> None:
     assert use.in_words == expected
+
+
+@pytest.mark.parametrize("language", get_args(Language))
+def test_report_and_certificate_state_it(run: Run, tmp_path: Path, language: Language) -> None:
+    """Linz was opened: the judge agrees with 1 of 1, and with 2 of the other 3."""
+    label_all(run, "ann", {"Linz"})
+    write_certificate(run, tmp_path / "certificate.html", language=language)
+
+    use = read_evidence_use(run)
+    assert use is not None
+    line = describe_evidence_use(use, Messages(language))
+    assert re.findall(r"\d", line) == ["1", "4", "1", "2", "3"]
+    certificate = PageReader((tmp_path / "certificate.html").read_text(encoding="utf-8")).text
+    assert " ".join(line.split()) in " ".join(certificate.split())
+    report = PageReader(run.report().read_text(encoding="utf-8")).text
+    assert " ".join(report.split()).count(use.in_words) == 1
+
+
+def test_pages_say_nothing_without_use(run: Run, tmp_path: Path) -> None:
+    label_all(run, "ann", set())
+    write_certificate(run, tmp_path / "certificate.html")
+
+    for page in (tmp_path / "certificate.html", run.report()):
+        assert "evidence open" not in page.read_text(encoding="utf-8")
 
 
 def test_old_labels_without_the_field_stay_readable(run: Run) -> None:
