@@ -52,6 +52,14 @@ def test_a_judge_is_calibrated_and_a_run_uses_it(labels: Path, call: Call) -> No
     assert call("verify", "run")[0] == 0
 
 
+def test_a_setting_of_zero_in_the_configuration_file_is_used(labels: Path, call: Call) -> None:
+    """The default of min_valid_mass is .01."""
+    Path("localjudge.toml").write_text("min_valid_mass = 0\n", encoding="utf-8")
+    assert call("calibrate", labels, "--name", "ours", "--out", "asked")[0] == 0
+    judge = json.loads(Path("asked", "manifest.json").read_text())["judge"]
+    assert judge.get("min_valid_mass", 0) == 0
+
+
 def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(
     labels: Path, call: Call
 ) -> None:
