@@ -16,23 +16,18 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-
-class Range(NamedTuple):
-    """Offsets of a part of a text."""
-
-    start: int
-    end: int
-
+LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_LINE = re.compile(rf"[^\s{LINE_ENDS}](?:[^{LINE_ENDS}]*[^\s{LINE_ENDS}])?")
+_LINE_END = r"(?:\r\n|[\n\r\v\x85\u2028])"
+BLANK_LINE = re.compile(rf"{_LINE_END}\s*?{_LINE_END}|[\f\x1c-\x1e\u2029]")
 
 _BULLET = "•◦▪▸►‣⁃●○■□➢➤✓✔"
 _NUMBER = r"\(?(?P<number>\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})(?P<delimiter>[.)]\)?|\.\))"
-
 # The start of a list item (bullet, number, letter), a heading or a table row.
 MARKER = re.compile(
     rf"\s*(?:(?:[{_BULLET}]\s*)?(?:{_NUMBER})(?=\s|$)"
     rf"|[{_BULLET}]|[-*+·–—](?=\s)|#{{1,6}}(?=\s)|\|)"
 )
-
 _FIRST_BULLET = re.compile(rf"(?:(?<=[.:!?]\s)|(?<=[.:!?]\s\s))[{_BULLET}]")
 _FIRST_DASH = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))(?P<dash>[-*])\s(?=[A-Z*])")
 _FIRST_NUMBER = re.compile(
@@ -42,12 +37,107 @@ _FIRST_NUMBER = re.compile(
 _ENUMERATION = re.compile(r"(?:[,;]|\b(?:and|or))\s+$")
 _BEFORE = 8  # characters before a number that may contain a comma or "and"
 
+_INITIAL = re.compile(r"[A-Z]\.(?=\s)")
+_HEADING = re.compile(r"#{1,6}\s")
+_FORMULA = re.compile(r"(?:^|[\s(\d])(?:[A-Z][a-z]?){1,3}\)?[+-]?$")
+_SUBSCRIPT = re.compile(r"\d{1,2}(?!\d)")  # at the start of the next line: "H\n2 is a gas"
+_ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
+_BEFORE_FIRST_LETTER = " \t\xa0>\"'“‘«(["
+
+_NARROW = 40  # least width of wrapped text, in characters
+_MIN_SHARE_OF_WIDTH = 0.75  # that two lines of wrapped text have
+_LONG = 60  # a full line of this many characters is wrapped in any block
+
+
+class Range(NamedTuple):
+    """Offsets of a part of a text."""
+
+    start: int
+    end: int
+
+
+def split_pieces(text: str) -> Iterator[Range]:
+    """Yield the paragraphs, headings and list items of a text.
+
+    These are parts between sentence boundaries. A line end inside one counts as a space.
+    """
+    start: int | None = None
+    above: _WrappedLine | None = None
+    for line in _lines(text):
+        if start is None or above is None:
+            start = line.start
+        elif _separates(text, above, line):
+            yield Range(start, above.end)
+            start = line.start
+        above = line
+    if start is not None and above is not None:
+        yield Range(start, above.end)
+
 
 def find_items(text: str, piece: Range) -> Iterator[int]:
     """Yield the starts of the list items inside a piece: bullets, then dashes, then numbers."""
     yield from _find_bullets(text, piece)
     yield from _find_dashes(text, piece)
     yield from _find_numbers(text, piece)
+
+
+class _WrappedLine(NamedTuple):
+    """A line that is not blank, without white space around it.
+
+    `width`: characters of the widest line of its block. `wrapped`: whether the block looks wrapped.
+    """
+
+    start: int
+    end: int
+    width: int
+    wrapped: bool
+
+
+def _lines(text: str) -> Iterator[_WrappedLine]:
+    block: list[tuple[int, int]] = []
+    for match in _LINE.finditer(text):
+        if block and BLANK_LINE.search(text, block[-1][1], match.start()):
+            yield from _block_lines(block)
+            block = []
+        block.append(match.span())
+    yield from _block_lines(block)
+
+
+def _block_lines(block: list[tuple[int, int]]) -> Iterator[_WrappedLine]:
+    width = max((end - start for start, end in block), default=0)
+    wide_lines = [start for start, end in block if end - start >= _MIN_SHARE_OF_WIDTH * width]
+    wrapped = len(wide_lines) > 1
+    for start, end in block:
+        yield _WrappedLine(start, end, width, wrapped)
+
+
+def _separates(text: str, above: _WrappedLine, line: _WrappedLine) -> bool:
+    """Return whether the end of the line `above` is a boundary, or only wraps the text."""
+    is_apart = BLANK_LINE.search(text, above.end, line.start) is not None
+    if is_apart or _HEADING.match(text, above.start, above.end):
+        return True
+    content = text[line.start : line.end]
+    content_above = text[above.start : above.end]
+    first_word = content.split(maxsplit=1)[0]
+    length = above.end - above.start
+    is_full = above.width >= _NARROW and length + 1 + len(first_word) > above.width
+    is_wrapped_initial = is_full and _INITIAL.match(content) is not None
+    if MARKER.match(content) and not is_wrapped_initial:
+        return True
+    if _SUBSCRIPT.match(content) and _FORMULA.search(content_above):
+        return False
+    if not _has_alphanumeric(content_above) or not _has_alphanumeric(content):
+        return True
+    continues = content.lstrip(_BEFORE_FIRST_LETTER)[:1].islower()
+    if continues and not content_above.endswith(":"):
+        is_short = 2 * length < max(above.width, _NARROW)
+        return is_short and not _ENDED.search(content)
+    is_wrapped = above.wrapped or length >= _LONG
+    return not (is_full and is_wrapped)
+
+
+def _has_alphanumeric(text: str) -> bool:
+    return any(map(str.isalnum, text))
 
 
 def _find_bullets(text: str, piece: Range) -> Iterator[int]:
@@ -113,96 +203,3 @@ def _next_number(number: str) -> str:
     if len(number) == 1 and number not in "zZ":
         return chr(ord(number) + 1)
     return ""
-
-
-LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_LINE = re.compile(rf"[^\s{LINE_ENDS}](?:[^{LINE_ENDS}]*[^\s{LINE_ENDS}])?")
-_LINE_END = r"(?:\r\n|[\n\r\v\x85\u2028])"
-BLANK_LINE = re.compile(rf"{_LINE_END}\s*?{_LINE_END}|[\f\x1c-\x1e\u2029]")
-_INITIAL = re.compile(r"[A-Z]\.(?=\s)")
-_HEADING = re.compile(r"#{1,6}\s")
-_FORMULA = re.compile(r"(?:^|[\s(\d])(?:[A-Z][a-z]?){1,3}\)?[+-]?$")
-_SUBSCRIPT = re.compile(r"\d{1,2}(?!\d)")  # at the start of the next line: "H\n2 is a gas"
-_ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
-_BEFORE_FIRST_LETTER = " \t\xa0>\"'“‘«(["
-
-_NARROW = 40  # least width of wrapped text, in characters
-_MIN_SHARE_OF_WIDTH = 0.75  # that two lines of wrapped text have
-_LONG = 60  # a full line of this many characters is wrapped in any block
-
-
-class _WrappedLine(NamedTuple):
-    """A line that is not blank, without white space around it.
-
-    `width`: characters of the widest line of its block. `wrapped`: whether the block looks wrapped.
-    """
-
-    start: int
-    end: int
-    width: int
-    wrapped: bool
-
-
-def split_pieces(text: str) -> Iterator[Range]:
-    """Yield the paragraphs, headings and list items of a text.
-
-    These are parts between sentence boundaries. A line end inside one counts as a space.
-    """
-    start: int | None = None
-    above: _WrappedLine | None = None
-    for line in _lines(text):
-        if start is None or above is None:
-            start = line.start
-        elif _separates(text, above, line):
-            yield Range(start, above.end)
-            start = line.start
-        above = line
-    if start is not None and above is not None:
-        yield Range(start, above.end)
-
-
-def _lines(text: str) -> Iterator[_WrappedLine]:
-    block: list[tuple[int, int]] = []
-    for match in _LINE.finditer(text):
-        if block and BLANK_LINE.search(text, block[-1][1], match.start()):
-            yield from _block_lines(block)
-            block = []
-        block.append(match.span())
-    yield from _block_lines(block)
-
-
-def _block_lines(block: list[tuple[int, int]]) -> Iterator[_WrappedLine]:
-    width = max((end - start for start, end in block), default=0)
-    wide_lines = [start for start, end in block if end - start >= _MIN_SHARE_OF_WIDTH * width]
-    wrapped = len(wide_lines) > 1
-    for start, end in block:
-        yield _WrappedLine(start, end, width, wrapped)
-
-
-def _separates(text: str, above: _WrappedLine, line: _WrappedLine) -> bool:
-    """Return whether the end of the line `above` is a boundary, or only wraps the text."""
-    is_apart = BLANK_LINE.search(text, above.end, line.start) is not None
-    if is_apart or _HEADING.match(text, above.start, above.end):
-        return True
-    content = text[line.start : line.end]
-    content_above = text[above.start : above.end]
-    first_word = content.split(maxsplit=1)[0]
-    length = above.end - above.start
-    is_full = above.width >= _NARROW and length + 1 + len(first_word) > above.width
-    is_wrapped_initial = is_full and _INITIAL.match(content) is not None
-    if MARKER.match(content) and not is_wrapped_initial:
-        return True
-    if _SUBSCRIPT.match(content) and _FORMULA.search(content_above):
-        return False
-    if not _has_alphanumeric(content_above) or not _has_alphanumeric(content):
-        return True
-    continues = content.lstrip(_BEFORE_FIRST_LETTER)[:1].islower()
-    if continues and not content_above.endswith(":"):
-        is_short = 2 * length < max(above.width, _NARROW)
-        return is_short and not _ENDED.search(content)
-    is_wrapped = above.wrapped or length >= _LONG
-    return not (is_full and is_wrapped)
-
-
-def _has_alphanumeric(text: str) -> bool:
-    return any(map(str.isalnum, text))

@@ -25,6 +25,7 @@ from localjudge.types import Span
 _AROUND_MARKS = re.compile(r"[\s.,;:!?\u3002]*")
 _AFTER_FIRST_MARK = " .,;:："
 _BEFORE_SIGN = re.compile(r"\s*(?:$|[\s.,;:!?。，、；：！？)\]」』”])")
+_BETWEEN_PARTS = "\n\n"
 _PREPARED_KEPT = 256
 
 
@@ -61,9 +62,6 @@ class PreparedResponse(NamedTuple):
                 return offset + start - part.start
             offset += part.end - part.start + len(_BETWEEN_PARTS)
         return 0
-
-
-_BETWEEN_PARTS = "\n\n"
 
 
 @lru_cache(maxsize=_PREPARED_KEPT)
@@ -111,15 +109,6 @@ def statements(
     return result
 
 
-def _cut(response: PreparedResponse, sentences: Callable[[str], Sequence[Span]]) -> Sequence[Span]:
-    """Cut a response as if it had no thinking, no list of sources and no marks after stops."""
-    plain = blanked(response.text, response.left_out, "\n")
-    if is_json(plain):
-        return [Span.whole(plain)]
-    after_stops = removal_ranges(plain, (mark for mark in response.marks if mark.after_stop))
-    return sentences(blanked(plain, after_stops))
-
-
 def is_json(text: str) -> bool:
     """Return whether a text is a JSON object or list."""
     bare = text.strip()
@@ -133,6 +122,15 @@ def is_json(text: str) -> bool:
         return True
     is_mark = all(isinstance(entry, int) for entry in value)  # [1, 2]
     return not is_mark
+
+
+def _cut(response: PreparedResponse, sentences: Callable[[str], Sequence[Span]]) -> Sequence[Span]:
+    """Cut a response as if it had no thinking, no list of sources and no marks after stops."""
+    plain = blanked(response.text, response.left_out, "\n")
+    if is_json(plain):
+        return [Span.whole(plain)]
+    after_stops = removal_ranges(plain, (mark for mark in response.marks if mark.after_stop))
+    return sentences(blanked(plain, after_stops))
 
 
 def _without_marks_at_edges(text: str, part: Range, marks: Sequence[Range]) -> Range:
