@@ -24,8 +24,8 @@ from localjudge.metrics.catalog import get_question, list_special_tasks, list_ta
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import JudgeIdentity, JuryMember
 from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
+from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.run_directory.reuse import EarlierAnswers
-from localjudge.run_directory.store import canonical_sha256
 from localjudge.types import Combination, JudgeCard, ScaleKind, VerdictRule
 from localjudge.words import option_name
 

@@ -31,7 +31,8 @@ from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import EarlierAnswers
-from localjudge.run_directory.store import AskedUnit, Store
+from localjudge.run_directory.store import Store
+from localjudge.run_directory.store_reader import AskedUnit
 from localjudge.types import NoAnswer, Sample, Verdict, VerdictRequest, VerdictRule
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from localjudge.judging.questions import TaskRef
 from localjudge.judging.verdicts import decide_label, decide_verdict
 from localjudge.run_directory.jury import combine
-from localjudge.run_directory.store import AskedUnit, AskedWindow
+from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
 from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
 
 StoredAnswers = Mapping[AskedUnit, Sequence[AskedWindow]]

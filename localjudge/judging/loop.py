@@ -21,9 +21,10 @@ from localjudge.judging.settings import RunSettings
 from localjudge.judging.verdicts import decide_verdicts
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
+from localjudge.run_directory.request_keys import KeyedRequest
 from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import EarlierAnswers
-from localjudge.run_directory.store import KeyedRequest, Store, TaskLink
+from localjudge.run_directory.store import Store, TaskLink
 from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRequest
 
 _DIGEST_BYTES = 16

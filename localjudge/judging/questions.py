@@ -14,7 +14,8 @@ from localjudge.errors import SampleError
 from localjudge.judge.windows import Windows
 from localjudge.judging.judges import LoadedJudge
 from localjudge.metrics import Sentences
-from localjudge.run_directory.store import AskedUnit, KeyedRequest, RequestKeys
+from localjudge.run_directory.request_keys import KeyedRequest, RequestKeys
+from localjudge.run_directory.store_reader import AskedUnit
 from localjudge.types import NoAnswer, Task, Verdict, VerdictRequest
 
 NO_CONTEXT = Verdict(label=0)

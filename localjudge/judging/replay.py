@@ -31,8 +31,9 @@ from localjudge.run_directory.archive import (
     stored_answers,
 )
 from localjudge.run_directory.directory import STORE
+from localjudge.run_directory.request_keys import KeyedRequest
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.store import AskedUnit, AskedWindow, KeyedRequest
+from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
 from localjudge.types import Answer, Label, NoAnswer, Record, Verdict
 
 _NOT_ASKED = NoAnswer(error="the run did not ask this")

@@ -8,7 +8,7 @@ from localjudge.dataset.shards import Shard
 from localjudge.errors import InputError
 from localjudge.judging.plan import Plan
 from localjudge.run_directory.identity import JudgeIdentity
-from localjudge.run_directory.store import canonical_sha256
+from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.words import option
 
 RUNS = Path("runs")

@@ -19,7 +19,7 @@ from localjudge.judging.loop import answers_in_order
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import PromptsIdentity
 from localjudge.run_directory.jury import KINDS, compute_scale
-from localjudge.run_directory.store import canonical_sha256
+from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import Answer, Attribution, NoAnswer, ScaleKind, Task
 from localjudge.words import numbered, option_name, roughly
 

@@ -30,8 +30,8 @@ from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import LabelSavings
 from localjudge.run_directory.label_rows import LABELS, LabelRow, stored_labels
+from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.store import canonical_sha256
 from localjudge.words import call
 
 _TIE = 0.5

@@ -16,18 +16,16 @@ from localjudge.run_directory.directory import (
     decoded_object,
     too_much,
 )
-from localjudge.run_directory.store import (
-    ALL_REQUESTS,
-    PROMPT,
+from localjudge.run_directory.request_keys import RequestKeys, canonical_sha256
+from localjudge.run_directory.store import storable
+from localjudge.run_directory.store_reader import (
     AskedUnit,
     AskedWindow,
-    RequestKeys,
     answers_about,
-    canonical_sha256,
     checked_json,
     reading,
-    storable,
 )
+from localjudge.run_directory.store_tables import ALL_REQUESTS, PROMPT
 from localjudge.types import Answer, NoAnswer, Sample
 
 _Row = TypeVar("_Row")

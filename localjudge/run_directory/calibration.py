@@ -16,7 +16,7 @@ from localjudge import resources
 from localjudge.errors import InputError
 from localjudge.run_directory.differences import Difference, differences, only_rounds
 from localjudge.run_directory.directory import read_object, validated
-from localjudge.run_directory.store import canonical_sha256
+from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import Combination, JudgeCard, Record
 from localjudge.words import option_name, suggestion
 

@@ -10,7 +10,7 @@ from pydantic import Field, NonNegativeInt, ValidationError
 
 from localjudge import resources
 from localjudge.run_directory.identity import EngineIdentity, JudgeIdentity, PromptsIdentity
-from localjudge.run_directory.store import canonical_sha256
+from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import USES, JudgeCard, Record, Use
 
 NOT_EXAMINED = "not examined: localjudge doctor --judge ..."

@@ -24,7 +24,7 @@ from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric, get_options
 from localjudge.run_directory.manifest_part import ManifestPart
-from localjudge.run_directory.store import canonical_sha256
+from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import Combination, JudgeCard, VerdictRule
 
 UNPROVED = "bytes not proved"

@@ -14,7 +14,7 @@ from localjudge import InputError, Run, ScriptedEngine
 from localjudge.errors import RunDirectoryError
 from localjudge.judging.verify import verify_run as verify
 from localjudge.progress import Silence
-from localjudge.run_directory.store import RequestKeys
+from localjudge.run_directory.request_keys import RequestKeys
 from localjudge.run_directory.verification import last_verification
 from localjudge.types import VerdictRequest
 from tests.conftest import OneJudge, ScriptedRun

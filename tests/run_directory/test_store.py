@@ -12,7 +12,9 @@ import pytest
 
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.run_directory.directory import PartFile, RunDirectory
-from localjudge.run_directory.store import KeyedRequest, RequestKeys, Store, TaskLink, reading
+from localjudge.run_directory.request_keys import KeyedRequest, RequestKeys
+from localjudge.run_directory.store import Store, TaskLink
+from localjudge.run_directory.store_reader import reading
 from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
 
 KEYS = RequestKeys({"engine": "test"})
