@@ -16,14 +16,14 @@ import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from localjudge import local_models, resources
 from localjudge.errors import ModelError
 from localjudge.local_models import measure_size, parts
-from localjudge.types import Record, ScaleKind
+from localjudge.types import JudgeScale, JudgeWeight, Record, ScaleKind
 from localjudge.words import option
 
 _END_BYTES = 1 << 16
@@ -72,7 +72,7 @@ class RegisteredModel(Record):
     note: str = ""
     caution: str = ""
     """Shown with every number of this judge."""
-    scales: dict[str, float] = Field(default_factory=dict)
+    scales: dict[ScaleKind, JudgeScale] = Field(default_factory=dict)
     """Standard deviation of its log odds by kind of question, for juries."""
 
     def at(self, path: Path, source: str) -> ModelFile:
@@ -85,7 +85,7 @@ class RegisteredJury(Record):
 
     name: str
     judges: tuple[str, ...] = Field(min_length=2)
-    weights: dict[ScaleKind, dict[str, Annotated[float, Field(ge=0)]]] = Field(default_factory=dict)
+    weights: dict[ScaleKind, dict[str, JudgeWeight]] = Field(default_factory=dict)
     """By kind of question, the weight of each judge's log odds; by default, equal influence."""
     note: str = ""
     caution: str = ""
@@ -97,6 +97,8 @@ class RegisteredJury(Record):
             if weights.keys() != set(self.judges):
                 names = ", ".join(self.judges)
                 raise ValueError(f"weights.{kind} of {self.name} must be of its judges: {names}")
+            if not any(weights.values()):
+                raise ValueError(f"weights.{kind} of {self.name} must not all be 0")
         return self
 
 

@@ -10,7 +10,7 @@ import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import singledispatch
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -365,6 +365,10 @@ class Verdict(Record):
 
 ScaleKind = Literal["attribution", "relevance"]
 """Kind of question for which a judge has a scale, and a jury has weights."""
+JudgeScale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""Standard deviation of a judge's log odds."""
+JudgeWeight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Weight of a judge's log odds in a jury."""
 
 
 class Combination(NamedTuple):

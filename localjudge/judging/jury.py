@@ -209,14 +209,21 @@ class LoadedJury:
     def _restrict(self, combination: Combination, metric: Metric) -> Combination:
         """Return the combination without judges that cannot answer the metric's questions.
 
-        Raises InputError for weights of other judges.
+        Raises InputError for weights of other judges, or if no weight remains.
         """
         if combination.weights.keys() != set(self.names):
             problem = f"weights are for {', '.join(sorted(combination.weights))}"
             hint = f"{option_name('weights')} gives each of them a weight"
             raise InputError(f"{problem}, and the judges are {', '.join(self.names)}", hint=hint)
         able = [member.name for member in self.members_for(metric)]
-        return combination._replace(weights={name: combination.weights[name] for name in able})
+        weights = {name: combination.weights[name] for name in able}
+        if not any(weights.values()):
+            names = " and ".join(able)
+            raise InputError(
+                f"the weight of {names} is 0, and no other judge can answer {metric.name}",
+                hint=f"give a judge a weight above 0, or omit {metric.name}",
+            )
+        return combination._replace(weights=weights)
 
     def _registered_weights(self, metric: Metric) -> Combination | None:
         """Return the weights in the registry of this jury for the metric's kind of question."""

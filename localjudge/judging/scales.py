@@ -44,7 +44,7 @@ def find_scales(
     identity = PromptsIdentity(**prompts.identity)
     registered = model_registry.registered_as(str(engine.get("model_sha256")))
     if registered and kind in registered.scales and _has_registered_prompts(registered, identity):
-        return _select_kinds(registered.scales)
+        return registered.scales
     file = _scales_file(engine, identity)
     scales = _read(file)
     if kind not in scales:
@@ -101,10 +101,6 @@ def _has_registered_prompts(
     registered: model_registry.RegisteredModel, prompts: PromptsIdentity
 ) -> bool:
     return prompts.profile == registered.profile and prompts.reasons == "none"
-
-
-def _select_kinds(scales: Mapping[str, float]) -> dict[ScaleKind, float]:
-    return {kind: scales[kind] for kind in KINDS if kind in scales}
 
 
 def _scales_file(engine: Mapping[str, Any], prompts: PromptsIdentity) -> Path | None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, FiniteFloat, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from localjudge.dataset.shards import Shard
 from localjudge.engine.protocol import EngineSettings
@@ -22,7 +22,7 @@ from localjudge.run_directory.calibration import Calibration, read_calibrations,
 from localjudge.run_directory.run_record import RunLike, RunRecord
 from localjudge.text import Segmenter
 from localjudge.text.user_abbreviations import read_abbreviations
-from localjudge.types import Record, VerdictRule
+from localjudge.types import JudgeWeight, Record, VerdictRule
 from localjudge.words import Setting, option, option_name, suggestion
 
 ONE_HALF = 0.5
@@ -54,7 +54,7 @@ class RunSettings(EngineSettings):
     """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any
     answer."""
     weights: Annotated[
-        Mapping[str, FiniteFloat], Setting("Judge", metavar="JUDGE=W", calibration=True)
+        Mapping[str, JudgeWeight], Setting("Judge", metavar="JUDGE=W", calibration=True)
     ] = Field(default_factory=dict)
     """Weight of each of several judges (may be repeated). Default: equal influence, by their
     scales."""

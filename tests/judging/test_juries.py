@@ -299,6 +299,31 @@ def test_weights_are_for_the_named_judges(
         evaluate(named, tmp_path / "run", weights=weights)
 
 
+@pytest.mark.parametrize(
+    ("tiny", "lexical"), [(0.0, 0.0), (-1.0, 2.0), (float("inf"), 1.0), (float("nan"), 1.0)]
+)
+def test_weights_that_decide_nothing_are_refused(
+    small: str, tmp_path: Path, tiny: float, lexical: float
+) -> None:
+    """With weights of 0 only, every statement would have the probability one half."""
+    with pytest.raises(InputError, match="weight"):
+        jury(small, tmp_path / "run", weights={"small": tiny, "lexical": lexical})
+    assert not (tmp_path / "run" / "scores.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "scales",
+    ["{ attribution = 0.0 }", "{ attribution = -1 }", "{ attribution = inf }", "{ a = 1 }"],
+)
+def test_a_registered_scale_that_cannot_divide_is_refused(
+    home: Path, small: str, tmp_path: Path, scales: str
+) -> None:
+    write_registry(home, small, scale=f"scales = {scales}")
+    with pytest.raises(InputError, match=r"registry\.toml") as refused:
+        evaluate("both", tmp_path / "run", metrics="faithfulness")
+    assert "scales" in str(refused.value)
+
+
 def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Path) -> None:
     first = jury(small, tmp_path / "first", weights={})
     place = next(n for n, note in enumerate(first.notes) if "the scale of small" in note)
@@ -371,6 +396,9 @@ def read_verdicts(run: Path, metric: str = "faithfulness") -> list[str]:
         "weights.attribution = { tiny = 0.5 }",
         "weights.attribution = { tiny = 0.5, lexical = 2.0, third = 1.0 }",
         "weights.attribution = { tiny = -0.5, lexical = 2.0 }",
+        "weights.attribution = { tiny = 0.0, lexical = 0.0 }",
+        "weights.attribution = { tiny = inf, lexical = 2.0 }",
+        "weights.attribution = { tiny = nan, lexical = 2.0 }",
         "weights.attributes = { tiny = 0.5, lexical = 2.0 }",
         "weights = { tiny = 0.5, lexical = 2.0 }",
     ],
