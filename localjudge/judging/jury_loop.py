@@ -9,7 +9,7 @@ Each pass is the loop over one engine (`judging/loop.py`), so each judge has the
 keys and windows as alone.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -54,7 +54,6 @@ class JuryBlocks:
     watch: Callable[[VerdictRequest], object] = lambda _request: None
     asked: int = 0
     _unasked: dict[AskedUnit, Verdict | NoAnswer] = field(default_factory=dict)
-    _is_waiting: bool = False
 
     def __post_init__(self) -> None:
         """Count the questions of all judges together."""
@@ -72,7 +71,7 @@ class JuryBlocks:
         `share` is not used: the progress of each judge is over the prepared samples.
         """
         evaluations = self._evaluate(block)
-        if self._is_waiting:
+        if _has_waiting_verdict(evaluations):
             self.prepare(block)
             evaluations = self._evaluate(block)
         return evaluations
@@ -82,17 +81,20 @@ class JuryBlocks:
 
         A complete verdict may lead to more questions, so the judges take turns until none waits.
         """
-        self._is_waiting = bool(samples)
-        while self._is_waiting:
+        is_waiting = bool(samples)
+        while is_waiting:
             order = self.jury.order
             for turn, place in enumerate(order):
-                self._let_judge_answer(place, samples, order[turn + 1 :])
+                is_waiting = self._let_judge_answer(place, samples, order[turn + 1 :])
         return True
 
     def _let_judge_answer(
         self, place: int, samples: Sequence[Sample], later: Sequence[int]
-    ) -> None:
-        """Let one judge answer, before the `later` ones, and note whether a verdict then waits."""
+    ) -> bool:
+        """Let one judge answer, before the `later` ones.
+
+        Returns whether a verdict then waits for another judge.
+        """
         judge = self.jury.open(place)
         self._total.begin_judge()
         self._total.phase(self.jury.names[place])
@@ -107,12 +109,14 @@ class JuryBlocks:
             place=place,
         )
         verdicts = partial(self._ask_judge, judging, later)
-        self._is_waiting = False
+        is_waiting = False
         done = 0
         for block in blocks(samples, count_workers(judge.engine)):
             done += len(block)
-            judging.evaluate_with(verdicts, block, done / len(samples))
+            evaluations = judging.evaluate_with(verdicts, block, done / len(samples))
+            is_waiting = is_waiting or _has_waiting_verdict(evaluations)
         self.asked += judging.asked
+        return is_waiting
 
     def _ask_judge(
         self, judging: Blocks, later: Sequence[int], tasks: Sequence[TaskRef]
@@ -135,8 +139,7 @@ class JuryBlocks:
         return select_tasks(tasks, self.jury.names[place], self.rule)
 
     def _evaluate(self, block: Sequence[Sample]) -> list[Evaluation]:
-        """Evaluate a block by the answers so far, and note whether a verdict waits for a judge."""
-        self._is_waiting = False
+        """Evaluate a block by the answers so far."""
         return evaluate_samples(block, self.metrics, self.settings.sentences, self._verdicts_so_far)
 
     def _verdicts_so_far(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
@@ -151,11 +154,16 @@ class JuryBlocks:
         names = self.jury.names
         verdicts: list[Verdict | NoAnswer] = []
         for task in tasks:
-            verdict = stored_verdict(task, names, answers, self._unasked, self.rule)
-            if verdict is NOT_YET:
-                self._is_waiting = True
-            verdicts.append(verdict)
+            verdicts.append(stored_verdict(task, names, answers, self._unasked, self.rule))
         return verdicts
+
+
+def _has_waiting_verdict(evaluations: Iterable[Evaluation]) -> bool:
+    """Return whether a verdict waits for the answer of a judge."""
+    for evaluation in evaluations:
+        if any(unit.verdict is NOT_YET for unit in evaluation.units):
+            return True
+    return False
 
 
 def jury_evaluations_in_memory(
@@ -174,8 +182,8 @@ def jury_evaluations_in_memory(
         loops[name] = Blocks(jury.open(place), None, metrics, settings, Silence(), earlier)
 
     def verdicts(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
+        # By sample, metric and position of a task, then by judge.
         parts: dict[tuple[str, str, int], dict[str, Verdict | NoAnswer]] = {}
-        """By sample, metric and position of a task, then by judge."""
         for name, judging in loops.items():
             selected = select_tasks(tasks, name, rule)
             for task, verdict in zip(selected, judging.verdicts(selected), strict=True):

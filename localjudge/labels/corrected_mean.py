@@ -255,7 +255,9 @@ def _estimate_mean(people: Mapping[str, LabelledUnits]) -> dict[str, Any]:
     name, first = next(iter(people.items()))
     fields |= _judge_rates(first)
     if first.is_complete:
-        fields["remark"] = ALL_LABELLED if mean.limits else ONE_GROUP
+        fields["remark"] = ONE_GROUP
+        if mean.limits:
+            fields["remark"] = ALL_LABELLED
         return fields
     alones = [labels_alone(units.units, units.look.confidence) for units in people.values()]
     saved = labels_saved(means[name], alones[0], len(first.counted))
