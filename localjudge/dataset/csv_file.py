@@ -17,13 +17,16 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
 from threading import Lock
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from localjudge.dataset.problems import BLANK, Place, Problem, shown
 from localjudge.dataset.rows import RawRow
 from localjudge.dataset.sources import ALWAYS_UNPACKED
 from localjudge.errors import DataError
 from localjudge.words import unescape_formula
+
+if TYPE_CHECKING:
+    import _csv
 
 SAMPLE_ID = "sample_id"
 STATUS_SUFFIX = "_status"
@@ -63,6 +66,30 @@ def read_csv(
     table: _Table | None = None
     is_separator_next = separator is not None
     row_number = 0
+    for first_line, cells in _read_records(reader, source):
+        has_text = any(cell.strip() for cell in cells)
+        if is_separator_next and has_text:
+            is_separator_next = False  # a spreadsheet does not show this line
+        else:
+            row_number += 1
+            if table is not None and cells:
+                place = Place(source, line=first_line, row=row_number if edited else None)
+                yield table.row(cells, place)
+            elif table is None and has_text and _has_columns(cells, columns):
+                table = _Table(cells, source, edited)
+        lines.room = _MAX_HEADER if table is None else ALWAYS_UNPACKED
+
+
+def check_column_names(names: Iterable[str], source: str) -> None:
+    """Raise DataError if a name occurs twice."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            hint = "give every column a unique name"
+            raise DataError(f"{source} has two columns {shown(name)}", hint=hint)
+
+
+def _read_records(reader: "_csv.Reader", source: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first line of each record, and its cells. Raises DataError for invalid CSV."""
     first_line = 1
     while True:
         try:
@@ -75,26 +102,8 @@ def read_csv(
             ) from error
         if cells is None:
             return
-        has_text = any(cell.strip() for cell in cells)
-        if is_separator_next and has_text:
-            is_separator_next = False  # a spreadsheet does not show this line
-        else:
-            row_number += 1
-            if table is not None and cells:
-                place = Place(source, line=first_line, row=row_number if edited else None)
-                yield table.row(cells, place)
-            elif table is None and has_text and _has_columns(cells, columns):
-                table = _Table(cells, source, edited)
+        yield first_line, cells
         first_line = reader.line_num + 1
-        lines.room = _MAX_HEADER if table is None else ALWAYS_UNPACKED
-
-
-def check_column_names(names: Iterable[str], source: str) -> None:
-    """Raise DataError if a name occurs twice."""
-    for name, count in Counter(names).items():
-        if count > 1:
-            hint = "give every column a unique name"
-            raise DataError(f"{source} has two columns {shown(name)}", hint=hint)
 
 
 class _Table:
