@@ -51,8 +51,8 @@ from localjudge.report.translated_sheet import write_translated_sheet
 from localjudge.report.verify_report import check_report
 from localjudge.resources import write_output
 from localjudge.run_directory import run_record
-from localjudge.run_directory.files import MetricSummary
 from localjudge.run_directory.run_record import RunLike
+from localjudge.run_directory.summary import MetricSummary
 from localjudge.types import Language, notebook_html
 
 if TYPE_CHECKING:

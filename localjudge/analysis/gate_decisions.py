@@ -26,8 +26,9 @@ from localjudge.analysis.slices import Slice
 from localjudge.labels.corrected_mean import NO_SHARE, CorrectedMean
 from localjudge.labels.decisions import SECONDS_A_LABEL
 from localjudge.labels.run_labels import RunLabels
-from localjudge.run_directory.files import MetricSummary, allowed_failures
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.summary import MetricSummary
+from localjudge.run_directory.totals import allowed_failures
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import Decision, decide, labels_needed
 from localjudge.types import Record

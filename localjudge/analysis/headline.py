@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 from localjudge.labels.corrected_mean import NO_SHARE, CorrectedMean
-from localjudge.run_directory.files import MetricSummary
+from localjudge.run_directory.summary import MetricSummary
 
 Basis = Literal["labels", "too few labels", "judge"]
 

@@ -17,8 +17,8 @@ from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
 from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
 from localjudge.report.sentences import state_mean
 from localjudge.report.terminal import number
-from localjudge.run_directory.files import MetricSummary
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.summary import MetricSummary
 from localjudge.types import Language
 from localjudge.words import numbered, printable, printable_lines
 

@@ -36,20 +36,15 @@ from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
 from localjudge.run_directory.directory import STORE, RunDirectory, refuse_unusable
 from localjudge.run_directory.environment import EvidenceIdentity, Session, all_versions, host
-from localjudge.run_directory.files import (
-    SUMMARY,
-    ResultFiles,
-    Summary,
-    allowed_failures,
-    rows_so_far,
-    write_manifest,
-)
+from localjudge.run_directory.files import ResultFiles, rows_so_far, write_manifest
 from localjudge.run_directory.identity import JudgeIdentity, signature
 from localjudge.run_directory.label_rows import LabelRow, label_file, now
 from localjudge.run_directory.manifest import Manifest, finished_part
 from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
 from localjudge.run_directory.run_record import RunRecord, read_manifest
 from localjudge.run_directory.store import Store
+from localjudge.run_directory.summary import SUMMARY, Summary
+from localjudge.run_directory.totals import allowed_failures
 from localjudge.text.folding import fold
 from localjudge.words import numbered, option, option_name
 

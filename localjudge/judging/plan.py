@@ -20,10 +20,10 @@ from localjudge.metrics import Metric
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress
 from localjudge.run_directory.environment import IndexLevel
-from localjudge.run_directory.files import Totals
 from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.sampling import Sampling
+from localjudge.run_directory.totals import Totals
 from localjudge.words import option_name
 
 

@@ -22,8 +22,9 @@ from localjudge.judging.baseline_scores import BaselineScores
 from localjudge.judging.judge_or_jury import Judging
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import parse_time
-from localjudge.run_directory.files import ALL_JUDGED, MetricSummary, allowed_failures
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.summary import ALL_JUDGED, MetricSummary
+from localjudge.run_directory.totals import allowed_failures
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import WIDTH_EXPONENT, Decision, decide, samples_needed
 from localjudge.words import numbered

@@ -9,8 +9,9 @@ from localjudge.metrics.catalog import get_question
 from localjudge.report.label_views import label_lines
 from localjudge.report.terminal import number
 from localjudge.run_directory.calibration import Calibration
-from localjudge.run_directory.files import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.summary import MetricSummary, VerdictSummary
+from localjudge.run_directory.totals import NEAR, verdict_summary
 from localjudge.words import numbered, option, option_name
 
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"

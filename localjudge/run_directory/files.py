@@ -1,4 +1,4 @@
-"""Write the result files of a run and compute its summary.
+"""Write the result files of a run.
 
 `so-far.json` has the bytes of each part file up to the last complete sample.
 """
@@ -6,13 +6,11 @@
 import hashlib
 import json
 import os
-from array import array
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic import Field, NonNegativeInt, SerializerFunctionWrapHandler, model_serializer
+from pydantic import NonNegativeInt
 
 from localjudge.run_directory.directory import (
     MANIFEST,
@@ -22,294 +20,21 @@ from localjudge.run_directory.directory import (
     validated,
 )
 from localjudge.run_directory.evidence_rows import EVIDENCE
-from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.manifest import Manifest
 from localjudge.run_directory.result_rows import (
     Evaluation,
     EvidenceRow,
-    VerdictRow,
     json_line,
     score_rows,
     verdict_rows,
 )
-from localjudge.run_directory.sampling import Sampling
-from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict, VerdictRule
-
-if TYPE_CHECKING:
-    from localjudge.stats.interval import Interval
+from localjudge.run_directory.summary import SUMMARY, Summary
+from localjudge.types import Record
 
 SCORES = "scores.jsonl"
 VERDICTS = "verdicts.jsonl"
-SUMMARY = "summary.json"
 ROW_FILES = (SCORES, VERDICTS)
 _SO_FAR = "so-far.json"
-SUMMARY_VERSION = 1
-ALL_JUDGED = "all samples are judged"
-"""Beginning of `Summary.stopped` for a run that could stop early and did not."""
-NEAR = 0.1
-"""A verdict within this distance is near the threshold."""
-
-_ALL = Sampling()
-_ONE_IN = 100
-"""One failed sample is allowed among this many samples by default."""
-
-
-def allowed_failures(max_failed: int | None, samples: int) -> int:
-    """Return the number of samples that may fail before a mean is withheld.
-
-    It is `max_failed`, or 1 % of the samples if None.
-    """
-    if max_failed is None:
-        return samples // _ONE_IN
-    return max_failed
-
-
-class MetricSummary(Record, extra="ignore"):
-    """One metric over all samples: the mean of the scored samples with its interval.
-
-    `ci95` is None if all samples are in one group. `bounds` are the means if all failed samples
-    scored 0, or 1.
-    """
-
-    mean: float | None
-    ci95: tuple[float, float] | None
-    scored: int
-    undefined: int
-    failed: int
-    bounds: tuple[float, float] | None = None
-    method: str | None = None
-    clusters: int | None = None
-
-    @property
-    def interval(self) -> "Interval | None":
-        from localjudge.stats.interval import Interval
-
-        if self.mean is None:
-            return None
-        clusters = self.clusters or self.scored
-        low, high = self.ci95 or (0.0, 1.0)
-        return Interval(self.mean, low, high, self.method or "", self.scored, clusters)
-
-
-class VerdictSummary(Record, extra="ignore"):
-    """How clear the verdicts are.
-
-    `near_threshold` is the share within `NEAR` of the threshold, `median_valid_mass` the lower
-    median.
-    `count` excludes rubric levels; `windowed` verdicts are about one of several windows. `divided`
-    is the share of a jury's verdicts on which the labels of its judges, at one half, differ; other
-    judges lack the key.
-    """
-
-    count: int
-    near_threshold: float | None
-    median_valid_mass: float | None
-    windowed: int = 0
-    divided: float | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_division_of_a_single_judge(
-        self, serialize: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
-        values: dict[str, Any] = serialize(self)
-        if self.divided is None:
-            del values["divided"]
-        return values
-
-
-class Summary(Record, extra="ignore"):
-    """The file `summary.json`."""
-
-    schema_version: int = SUMMARY_VERSION
-    signature: str
-    threshold: float
-    thresholds: dict[str, float] = Field(default_factory=dict)
-    """Thresholds from calibrations, by metric."""
-    samples: int
-    skipped_rows: int = 0
-    judge: JudgeCard
-    verdicts: VerdictSummary
-    metrics: dict[str, MetricSummary]
-    stopped: str | None = None
-    """Sample size and reason of an early stop, or `ALL_JUDGED`.
-
-    None if the run could not stop early.
-    """
-
-    def threshold_of(self, metric: str) -> float:
-        return self.thresholds.get(metric, self.threshold)
-
-    @property
-    def how_it_ended(self) -> str | None:
-        if not self.stopped or self.stopped.startswith(ALL_JUDGED):
-            return self.stopped
-        return f"stopped {self.stopped}"
-
-    def failed_beyond(self, allowed: int) -> tuple[str, ...]:
-        return tuple(name for name, metric in self.metrics.items() if metric.failed > allowed)
-
-
-class Totals:
-    """Running totals for a summary, in 8 to 12 bytes for each score.
-
-    They do not depend on the order of the evaluations.
-    """
-
-    def __init__(
-        self,
-        metric_names: Iterable[str],
-        rule: VerdictRule | Summary,
-        cluster_of: Mapping[str, str] | None = None,
-        rubrics: Collection[str] = (),
-        sampling: Sampling = _ALL,
-        max_failed: int | None = None,
-    ) -> None:
-        self._metrics = {
-            name: _MetricTotals(cluster_of, sampling, max_failed) for name in metric_names
-        }
-        self._rule = rule
-        self._rubrics = rubrics
-        self._verdicts = _VerdictTotals()
-        self.samples = 0
-
-    def add(self, evaluations: Iterable[Evaluation]) -> None:
-        ids = set()
-        for evaluation in evaluations:
-            ids.add(evaluation.sample_id)
-            metric = evaluation.metric
-            self._metrics[metric].add(evaluation)
-            threshold = None
-            if metric not in self._rubrics:
-                threshold = self._rule.thresholds.get(metric, self._rule.threshold)
-            for _, verdict in evaluation.units:
-                if isinstance(verdict, Verdict):
-                    self._verdicts.add(verdict, threshold)
-                elif verdict.valid_mass is not None:
-                    self._verdicts.add_valid_mass(verdict.valid_mass)
-        self.samples += len(ids)
-
-    @property
-    def metrics(self) -> dict[str, MetricSummary]:
-        return {name: totals.summary() for name, totals in self._metrics.items()}
-
-    def summary(self, signature: str, judge: JudgeCard, skipped_rows: int = 0) -> Summary:
-        return Summary(
-            signature=signature,
-            threshold=self._rule.threshold,
-            thresholds=dict(self._rule.thresholds),
-            samples=self.samples,
-            skipped_rows=skipped_rows,
-            judge=judge,
-            verdicts=self._verdicts.summary(),
-            metrics=self.metrics,
-        )
-
-
-class _MetricTotals:
-    def __init__(
-        self, cluster_of: Mapping[str, str] | None, sampling: Sampling, max_failed: int | None
-    ) -> None:
-        self._cluster_of = cluster_of
-        self._sampling = sampling
-        self._max_failed = max_failed
-        self._numbers: dict[str, int] = {}
-        self._values = array("d")
-        self._clusters = array("i")
-        self._undefined = self._failed = 0
-
-    def add(self, evaluation: Evaluation) -> None:
-        match evaluation.outcome:
-            case Scored(value=value):
-                self._values.append(value)
-                if self._cluster_of is not None:
-                    group = self._cluster_of[evaluation.sample_id]
-                    self._clusters.append(self._numbers.setdefault(group, len(self._numbers)))
-            case Undefined():
-                self._undefined += 1
-            case Failed():
-                self._failed += 1
-
-    def summary(self) -> MetricSummary:
-        from localjudge.stats.interval import mean_bounds
-
-        interval = self._interval()
-        bounds = None
-        if self._values or self._failed:
-            bounds = mean_bounds(self._values, self._failed)
-        return MetricSummary(
-            mean=interval and interval.mean,
-            ci95=interval and interval.limits,
-            scored=len(self._values),
-            undefined=self._undefined,
-            failed=self._failed,
-            bounds=bounds,
-            method=interval and interval.method,
-            clusters=interval and interval.clusters,
-        )
-
-    def _interval(self) -> "Interval | None":
-        """Return the interval of the mean, or None without scores or with too many failures."""
-        samples = len(self._values) + self._undefined + self._failed
-        is_withheld = self._failed > allowed_failures(self._max_failed, samples)
-        if not self._values or is_withheld:
-            return None
-        if self._cluster_of is None:
-            return self._sampling.interval(self._values)
-        return self._sampling.interval(self._values, self._clusters)
-
-
-class _VerdictTotals:
-    def __init__(self) -> None:
-        self._count = self._near = self._windowed = 0
-        self._of_juries = self._divided = 0
-        self._masses: Counter[float] = Counter()
-
-    def add(self, verdict: Verdict | VerdictRow, threshold: float | None) -> None:
-        if verdict.p_yes is not None and threshold is not None:
-            self._count += 1
-            self._near += abs(verdict.p_yes - threshold) <= NEAR
-            self._windowed += verdict.window is not None
-        if verdict.judges and threshold is not None:
-            self._of_juries += 1
-            self._divided += is_divided(verdict.judges)
-        if verdict.valid_mass is not None:
-            self.add_valid_mass(verdict.valid_mass)
-
-    def add_valid_mass(self, valid_mass: float) -> None:
-        self._masses[round(valid_mass, 4)] += 1
-
-    def summary(self) -> VerdictSummary:
-        near = None
-        if self._count:
-            near = self._near / self._count
-        divided = None
-        if self._of_juries:
-            divided = self._divided / self._of_juries
-        return VerdictSummary(
-            count=self._count,
-            near_threshold=near,
-            median_valid_mass=self._median_mass(),
-            windowed=self._windowed,
-            divided=divided,
-        )
-
-    def _median_mass(self) -> float | None:
-        """Return the lower median."""
-        total = self._masses.total()
-        count = 0
-        for mass in sorted(self._masses):
-            count += self._masses[mass]
-            if 2 * count >= total:
-                return mass
-        return None
-
-
-def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> VerdictSummary:
-    """Summarise these verdicts. `threshold` is None for levels."""
-    totals = _VerdictTotals()
-    for row in rows:
-        totals.add(row, threshold)
-    return totals.summary()
 
 
 class RowsSoFar(Record):

@@ -40,19 +40,7 @@ from localjudge.run_directory.directory import (
 from localjudge.run_directory.environment import AnswersUsed, IndexLevel
 from localjudge.run_directory.evidence_rows import EVIDENCE, EVIDENCE_ROWS, evidence_by_verdict
 from localjudge.run_directory.examination import with_examination
-from localjudge.run_directory.files import (
-    SCORES,
-    SUMMARY,
-    SUMMARY_VERSION,
-    VERDICTS,
-    MetricSummary,
-    RowsSoFar,
-    Summary,
-    Totals,
-    allowed_failures,
-    row_files,
-    rows_so_far,
-)
+from localjudge.run_directory.files import SCORES, VERDICTS, RowsSoFar, row_files, rows_so_far
 from localjudge.run_directory.manifest import MANIFEST_VERSION, Manifest
 from localjudge.run_directory.result_rows import (
     SCORE_ROWS,
@@ -64,6 +52,8 @@ from localjudge.run_directory.result_rows import (
     join_rows,
 )
 from localjudge.run_directory.sampling import Sampling
+from localjudge.run_directory.summary import SUMMARY, SUMMARY_VERSION, MetricSummary, Summary
+from localjudge.run_directory.totals import Totals, allowed_failures
 from localjudge.types import JudgeCard, Sample, VerdictRule
 from localjudge.words import numbered, printable, suggestion
 

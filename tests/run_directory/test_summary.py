@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.run_directory.files import MetricSummary, Totals, VerdictSummary
 from localjudge.run_directory.result_rows import (
     Evaluation,
     JudgedUnit,
@@ -12,6 +11,8 @@ from localjudge.run_directory.result_rows import (
     score_rows,
     verdict_rows,
 )
+from localjudge.run_directory.summary import MetricSummary, VerdictSummary
+from localjudge.run_directory.totals import Totals
 from localjudge.stats.interval import mean_interval
 from localjudge.types import (
     Failed,
