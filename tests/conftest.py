@@ -37,7 +37,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     for item in items:
         tier = next((tier for tier in ("slow", "engine") if item.get_closest_marker(tier)), "unit")
-        item.add_marker(pytest.mark.timeout(LIMIT_SECONDS[tier]) if tier in LIMIT_SECONDS else tier)
+        if tier in LIMIT_SECONDS:
+            item.add_marker(pytest.mark.timeout(LIMIT_SECONDS[tier]))
+        else:
+            item.add_marker(tier)
     slow = [item for item in items if item.get_closest_marker("slow")]
     if slow and "slow" not in config.option.markexpr:
         config.hook.pytest_deselected(items=slow)

@@ -189,7 +189,10 @@ def decided(population: Population, gate: float, *, repeats: int, limit: int, se
             needed = decide(
                 sequence_interval(pilot, lowest=population.lowest), ">=", gate
             ).samples_needed
-            ratios.append(np.inf if needed is None else needed / size)
+            ratio = np.inf
+            if needed is not None:
+                ratio = needed / size
+            ratios.append(ratio)
     return Decided(
         float(exits.mean()), float(np.median(exits)), float(np.median(ratios[1:] or ratios))
     )

@@ -105,7 +105,10 @@ def talk(*arguments: str, answers: dict[str, str | None]) -> tuple[int, str, str
                 closed = True
             if waiting and dialogue.endswith(f"{waiting[0][0]}: "):
                 answer = waiting.pop(0)[1]
-                os.write(controller, b"\x04" if answer is None else f"{answer}\n".encode())
+                keys = b"\x04"
+                if answer is not None:
+                    keys = f"{answer}\n".encode()
+                os.write(controller, keys)
         os.close(controller)
         assert process.stdout is not None
         output = process.stdout.read().decode()

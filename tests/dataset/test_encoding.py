@@ -25,7 +25,9 @@ def test_every_encoding_gives_the_same_samples(
     if "json" in name:
         content = json.dumps([row] if name == "a.json" else row, ensure_ascii=False)
     encoded = content.encode(encoding)
-    (tmp_path / name).write_bytes(gzip.compress(encoded) if name.endswith(".gz") else encoded)
+    if name.endswith(".gz"):
+        encoded = gzip.compress(encoded)
+    (tmp_path / name).write_bytes(encoded)
     data = load(tmp_path / name)
     assert data.fingerprint == load([row]).fingerprint
     is_remarked = encoding == "cp1252" and not text.isascii()

@@ -53,8 +53,11 @@ def ids_by_definition(rows: list[dict[str, Any]], contents: list[dict[str, Any]]
         name = f"row-{sha256(content)[:12]}"
         free = [name, *(f"{name}-{number}" for number in range(2, 20))]
         free = [candidate for candidate in free if candidate not in own_ids]
-        made.append(row["id"] if row["id"] in own_ids else free[used[name]])
-        used[name] += row["id"] not in own_ids
+        if row["id"] in own_ids:
+            made.append(row["id"])
+        else:
+            made.append(free[used[name]])
+            used[name] += 1
     return made
 
 

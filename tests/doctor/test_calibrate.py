@@ -56,7 +56,9 @@ def written(rows: list[dict[str, Any]], name: str = "labels.jsonl") -> Path:
 
 
 def calibrated(rows: list[dict[str, Any]] | None = None, **options: Any) -> Calibration:
-    labels = written(statements() if rows is None else rows)
+    if rows is None:
+        rows = statements()
+    labels = written(rows)
     [calibration] = localjudge.calibrate(labels, **{"engine": ScriptedEngine(SCRIPT), **options})
     return calibration
 

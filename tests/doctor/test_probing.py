@@ -231,7 +231,9 @@ def test_a_slow_judge_gets_items_for_five_minutes_but_at_least_eight_passages(
 
 def limits(low: float, mean: float | None = None, high: float | None = None) -> Interval:
     mean = low if mean is None else mean
-    return Interval(mean, low, mean if high is None else high, "clustered bootstrap", 256, 32)
+    if high is None:
+        high = mean
+    return Interval(mean, low, high, "clustered bootstrap", 256, 32)
 
 
 def at_bounds(**changed: float) -> ProbeFigures:

@@ -61,9 +61,9 @@ def check_engine(
     engine are raised.
     """
     with closing(make_engine()) as engine, closing(make_engine()) as other:
-        case = ContractCase(
-            engine, other, example_requests(engine) if requests is None else requests
-        )
+        if requests is None:
+            requests = example_requests(engine)
+        case = ContractCase(engine, other, requests)
         return [Violation(rule.__name__, problem) for rule in RULES for problem in rule(case)]
 
 

@@ -29,7 +29,7 @@ SCRIPT = {"One.": 0.9, "Two.": 0.2, "Three.": 0.7}
 
 
 def engine(script: dict[str, float | str] | None = None) -> ScriptedEngine:
-    return ScriptedEngine(SCRIPT if script is None else script, default=0.4)
+    return ScriptedEngine(script or SCRIPT, default=0.4)
 
 
 def run(out: Path, rows: list[dict[str, Any]] = ROWS, **options: Any) -> RunRecord:

@@ -58,9 +58,9 @@ def rows(count: int = SAMPLES) -> list[dict[str, Any]]:
 
 
 def judged(out: Path, engine: ScriptedEngine, data: Any = None, **options: Any) -> Run:
-    return evaluate(
-        rows() if data is None else data, metrics=METRICS, out=out, engine=engine, **options
-    )
+    if data is None:
+        data = rows()
+    return evaluate(data, metrics=METRICS, out=out, engine=engine, **options)
 
 
 def results(out: Path) -> dict[str, bytes]:

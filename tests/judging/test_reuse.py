@@ -18,7 +18,9 @@ SCRIPT: dict[str, float | str] = {"Two 1.": 0.4, "Two 2.": "it does not fit"}
 
 
 def engine(script: dict[str, float | str] | None = None) -> ScriptedEngine:
-    return ScriptedEngine(SCRIPT if script is None else script, default=0.8)
+    if script is None:
+        script = SCRIPT
+    return ScriptedEngine(script, default=0.8)
 
 
 def rows(count: int = 3) -> list[dict[str, Any]]:
@@ -36,7 +38,9 @@ def rows(count: int = 3) -> list[dict[str, Any]]:
 
 def judged(out: Path, using: ScriptedEngine, data: Any = None, **options: Any) -> Run:
     options = {"metrics": ["context_recall"], **options}
-    return evaluate(rows() if data is None else data, out=out, engine=using, **options)
+    if data is None:
+        data = rows()
+    return evaluate(data, out=out, engine=using, **options)
 
 
 def results(run: Run) -> dict[str, bytes]:
@@ -139,11 +143,14 @@ def test_answers_of_another_judge_are_refused(
     text = file.read_text(encoding="utf-8")
     assert old in text
     file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    reused = original.directory
+    if name == "none":
+        reused = tmp_path
     with pytest.raises(InputError, match=problem):
         judged(
             tmp_path / "second",
             engine(),
-            reuse=tmp_path if name == "none" else original.directory,
+            reuse=reused,
         )
     assert not (tmp_path / "second").exists()
 

@@ -87,7 +87,9 @@ def pulled(store: Path, place: str, model: Path, **changes: Any) -> Path:
 def manifest(store: Path, place: str, content: object) -> Path:
     path = store / "manifests" / place
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    if not isinstance(content, str):
+        content = json.dumps(content)
+    path.write_text(content, encoding="utf-8")
     return path
 
 

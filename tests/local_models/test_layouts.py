@@ -174,5 +174,7 @@ def test_quantisation_is_read_from_the_end_of_a_name(file: str, named: str | Non
 )
 def test_any_ollama_manifest_is_listed_or_skipped(tmp_path: Path, content: bytes | str) -> None:
     path = manifest(tmp_path, "registry.ollama.ai/library/any/1b", "")
-    path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="replace"))
+    if isinstance(content, str):
+        content = content.encode(errors="replace")
+    path.write_bytes(content)
     assert len(skipped(layouts.scan_folder("ollama", tmp_path))) == 1

@@ -31,14 +31,10 @@ def large(judged_run: JudgedRun) -> Run:
         place = f"the Department {number} of Internal Medicine"
         name = f"Doctor Maximiliane Wolkenstein-Trostburg of {place}"
         say = partial(answer, number)
-        label(
-            run,
-            say,
-            60,
-            name,
-            metrics=["context_recall"] if number < 3 else None,
-            again=number > 0,
-        )
+        metrics = None
+        if number < 3:
+            metrics = ["context_recall"]
+        label(run, say, 60, name, metrics=metrics, again=number > 0)
     sources = [
         f"/data/answers-of-the-help-desk-in-the-autumn-of-2026-part-{number}-of-8.jsonl"
         for number in range(8)

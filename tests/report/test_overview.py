@@ -203,7 +203,9 @@ def is_true(words: str, value: float) -> bool:
         bound, amount, direction = re.fullmatch(
             r"(\w+ \w+) (\S+) (higher|lower)", equal[1]
         ).groups()  # type: ignore[union-attr]
-        return bool(BOUNDS[bound](value if direction == "higher" else -value, float(amount)))
+        if direction == "lower":
+            value = -value
+        return bool(BOUNDS[bound](value, float(amount)))
     raise AssertionError(words)
 
 

@@ -145,12 +145,13 @@ def test_row_order_and_cluster_names_do_not_change_the_interval(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "DISTINCT", distinct)
         patch.setattr(module, "_STEP_BITS", 3)
-        whole = mean_interval(values, clusters=clusters if clustered else None, resamples=50)
-        shuffled = mean_interval(
-            [values[row] for row in order],
-            clusters=renamed if clustered else None,
-            resamples=50,
-        )
+        shuffled_values = [values[row] for row in order]
+        if clustered:
+            whole = mean_interval(values, clusters=clusters, resamples=50)
+            shuffled = mean_interval(shuffled_values, clusters=renamed, resamples=50)
+        else:
+            whole = mean_interval(values, resamples=50)
+            shuffled = mean_interval(shuffled_values, resamples=50)
     assert shuffled == whole
     assert whole.mean == float(sum(map(Fraction, values), Fraction(0))) / len(values)
 

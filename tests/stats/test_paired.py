@@ -27,7 +27,9 @@ PAIRS = st.lists(st.tuples(SHARES, SHARES, st.integers(0, 5)), min_size=1, max_s
 
 def interval(pairs: list[tuple[float, float, int]], *, clustered: bool = False) -> Interval:
     before, after, clusters = zip(*pairs, strict=True)
-    return paired_difference(before, after, clusters=clusters if clustered else None).difference
+    if clustered:
+        return paired_difference(before, after, clusters=clusters).difference
+    return paired_difference(before, after).difference
 
 
 def test_interval_with_twelve_of_25_pairs_worse_by_hand() -> None:

@@ -171,11 +171,10 @@ def read_tokenizer(file: Path) -> Tokenizer:
     keys: Keys = {}
     for name, field in GGUFReader(file).fields.items():
         if name.startswith("tokenizer.") and name != "tokenizer.chat_template":
-            keys[name] = Typed(
-                field.contents(),
-                field.types[0],
-                field.types[-1] if len(field.types) > 1 else None,
-            )
+            element = None
+            if len(field.types) > 1:
+                element = field.types[-1]
+            keys[name] = Typed(field.contents(), field.types[0], element)
     return Tokenizer(keys, len(keys["tokenizer.ggml.tokens"].value))
 
 

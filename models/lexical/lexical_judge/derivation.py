@@ -173,10 +173,13 @@ def count(
     capitals = _capitals(prose, vocabulary)
     tokens = []
     for token, name in zip(vocabulary.tokens, identities, strict=True):
-        share = capitals.get(token.word, 0.0) if token.text.startswith(SPACE) else 0.0
-        tokens.append(
-            Token(token.text, weight[name], question_weight[name], share) if name else token
-        )
+        if not name:
+            tokens.append(token)
+            continue
+        share = 0.0
+        if token.text.startswith(SPACE):
+            share = capitals.get(token.word, 0.0)
+        tokens.append(Token(token.text, weight[name], question_weight[name], share))
     return Vocabulary(tokens, normaliser)
 
 

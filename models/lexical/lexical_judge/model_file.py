@@ -43,9 +43,12 @@ def write(inputs: Inputs, path: Path) -> None:
     """Write the judge's GGUF file: a function of the committed inputs."""
     writer = GGUFWriter(path, "llama")
     for name, value in {**_shape(), **_tokens(inputs)}.items():
-        is_list = isinstance(value, list | bytes)
-        kind = GGUFValueType.UINT32 if type(value) is int else GGUFValueType.get_type(value)
-        writer.add_key_value(name, value, GGUFValueType.ARRAY if is_list else kind)
+        value_type = GGUFValueType.get_type(value)
+        if isinstance(value, list | bytes):
+            value_type = GGUFValueType.ARRAY
+        elif type(value) is int:
+            value_type = GGUFValueType.UINT32
+        writer.add_key_value(name, value, value_type)
     rows = quantize(embedding(inputs.vocabulary), GGMLQuantizationType.Q8_0)
     writer.add_tensor("token_embd.weight", rows, raw_dtype=GGMLQuantizationType.Q8_0)
     undo = BALLAST_SIZE / math.sqrt(WIDTH)
@@ -59,10 +62,10 @@ def write(inputs: Inputs, path: Path) -> None:
         writer.add_tensor(f"blk.{number}.attn_norm.weight", everything)
         writer.add_tensor(f"blk.{number}.ffn_norm.weight", everything)
         for name, values in layer.tensors().items():
-            writer.add_tensor(
-                f"blk.{number}.{name}",
-                values.astype("<f4" if name.endswith(".bias") else "<f2"),
-            )
+            number_type = "<f2"
+            if name.endswith(".bias"):
+                number_type = "<f4"
+            writer.add_tensor(f"blk.{number}.{name}", values.astype(number_type))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

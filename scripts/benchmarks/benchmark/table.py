@@ -65,11 +65,10 @@ def _both(way: str, table: Table, rows: Rows) -> str:
         _cell(way, [row for row in rows if (row.table, row.context) == (table, name)])
         for name in CONTEXTS
     ]
-    return " / ".join(
-        cells
-        if any(each[0].isdigit() or each[0] == "x" for each in cells)
-        else dict.fromkeys(cells)
-    )
+    is_measured = any(cell[0].isdigit() or cell[0] == "x" for cell in cells)
+    if not is_measured:
+        cells = list(dict.fromkeys(cells))
+    return " / ".join(cells)
 
 
 def _cell(way: str, rows: Rows) -> str:

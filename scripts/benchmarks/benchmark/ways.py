@@ -208,7 +208,10 @@ def served(order: Order, wording: Wording) -> Way:
         status, answer = _request(
             port, "POST", "/completion", json.dumps({"prompt": prompt, **how})
         )
-        _check(answer["content"] if status == HTTPStatus.OK else str(answer), wording.answers)
+        content = str(answer)
+        if status == HTTPStatus.OK:
+            content = answer["content"]
+        _check(content, wording.answers)
 
     return _each(complete, wording)
 

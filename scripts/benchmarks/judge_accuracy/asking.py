@@ -44,9 +44,12 @@ def probabilities(
     names = members(judge)
     asked = [name for part in names for name in model_registry.expand_jury(part)]
     alone = [_directory(folder, name) for name in asked if name != judge]
+    judges: str | list[str] = judge
+    if len(names) > 1:
+        judges = names
     run = localjudge.evaluate(
         [row.sample for row in rows],
-        judge=names if names[1:] else judge,
+        judge=judges,
         metrics=[metric],
         out=_directory(folder, judge),
         reuse=[directory for directory in alone if directory.exists()] or None,

@@ -41,7 +41,10 @@ def _gains(labels: Labels, scores: Mapping[str, Floats]) -> Iterator[str]:
         for judge in scores:
             is_compared = judge != baseline and (baseline == first or baseline in members(judge))
             gain = labels.gain(scores[judge], scores[baseline]) if is_compared else None
-            cells.append("" if gain is None else _interval(gain, sign="+"))
+            interval = ""
+            if gain is not None:
+                interval = _interval(gain, sign="+")
+            cells.append(interval)
         yield _line(f"gain over {short_name(baseline)}", cells)
 
 

@@ -54,7 +54,10 @@ def _keeping(ask: Any, outputs: list[Any]) -> Any:
 
     async def keep(*arguments: Any, **options: Any) -> Any:
         output = await ask(*arguments, **options)
-        outputs.extend(output if isinstance(output, list) else [output])
+        if isinstance(output, list):
+            outputs.extend(output)
+        else:
+            outputs.append(output)
         return output
 
     return keep
@@ -201,7 +204,10 @@ def inspect(url: str) -> Judge:
         task = Task(dataset=[asked], solver=canned(sample["answer"]), scorer=grader)
         [log] = eval(task, model="mockllm/model", display="none", log_dir="logs")
         if log.error or not log.samples or not log.samples[0].scores:
-            raise ValueError(log.error.message if log.error else "no score")
+            message = "no score"
+            if log.error:
+                message = log.error.message
+            raise ValueError(message)
         [grade] = log.samples[0].scores.values()
         if grade.value not in GRADES:
             raise ValueError(grade.explanation)

@@ -108,7 +108,9 @@ def _auc(rows: Sequence[Row]) -> float:
 def _figure(rows: Sequence[Row], figure: Callable[[Sequence[Row]], float]) -> str:
     """Format a figure with its interval. Ignores draws without a value."""
     rng = np.random.default_rng(0)
-    drawn = [rng.integers(len(rows), size=len(rows)) for _ in range(_DRAWS if rows else 0)]
+    drawn = []
+    if rows:
+        drawn = [rng.integers(len(rows), size=len(rows)) for _ in range(_DRAWS)]
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         value, *draws = [figure([rows[i] for i in each]) for each in (range(len(rows)), *drawn)]
         low, high = np.nanquantile(draws or [0], [0.025, 0.975])
