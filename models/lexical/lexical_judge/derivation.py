@@ -20,7 +20,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -203,9 +203,10 @@ def _capitals(prose: Sequence[str], vocabulary: Vocabulary) -> dict[str, float]:
     """Share of a word's uses that begin with a capital."""
     uses: Counter[str] = Counter()
     capital: Counter[str] = Counter()
-    for form, times in Counter(
-        form for paragraph in prose for form in _WORD.findall(paragraph)
-    ).items():
+    forms: Counter[str] = Counter()
+    for paragraph in prose:
+        forms.update(_WORD.findall(paragraph))
+    for form, times in forms.items():
         word = "".join(vocabulary.tokenizer.words(form))
         uses[word] += times
         capital[word] += times * form[0].isupper()
@@ -229,7 +230,7 @@ def _numbers() -> Iterator[str]:
 
 
 def _characters(normaliser: Normaliser) -> Iterator[str]:
-    codes = (code for first, end in _LETTERS for code in range(first, end))
+    codes = chain.from_iterable(range(first, end) for first, end in _LETTERS)
     for character in [*map(chr, codes), *sorted(whole_characters())]:
         for word in normaliser.words(character):
             for part in word:
@@ -303,7 +304,7 @@ def statement_trials(articles: Iterable[Sequence[Paragraph]], classes: Classes) 
 def question_trials(articles: Iterable[Sequence[Paragraph]], classes: Classes) -> Trials:
     """Questions, looked for in the sentences of the paragraph that answers them."""
     trials = Trials.none()
-    for paragraph in (paragraph for paragraphs in articles for paragraph in paragraphs):
+    for paragraph in chain.from_iterable(articles):
         held = [classes(sentence) for sentence in paragraph.sentences]
         for question, answer in paragraph.answered:
             right = [

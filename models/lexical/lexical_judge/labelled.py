@@ -10,7 +10,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,8 +57,8 @@ def examples(folder: Path, task: str) -> list[Example]:
         ]
     rows = _rows(folder / "relevance.dev.jsonl")
     if task == "relevance":
-        return [example for row in rows for example in _sentences(row)]
-    return _of_both_labels([example for row in rows for example in _chunks(row)])
+        return list(chain.from_iterable(map(_sentences, rows)))
+    return _of_both_labels(list(chain.from_iterable(map(_chunks, rows))))
 
 
 def _sentences(row: dict[str, Any]) -> Iterator[Example]:

@@ -30,9 +30,8 @@ _ANSWER = 4
 
 def attribution(vocabulary: Vocabulary, contexts: Sequence[str], statement: str) -> list[int]:
     """Token ids of "can this statement be attributed to these contexts?"."""
-    given = [token for context in contexts for token in _part(vocabulary, names.CONTEXT, context)]
     return [
-        *given,
+        *_contexts(vocabulary, contexts),
         *_part(vocabulary, names.STATEMENT, statement),
         *_answer(vocabulary, FORCED_ATTRIBUTION),
     ]
@@ -45,14 +44,19 @@ def relevance(
 
     A chunk is judged without contexts.
     """
-    given = [token for context in contexts for token in _part(vocabulary, names.CONTEXT, context)]
-    asked = _part(vocabulary, names.QUESTION, question)
     return [
-        *given,
-        *asked,
+        *_contexts(vocabulary, contexts),
+        *_part(vocabulary, names.QUESTION, question),
         *_part(vocabulary, names.SENTENCE, judged),
         *_answer(vocabulary, FORCED_RELEVANCE),
     ]
+
+
+def _contexts(vocabulary: Vocabulary, contexts: Sequence[str]) -> list[int]:
+    tokens: list[int] = []
+    for context in contexts:
+        tokens += _part(vocabulary, names.CONTEXT, context)
+    return tokens
 
 
 def _part(vocabulary: Vocabulary, marker: str, text: str) -> list[int]:

@@ -31,13 +31,19 @@ ful ary ory age ure y i
 """
 _EQUIVALENTS = Path(__file__).resolve().parents[1] / "equivalents.txt"
 _LONGEST_FIRST = sorted(_DERIVATIONS.split(), key=lambda suffix: (-len(suffix), suffix))
-_CLASS_OF = {
-    form: head
-    for head, _, forms in (
-        line.partition(": ") for line in _EQUIVALENTS.read_text(encoding="utf-8").splitlines()
-    )
-    for form in (head, *forms.split())
-}
+
+
+def _read_classes() -> dict[str, str]:
+    """Return the first form of each class of equivalent words, by form."""
+    classes: dict[str, str] = {}
+    for line in _EQUIVALENTS.read_text(encoding="utf-8").splitlines():
+        head, _, forms = line.partition(": ")
+        for form in (head, *forms.split()):
+            classes[form] = head
+    return classes
+
+
+_CLASS_OF = _read_classes()
 
 
 def load_table(path: Path) -> dict[str, str]:

@@ -30,6 +30,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection
+from itertools import chain
 from typing import Any, NamedTuple
 
 import llama_cpp
@@ -39,7 +40,7 @@ from llama_cpp.llama_grammar import LlamaGrammar
 from localjudge.errors import LocaljudgeError
 from localjudge.judging.judges import LoadedJudge, use_judge
 from localjudge.judging.settings import RunSettings
-from localjudge.types import Attribution, Grammar, NoAnswer
+from localjudge.types import Attribution, Grammar, NoAnswer, VerdictRequest
 
 from .cases import Case, make_case, warm_up
 
@@ -84,12 +85,14 @@ class Wording(NamedTuple):
     gpu_layers: int
 
 
+def _join_pieces(request: VerdictRequest) -> str:
+    return "".join(piece.text for piece in chain.from_iterable(request.path))
+
+
 def word(judge: LoadedJudge, case: Case) -> Wording:
     """Return an open judge's prompts for a case."""
     requests = judge.prompts.requests([*warm_up().tasks, *case.tasks])
-    first, *prompts = [
-        "".join(piece.text for node in request.path for piece in node) for request in requests
-    ]
+    first, *prompts = [_join_pieces(request) for request in requests]
     tokens = max(judge.engine.length(request) for request in requests[1:])
     layers = int(judge.engine.identity.get("gpu_layers", 0))
     return Wording(
@@ -179,15 +182,8 @@ def served(order: Order, wording: Wording) -> Way:
     grammar = gbnf(wording.answers)
     threads = str(order.threads)
     layers = "999" if wording.gpu_layers < 0 else str(wording.gpu_layers)
-    settings = {"-c": str(wording.n_ctx), "-t": threads, "-tb": threads, "-np": "1", "-ngl": layers}
-    address = ["--host", _HOST, "--port", str(port)]
-    command = [
-        order.server,
-        "-m",
-        order.path,
-        *address,
-        *(part for setting in settings.items() for part in setting),
-    ]
+    command = [order.server, "-m", order.path, "--host", _HOST, "--port", str(port)]
+    command += ["-c", str(wording.n_ctx), "-t", threads, "-tb", threads, "-np", "1", "-ngl", layers]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + _START_SECONDS
     while not _is_ready(port):

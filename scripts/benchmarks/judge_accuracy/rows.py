@@ -62,11 +62,16 @@ def read_sentences(folder: Path, questions: int, longest: int) -> list[LabelledR
     entries = list(enumerate(_read(folder / "relevance.dev.jsonl")))
     if longest:
         entries = [entry for entry in entries if sum(map(len, entry[1]["sentences"])) <= longest]
+    rows: list[LabelledRow] = []
     if not questions:
-        return [row for number, entry in entries for row in _sentences(number, entry)]
+        for number, entry in entries:
+            rows += _sentences(number, entry)
+        return rows
     with_both = [(number, entry) for number, entry in entries if len(set(entry["relevant"])) > 1]
     chosen = take_turns(with_both, questions, lambda entry: entry[1]["dataset"])
-    return [row for number, entry in chosen for row in _one_of_each_label(number, entry)]
+    for number, entry in chosen:
+        rows += _one_of_each_label(number, entry)
+    return rows
 
 
 def _one_of_each_label(number: int, entry: _Json) -> list[LabelledRow]:

@@ -33,8 +33,12 @@ def markdown(title: str, labels: Labels, scores: Mapping[str, Floats]) -> str:
 
 def _gains(labels: Labels, scores: Mapping[str, Floats]) -> Iterator[str]:
     first = next(iter(scores))
-    together = [name for judge in scores if members(judge)[1:] for name in members(judge)]
-    for baseline in dict.fromkeys([first, *together]):
+    baselines = [first]
+    for judge in scores:
+        names = members(judge)
+        if len(names) > 1:
+            baselines += names
+    for baseline in dict.fromkeys(baselines):
         if baseline not in scores:
             continue
         cells: list[str] = []

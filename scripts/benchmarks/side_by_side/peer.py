@@ -65,13 +65,10 @@ def _keeping(ask: Any, outputs: list[Any]) -> Any:
 
 def _with_verdicts(score: float, outputs: list[Any]) -> Result:
     """Add the verdicts from the last output, because ragas does not return them."""
-    rows = [
-        row
-        for output in outputs[-1:]
-        for _, listed in output
-        for row in listed
-        if not isinstance(row, str)
-    ]
+    rows = []
+    for output in outputs[-1:]:
+        for _, listed in output:
+            rows += [row for row in listed if not isinstance(row, str)]
     values = [row.verdict if hasattr(row, "verdict") else row.attributed for row in rows]
     return score, [row.statement for row in rows], values
 
