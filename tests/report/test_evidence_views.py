@@ -172,16 +172,15 @@ def test_a_matrix_names_evidence_in_the_reference(tmp_path: Path) -> None:
     assert f"evidence ref. 1.000 {RISES}" in shown(run, "noise_sensitivity")
 
 
-def test_show_of_a_run_without_evidence_prints_none(tmp_path: Path) -> None:
-    run = evaluate(
-        [SAMPLE],
-        metrics=["faithfulness"],
-        out=tmp_path / "run",
-        engine=ScriptedEngine({}, default=0.9),
-        no_evidence=True,
-    )
+@pytest.fixture
+def run_without_evidence(tmp_path: Path) -> Run:
+    engine = ScriptedEngine({}, default=0.9)
+    out = tmp_path / "without"
+    return evaluate([SAMPLE], metrics=["faithfulness"], out=out, engine=engine, no_evidence=True)
 
-    assert "evidence" not in shown(run, "faithfulness")
+
+def test_show_of_a_run_without_evidence_prints_none(run_without_evidence: Run) -> None:
+    assert "evidence" not in shown(run_without_evidence, "faithfulness")
 
 
 @pytest.mark.engine
@@ -215,15 +214,10 @@ def test_links_name_an_anchor_and_the_closest_sentence_stands_beside(
 
 
 @pytest.mark.engine
-def test_the_page_of_a_run_without_evidence_has_no_links(tmp_path: Path, open_page: Open) -> None:
-    run = evaluate(
-        [SAMPLE],
-        metrics=["faithfulness"],
-        out=tmp_path / "run",
-        engine=ScriptedEngine({}, default=0.9),
-        no_evidence=True,
-    )
-    page = open_page(run.report())
+def test_the_page_of_a_run_without_evidence_has_no_links(
+    run_without_evidence: Run, open_page: Open
+) -> None:
+    page = open_page(run_without_evidence.report())
     page.get_by_text("Where does the Danube rise?").first.click()
 
     expect(page.locator("mark").first).to_be_visible()
