@@ -10,8 +10,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,6 +50,20 @@ def slow_clock():
 time.perf_counter = slow_clock
 """
 LIMIT = 120.0
+_LISTENING = "0A"
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
+"""127.0.0.1 as the system writes it, also as an address of IPv6."""
+# A jury by Python, and its run verified by the same workers.
+JURY = """
+import json, sys, localjudge
+data, model, out, cluster = sys.argv[1:]
+options = {"threads": 1, "ray": cluster or None}
+judges = ["lexical", model]
+run = localjudge.evaluate(
+    data, judge=judges, metrics="context_recall", out=out, min_valid_mass=0, sample=6, **options
+)
+print(json.dumps([run.verify(**options).result, "ray" in sys.modules]))
+"""
 
 
 class RayCluster:
@@ -128,6 +143,39 @@ def list_processes() -> list[Process]:
             parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
             processes.append(Process(int(folder.name), int(parent), command))
     return processes
+
+
+def running_processes() -> set[int]:
+    return {process.number for process in list_processes() if process.command}
+
+
+def list_descendants(number: int) -> list[Process]:
+    """Return the processes that a process has started, and those that they have started."""
+    processes = list_processes()
+    descendants: list[Process] = []
+    parents = [number]
+    while parents:
+        parent = parents.pop()
+        children = [process for process in processes if process.parent == parent]
+        parents += [child.number for child in children]
+        descendants += children
+    return descendants
+
+
+def list_listening_addresses(processes: Iterable[Process]) -> set[str]:
+    """Return the addresses at which these processes wait for connections."""
+    sockets: set[str] = set()
+    for process in processes:
+        for file in Path(f"/proc/{process.number}/fd").glob("*"):
+            with suppress(OSError):
+                sockets.add(os.readlink(file))
+    addresses: set[str] = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            columns = line.split()
+            if columns[3] == _LISTENING and f"socket:[{columns[9]}]" in sockets:
+                addresses.add(columns[1].partition(":")[0])
+    return addresses
 
 
 def wait_until(condition: Callable[[], object], seconds: float = LIMIT) -> None:
@@ -385,6 +433,44 @@ def test_a_node_with_another_model_is_refused_by_name(
     assert "is another model (sha256 " in printed
     assert "2 workers on 2 nodes" in printed
     assert results(driver.out) == expected
+
+
+def test_several_judges_and_their_verification_by_python(
+    fast_cluster: RayCluster, data: Path, tmp_path: Path, make_model: ModelMaker
+) -> None:
+    model = make_model("llama", vocabulary="pieces", chat_template=TEMPLATE)
+    for cluster, name in (("", "alone"), (fast_cluster.address, "ray")):
+        command = [sys.executable, "-c", JURY, str(data), str(model.path), str(tmp_path / name)]
+        done = subprocess.run(
+            [*command, cluster], capture_output=True, text=True, check=False, timeout=LIMIT
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout.splitlines()[-1]) == ["bit-identical", bool(cluster)]
+    assert results(tmp_path / "ray") == results(tmp_path / "alone")
+
+
+def test_a_cluster_on_this_machine_is_private_and_leaves_nothing(
+    drive: Drive, data: Path, tmp_path: Path
+) -> None:
+    """The dry run says where it measured. All that listens, listens on the loopback interface."""
+    temporary = Path(tempfile.gettempdir())
+    before = set(temporary.glob("ray-*"))
+    driver = drive(data, tmp_path / "run", "--ray", "local", "--dry-run")
+    processes: list[Process] = []
+
+    def has_worker() -> bool:
+        processes[:] = list_descendants(driver.process.pid)
+        return any(process.command.startswith("ray::Worker") for process in processes)
+
+    wait_until(has_worker)
+    addresses = list_listening_addresses(processes)
+    printed = driver.finish()
+    assert addresses
+    assert addresses <= LOOPBACK
+    processors = len(os.sched_getaffinity(0))
+    assert f"{processors} worker" in printed
+    wait_until(lambda: not {process.number for process in processes} & running_processes())
+    assert set(temporary.glob("ray-*")) <= before
 
 
 def test_a_cluster_that_cannot_be_reached_is_an_error_within_20_seconds(
