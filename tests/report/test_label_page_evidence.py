@@ -235,6 +235,29 @@ def test_evidence_late_in_a_long_text_is_visible(open_page: Open, tmp_path: Path
     expect(page.get_by_role("button", name="Show all")).to_have_count(1)
 
 
+@pytest.mark.parametrize(("width", "moves"), [(1280, True), (390, False)])
+def test_opening_moves_to_the_sentence_where_the_statement_stays_in_sight(
+    open_page: Open, tmp_path: Path, width: int, moves: bool
+) -> None:
+    late = "It rained in Ulm."
+    columns = row(0, contexts=["A sentence. " * 900, f"{'A sentence. ' * 300}{late}"])
+    sentence = ClosestSentence("contexts", 1, 3600, 3600 + len(late), late)
+    path = tmp_path / "labels.html"
+    evidence = {columns["label_id"]: (sentence,)}
+    write_label_page(path, [columns], title="Weather", evidence=evidence)
+    page = begin(open_page(path, viewport={"width": width, "height": 800}))
+    press(page, "e")
+    mark = page.locator("mark.evidence")
+    expect(mark).to_have_text(late)
+    expect(page.locator("#statement")).to_be_in_viewport()
+    if moves:
+        expect(mark).to_be_in_viewport()
+    else:
+        expect(mark).not_to_be_in_viewport()
+    press(page, "1")
+    assert page.evaluate("scrollY") == 0
+
+
 def test_text_that_looks_like_markup_stays_text(open_page: Open, tmp_path: Path) -> None:
     text = " ".join(HOSTILE)
     columns = row(0, contexts=[text])

@@ -8,6 +8,7 @@ const EVIDENCE = {
   response: t("response"),
 };
 const SCREENS = ["start", "switch", "task", "end"];
+const NARROW = matchMedia("(max-width: 64rem)"); // as in label.css
 const DIGITS = { Digit1: "1", Digit0: "0" }; // where digits need the shift key
 
 const part = (id) => document.getElementById(id);
@@ -121,6 +122,8 @@ function toggleEvidence() {
   showTexts(row);
   const words = isEvidenceOpen ? t("closest_shown", { n: row.closest.length }) : t("closest_hidden");
   part("status").replaceChildren(words);
+  // Beside the texts, the statement stays in sight; above them, it would scroll away.
+  if (isEvidenceOpen && !NARROW.matches) part("closest-0").scrollIntoView({ block: "center" });
 }
 
 /** What each judge of a jury says, closed, and only for an answered statement, so that it biases no answer. */
