@@ -64,6 +64,12 @@ def open_regular(path: Path) -> BufferedReader:
     raise too_much(path, f"{MAX_BYTES >> 30} GiB")
 
 
+def file_sha256(path: Path) -> str:
+    """Return the sha256 of a regular file. Raises RunDirectoryError if it cannot be read."""
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def refuse_irregular(path: Path) -> None:
     """Raise RunDirectoryError for a link, directory or device."""
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):

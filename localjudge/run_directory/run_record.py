@@ -1,10 +1,5 @@
-"""Open a run and check that its files are complete and unchanged.
+"""Open a run, and read its summary, rows and samples."""
 
-Their checksums are in manifest.json. Only `verify` detects a file that was changed together with
-its checksum.
-"""
-
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,10 +10,8 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import TypeAdapter
 
-from localjudge import model_registry
 from localjudge.arguments import check_arguments
 from localjudge.errors import MissingRun, RunDirectoryError, UnfinishedRun
-from localjudge.run_directory import identity
 from localjudge.run_directory.archive import (
     stored_clusters,
     stored_extras,
@@ -26,12 +19,12 @@ from localjudge.run_directory.archive import (
     stored_sample_at,
     stored_samples,
 )
+from localjudge.run_directory.consistency import check_files
 from localjudge.run_directory.directory import (
     BY_HAND,
     MANIFEST,
     STORE,
     excerpt,
-    open_regular,
     part_path,
     placed_rows,
     read_object,
@@ -57,7 +50,6 @@ from localjudge.run_directory.totals import Totals, allowed_failures
 from localjudge.types import JudgeCard, Sample, VerdictRule
 from localjudge.words import numbered, printable, suggestion
 
-_VERIFY = "to find the changed parts: localjudge verify"
 _SHOWN = 4
 _NO_MORE: tuple[None, tuple[EvidenceRow, ...]] = (None, ())
 _Object = TypeVar("_Object", Manifest, Summary)
@@ -87,12 +79,6 @@ class Origin:
         if self.kind == "stored":
             return f"{self.count:,} of {self.total:,} answers were stored by earlier commands"
         return f"{numbered(self.count, 'label')} of {self.name} stored before the last command"
-
-
-def file_sha256(path: Path) -> str:
-    """Return the sha256 of a regular file. Raises RunDirectoryError if it cannot be read."""
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -134,7 +120,7 @@ class RunRecord(Mapping[str, MetricSummary]):
             return cls._open_unfinished(path, manifest, so_far)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
-            run._check_files()
+            check_files(run)
         return run
 
     @classmethod
@@ -151,62 +137,6 @@ class RunRecord(Mapping[str, MetricSummary]):
             problem = f"the rows in {path} do not belong to its run"
             raise RunDirectoryError(problem, hint=BY_HAND) from error
         return replace(run, summary=totals.summary(manifest.signature, manifest.card))
-
-    def _check_files(self) -> None:
-        self._check_summary()
-        self._check_manifest()
-        for name in (SUMMARY, *self.row_files):
-            file = self.directory / name
-            if file_sha256(file) != self.manifest.environment.files.get(name):
-                problem = "was changed: its sha256 differs from manifest.json"
-                raise RunDirectoryError(f"{file} {problem}", hint=_VERIFY)
-
-    def _check_summary(self) -> None:
-        """Raise RunDirectoryError if summary and manifest are of different runs."""
-        summary = self.summary
-        judge = self.manifest.judge
-        caution = summary.judge.caution
-        self._require_equal("signature", summary.signature, self.manifest.signature)
-        self._require_equal("threshold", summary.threshold, judge.threshold)
-        self._require_equal("thresholds", summary.thresholds, judge.thresholds)
-        self._require_equal("number of samples", summary.samples, self.manifest.data.rows)
-        self._require_equal("metrics", sorted(summary.metrics), sorted(judge.metrics))
-        sha256 = judge.engine.model_sha256
-        self._require_equal("sha256 of the judge", summary.judge.sha256, sha256)
-        if not caution:
-            self._require_equal("caution about the judge", caution, self._expected_caution())
-
-    def _check_manifest(self) -> None:
-        """Raise RunDirectoryError if the manifest contradicts its checksums."""
-        manifest = self.manifest
-        sums = {}
-        for name, metric in manifest.judge.metrics.items():
-            if metric.criterion_sha256:
-                sums[name] = metric.criterion_sha256
-        criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
-        self._require_equal("criteria", criteria, sums)
-        calibrations = {}
-        for calibration in manifest.environment.settings.calibration:
-            calibrations[calibration.question] = calibration.sha256
-        self._require_equal("calibrations", calibrations, manifest.judge.calibrations)
-        signature = identity.signature(manifest.judge, manifest.data)
-        self._require_equal("signature of its parts", signature, manifest.signature)
-
-    def _require_equal(self, name: str, value: object, in_manifest: object) -> None:
-        if value != in_manifest:
-            problem = f"{name}: {excerpt(value)}, but {excerpt(in_manifest)} in manifest.json"
-            raise RunDirectoryError(
-                f"the files in {self.directory} do not belong to one run: {problem}",
-                hint=_VERIFY,
-            )
-
-    def _expected_caution(self) -> str | None:
-        if self.manifest.judge.jury:
-            return self.manifest.card.caution
-        packaged = model_registry.packaged_as(str(self.summary.judge.sha256))
-        if packaged is None:
-            return None
-        return packaged.caution or None
 
     @property
     def judge(self) -> JudgeCard:

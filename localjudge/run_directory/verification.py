@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from localjudge.resources import write_output
-from localjudge.run_directory.directory import MANIFEST, read_object, validated
+from localjudge.run_directory.directory import MANIFEST, file_sha256, read_object, validated
 from localjudge.run_directory.label_rows import now
-from localjudge.run_directory.run_record import file_sha256
 from localjudge.types import Record
 
 Result = Literal["bit-identical", "same verdicts", "different"]

@@ -10,8 +10,8 @@ import pytest
 from localjudge import InputError, Run
 from localjudge.labels.labelling import Labelling
 from localjudge.report.certificate import write_certificate
+from localjudge.run_directory.directory import file_sha256
 from localjudge.run_directory.label_rows import LABELS, label_file
-from localjudge.run_directory.run_record import file_sha256
 from localjudge.types import Language
 from tests.analysis.conftest import label, label_words
 from tests.analysis.labelled_runs import make_run, same_judge
