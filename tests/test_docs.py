@@ -51,7 +51,8 @@ OPTIONS_OF_OTHERS = {
     *("--array", "--constraint", "--cpus-per-task"),  # Slurm
     *("--pooled", "--slices"),  # scripts/simulations/coverage-table
     "--jobs",  # GNU Parallel
-    *("--address", "--disable-usage-stats", "--head", "--node-ip-address", "--port"),  # ray start
+    *("--address", "--disable-usage-stats", "--generate", "--head", "--node-ip-address"),  # ray
+    "--port",  # ray
     *("--ctstate", "--dport"),  # iptables
     *("--corrected", "--data", "--limit", "--samples", "--table"),  # our scripts
 }
