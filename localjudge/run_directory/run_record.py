@@ -120,7 +120,7 @@ class RunRecord(Mapping[str, MetricSummary]):
             return cls._open_unfinished(path, manifest, so_far)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
-            check_files(run)
+            check_files(path, run.summary, manifest, run.row_files)
         return run
 
     @classmethod
