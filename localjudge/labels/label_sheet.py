@@ -25,7 +25,7 @@ import math
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,8 +51,8 @@ _DELIMITERS: dict[Separator, str] = {"comma": ",", "semicolon": ";", "tab": "\t"
 SheetRow = dict[str, Any]
 """Values by column, with the same columns in each row.
 
-`contexts` is a list of texts or None, `source_text` an `AnswerAround` or None, `evidence` a tuple
-of `ClosestSentence`.
+`contexts` is a list of texts or None, `context_ids` a list of their ids or None, `source_text` an
+`AnswerAround` or None, `evidence` a tuple of `ClosestSentence`.
 """
 
 _PAGE = "--page FILE; in Python a file that ends in .html"
@@ -173,6 +173,14 @@ def _marked_answer(row: SheetRow) -> str | None:
     return f"{before}>>> {statement} <<<{after}"
 
 
+def name_context(row: Mapping[str, Any], number: int) -> str:
+    """Return the number of a context, from 1, and its id if statements can cite it: `2, id a-7`."""
+    context_ids = row.get("context_ids")
+    if context_ids is None or context_ids[number - 1] is None:
+        return str(number)
+    return f"{number}, id {context_ids[number - 1]}"
+
+
 def _json_row(row: SheetRow) -> SheetRow:
     values = {**row, "source_text": _marked_answer(row)}
     if EVIDENCE in row:
@@ -182,7 +190,9 @@ def _json_row(row: SheetRow) -> SheetRow:
 
 def _csv_row(row: SheetRow) -> SheetRow:
     """Return the cells of a row in the order in which an annotator reads them."""
-    contexts = [f"[{number}] {text}" for number, text in enumerate(row["contexts"] or (), 1)]
+    contexts: list[str] = []
+    for number, text in enumerate(row["contexts"] or (), 1):
+        contexts.append(f"[{name_context(row, number)}] {text}")
     answer = _marked_answer(row)
     evidence: SheetRow = {}
     seen: SheetRow = {}

@@ -48,7 +48,10 @@ class ShownTexts:
                 self._metrics[name] = catalog.get(name)
 
     def values(self, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
-        """Return what is shown with the unit, None if unused: asks, user_input, contexts, ..."""
+        """Return what is shown with the unit, None if unused: asks, user_input, contexts, ...
+
+        `context_ids` are the ids of the contexts, for a statement that may cite them by id.
+        """
         metric = self._metrics.get(verdict.metric)
         needed = self._needed_fields(metric, verdict)
         contexts = None
@@ -62,11 +65,14 @@ class ShownTexts:
             "contexts": contexts,
             "reference": None,
             "response": None,
+            "context_ids": None,
         }
         if "reference" in needed:
             shown["reference"] = sample.reference
         if "response" in needed:
             shown["response"] = sample.response
+        if verdict.against == "cited":
+            shown["context_ids"] = _context_ids(sample)
         return shown
 
     @staticmethod
@@ -95,8 +101,17 @@ class ShownTexts:
             shown["asks"] = criterion.question
         else:
             shown["asks"] = catalog.get_question(verdict.metric)
+        context_ids = shown.pop("context_ids")
         asked = [*shown.values(), verdict.text]
         if verdict.against == "cited":
-            asked += [getattr(sample, verdict.source), verdict.start]
+            asked += [getattr(sample, verdict.source), verdict.start, context_ids]
         texts = json.dumps(asked)
         return hashlib.sha256(texts.encode()).hexdigest()[:_KEY_DIGITS]
+
+
+def _context_ids(sample: Sample) -> list[str | None] | None:
+    """Return the id of each context, or None if no context has one."""
+    ids = [context.id for context in sample.retrieved_contexts or ()]
+    if not any(ids):
+        return None
+    return ids

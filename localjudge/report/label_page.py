@@ -51,9 +51,10 @@ def write_label_page(
     """
     messages = Messages(language)
     shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]
-    for row in shown:
+    for row, source in zip(shown, rows, strict=True):
         row["asks"] = messages.question(row["metric"]) or row["asks"]
         row["planned"] = len(rows)
+        row["context_ids"] = source.get("context_ids")
         if row["label_id"] in parts_of_juries:
             row["judges"] = dict(parts_of_juries[row["label_id"]])
         if row["label_id"] in evidence:

@@ -6,6 +6,7 @@ from typing import Any
 from rich.text import Text
 
 from localjudge.labels.closest_sentences import ClosestSentence
+from localjudge.labels.label_sheet import name_context
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
 from localjudge.labels.shown_texts import AnswerAround
@@ -69,7 +70,7 @@ def _texts_to_compare(
     contexts = row.get("contexts")
     if isinstance(contexts, list):
         for number, text in enumerate(contexts, start=1):
-            yield f"context {number}", text
+            yield f"context {name_context(row, number)}", text
     for name in ("reference", "response"):
         if not answer or name != answer.field:
             yield name, row.get(name)

@@ -28,7 +28,7 @@ from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.types import CONTEXT_FIELDS, Sample
+from localjudge.types import CONTEXT_FIELDS, Context, Sample
 from localjudge.words import numbered, printable, suggestion
 
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
@@ -61,10 +61,16 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
             yield field, text
     for field in CONTEXT_FIELDS:
         for place, context in enumerate(getattr(sample, field) or (), start=1):
-            text = context.text
-            if text is None:
-                text = f"(id {context.id}, no text)"
-            yield f"{field}[{place}]", text
+            yield f"{field}[{place}]", _context_in_words(context)
+
+
+def _context_in_words(context: Context) -> str:
+    """Return the text, after the id by which a response may cite it."""
+    if context.text is None:
+        return f"(id {context.id}, no text)"
+    if context.id is None:
+        return context.text
+    return f"(id {context.id}) {context.text}"
 
 
 def _with_remark(verdict: LabelledVerdict) -> VerdictRow:

@@ -11,6 +11,7 @@ from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.report.labelling_views import row_view
+from localjudge.report.sample_views import sample_view
 from tests.analysis.conftest import written
 from tests.conftest import ScriptedRun
 from tests.report.conftest import printed
@@ -157,3 +158,46 @@ def test_a_label_of_other_citations_is_not_read(scripted_run: ScriptedRun) -> No
 
     for metric, is_equal in (("faithfulness", True), ("citation_support", False)):
         assert (keys_by_text(one, metric) == keys_by_text(other, metric)) is is_equal
+
+
+@pytest.mark.parametrize("ids", [("doc-7", "doc-9"), ("2", "1"), (None, "doc-9")])
+def test_a_context_is_shown_with_the_id_that_a_citation_names(
+    scripted_run: ScriptedRun, tmp_path: Path, ids: tuple[str | None, str]
+) -> None:
+    """Of contexts with the ids 2 and 1, the first one is cited as [2]."""
+    contexts: list[Any] = []
+    for text, name in zip(TOWNS, ids, strict=True):
+        contexts.append(text if name is None else {"id": name, "text": text})
+    row = {
+        "id": "towns",
+        "user_input": "Where?",
+        "retrieved_contexts": contexts,
+        "response": f"{TOWNS[1]} [{ids[1]}] {TOWNS[0]} [{ids[1]}]",
+    }
+    run = scripted_run("run", [row], {}, metrics=["faithfulness", "citation_support"])
+
+    supported = Labelling(run, "ann", metrics=["faithfulness"]).rows
+    cited = Labelling(run, "ann", metrics=["citation_support"]).rows
+    assert [row["context_ids"] for row in (*supported, *cited)] == [None] * 2 + [list(ids)] * 2
+    assert f"context 2, id {ids[1]}" in printed(row_view(cited[0], 0, 2, {}))
+    write_sheet(tmp_path / "sheet.csv", cited, separator="comma")
+    sheet = (tmp_path / "sheet.csv").read_text(encoding="utf-8-sig")
+    assert f"[2, id {ids[1]}] {TOWNS[1]}" in sheet
+    assert f"(id {ids[1]}) {TOWNS[1]}" in printed(sample_view(run, "towns"))
+
+
+def test_a_label_of_contexts_with_other_ids_is_not_read(scripted_run: ScriptedRun) -> None:
+    keys: list[set[str]] = []
+    for name, ids in (("one", ("a-1", "a-2")), ("other", ("a-2", "a-1"))):
+        contexts = [{"id": ids[0], "text": TOWNS[0]}, {"id": ids[1], "text": TOWNS[1]}]
+        response = f"{TOWNS[0]} [a-1]"
+        row = {
+            "id": "towns",
+            "user_input": "Where?",
+            "retrieved_contexts": contexts,
+            "response": response,
+        }
+        run = scripted_run(name, [row], {}, metrics=["citation_support"])
+        keys += keys_by_text(run, "citation_support").values()
+
+    assert keys[0].isdisjoint(keys[1])

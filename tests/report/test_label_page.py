@@ -808,3 +808,14 @@ def test_without_a_script_it_says_so(browser: Browser, sixty: Path) -> None:
     page.goto(sixty.as_uri())
     expect(page.get_by_text("Labelling needs JavaScript")).to_be_visible()
     page.context.close()
+
+
+def test_a_context_has_the_id_that_a_citation_names(open_page: Open, written: Written) -> None:
+    """Without ids, and for other questions, contexts have their number only."""
+    page = begin(open_page(written([row(0, context_ids=["doc-7", None]), row(1)])))
+    contexts = page.locator("#evidence .contexts li")
+    expect(contexts.nth(0)).to_contain_text("id doc-7")
+    expect(contexts.nth(1)).to_have_text("Snow is white.")
+
+    press(page, "1")
+    expect(contexts.nth(0)).not_to_contain_text("id ")

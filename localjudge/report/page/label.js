@@ -145,7 +145,10 @@ function showJudges(row, isAnswered) {
  */
 function evidence(row, marked, hasTexts) {
   const plain = (text) => textBlock(text, (shown) => visible(shown, { lines: true }));
-  const drawn = { user_input: hasTexts ? plain : (text) => marked(text), contexts: (texts) => contextList(texts, marked) };
+  const drawn = {
+    user_input: hasTexts ? plain : (text) => marked(text),
+    contexts: (texts) => contextList(texts, row.context_ids, marked),
+  };
   const [source, ...parts] = row.source_text ?? [];
   if (source) drawn[source] = () => answerAround(...parts);
   const draw = (field) => drawn[field]?.(row[field]) ?? marked(row[field], field);
@@ -167,11 +170,14 @@ function answerAround(before, statement, after) {
   ]);
 }
 
-function contextList(texts, marked) {
+/** The contexts, each with its id if statements can cite it. */
+function contextList(texts, ids, marked) {
   if (!texts.length) return remark(t("none"));
-  const items = texts.map((text, number) =>
-    element("li", {}, text === null ? remark(t("no_text")) : marked(text, "contexts", number)),
-  );
+  const items = texts.map((text, number) => {
+    const id = ids?.[number] ?? null;
+    const name = id === null ? null : remark("id ", inLine(id));
+    return element("li", {}, name, text === null ? remark(t("no_text")) : marked(text, "contexts", number));
+  });
   return element("ol", { class: "contexts" }, ...items);
 }
 
