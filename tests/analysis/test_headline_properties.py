@@ -35,7 +35,7 @@ HUMANS = st.lists(st.sampled_from([0, 1, None]), min_size=STATEMENTS, max_size=S
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Create a run whose judge supports every statement, with a slice of 9 samples."""
+    """Create a run in which the judge supports every statement, with a slice of 9 samples."""
     rows = [
         {
             "id": f"s{n}",

@@ -331,7 +331,7 @@ def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
 
 
 def test_a_label_from_the_future_is_refused(tmp_path: Path) -> None:
-    """A page on a machine whose clock is a year ahead: its labels would count before every later
+    """A page on a machine with a clock a year ahead: its labels would count before every later
     one.
     """
     ahead = datetime.now(UTC) + timedelta(days=365)

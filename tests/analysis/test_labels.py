@@ -646,7 +646,7 @@ def test_a_damaged_text_is_a_remark_and_its_label_counts(
 ) -> None:
     """One letter in another encoding blocked the whole sheet.
 
-    White space and an apostrophe change nothing.
+    White space and an apostrophe make no difference.
     """
     run = judged_run()
     drawing = draw_statements(correctable(run), 5, 0)

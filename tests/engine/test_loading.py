@@ -57,7 +57,7 @@ def test_all_layers_go_to_a_usable_gpu(
     asked: int | None,
     given: int,
 ) -> None:
-    """-1 stands for all layers."""
+    """-1 means all layers."""
     monkeypatch.setattr(llama_cpp, "llama_supports_gpu_offload", lambda: has_gpu)
     model = loading.load(make_model(), EngineSettings(threads=1, n_ctx=256, gpu_layers=asked))
     assert model.gpu_layers == given

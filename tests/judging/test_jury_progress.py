@@ -17,7 +17,7 @@ class Expected(Silence):
 
 
 def test_later_judges_count_from_the_start() -> None:
-    """Ten samples, of which the first two are a block: 2 / 0.2 = 10 for each of three judges."""
+    """Ten samples, the first two in a block: 2 / 0.2 = 10 for each of three judges."""
     expected = Expected()
     total = JuryTotal(expected)
     for later in (2, 1, 0):

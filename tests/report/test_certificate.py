@@ -39,7 +39,7 @@ def text(tmp_path: Path) -> Text:
 
 
 def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: Text) -> None:
-    """30 samples of 1 to 3 sentences, 40 labels of ann, of which 30 count at this look."""
+    """30 samples of 1 to 3 sentences, 40 labels of ann; 30 of them count at this look."""
     page = text(run, title="Help desk <autumn>")
     corrected = run["context_recall"].corrected
     assert corrected is not None

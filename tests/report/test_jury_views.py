@@ -1,4 +1,4 @@
-"""What reports and tables show of a jury."""
+"""Reports and tables about a jury."""
 
 from collections.abc import Mapping
 

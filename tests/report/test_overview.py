@@ -46,7 +46,7 @@ EQUALS = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """In nine of ten samples everything is attributed, in one nothing: both means are 0.9."""
+    """In nine of ten samples all sentences are attributed, in one none: both means are 0.9."""
     rows = [
         {**ROW, "id": str(at), **({"reference": "No.", "response": "No."} if at == 0 else {})}
         for at in range(10)

@@ -45,7 +45,7 @@ def engine() -> ScriptedEngine:
 
 
 def made(directory: Path) -> Run:
-    """Make a run whose samples can be used again."""
+    """Make a run with samples that can be used again."""
     metrics = ["context_recall", "context_relevancy"]
     return localjudge.evaluate(ROWS, out=directory, engine=engine(), metrics=metrics)
 
