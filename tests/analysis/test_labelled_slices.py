@@ -417,8 +417,7 @@ def test_the_width_of_slices_is_stated_before_the_work(
 def test_the_stated_width_of_slices_counts_looks_already_taken(
     departments: Callable[..., Run],
 ) -> None:
-    """With 60 labels, 75 for three slices give 25 each, and 20 of these count, at the confidence of the
-    look at 20.
+    """With 60 labels, 75 for three slices give 25 each; 20 of these count, at the confidence of 20.
 
     Student's t with 19 degrees of freedom at 99.95 % is 4.187 (SciPy), so 2 x 4.187 x 0.5 /
     sqrt(20) = 0.936.
