@@ -119,9 +119,7 @@ def labelled_data() -> Path:
 
 @pytest.fixture(scope="session")
 def vocabularies() -> Path:
-    """Folder of vocabulary-only GGUF files of common models, with their chat templates in
-    templates/.
-    """
+    """Folder of vocabulary-only GGUF files of common models, with chat templates in templates/."""
     return _named_folder("LOCALJUDGE_TEST_VOCABS", "real tokenizers")
 
 
@@ -133,9 +131,7 @@ def _named_folder(variable: str, what: str) -> Path:
 
 
 class OneJudge(localjudge.ScriptedEngine):
-    """The same judge for each script, so that runs differ only in their texts, as two versions of a
-    system do.
-    """
+    """The same judge for each script, so that runs differ only in their texts."""
 
     @property
     def identity(self) -> dict[str, Any]:

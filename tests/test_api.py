@@ -30,9 +30,7 @@ def evaluated(out: Path, **options: Any) -> Run:
 
 
 def test_every_setting_is_an_argument_that_help_explains() -> None:
-    """Declared, so that editors complete them; except `criteria`, which Python passes as
-    metrics.
-    """
+    """Declared, so that editors complete them; `criteria` are metrics in Python."""
     parameters = inspect.signature(localjudge.evaluate).parameters
     assert RunSettings.model_fields.keys() - {"criteria"} <= parameters.keys()
     words = " ".join((localjudge.evaluate.__doc__ or "").split())

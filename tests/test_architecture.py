@@ -75,9 +75,7 @@ def test_no_two_classes_have_one_name() -> None:
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield module and name of every import, name "" for `import module`, including imports in
-    functions.
-    """
+    """Yield module and name of every import, name "" for `import module`, also in functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from ((node.module, alias.name) for alias in node.names)

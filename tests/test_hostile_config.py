@@ -51,9 +51,7 @@ sys.addaudithook(_note)
 
 @pytest.fixture
 def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of the user next to the repository, which is the working directory. Opened files are
-    recorded.
-    """
+    """A folder of the user next to the repository, which is the working directory."""
     repository = tmp_path / "repository"
     outside = tmp_path / "outside"
     for file in SECRETS:

@@ -29,9 +29,7 @@ METRIC = "faithfulness"
 
 @pytest.fixture
 def lenient_run(scripted_run: ScriptedRun) -> Callable[..., Run]:
-    """Create runs with a judge that supports every statement: 40 samples of two sentences, nine in
-    the unit `ward`.
-    """
+    """Create runs with only verdicts of 1: 40 samples of two sentences, nine in the unit `ward`."""
 
     def run(name: str = "run", **options: Any) -> Run:
         rows = [
@@ -108,9 +106,7 @@ def test_every_view_says_what_nineteen_labels_say(lenient_run: Callable[..., Run
 
 
 def test_a_slice_of_nine_samples_uses_all_its_labels(lenient_run: Callable[..., Run]) -> None:
-    """All 18 statements of nine samples say 0: the mean is 0, with Clopper's and Pearson's limits
-    of 0 of 9.
-    """
+    """All 18 statements of nine samples say 0: mean 0, Clopper's and Pearson's limits of 0 of 9."""
     run = lenient_run()
     label(run, never, 80)
     [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions
@@ -132,9 +128,7 @@ def test_a_labelled_slice_is_decided_although_other_statements_were_passed_over(
 
 
 def test_a_slice_with_a_missing_label_decides_nothing(lenient_run: Callable[..., Run]) -> None:
-    """17 of 18 statements of nine samples have a label: the last one is needed, because nine
-    samples are too few.
-    """
+    """17 of 18 statements of nine samples have a label; the last is needed: nine are too few."""
     run = lenient_run()
     label(run, lambda text: "?" if text.startswith("Fact 1 of sample 3 ") else 0, 80)
     [decision] = check(run, gates=[f"{METRIC}[unit=ward]>=0.6"]).decisions

@@ -53,9 +53,7 @@ def judged(
 
 
 def assert_undecided(run: Run, baseline: Run, kind: str, *names: str) -> None:
-    """Undecided and failed, also for lenient users, with the reason in the message, unless the kind
-    is allowed.
-    """
+    """Undecided and failed, also for lenient users, with the reason, unless the kind is allowed."""
     for rules in (
         {},
         {"undecided": "pass"},

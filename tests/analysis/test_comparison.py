@@ -195,9 +195,7 @@ def test_units_are_matched_by_text(
 
 
 def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> None:
-    """A is only in the baseline, d only in the new run; c is undefined in one run, b failed in the
-    other.
-    """
+    """Only the baseline has a, only the new run d; c is undefined in one run, b failed in one."""
     old = scripted_run("old", [A, B, C, E], {"B one.": "broken"}, max_failed=1)
     comparison = compare(old, scripted_run("new", [B, {**C, "reference": ""}, D, E], {}))
     change = comparison.metrics["context_recall"]

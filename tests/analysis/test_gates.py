@@ -90,9 +90,7 @@ def test_malformed_gates_are_refused(text: str, problem: str) -> None:
 
 
 def test_a_gate_is_decided_if_the_whole_interval_agrees(scripted_run: ScriptedRun) -> None:
-    """20 of 20: from 0.025 ** (1 / 20) = 0.832; 0 of 10: up to 1 - 0.025 ** (1 / 10) = 0.308
-    (Clopper-Pearson).
-    """
+    """20 of 20: from 0.025^(1/20) = 0.832; 0 of 10: up to 1 - 0.025^(1/10) = 0.308."""
     good = decided(scripted_run("good", rows(20), {}), "context_recall>=0.8")
     assert (good.outcome, good.passed, good.value, good.samples) == ("pass", True, 1, 20)
     assert good.reason == "1.000, 95 % interval 0.832 to 1.000, 20 samples"

@@ -137,9 +137,7 @@ def test_too_few_labels_leave_no_mean_in_any_view(
 def test_labels_of_all_statements_give_their_mean(
     template: Run, folder: Path, humans: list[Label | None]
 ) -> None:
-    """The mean over samples of the share of 1, for the run and for each slice, whatever the judge
-    says.
-    """
+    """The mean over samples of the share of 1, for the run and each slice, for any verdicts."""
     run, labels = labelled(template, folder, humans)
     stored = read_run_labels(run)
     assert stored is not None

@@ -218,9 +218,7 @@ INSTRUCTION = "Écrivez 1 ou 0; laissez vide, si ce n'est pas clair."
 def test_a_sheet_comes_back_from_a_spreadsheet(
     tmp_path: Path, form: dict[str, str], at: int | None
 ) -> None:
-    """With other columns first, an empty column and rows, and the instruction first, moved or
-    removed.
-    """
+    """With other columns first, empty columns and rows, and the instruction moved or removed."""
     texts = ["Größe: 5 €", "Zwei\r\nZeilen; mit, Zeichen\t.", "Drei"]
     ids = [f"{number:032x}" for number in range(len(texts))]
     path = tmp_path / "sheet.csv"
@@ -331,9 +329,7 @@ def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
 
 
 def test_a_label_from_the_future_is_refused(tmp_path: Path) -> None:
-    """A page on a machine with a clock a year ahead: its labels would count before every later
-    one.
-    """
+    """A page of a clock a year ahead: its labels would count before every later one."""
     ahead = datetime.now(UTC) + timedelta(days=365)
     rows = [LABELLED | {"annotator": "Ann", "when": ahead.isoformat()}]
     with pytest.raises(DataError, match=r"row 2: when: found .* in the future"):

@@ -45,9 +45,7 @@ def label_text(text: str) -> int:
 
 @pytest.fixture
 def departments(scripted_run: ScriptedRun) -> Callable[..., Run]:
-    """Create a run of one sentence per sample in slices of these sizes, in turn until a slice is
-    full.
-    """
+    """Create a run of one sentence per sample in slices of these sizes, filled in turn."""
 
     def run(name: str = "run", sizes: dict[str, int] = SIZES, **options: Any) -> Run:
         places = [
@@ -158,8 +156,7 @@ def test_a_drawing_by_a_column_is_reproduced_from_its_name(departments: Callable
 
 
 def test_a_slice_is_corrected_by_its_own_labels(departments: Callable[..., Run]) -> None:
-    """All weights and chances are equal within a slice, and the strata are the judge's 1 and 0,
-    half of it each.
+    """Weights and chances are equal within a slice; the strata are the judge's 1 and 0, half each.
 
     corrected = 1/2 (human mean of the labelled 1) + 1/2 (human mean of the labelled 0), for any
     lambda

@@ -96,9 +96,7 @@ def test_more_labels_count_at_twice_the_planned_number(
 def test_parts_of_a_sheet_read_in_one_command_are_one_plan(
     judged_run: JudgedRun, tmp_path: Path, names: tuple[str, str]
 ) -> None:
-    """Each file has all 50 rows, and labels of its half only; empty cells withdraw no label of the
-    other file.
-    """
+    """Each file has all 50 rows and labels of its half; empty cells withdraw no other label."""
     run = judged_run(samples=60)
     rows = sheet(run, 50)
     files = []
@@ -167,9 +165,7 @@ def test_a_sheet_without_a_label_withdraws_nothing(judged_run: JudgedRun, tmp_pa
 
 @pytest.mark.parametrize("left_out", ["cell", "row", "planned", "half"])
 def test_a_part_of_a_sheet_is_no_plan(judged_run: JudgedRun, tmp_path: Path, left_out: str) -> None:
-    """Who reads a part, looks at the result, and then reads the rest does not get the ordinary
-    interval.
-    """
+    """A reader of one part who looks, and reads the rest then, gets no ordinary interval."""
     run = judged_run(samples=60)
     whole = sheet(run, 50)
     part = [dict(row) for row in whole]
@@ -264,9 +260,7 @@ def test_all_statements_read_at_once_have_the_ordinary_interval_of_a_mean(
 
 
 def test_all_statements_one_by_one_have_a_wider_interval(judged_run: JudgedRun) -> None:
-    """79 statements could be looked at after 20, 30 and 50 labels, so the error at the end is 3.6
-    %.
-    """
+    """79 statements can be looked at after 20, 30 and 50 labels, so the last error is 3.6 %."""
     labels = read_run_labels(label(judged_run()))
     assert labels is not None
     mean = labels.corrected[METRIC]

@@ -18,9 +18,7 @@ from tests.conftest import ScriptedRun
 
 
 def rows(*samples: str, **columns: Any) -> list[dict[str, Any]]:
-    """Return samples of sentences `1` (supported) and `0`, such as `100`; an empty one is
-    undefined.
-    """
+    """Return samples of sentences `1` (supported) and `0`, such as `100`; an empty one has none."""
     return [
         {
             "id": f"s{number}",
@@ -49,9 +47,7 @@ def judged(scripted_run: ScriptedRun, name: str, *samples: str, **options: Any) 
 
 
 def test_a_pooled_share_counts_units_and_not_samples(scripted_run: ScriptedRun) -> None:
-    """Fractions 1/1, 1/3, 0/2 and none: mean (1 + 1/3 + 0) / 3 = 4/9, pooled (1 + 1 + 0) / (1 + 3 +
-    2) = 1/3.
-    """
+    """Fractions 1/1, 1/3, 0/2, none: mean (1 + 1/3 + 0) / 3 = 4/9, pooled (1 + 1 + 0) / 6 = 1/3."""
     run = judged(scripted_run, "run", "1", "100", "00", "")
     result = run["faithfulness"]
     assert result.mean == pytest.approx(4 / 9)

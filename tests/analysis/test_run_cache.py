@@ -18,9 +18,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def test_the_folder_of_a_run_without_directory_is_deleted_with_the_run() -> None:
-    """Reading labels and corrected means kept the run, and its texts on disk, until the end of the
-    process.
-    """
+    """Reading labels and corrected means kept the run and its texts until the process ended."""
     engine = OneJudge({}, default=0.9)
     run = localjudge.evaluate(ROWS, out=False, engine=engine, metrics=[METRIC])
     folder = run.directory

@@ -167,8 +167,7 @@ def by_topic(old: Run, new: Run) -> dict[str | None, ComparedSlice]:
 
 
 def test_the_difference_of_a_slice_uses_its_pairs(scripted_run: ScriptedRun) -> None:
-    """Slice x, samples a and c: 1/2 -> 1 and 0 -> 1/2; means 1/4 and 3/4, difference (1/2 + 1/2) /
-    2 = 1/2.
+    """Slice x, a and c: 1/2 -> 1 and 0 -> 1/2; means 1/4 and 3/4, difference (1/2 + 1/2) / 2.
 
     Slice y: b 1 -> 1/2, d has no score in the new run: difference -1/2, one pair. No value: e stays
         at 1.

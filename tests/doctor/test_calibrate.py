@@ -64,8 +64,7 @@ def calibrated(rows: list[dict[str, Any]] | None = None, **options: Any) -> Cali
 
 
 def test_figures_by_hand() -> None:
-    """8 of 40 rows (0, 5, 10 ...) are wrong, 4 of each label: all are above .5; from .57 on, 16 of
-    20 are right.
+    """8 of 40 rows are wrong, 4 of each label: all are above .5; from .57 on, 16 of 20 are right.
 
     At .5 all verdicts are 1: balanced accuracy 1/2, bias 20/40. Held out: 32/40.
     """

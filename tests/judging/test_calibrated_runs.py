@@ -185,9 +185,7 @@ def test_any_stored_calibration_is_at_most_an_error(stored: object) -> None:
 
 
 def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:
-    """Faithfulness at .4 supports both sentences, relevance keeps .5; a threshold replaces the
-    calibration.
-    """
+    """Faithfulness at .4 supports both sentences, relevance keeps .5; a threshold replaces both."""
     with localjudge.Judge.open(engine=ScriptedEngine(SCRIPT), calibration=calibration) as judge:
         for metric, label in (("faithfulness", 1), ("context_relevancy", 0)):
             assert {row.label for row in judge.evaluate(ROWS, [metric]).verdicts} == {label}

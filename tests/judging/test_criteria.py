@@ -55,9 +55,7 @@ def read_manifest(directory: Path) -> Any:
 
 
 def test_a_criterion_is_a_metric_like_any_other(tmp_path: Path) -> None:
-    """refuses: a 1 - it does not, b 0. kind: (.4 -> 0, .9 -> 1) = 1/2, and 1. tone: .2 is level 1 +
-    4 x .2 = 1.8.
-    """
+    """refuses: a 1 - it does not, b 0. kind: (.4 -> 0, .9 -> 1) = 1/2, and 1. tone: 1 + 4 x .2."""
     judged = run(tmp_path / "run", "refuses", KIND, TONE)
     assert {name: (one.mean, one.undefined) for name, one in judged.summary.metrics.items()} == {
         "kind": (0.75, 1),

@@ -45,9 +45,7 @@ def written(directory: Path) -> dict[str, bytes]:
 
 
 def test_scores_of_a_small_run(tmp_path: Path) -> None:
-    """a: 1/2 (0.9 and 0.2); b: 2/2; c: no context, 0/1; d: no reference, undefined. Mean (0.5 + 1 +
-    0) / 3.
-    """
+    """a: 1/2 (0.9 and 0.2); b: 2/2; c: no context, 0/1; d: undefined. Mean (0.5 + 1 + 0) / 3."""
     finished = run(tmp_path)
     assert [(row.sample_id, row.score, row.detail) for row in finished.scores] == [
         ("a", 0.5, None),

@@ -252,9 +252,7 @@ def test_the_command_resumes_after_kill_interrupt_and_terminate(
 def test_a_run_resumes_after_a_full_disk(
     data: Path, tmp_path: Path, judged: dict[str, bytes]
 ) -> None:
-    """With 64 KiB per file the store cannot grow: exit code 4. With more room the same command
-    finishes.
-    """
+    """With 64 KiB per file the store cannot grow: exit code 4. With more the command finishes."""
     command = (
         "run",
         str(data),

@@ -87,9 +87,7 @@ def test_a_part_is_announced_as_a_part(
 
 
 def test_the_shard_of_an_id_never_changes() -> None:
-    """Sha256 of "shard|" and the id, as one number, modulo the count: the content of a shard never
-    changes.
-    """
+    """Sha256 of "shard|" and the id, as a number, modulo the count: the content never changes."""
     for sample_id in ("a", "b", "ä", "danube"):
         expected = int(hashlib.sha256(f"shard|{sample_id}".encode()).hexdigest(), 16) % 7 + 1
         assert shard_number(sample_id, 7) == expected

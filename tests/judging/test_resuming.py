@@ -41,9 +41,7 @@ class Engine(ScriptedEngine):
 
 
 def rows(count: int = SAMPLES) -> list[dict[str, Any]]:
-    """Two questions per sample, the statement for context recall and the answer for
-    faithfulness.
-    """
+    """Two questions per sample: the statement for context recall, the answer for faithfulness."""
     return [
         {
             "id": str(number),

@@ -72,9 +72,7 @@ def original(tmp_path: Path) -> Run:
 def test_reuse_asks_only_new_questions_and_gives_identical_files(
     tmp_path: Path, original: Run, options: dict[str, Any], asked: int
 ) -> None:
-    """The error is asked again, for `Two 2.` of the third sample; two rows have no such
-    question.
-    """
+    """The error is asked again, for `Two 2.` of the third sample; two rows have no such unit."""
     errors = 0 if len(options.get("data", rows())) == 2 else 1
     using = engine()
     reusing = judged(tmp_path / "reusing", using, reuse=original.directory, **options)
@@ -105,9 +103,7 @@ def test_a_run_with_reused_answers_is_self_contained(tmp_path: Path, original: R
 
 
 def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, original: Run) -> None:
-    """Stopped after five copied answers and resumed without --reuse, the run still lists them as
-    reused.
-    """
+    """Stopped after five copied answers and resumed without --reuse, the run still lists them."""
 
     def stop(_request: Any) -> Any:
         raise KeyboardInterrupt
@@ -136,9 +132,7 @@ def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, original
 def test_answers_of_another_judge_are_refused(
     tmp_path: Path, original: Run, name: str, old: str, new: str, problem: str
 ) -> None:
-    """Everything that affects an answer must be equal, even if no key covers it. No file is
-    written.
-    """
+    """Everything that affects an answer must be equal, even if no key covers it."""
     file = original.directory / "manifest.json"
     text = file.read_text(encoding="utf-8")
     assert old in text

@@ -30,9 +30,7 @@ def test_an_invalid_value_is_named_with_its_option(name: str, value: Any, proble
 
 
 def test_abbreviations_are_stored_and_signed_by_content(tmp_path: Path) -> None:
-    """Two statements without the abbreviation, one with it. The path is not signed, and the file
-    may be deleted.
-    """
+    """Two statements without the abbreviation, one with it. The path is not signed."""
 
     def judge(out: str, **options: Any) -> Run:
         rows = [

@@ -294,9 +294,7 @@ def test_a_difference_from_a_baseline_stops_a_run(tmp_path: Path) -> None:
 
 
 def test_duplicate_questions_pair_as_in_the_comparison(tmp_path: Path) -> None:
-    """A question in two new samples pairs with none if both are judged, and with one if only one
-    is.
-    """
+    """A question in two new samples has no pair if both are judged, and one if one is."""
 
     def rows(prefix: str, copies: int) -> list[dict[str, Any]]:
         context = [f"It rains in {prefix}."]

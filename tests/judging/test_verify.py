@@ -69,9 +69,7 @@ class Notes(Silence):
 
 @pytest.fixture
 def run(scripted_run: ScriptedRun) -> Run:
-    """Two metrics on three samples: 3 statements with contexts, 2 sentences of contexts, 1
-    statement without any.
-    """
+    """Three samples: 3 statements with contexts, 2 sentences of contexts, 1 statement without."""
     return scripted_run("run", ROWS, SCRIPT, metrics=["context_recall", "context_relevancy"])
 
 

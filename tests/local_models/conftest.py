@@ -36,9 +36,7 @@ def gguf(
     words: int = 32,
     **keys: Any,
 ) -> Path:
-    """Write a file with the header of a text model and one tensor, enough to list but not
-    to load.
-    """
+    """Write a file with the header of a text model and one tensor: it is listed, but not loaded."""
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = GGUFWriter(path, architecture)
     writer.add_context_length(4096)
@@ -66,9 +64,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def pulled(store: Path, place: str, model: Path, **changes: Any) -> Path:
-    """Store a model as Ollama does, with a blob and a manifest at `place`, and return the
-    manifest.
-    """
+    """Store a model as Ollama does, with a blob and a manifest at `place`; return the manifest."""
     content = model.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     (store / "blobs").mkdir(parents=True, exist_ok=True)

@@ -50,9 +50,7 @@ def test_environment_variables_name_the_model_folders(
 
 
 def test_a_moved_lm_studio_folder_is_found(user: Path) -> None:
-    """A file in the user's home names the home of LM Studio; its settings name the folder of
-    models.
-    """
+    """A file in the user's home names the home of LM Studio, and its settings the model folder."""
     home = user / "moved"
     gguf(user / "large disk" / "lmstudio-community" / "Qwen3-8B-GGUF" / "Qwen3-8B-Q4_K_M.gguf")
     home.mkdir()
