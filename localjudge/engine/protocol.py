@@ -256,7 +256,3 @@ class InspectableEngine(Engine, Protocol):
 
         None for a vocabulary that folds case or accents.
         """
-
-
-def is_inspectable(engine: Engine) -> TypeGuard[InspectableEngine]:
-    return "self_check" in engine.identity
