@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from localjudge.report.terminal import number
+from localjudge.run_directory.evidence_rows import select_context
 from localjudge.run_directory.result_rows import EvidenceRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord, with_evidence
 from localjudge.types import Sample, context_texts
@@ -84,7 +85,9 @@ class EvidenceBySample:
 def _page_values(verdict: VerdictRow, texts: Sequence[str]) -> list[list[Any]]:
     values: list[list[Any]] = []
     for row in evidence_to_show(verdict):
-        text = texts[row.context] if row.context is not None else ""
+        text = ""
+        if row.context is not None:
+            text = select_context(texts, row.context)
         place = [row.context, browser_offset(text, row.start), browser_offset(text, row.end)]
         values.append([*place, row.supports, describe_evidence(row), row.text])
     misplaced = misplaced_citation(verdict)

@@ -23,6 +23,7 @@ from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.report.evidence_views import browser_offset
 from localjudge.report.messages import Messages
 from localjudge.report.private_page import page_parts, write_page
+from localjudge.run_directory.evidence_rows import select_context
 from localjudge.types import Language
 
 _STYLES = ("base.css", "label.css")
@@ -85,7 +86,7 @@ def _place(row: Mapping[str, Any], sentence: ClosestSentence) -> list[Any]:
     """Return the field, the context, and start and end in UTF-16 code units."""
     text = row[sentence.field]
     if sentence.context is not None:
-        text = text[sentence.context]
+        text = select_context(text, sentence.context)
     start = browser_offset(text, sentence.start)
     return [sentence.field, sentence.context, start, browser_offset(text, sentence.end)]
 

@@ -20,6 +20,7 @@ from localjudge.report.evidence_views import (
 )
 from localjudge.report.sample_views import describe_outcome, remark_on
 from localjudge.report.terminal import number
+from localjudge.run_directory.evidence_rows import select_context
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Sample, context_texts
@@ -133,7 +134,7 @@ def _contexts_with_evidence(
     texts = context_texts(sample.retrieved_contexts)
     for place in sorted(sentences):
         in_order = [sentences[place][start] for start in sorted(sentences[place])]
-        yield place + 1, tuple(_cut_around(texts[place], in_order, row))
+        yield place + 1, tuple(_cut_around(select_context(texts, place), in_order, row))
 
 
 def _cut_around(text: str, sentences: Sequence[EvidenceRow], row: int) -> Iterator[ContextPart]:

@@ -5,11 +5,13 @@
 The rows have the order of the verdicts, then of the ranks. Offsets count Unicode code points.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from pydantic import TypeAdapter
 
+from localjudge.errors import RunDirectoryError
+from localjudge.run_directory.directory import BY_HAND
 from localjudge.run_directory.result_rows import EvidenceRow
 
 EVIDENCE = "evidence.jsonl"
@@ -29,3 +31,11 @@ def evidence_by_verdict(
 
 def _verdict_key(row: EvidenceRow) -> VerdictKey:
     return row.sample_id, row.metric, row.position
+
+
+def select_context(texts: Sequence[str], context: int) -> str:
+    """Return the context that a row names, from 0. Raises RunDirectoryError if there is none."""
+    if context >= len(texts):
+        problem = f"a row of {EVIDENCE} names context {context} of {len(texts)}, counted from 0"
+        raise RunDirectoryError(problem, hint=BY_HAND)
+    return texts[context]

@@ -1,5 +1,6 @@
 """Hard inputs for evidence, through a whole run: to the file, the terminal and the page."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from localjudge import Run, ScriptedEngine, evaluate
+from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.report.sample_views import sample_view
 from localjudge.run_directory.result_rows import EvidenceRow
 from tests.report.conftest import HOSTILE, Open, printed
@@ -187,3 +188,21 @@ def test_the_page_moves_to_evidence_late_in_a_long_context(tmp_path: Path, open_
     marked = page.locator("mark.evidence.shown")
     expect(marked).to_have_text(FACT)
     expect(marked).to_be_in_viewport()
+
+
+def test_evidence_in_a_context_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    """A foreign run may have a file that was changed together with its checksum."""
+    run = judged(tmp_path / "run", ["Ulm lies on the Danube."], "Ulm lies on the Danube.")
+    file = run.directory / "evidence.jsonl"
+    text = file.read_text(encoding="utf-8").replace('"context": 0', '"context": 7')
+    file.write_text(text, encoding="utf-8")
+    manifest = json.loads((run.directory / "manifest.json").read_bytes())
+    checksum = hashlib.sha256(file.read_bytes()).hexdigest()
+    manifest["environment"]["files"]["evidence.jsonl"] = checksum
+    (run.directory / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    changed = Run.open(run.directory)
+
+    with pytest.raises(RunDirectoryError, match="context 7"):
+        changed.report(tmp_path / "report.html")
+    with pytest.raises(RunDirectoryError, match="context 7"):
+        changed.label(tmp_path / "labels.html")
