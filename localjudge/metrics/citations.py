@@ -39,7 +39,7 @@ from localjudge.metrics.metric import (
     response_statements,
     shown_if_other,
 )
-from localjudge.text.marks import ID_WITH_DIGIT, RANK, RANK_RANGE, Mark, find_marks
+from localjudge.text.marks import ID_WITH_DIGIT, RANK, RANK_RANGE, Mark
 from localjudge.text.responses import Statement
 from localjudge.types import Attribution, Context, Sample, Scored, Undefined, Unit, context_texts
 
@@ -51,12 +51,6 @@ class Citation(NamedTuple):
 
     name: str
     context: int | None
-
-
-def find_citations(text: str, contexts: Sequence[Context]) -> list[Citation]:
-    """Return the citations of a text in order."""
-    index = ContextIndex(contexts)
-    return index.resolve(find_marks(text, index.ids))
 
 
 class ContextIndex:

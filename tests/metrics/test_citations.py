@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.metrics.citations import Citation, find_citations
+from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
 from localjudge.text import sentences
 from localjudge.text.marks import find_marks
@@ -66,6 +66,11 @@ def test_marks_are_in_order_and_apart(text: str) -> None:
         assert end <= mark.start < mark.end <= len(text)
         assert mark.names
         end = mark.end
+
+
+def find_citations(text: str, contexts: tuple[Context, ...]) -> list[Citation]:
+    index = ContextIndex(contexts)
+    return index.resolve(find_marks(text, index.ids))
 
 
 @pytest.mark.parametrize(
