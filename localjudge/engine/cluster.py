@@ -19,8 +19,8 @@ from localjudge.words import option_name
 _LOCAL = "local"
 _LOOPBACK = "127.0.0.1"
 _MAX_REASON = 200
-# Ray reads these when it is imported.
-_VARIABLES = {"RAY_USAGE_STATS_ENABLED": "0"}
+# Ray reads these when it is imported. Our own warning says that a worker was lost.
+_VARIABLES = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": "."}
 _VARIABLES_TO_START = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 # Otherwise it looks for a missing cluster for two minutes.
 _VARIABLES_TO_JOIN = {
@@ -44,6 +44,9 @@ def joined(address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
+    if "://" in address:
+        problem = f"{address} is not the address of a Ray cluster"
+        raise InputError(problem, hint="such as 10.0.0.1:6379, or auto on a machine of the cluster")
     if _joined and address not in _joined:
         problem = f"this process is part of the Ray cluster {_joined[0]}, and not of {address}"
         raise InputError(problem, hint="close the judge that uses it first")
@@ -83,7 +86,7 @@ def _connect(address: str) -> None:
         undo.callback(ray.shutdown)
         try:
             ray.init(**options, log_to_driver=False, configure_logging=False)
-        except (OSError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             reason = " ".join(str(error).split())[:_MAX_REASON]
             hint = "start one here, or let this machine join: ray start --address=HOST:6379"
             raise InputError(

@@ -56,7 +56,7 @@ class EngineSettings(Record):
     ray: Annotated[
         str | None,
         Setting("Judge", metavar="CLUSTER", affects_results=False, typed=True),
-    ] = None
+    ] = Field(default=None, min_length=1)
     """Judge on the machines of a Ray cluster: auto (the one that this machine is part of), local
     (one on this machine), or HOST:PORT. Texts travel between these machines."""
 

@@ -21,7 +21,7 @@ from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 from localjudge.progress import Progress
 from localjudge.types import VerdictRequest
-from localjudge.words import numbered
+from localjudge.words import numbered, printable
 
 _LOOK_SECONDS = 5.0
 _HINT = "start nodes with this machine's packages and model, and run the same command again"
@@ -120,7 +120,7 @@ class RayEngine:
             self._start_missing()
             self._report()
         if not running and not self._opening:
-            reasons = "; ".join(self._excluded.values()) or f"none has {self._threads} processors"
+            reasons = "; ".join(self._excluded.values()) or f"none has {self._threads} threads"
             kind = OutOfResource if self._losses else ModelError
             raise kind(f"no node of the Ray cluster can judge: {reasons}", hint=_HINT)
         ready, _ = ray.wait([*running, *self._opening], timeout=_LOOK_SECONDS)
@@ -191,10 +191,10 @@ class RayEngine:
         ray.kill(worker)  # it may be there: perhaps only its answer was lost
         self._next_look = 0.0
         if not refusal:
-            _log.warning(f"a worker on node {node.name} was lost")
+            _log.warning(printable(f"a worker on node {node.name} was lost"))
             self._losses[node] += 1
         if self._losses[node] > MAX_REPEATS:
             refusal = f"it lost {self._losses[node]} workers without an answer between them"
         if refusal:
-            self._excluded[node] = f"node {node.name} is not used: {refusal}"
+            self._excluded[node] = printable(f"node {node.name} is not used: {refusal}")
             _log.warning(self._excluded[node])

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.cli.main import ExitCode
+from localjudge.engine.cluster import joined
 from localjudge.engine.groups import MAX_REPEATS, WaitingGroups, group_by_prefix
-from localjudge.errors import OutOfResource
+from localjudge.errors import InputError, OutOfResource
 from localjudge.judge import answer_grammars
 from localjudge.types import Node, Piece, VerdictRequest
 
@@ -57,6 +58,11 @@ def test_a_lost_group_is_asked_again_before_others_and_three_times_at_most() -> 
     with pytest.raises(OutOfResource, match="4 workers were lost"):
         groups.ask_again(lost)
     assert list(groups) == [(1,)]
+
+
+def test_an_address_of_a_server_is_refused_without_a_connection() -> None:
+    with pytest.raises(InputError, match="is not the address of a Ray cluster"), joined("ray://a"):
+        pytest.fail("joined")
 
 
 def test_without_ray_the_error_says_how_to_install_it(tmp_path: Path) -> None:
