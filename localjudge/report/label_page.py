@@ -55,7 +55,8 @@ def write_label_page(
     for row, source in zip(shown, rows, strict=True):
         row["asks"] = messages.question(row["metric"]) or row["asks"]
         row["planned"] = len(rows)
-        row["context_ids"] = source.get("context_ids")
+        if source.get("context_ids") is not None:
+            row["context_ids"] = source["context_ids"]
         if row["label_id"] in parts_of_juries:
             row["judges"] = dict(parts_of_juries[row["label_id"]])
         if row["label_id"] in evidence:
