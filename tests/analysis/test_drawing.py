@@ -30,7 +30,7 @@ ROW: dict[str, Any] = {
     "reference": "The reference.",
     "response": "The response.",
 }
-_TEXTS = "asks user_input contexts reference response text source_text"
+_TEXTS = "asks user_input contexts reference response context_ids text source_text"
 COLUMNS = f"label_id draw sample_id metric position {_TEXTS} human annotator"
 
 

@@ -53,6 +53,8 @@ def test_json_prints_only_the_summary(data: str, call: Call) -> None:
     assert [group["reason"] for group in printed.pop("missing_scores")] == ["reference is null"]
     pooled = [metric.pop("pooled") for metric in printed["metrics"].values()]
     assert [(share["share"], share["units"]) for share in pooled] == [(0.5, 2)]
+    [places] = [metric.pop("evidence_places") for metric in printed["metrics"].values()]
+    assert (places["metric"], places["statements"]) == ("context_recall", 2)
     assert printed == json.loads(Path("out/summary.json").read_text())
 
 
