@@ -104,7 +104,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
 
     Verdicts and counting:
 
-    threshold: probability in [0, 1] from which a verdict is 1 (0.5).
+    threshold: smallest probability of a verdict 1, in [0, 1] (0.5).
     calibration: name or file of a calibration, or a result of `calibrate`, or several; their
         thresholds apply to the metrics that ask their questions.
     weights: weight of each of several judges, such as {"lexical": 0.3}; None for equal influence.

@@ -86,7 +86,7 @@ def replace_file(fresh: Path, file: Path, *, durable: bool = True) -> None:
 
 
 def part_names(name: str) -> str:
-    """Return the pattern of the names under which `write_whole` writes a file."""
+    """Return the pattern of the names that `write_whole` gives a file."""
     return f".{escape(name[:64])}.????????{_PART}"
 
 

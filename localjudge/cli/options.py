@@ -51,7 +51,7 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose help ends with an example.
+    """A command with an example at the end of its help.
 
     With many options, everyday options come first, and the others follow in sections.
     """
@@ -175,7 +175,7 @@ def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
 
 
 def _describe_bounds(field: FieldInfo) -> str:
-    """Return the range of a number as a sentence, or nothing."""
+    """Return the range of a number as a sentence, or ""."""
     bounds: dict[str, float] = {}
     for constraint in field.metadata:
         for side in ("ge", "le"):

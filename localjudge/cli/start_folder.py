@@ -147,7 +147,7 @@ class StartFolder(NamedTuple):
             yield Path(os.path.relpath(file))
 
     def _candidates(self) -> Iterator[Path]:
-        """Yield files whose names allow labels, without the data and the files of runs."""
+        """Yield files with names that allow labels, without the data and the files of runs."""
         folders = [self.path, self.run]
         for data_file in self.data:
             folders.append(Path(data_file).parent)

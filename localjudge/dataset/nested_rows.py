@@ -96,7 +96,7 @@ def _list_text_columns(mapping: Mapping[str, str]) -> set[str]:
 
 
 def _name_epoch(row: RawRow | Problem) -> RawRow | Problem:
-    """Return a row of inspect's log, whose id is unique among the repetitions of the sample."""
+    """Return a row of inspect's log. Its id is unique among the repetitions of the sample."""
     if isinstance(row, Problem):
         return row
     epoch = row.values.get("epoch")

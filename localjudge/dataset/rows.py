@@ -56,7 +56,7 @@ class RawRow(NamedTuple):
     typed: bool = True
     """False if every value is text (CSV)."""
     conversation: bool = False
-    """Whether its question was a conversation, of which it has the last turn now."""
+    """Whether its question was a conversation. It has the last turn now."""
     whole: bool = False
     """Whether it is the only value of a JSON file, which may contain the rows."""
     literal: bool = False

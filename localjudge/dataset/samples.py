@@ -54,7 +54,7 @@ class SampleTable:
     """Samples by position, for one thread. Raises OutOfResource if the disk is full.
 
     `contexts_each` is the minimum and maximum number of retrieved contexts, `has_text` tells for
-    each field with contexts whether one has a text. A part of a table keeps those of the whole.
+    each field with contexts whether one has a text. A part of a table keeps these values.
     """
 
     def __init__(self) -> None:

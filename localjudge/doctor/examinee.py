@@ -10,7 +10,7 @@ from localjudge.progress import Progress
 from localjudge.types import Answer, NoAnswer, Task, VerdictRequest
 
 THRESHOLD = 0.5
-"""Probability from which a verdict is 1."""
+"""Smallest probability of a verdict 1."""
 ENOUGH_MASS = 0.5
 """Probability of valid answers below which verdicts are noise."""
 

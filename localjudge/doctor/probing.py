@@ -46,7 +46,7 @@ _SURE = 1e-6
 
 
 class ProbeFigures(NamedTuple):
-    """Skills by task on the items of so many passages, and the median mass of valid answers."""
+    """Skills by task on the items of this many passages, and the median mass of valid answers."""
 
     passages: int
     items: int

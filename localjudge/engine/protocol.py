@@ -87,7 +87,7 @@ class EngineSettings(Record):
 class EngineStats(Record):
     """Work done so far: tokens, seconds inside the model library, and total seconds.
 
-    `unique_tokens` counts shared prefixes once, `generated_tokens` are those of reasons.
+    `unique_tokens` counts shared prefixes once, `generated_tokens` are the tokens of reasons.
     """
 
     unique_tokens: int = 0
@@ -186,11 +186,11 @@ def is_described(engine: Engine) -> TypeGuard[DescribedEngine]:
 
 @runtime_checkable
 class ParallelEngine(Protocol):
-    """Engine whose workers answer at the same time."""
+    """Engine with workers that answer at the same time."""
 
     @property
     def workers(self) -> int:
-        """Number of workers, with those that have not started."""
+        """Number of workers, including the ones that have not started."""
 
     @property
     def place(self) -> str:

@@ -69,7 +69,7 @@ def _texts_for(template: str, texts: Mapping[str, str]) -> tuple[tuple[str, str]
 
 
 def _texts(task: Task) -> dict[str, str]:
-    """Return the texts of a task by placeholder, "" for those that it has not."""
+    """Return the texts of a task by placeholder, "" where it has none."""
     texts = {
         "unit": task.unit.text,
         "question": (task.user_input or "").strip(),

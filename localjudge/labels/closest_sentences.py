@@ -1,6 +1,6 @@
 """The sentences that come closest to a statement, for annotators who ask for them.
 
-They are those of `evidence.jsonl`, without what the judge's verdict adds to them: whether they
+They come from `evidence.jsonl`, without what the judge's verdict adds to them: whether they
 support the statement. The finder works by words only, so they do not tell the verdict.
 """
 

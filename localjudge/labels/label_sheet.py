@@ -189,7 +189,7 @@ def _json_row(row: SheetRow) -> SheetRow:
 
 
 def _csv_row(row: SheetRow) -> SheetRow:
-    """Return the cells of a row in the order in which an annotator reads them."""
+    """Return the cells of a row in reading order."""
     contexts: list[str] = []
     for number, text in enumerate(row["contexts"] or (), 1):
         contexts.append(f"[{name_context(row, number)}] {text}")

@@ -110,7 +110,7 @@ def our_names() -> tuple[str, ...]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the built-in metrics, then those of other packages."""
+    """Return the built-in metrics, then the metrics of other packages."""
     return tuple(dict.fromkeys((*our_names(), *installed_metrics())))
 
 
@@ -170,7 +170,7 @@ def place(name: str) -> tuple[int, int, str]:
 
 
 def by_id_without_texts(metric: Metric) -> Metric:
-    """Return the metric for documents of which only the ids are known."""
+    """Return the metric for documents that are known by id only."""
     if isinstance(metric, DocumentMetric) and metric.compare_by == "content":
         return replace(metric, compare_by="id")
     return metric

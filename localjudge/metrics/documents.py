@@ -1,4 +1,4 @@
-"""Document metrics: which ground-truth documents were retrieved, and at which rank?
+"""Document metrics: which ground-truth documents were retrieved, and where in the list?
 
 They need no judge.
 

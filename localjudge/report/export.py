@@ -53,7 +53,7 @@ def _csv(table: FlatTable) -> Iterator[bytes]:
 
 
 def _csv_line(cells: Iterable[Any]) -> bytes:
-    """Return a line in which lists and objects are JSON, and formulas have an apostrophe."""
+    """Return a line with lists and objects as JSON, and formulas have an apostrophe."""
     escaped: list[Any] = []
     for cell in cells:
         value = cell

@@ -111,7 +111,7 @@ def overview(
 
 
 def _day(run: RunRecord) -> str:
-    """Return the day on which the run began, or nothing."""
+    """Return the day of the run, or ""."""
     sessions = run.manifest.environment.sessions
     if not sessions:
         return ""

@@ -65,7 +65,7 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
 
 
 def _context_in_words(context: Context) -> str:
-    """Return the text, after the id by which a response may cite it."""
+    """Return the text, after the id that a response may cite."""
     if context.text is None:
         return f"(id {context.id}, no text)"
     if context.id is None:
@@ -179,7 +179,7 @@ def _verdict_cell(verdict: VerdictRow | None) -> Text:
 
 
 def _probability(verdict: VerdictRow) -> str:
-    """Return the probability after a space, or nothing."""
+    """Return the probability after a space, or ""."""
     if verdict.p_yes is None:
         return ""
     return f" {number(verdict.p_yes)}"

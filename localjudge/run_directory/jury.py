@@ -45,7 +45,7 @@ def combine(probabilities: Mapping[str, float], combination: Combination) -> flo
 
 
 def combine_by_scales(scales: Mapping[str, float]) -> Combination:
-    """Return the combination by which each judge has the same influence. `scales` are by judge."""
+    """Return the combination that gives each judge the same influence. `scales` are by judge."""
     return Combination({name: 1 / (len(scales) * scales[name]) for name in sorted(scales)})
 
 
@@ -65,7 +65,7 @@ def is_divided(probabilities: Mapping[str, float]) -> bool:
 def jury_card(cards: Sequence[JudgeCard], name: str | None, caution: str | None) -> JudgeCard:
     """Return the card of a jury from the cards of its judges, sorted by name.
 
-    `name` and `caution` are those of a registered jury; by default, the names joined, and the
+    `name` and `caution` belong to a registered jury; by default, the names joined, and the
     strictest caution.
     """
     sizes = [card.size for card in cards if card.size is not None]

@@ -114,7 +114,7 @@ class Manifest(Record):
     def refuse_other_run(self, directory: Path, existing: "Manifest") -> None:
         """Raise RunDirectoryError unless the `existing` run can continue as this one.
 
-        Updated packages do not prevent it, except those of the engine.
+        Updated packages do not prevent it, except packages of the engine.
         """
         changes = differences(existing.whole_data, self.whole_data)
         changes += other_differences(existing.judge, self.judge)

@@ -81,7 +81,7 @@ class EvidenceRow:
 
     `context` counts the retrieved contexts from 0; it is None if the statement was compared with
     the reference or the response, as `against` of its verdict says. `supports` is False for the
-    closest sentence of a statement that nothing supports. `position` is that of the verdict.
+    closest sentence of a statement that nothing supports. `position` is the verdict's.
 
     For a metric about citations, `cited` says whether the statement cites the context, `cites` has
     the names that it cites, and `name` is the one by which the response would cite this context.

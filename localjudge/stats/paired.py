@@ -179,7 +179,7 @@ def paired_difference(
 
 
 def smallest_detectable_difference(interval: Interval) -> float:
-    """Return the smallest true difference whose interval excludes 0 in 80 % of similar samples.
+    """Return the smallest true difference that 80 % of similar samples tell from 0.
 
         (z_confidence + z_power) h / z_confidence = 1.43 h,   h the larger half width
 

@@ -64,7 +64,7 @@ def sequence_interval(
 
 
 def _low(draws: Draws, largest: int) -> float:
-    """Return the m at which `up` falls to its target, or 0 if that underflows.
+    """Return the m where `up` falls to its target, or 0 if that underflows.
 
     log(up) is convex and increasing in log(1 / m), so Newton's method overshoots the root at most
     once.

@@ -1,4 +1,4 @@
-"""Choose the probability from which a verdict is 1, and decide rows by thresholds of other rows.
+"""Choose the smallest probability of a verdict 1, and decide rows by thresholds of other rows.
 
 Rows are divided into folds of whole clusters. A threshold that is tested on the rows it was chosen
 for looks better than it is.

@@ -278,4 +278,4 @@ ABBREVIATION_RULES: tuple[Rule, ...] = (
     _abbreviation,
     _unlisted,
 )
-"""In the order in which they are tried."""
+"""In the order of trying."""

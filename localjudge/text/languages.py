@@ -76,7 +76,7 @@ class Conventions:
     unknown_letters: int = 0
     """Most letters of an unlisted abbreviation before a lower-case word."""
     stops: str = ""
-    """Stops in addition to those of all languages."""
+    """Stops in addition to the stops of all languages."""
     user_abbreviations: UserAbbreviations | None = None
 
 

@@ -1,4 +1,4 @@
-"""Open a context of llama.cpp whose logits depend only on the tokens."""
+"""Open a context of llama.cpp with logits that depend only on the tokens."""
 
 from typing import Any
 

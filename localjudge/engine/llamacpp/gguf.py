@@ -55,7 +55,7 @@ class Header(NamedTuple):
 
     A split model has the keys of its first file and the weights of all. Long lists and lists of
     texts, except names of outputs, are empty tuples in `keys`; `lengths` has the lengths of lists.
-    `head_tensors` are those of a classification head.
+    `head_tensors` belong to a classification head.
     """
 
     path: Path

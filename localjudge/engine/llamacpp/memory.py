@@ -44,7 +44,7 @@ class MemoryNeed(NamedTuple):
 
 
 def context_for(model: Header, wanted: int | None) -> int:
-    """Return the tokens of context for a model, at most those of its training."""
+    """Return the tokens of context for a model, at most as in its training."""
     if not wanted and model.is_classifier:
         wanted = _MAX_DEFAULT_CLASSIFIER_CONTEXT
     return min(wanted or _MAX_DEFAULT_CONTEXT, model.size("context_length"))

@@ -61,7 +61,7 @@ def read_model_facts(path: Path, n_ctx: int | None) -> ModelFacts:
 
 
 def _merge_headers(headers: Sequence[Header]) -> Header:
-    """Return the header of a split model from those of its files."""
+    """Return the header of a split model from the headers of its files."""
     head_tensors: list[str] = []
     for header in headers:
         head_tensors += header.head_tensors
