@@ -50,7 +50,7 @@ def use_judge_or_jury(
     """Open a judge or a jury, by default the bundled one, and close it at the end.
 
     A loaded one stays open. Raises the errors of `use_judge`, and InputError for the same judge
-    twice or for weights of one judge.
+    twice, for weights of one judge, or for a cluster with an engine of the caller.
     """
     if isinstance(judge, LoadedJury):
         yield judge
@@ -60,6 +60,9 @@ def use_judge_or_jury(
             yield opened
         return
     if engine is not None:
+        if settings.ray is not None:
+            hint = "name a judge, or omit ray"
+            raise InputError("a cluster opens judges by name, and not an open engine", hint=hint)
         with use_judge(None, engine, settings, progress) as opened:
             yield opened
         return

@@ -9,7 +9,8 @@ import localjudge
 from localjudge import model_registry, resources
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import ModelError
+from localjudge.engine.scripted import ScriptedEngine
+from localjudge.errors import InputError, ModelError
 from localjudge.judging.judges import use_judge
 from localjudge.judging.settings import RunSettings
 
@@ -94,3 +95,10 @@ def test_a_judge_that_cannot_be_opened_is_closed(
     ):
         pass
     assert closed == ["broken"]
+
+
+def test_an_open_engine_is_not_sent_to_a_cluster(tmp_path: Path) -> None:
+    engine = ScriptedEngine({}, default=0.5)
+    with pytest.raises(InputError, match="engine"):
+        localjudge.evaluate(ROWS, engine=engine, ray="auto", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
