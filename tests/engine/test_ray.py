@@ -348,6 +348,7 @@ def test_two_nodes_give_the_bytes_of_one_process(
     signatures = [json.loads(manifest)["signature"] for manifest in manifests]
     assert signatures[0] == signatures[1]
     assert fast_cluster.address not in manifests[1]
+    assert "ray" not in json.loads(manifests[1])["environment"]["settings"]
 
 
 def test_the_questions_of_a_killed_worker_are_asked_again(
