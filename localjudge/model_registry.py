@@ -13,12 +13,12 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from localjudge import local_models, resources
 from localjudge.errors import ModelError
@@ -103,9 +103,10 @@ class RegisteredJury(Record):
 
 
 def registered_juries() -> dict[str, RegisteredJury]:
-    """Return all juries by name; the user's override packaged ones."""
+    """Return all juries by name; the user's models and juries override packaged ones."""
     _, packaged = _read(_packaged_registry())
-    _, users = _read(_user_registry())
+    users_models, users = _read(_user_registry())
+    packaged = {name: jury for name, jury in packaged.items() if name not in users_models}
     return packaged | users
 
 
@@ -276,19 +277,27 @@ def _read(registry: Path) -> tuple[_Models, _Juries]:
         tables = tomllib.loads(registry.read_text(encoding="utf-8"))
         for table in tables.get("model", []):
             model = RegisteredModel(**table)
+            _refuse_second(model.name, models.keys())
             models[model.name] = model
             if not model.package:
                 path = model.path or str(registry.parent / (model.file or ""))
                 models[model.name] = model.model_copy(update={"path": path})
         for table in tables.get("jury", []):
             jury = RegisteredJury(**table)
+            _refuse_second(jury.name, models.keys() | juries.keys())
             juries[jury.name] = jury
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValidationError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         raise ModelError(
             f"the model registry {registry} cannot be read: {error}",
             hint="correct or remove it",
         ) from error
     return models, juries
+
+
+def _refuse_second(name: str, names: Collection[str]) -> None:
+    """Raise ValueError for a name that an earlier row has."""
+    if name in names:
+        raise ValueError(f"two rows have the name {name}")
 
 
 def _locate_file(model: RegisteredModel) -> Path | None:

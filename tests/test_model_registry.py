@@ -114,6 +114,27 @@ def test_an_unreadable_registry_is_named(home: Path, content: str) -> None:
         model_registry.find("lexical")
 
 
+@pytest.mark.parametrize("kinds", [("model", "model"), ("jury", "jury"), ("model", "jury")])
+def test_two_rows_with_one_name_are_refused(
+    home: Path, model: Path, kinds: tuple[str, str]
+) -> None:
+    """Else the later row would win silently."""
+    rows = {
+        "model": f'[[model]]\nname = "mine"\npath = "{model}"\nsize = 7\nprofile = "instruct"\n'
+        f'sha256 = "{sha256(b"weights")}"\n',
+        "jury": '[[jury]]\nname = "mine"\njudges = ["lexical", "reader"]\n',
+    }
+    (home / "registry.toml").write_text("".join(rows[kind] for kind in kinds), encoding="utf-8")
+    with pytest.raises(ModelError, match=r"registry\.toml .*two rows .* mine"):
+        model_registry.find("mine")
+
+
+def test_a_users_model_wins_over_the_packaged_jury_of_that_name(home: Path, model: Path) -> None:
+    register(home, model, sha256(b"weights"), "bundled")
+    assert model_registry.find("bundled").path == model
+    assert model_registry.expand_jury("bundled") == ["bundled"]
+
+
 @pytest.fixture
 def parts(tmp_path: Path) -> list[Path]:
     parts = [tmp_path / f"big-{part:05d}-of-00003.gguf" for part in (1, 2, 3)]

@@ -5,6 +5,7 @@ in the registry. Others are measured once, and remembered in LOCALJUDGE_HOME/sca
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
@@ -123,6 +124,6 @@ def _read(file: Path | None) -> dict[ScaleKind, float]:
     if isinstance(values, dict):
         for kind in KINDS:
             scale = values.get(kind)
-            if isinstance(scale, float) and scale > 0:
+            if isinstance(scale, float) and 0 < scale < math.inf:
                 scales[kind] = scale
     return scales

@@ -342,6 +342,18 @@ def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Pa
     assert second.manifest.judge.as_json == first.manifest.judge.as_json
 
 
+def test_a_remembered_scale_that_is_no_number_is_measured_again(
+    home: Path, small: str, tmp_path: Path
+) -> None:
+    first = jury(small, tmp_path / "first", weights={})
+    scales = first.manifest.judge.jury["small"].scales
+    (file,) = (home / "scales").iterdir()
+    for text in ("Infinity", "NaN", "-1.0", "null"):
+        file.write_text(f'{{"attribution": {text}}}', encoding="utf-8")
+        again = jury(small, tmp_path / text, weights={}, rows=ROWS[:2])
+        assert again.manifest.judge.jury["small"].scales == scales
+
+
 def write_registry(home: Path, small: str, *, scale: str = "", caution: str = "") -> None:
     model = localjudge.Judge.open(small, threads=1).card
     home.mkdir(exist_ok=True)
