@@ -132,11 +132,15 @@ def _read_question(
                 labels[key] = HumanLabel(int(share > _TIE), weights.get(key, 1.0), cluster)
         savings = _find_savings(run, frames_of_run, decisions)
         judges.append(JudgeAnswers(run, verdicts_at(run, keys), savings))
-    remarks: tuple[str, ...] = ()
+    remarks = []
     undrawn = len(labels.keys() - weights.keys())
     if undrawn:
         remark = f"{undrawn} of {len(labels)} labels were not drawn from these statements"
-        remarks = (f"{remark}, so each counts once",)
+        remarks.append(f"{remark}, so each counts once")
+    with_evidence = _keys_with_evidence(decisions) & labels.keys()
+    if with_evidence:
+        remark = f"the evidence was open for {len(with_evidence)} of {len(labels)} labels"
+        remarks.append(f"{remark}, which can lead to the judge's answer")
     labels_and_weights = {key: label[:2] for key, label in labels.items()}
     labels_used = {
         "file": ", ".join(_label_files(runs)),
@@ -145,7 +149,12 @@ def _read_question(
         "unlabelled": len(tied),
         "clustered_by": _name_clusters(runs[0]),
     }
-    return LabelledQuestion(question, labels, judges, labels_used, remarks)
+    return LabelledQuestion(question, labels, judges, labels_used, tuple(remarks))
+
+
+def _keys_with_evidence(decisions: Decisions) -> set[str]:
+    """Return the statements that an annotator labelled with the evidence open."""
+    return {row.key for row in decisions.rows if row.evidence_seen and row.human in (0, 1)}
 
 
 def _weigh_statements(

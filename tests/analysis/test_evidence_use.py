@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from localjudge import DataError, InputError, Run, ScriptedEngine, evaluate
+from localjudge import DataError, InputError, Run, ScriptedEngine, calibrate, evaluate
 from localjudge.engine.scripted import unit_text
 from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.labels.evidence_use import EvidenceUse
@@ -225,6 +225,22 @@ def test_a_deleted_column_does_not_hide_that_evidence_was_shown(
     run.read_labels(returned, "ann")
 
     assert seen_by_sample(run) == dict.fromkeys(CITIES, "shown")
+
+
+@pytest.mark.parametrize("with_evidence", [0, 1, 4])
+def test_a_calibration_on_labels_with_open_evidence_says_so(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_evidence: int
+) -> None:
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    labelling = Labelling(run, "ann")
+    for index in range(len(CITIES)):
+        if index < with_evidence:
+            labelling.open_evidence()
+        labelling.answer(index % 2)
+    (calibration,) = calibrate(run)
+    remarks = [remark for remark in calibration.remarks if "evidence" in remark]
+    numbers = [re.findall(r"\d+", remark) for remark in remarks]
+    assert numbers == ([[str(with_evidence), "4"]] if with_evidence else [])
 
 
 # The terminal
