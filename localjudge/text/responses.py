@@ -55,13 +55,16 @@ class PreparedResponse(NamedTuple):
         return _without(self.text, self.thinking)
 
     def offset_in_shown(self, start: int) -> int:
-        """Return where a part of the response that is judged begins in `shown`."""
+        """Return where a character of the response stands in `shown`.
+
+        Raises ValueError for a character that is left out.
+        """
         offset = 0
         for part in _parts(self.text, self.left_out):
             if part.start <= start < part.end:
                 return offset + start - part.start
             offset += part.end - part.start + len(_BETWEEN_PARTS)
-        return 0
+        raise ValueError(f"character {start} is in no part that is shown")
 
 
 @lru_cache(maxsize=_PREPARED_KEPT)

@@ -17,6 +17,7 @@ from localjudge.errors import InputError, ModelError
 from localjudge.judging import judges
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Silence
+from localjudge.report.certificate import write_certificate
 from localjudge.run_directory.jury import combine, combine_by_scales
 from localjudge.run_directory.store import Store
 from localjudge.types import Answer, NoAnswer
@@ -679,6 +680,19 @@ def test_labels_of_more_disagreements_correct_the_mean_of_a_jury(
     assert (corrected.labels, corrected.labelled) == (20, 20)
     assert corrected.ci95 is not None
     assert corrected.ci95[0] <= 0.5 <= corrected.ci95[1]
+    low, high = corrected.ci95
+    gates = [
+        f"faithfulness>={low - 0.001:.6f}",
+        f"faithfulness<={(low + high) / 2}",
+        "faithfulness>=0.99",
+    ]
+    decisions = run.check(gates).decisions
+    assert [decision.outcome for decision in decisions] == ["pass", "undecided", "fail"]
+    assert {decision.corrected for decision in decisions} == {True}
+    assert {decision.ci95 for decision in decisions} == {corrected.ci95}
+    certificate = write_certificate(run, tmp_path / "certificate.html", gates=gates)
+    assert not certificate.problems
+    assert certificate.decisions == decisions
     code, printed, errors = call("verify", run.directory, "--quiet")
     assert code == 0, errors
     assert "labels" in printed

@@ -471,6 +471,11 @@ PIECES = [
     "| a | b |\n",
     "```\n",
     "`",
+    "\x1c",
+    "\x85",
+    "\xa0",
+    "\u2028",
+    "\u200b",
 ]
 
 
@@ -480,3 +485,10 @@ def test_offsets_in_the_shown_text_are_those_of_the_statement(text: str) -> None
     for statement in statements(response, sentences):
         start = response.offset_in_shown(statement.span.start)
         assert response.shown[start : start + len(statement.span.text)] == statement.span.text
+
+
+def test_a_character_that_is_left_out_has_no_place_in_the_shown_text() -> None:
+    response = prepare("<think>Hm.</think>One.")
+    assert response.offset_in_shown(len("<think>Hm.</think>")) == 0
+    with pytest.raises(ValueError, match="character 3"):
+        response.offset_in_shown(3)
