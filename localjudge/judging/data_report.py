@@ -13,7 +13,7 @@ from localjudge.judging.describe_data import (
     list_used,
 )
 from localjudge.judging.plan import Plan
-from localjudge.metrics.documents import DocumentMetric
+from localjudge.metrics.documents import get_compared_value
 from localjudge.progress import Progress, Silence
 from localjudge.text.language_guess import language_warning
 from localjudge.text.thinking import thinking_ranges
@@ -136,8 +136,9 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
 def _compared_by(planned: Plan) -> str:
     keys: set[str] = set()
     for metric in planned.metrics:
-        if isinstance(metric, DocumentMetric):
-            keys.add(metric.compare_by)
+        compare_by = get_compared_value(metric)
+        if compare_by:
+            keys.add(compare_by)
     if not keys:
         return ""
     return f", documents are compared by {list_names(keys)}"

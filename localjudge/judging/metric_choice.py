@@ -18,7 +18,7 @@ from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
 from localjudge.metrics.criterion import Criterion, read_criterion
-from localjudge.metrics.documents import DocumentMetric
+from localjudge.metrics.documents import field_without_values, get_compared_value
 from localjudge.metrics.foreign import metric_problem
 from localjudge.resources import criterion_files
 from localjudge.words import option, option_name
@@ -165,12 +165,13 @@ def _check_compared_meta(metrics: Iterable[Metric], dataset: Dataset) -> None:
     Every score would be 0.
     """
     for metric in metrics:
-        if not isinstance(metric, DocumentMetric) or not metric.compare_by.startswith("meta."):
+        compare_by = get_compared_value(metric) or ""
+        if not compare_by.startswith("meta."):
             continue
-        field = metric.field_without_values(dataset.samples)
+        field = field_without_values(dataset.samples, compare_by)
         if field is None:
             continue
-        key = metric.compare_by.removeprefix("meta.")
+        key = compare_by.removeprefix("meta.")
         compares = f"{metric.name} compares documents by {key}"
         raise InputError(
             f"{compares}, and no context of {field} has it in its meta",

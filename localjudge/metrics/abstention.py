@@ -20,7 +20,6 @@ and for `abstention` also a missing question. Without context text, the contexts
 the model is not asked.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from localjudge.metrics.context_sufficiency import ask_sufficiency
@@ -29,7 +28,7 @@ from localjudge.metrics.metric import (
     BuiltIn,
     Sentences,
     Steps,
-    WithOptions,
+    name_with_option,
     prepared_response,
     response_statements,
     score_share,
@@ -37,26 +36,29 @@ from localjudge.metrics.metric import (
 from localjudge.types import Refusal, Sample, Scored, Span, Undefined, Unit
 
 
-class ResponseRefusal(BuiltIn):
+def refusal() -> BuiltIn:
     """Whether the response declines to answer."""
-
-    name = "refusal"
-    version = 2
-    lower_is_better = True
-    required_fields = frozenset({"response"})
-    special_tasks = frozenset({"refusal"})
-    about = About(
-        question="response: does it decline to answer?",
-        unit="1",
-        headline="{} of the answers decline to answer",
-        source="Phoenix, promptfoo is-refusal",
+    return BuiltIn(
+        "refusal",
+        _ask_about_refusal,
+        version=2,
+        lower_is_better=True,
+        required_fields=frozenset({"response"}),
+        special_tasks=frozenset({"refusal"}),
+        about=About(
+            question="response: does it decline to answer?",
+            unit="1",
+            headline="{} of the answers decline to answer",
+            source="Phoenix, promptfoo is-refusal",
+        ),
     )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        tasks = []
-        if response_statements(sample, sentences):
-            tasks.append(ask_refusal(sample, sentences))
-        return score_share(tasks, "the response has no sentence")
+
+def _ask_about_refusal(sample: Sample, sentences: Sentences) -> Steps:
+    tasks = []
+    if response_statements(sample, sentences):
+        tasks.append(ask_refusal(sample, sentences))
+    return score_share(tasks, "the response has no sentence")
 
 
 def ask_refusal(sample: Sample, sentences: Sentences) -> Refusal:
@@ -73,6 +75,7 @@ def ask_refusal(sample: Sample, sentences: Sentences) -> Refusal:
     return Refusal(unit=unit, user_input=sample.user_input)
 
 
+_Mode = Literal["right", "over_refused", "made_up"]
 _CELLS = {
     (1, 0): "answered rightly",
     (1, 1): "over-refused",
@@ -88,43 +91,36 @@ _HEADLINES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Abstention(WithOptions):
-    """Whether answering or refusing was right for the contexts.
-
-    Raises InputError for an unknown mode.
-    """
-
-    mode: Literal["right", "over_refused", "made_up"] = "right"
-    base = "abstention"
-    version = 2
-    required_fields = frozenset({"user_input", "response", "retrieved_contexts"})
-    special_tasks = frozenset({"sufficiency", "refusal"})
-
-    @property
-    def lower_is_better(self) -> bool:
-        return self.mode != "right"
-
-    @property
-    def about(self) -> About:
-        return About(
+def abstention(*, mode: _Mode = "right") -> BuiltIn:
+    """Whether answering or refusing was right for the contexts."""
+    return BuiltIn(
+        name_with_option("abstention", "mode", mode, default="right"),
+        lambda sample, sentences: _ask_whether_right(sample, sentences, mode),
+        version=2,
+        options={"mode": mode},
+        lower_is_better=mode != "right",
+        required_fields=frozenset({"user_input", "response", "retrieved_contexts"}),
+        special_tasks=frozenset({"sufficiency", "refusal"}),
+        about=About(
             question=f"{_SUFFICIENT} Response: does it decline to answer?",
             unit="2",
-            headline=_HEADLINES[self.mode],
+            headline=_HEADLINES[mode],
             source="Joren et al. 2025, Sufficient Context",
-        )
+        ),
+    )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        if not (sample.user_input or "").strip():
-            return Undefined(reason="there is no question")
-        if not response_statements(sample, sentences):
-            return Undefined(reason="the response has no sentence")
-        sufficient, refused = yield [ask_sufficiency(sample), ask_refusal(sample, sentences)]
-        cell = _CELLS[sufficient.label, refused.label]
-        if sufficient.label and self.mode == "made_up":
-            return Undefined(reason=f"the contexts suffice: {cell}")
-        if not sufficient.label and self.mode == "over_refused":
-            return Undefined(reason=f"the contexts do not suffice: {cell}")
-        is_right = sufficient.label != refused.label
-        counted = int(is_right == (self.mode == "right"))
-        return Scored(value=counted, numerator=counted, denominator=1, detail=cell)
+
+def _ask_whether_right(sample: Sample, sentences: Sentences, mode: _Mode) -> Steps:
+    if not (sample.user_input or "").strip():
+        return Undefined(reason="there is no question")
+    if not response_statements(sample, sentences):
+        return Undefined(reason="the response has no sentence")
+    sufficient, refused = yield [ask_sufficiency(sample), ask_refusal(sample, sentences)]
+    cell = _CELLS[sufficient.label, refused.label]
+    if sufficient.label and mode == "made_up":
+        return Undefined(reason=f"the contexts suffice: {cell}")
+    if not sufficient.label and mode == "over_refused":
+        return Undefined(reason=f"the contexts do not suffice: {cell}")
+    is_right = sufficient.label != refused.label
+    counted = int(is_right == (mode == "right"))
+    return Scored(value=counted, numerator=counted, denominator=1, detail=cell)

@@ -16,19 +16,21 @@ and f1 are 0 without asking the model, and precision is `Undefined`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from localjudge.metrics.metric import (
     About,
+    BuiltIn,
     Sentences,
     Steps,
-    WithOptions,
     attributions,
+    name_with_option,
     prepared_response,
     response_statements,
 )
 from localjudge.types import Attribution, Sample, Scored, Undefined
+
+_Mode = Literal["f1", "precision", "recall"]
 
 _NO_RESPONSE = "the response has no sentence"
 _SAYING_THE_SAME = "saying exactly what the right answer says"
@@ -39,47 +41,46 @@ _HEADLINES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnswerCorrectness(WithOptions):
-    """Agreement of response and reference by sentence. Raises InputError for an unknown mode."""
-
-    mode: Literal["f1", "precision", "recall"] = "f1"
-    base = "answer_correctness"
-    version = 2
-    required_fields = frozenset({"response", "reference"})
-    common_tasks = frozenset({"attribution"})
-
-    @property
-    def about(self) -> About:
-        return About(
+def answer_correctness(*, mode: _Mode = "f1") -> BuiltIn:
+    """Agreement of response and reference by sentence."""
+    return BuiltIn(
+        name_with_option("answer_correctness", "mode", mode, default="f1"),
+        lambda sample, sentences: _steps(sample, sentences, mode),
+        version=2,
+        options={"mode": mode},
+        required_fields=frozenset({"response", "reference"}),
+        common_tasks=frozenset({"attribution"}),
+        about=About(
             question="sentence of the response: is it in the reference? "
             "Sentence of the reference: is it in the response?",
             unit="sentences of response and reference",
-            headline=_HEADLINES[self.mode],
+            headline=_HEADLINES[mode],
             source="RAGChecker; ragas FactualCorrectness",
-        )
+        ),
+    )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        response = response_statements(sample, sentences)
-        reference = sentences(sample.reference or "")
-        if not reference:
-            return Undefined(reason="the reference has no sentence")
-        if self.mode == "precision" and not response:
-            return Undefined(reason=_NO_RESPONSE)
-        tasks: list[Attribution] = []
-        if self.mode != "recall":
-            whole_reference = (sample.reference or "",)
-            tasks += attributions(sample, "response", response, whole_reference, "reference")
-        if self.mode != "precision":
-            whole_response: tuple[str, ...] = ()
-            if response:
-                whole_response = (prepared_response(sample, sentences).shown,)
-            tasks += attributions(sample, "reference", reference, whole_response, "response")
-        verdicts = yield tasks
-        labels = [verdict.label for verdict in verdicts]
-        if self.mode != "f1":
-            return Scored.fraction(labels)
-        return _score_f1(labels[: len(response)], labels[len(response) :])
+
+def _steps(sample: Sample, sentences: Sentences, mode: _Mode) -> Steps:
+    response = response_statements(sample, sentences)
+    reference = sentences(sample.reference or "")
+    if not reference:
+        return Undefined(reason="the reference has no sentence")
+    if mode == "precision" and not response:
+        return Undefined(reason=_NO_RESPONSE)
+    tasks: list[Attribution] = []
+    if mode != "recall":
+        whole_reference = (sample.reference or "",)
+        tasks += attributions(sample, "response", response, whole_reference, "reference")
+    if mode != "precision":
+        whole_response: tuple[str, ...] = ()
+        if response:
+            whole_response = (prepared_response(sample, sentences).shown,)
+        tasks += attributions(sample, "reference", reference, whole_response, "response")
+    verdicts = yield tasks
+    labels = [verdict.label for verdict in verdicts]
+    if mode != "f1":
+        return Scored.fraction(labels)
+    return _score_f1(labels[: len(response)], labels[len(response) :])
 
 
 def _score_f1(of_response: Sequence[int], of_reference: Sequence[int]) -> Scored:

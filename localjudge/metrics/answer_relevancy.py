@@ -24,38 +24,41 @@ from localjudge.metrics.metric import (
 from localjudge.types import Relevance, Sample, Undefined, Unit
 
 
-class AnswerRelevancy(BuiltIn):
+def answer_relevancy() -> BuiltIn:
     """Share of the response's sentences that address the question."""
-
-    name = "answer_relevancy"
-    version = 2
-    required_fields = frozenset({"user_input", "response"})
-    common_tasks = frozenset({"relevance_sentence"})
-    about = About(
-        question="sentence of the response: is it needed to answer the question?",
-        unit="sentences of the response",
-        headline="in an average answer, {} of the sentences are needed to answer the question",
-        counted="needed",
-        source="DeepEval AnswerRelevancyMetric, by sentence",
+    return BuiltIn(
+        "answer_relevancy",
+        _steps,
+        version=2,
+        required_fields=frozenset({"user_input", "response"}),
+        common_tasks=frozenset({"relevance_sentence"}),
+        about=About(
+            question="sentence of the response: is it needed to answer the question?",
+            unit="sentences of the response",
+            headline="in an average answer, {} of the sentences are needed to answer the question",
+            counted="needed",
+            source="DeepEval AnswerRelevancyMetric, by sentence",
+        ),
     )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        question = (sample.user_input or "").strip()
-        if not question:
-            return Undefined(reason="there is no question")
-        response = prepared_response(sample, sentences)
-        tasks = []
-        for index, statement in enumerate(response_statements(sample, sentences)):
-            shown = shown_if_other(statement)
-            unit = Unit(
-                kind="sentence",
-                index=index,
-                source="response",
-                span=statement.span,
-                shown=shown,
-            )
-            start = response.offset_in_shown(statement.span.start)
-            tasks.append(
-                Relevance(unit=unit, user_input=question, contexts=(response.shown,), start=start),
-            )
-        return (yield from score_share(tasks, "the response has no sentence"))
+
+def _steps(sample: Sample, sentences: Sentences) -> Steps:
+    question = (sample.user_input or "").strip()
+    if not question:
+        return Undefined(reason="there is no question")
+    response = prepared_response(sample, sentences)
+    tasks = []
+    for index, statement in enumerate(response_statements(sample, sentences)):
+        shown = shown_if_other(statement)
+        unit = Unit(
+            kind="sentence",
+            index=index,
+            source="response",
+            span=statement.span,
+            shown=shown,
+        )
+        start = response.offset_in_shown(statement.span.start)
+        tasks.append(
+            Relevance(unit=unit, user_input=question, contexts=(response.shown,), start=start),
+        )
+    return (yield from score_share(tasks, "the response has no sentence"))

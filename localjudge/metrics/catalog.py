@@ -12,40 +12,39 @@ ours. By default, a run computes one metric for each question, if the data has i
 import inspect
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from typing import NamedTuple, get_args
 
 from localjudge.errors import InputError
 from localjudge.metrics import metric as naming
-from localjudge.metrics.abstention import Abstention, ResponseRefusal
-from localjudge.metrics.answer_correctness import AnswerCorrectness
-from localjudge.metrics.answer_relevancy import AnswerRelevancy
-from localjudge.metrics.citations import CitationSupport, CitationValidity
-from localjudge.metrics.context_precision import ContextPrecision
-from localjudge.metrics.context_recall import ContextRecall
-from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
-from localjudge.metrics.context_sufficiency import ContextSufficiency
+from localjudge.metrics.abstention import abstention, refusal
+from localjudge.metrics.answer_correctness import answer_correctness
+from localjudge.metrics.answer_relevancy import answer_relevancy
+from localjudge.metrics.citations import citation_support, citation_validity
+from localjudge.metrics.context_precision import context_precision
+from localjudge.metrics.context_recall import context_recall
+from localjudge.metrics.context_relevancy import context_relevancy, context_relevancy_chunk
+from localjudge.metrics.context_sufficiency import context_sufficiency
 from localjudge.metrics.documents import (
     WHOLE_RANKING,
-    DocumentMetric,
+    get_compared_value,
     hit_rate_at,
     precision_at,
     recall_at,
 )
-from localjudge.metrics.faithfulness import Faithfulness
+from localjudge.metrics.faithfulness import faithfulness
 from localjudge.metrics.foreign import installed_metrics, load_installed
 from localjudge.metrics.labelled import (
     ATTRIBUTION_LABELS,
     RELEVANCE_LABELS,
-    LabelledPassage,
-    LabelledStatements,
+    labelled_sentences,
+    labelled_statements,
 )
-from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall
+from localjudge.metrics.matrix import matrix_precision, matrix_recall
 from localjudge.metrics.metric import About, Metric
-from localjudge.metrics.noise_sensitivity import NoiseSensitivity
+from localjudge.metrics.noise_sensitivity import noise_sensitivity
 from localjudge.words import option, suggestion
 
 _log = logging.getLogger(__name__)
@@ -54,7 +53,7 @@ _QUESTIONS = (
     ("faithfulness",),
     ("answer_correctness", "answer_relevancy"),
 )
-_DOCUMENTS = tuple(measure.name for measure in WHOLE_RANKING)
+_DOCUMENTS = tuple(make().name for make in WHOLE_RANKING)
 FIRST_CHOICES = (*(names[0] for names in _QUESTIONS), *_DOCUMENTS)
 """Default metrics for data with every column."""
 ALL_CHOICES = (*chain.from_iterable(_QUESTIONS), *_DOCUMENTS)
@@ -62,33 +61,33 @@ ALL_CHOICES = (*chain.from_iterable(_QUESTIONS), *_DOCUMENTS)
 _Maker = Callable[..., Metric]
 """Creates a metric from its options."""
 _WITHOUT_K: tuple[_Maker, ...] = (
-    ContextRecall,
-    ContextRelevancy,
-    ContextRelevancyChunk,
-    Faithfulness,
-    ContextPrecision,
-    *(partial(DocumentMetric, measure) for measure in WHOLE_RANKING),
-    AnswerCorrectness,
-    AnswerRelevancy,
-    ContextSufficiency,
-    ResponseRefusal,
-    Abstention,
-    CitationSupport,
-    CitationValidity,
-    MatrixRecall,
-    MatrixPrecision,
-    NoiseSensitivity,
+    context_recall,
+    context_relevancy,
+    context_relevancy_chunk,
+    faithfulness,
+    context_precision,
+    *WHOLE_RANKING,
+    answer_correctness,
+    answer_relevancy,
+    context_sufficiency,
+    refusal,
+    abstention,
+    citation_support,
+    citation_validity,
+    matrix_recall,
+    matrix_precision,
+    noise_sensitivity,
 )
 _AT_K: dict[str, Callable[[int], _Maker]] = {
-    "matrix_recall": lambda k: partial(MatrixRecall, k),
-    "hit_rate": lambda k: partial(DocumentMetric, hit_rate_at(k)),
-    "precision": lambda k: partial(DocumentMetric, precision_at(k)),
-    "recall": lambda k: partial(DocumentMetric, recall_at(k)),
+    "matrix_recall": lambda k: partial(matrix_recall, k),
+    "hit_rate": hit_rate_at,
+    "precision": precision_at,
+    "recall": recall_at,
 }
 _BY_NAME: dict[str, _Maker] = {make().name: make for make in _WITHOUT_K}
 _LABEL_METRICS: dict[str, _Maker] = {
-    ATTRIBUTION_LABELS: LabelledStatements,
-    RELEVANCE_LABELS: LabelledPassage,
+    ATTRIBUTION_LABELS: labelled_statements,
+    RELEVANCE_LABELS: labelled_sentences,
 }
 
 
@@ -120,14 +119,9 @@ def get(name: str) -> Metric:
     make = _find_maker(name)
     if parsed is None or make is None:
         return _installed_metric(name)
-    options = _read_options(parsed)
-    allowed = list(_options(make))
-    for requested in options:
-        if requested not in allowed:
-            hint = "omit it: the metric has no options"
-            if allowed:
-                hint = suggestion(requested, allowed, "the options")
-            raise InputError(f"the metric {parsed.base} has no option {requested!r}", hint=hint)
+    base, _, text = parsed
+    options = _read_options(base, text)
+    _check_options(base, options, _options(make))
     return make(**options)
 
 
@@ -158,11 +152,11 @@ def place(name: str) -> tuple[int, int, str]:
     family = name
     k = 0
     parsed = naming.parse(name)
-    if parsed and parsed.k:
-        family = f"{parsed.base}@k"
-        k = parsed.k
-    elif parsed:
-        family = parsed.base
+    if parsed:
+        family = parsed[0]
+        k = parsed[1] or 0
+    if k:
+        family = f"{family}@k"
     order = names()
     if family in order:
         return order.index(family), k, name
@@ -171,14 +165,14 @@ def place(name: str) -> tuple[int, int, str]:
 
 def by_id_without_texts(metric: Metric) -> Metric:
     """Return the metric for documents that are known by id only."""
-    if isinstance(metric, DocumentMetric) and metric.compare_by == "content":
-        return replace(metric, compare_by="id")
+    if get_compared_value(metric) == "content":
+        return get(f"{metric.name}(compare_by=id)")
     return metric
 
 
 def fields_read_as_text(metric: Metric) -> frozenset[str]:
     """Return the fields that the metric cannot use if only ids are known."""
-    if isinstance(metric, DocumentMetric):
+    if get_compared_value(metric) is not None:
         return frozenset()
     return metric.required_fields
 
@@ -271,27 +265,47 @@ def _find_maker(name: str) -> _Maker | None:
     parsed = naming.parse(name)
     if parsed is None:
         return None
-    if parsed.k is None:
-        return _BY_NAME.get(parsed.base) or _LABEL_METRICS.get(parsed.base)
-    if parsed.base not in _AT_K:
+    base, k, _ = parsed
+    if k is None:
+        return _BY_NAME.get(base) or _LABEL_METRICS.get(base)
+    if base not in _AT_K:
         return None
-    return _AT_K[parsed.base](parsed.k)
+    return _AT_K[base](k)
 
 
-def _read_options(name: naming.MetricName) -> dict[str, str]:
+def _read_options(base: str, text: str) -> dict[str, str]:
     """Read "a=b,c=d" in a metric's name. Raises InputError if it is not of this form."""
     options: dict[str, str] = {}
-    if not name.options.strip():
+    if not text.strip():
         return options
-    for text in name.options.split(","):
-        option, _, value = (part.strip() for part in text.partition("="))
-        if not option or not value or option in options:
+    for pair in text.split(","):
+        name, _, value = (part.strip() for part in pair.partition("="))
+        if not name or not value or name in options:
             raise InputError(
-                f"{text.strip()!r} is not an option of the metric {name.base}, or is repeated",
-                hint=f"write it like this: {name.base}(option=value)",
+                f"{pair.strip()!r} is not an option of the metric {base}, or is repeated",
+                hint=f"write it like this: {base}(option=value)",
             )
-        options[option] = value
+        options[name] = value
     return options
+
+
+def _check_options(
+    base: str, options: Mapping[str, str], allowed: Mapping[str, Sequence[str]]
+) -> None:
+    """Raise InputError for an option that a metric lacks, or a value that an option lacks."""
+    for name in options:
+        if name not in allowed:
+            hint = "omit it: the metric has no options"
+            if allowed:
+                hint = suggestion(name, allowed, "the options")
+            raise InputError(f"the metric {base} has no option {name!r}", hint=hint)
+    for name, value in options.items():
+        if allowed[name] and value not in allowed[name]:
+            choices = ", ".join(f"{name}={choice}" for choice in allowed[name])
+            raise InputError(
+                f"{base} does not take {name}={value!r}",
+                hint=f"write one of: {choices}",
+            )
 
 
 def _options(make: _Maker) -> dict[str, tuple[str, ...]]:

@@ -26,7 +26,6 @@ contexts, every citation is invalid.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from localjudge.metrics.metric import (
@@ -34,7 +33,7 @@ from localjudge.metrics.metric import (
     BuiltIn,
     Sentences,
     Steps,
-    WithOptions,
+    name_with_option,
     prepared_response,
     response_statements,
     shown_if_other,
@@ -100,6 +99,7 @@ def _has_letter(name: str) -> bool:
     return any(map(str.isalpha, name))
 
 
+_Counted = Literal["cited", "all"]
 _CITING = "sentence of the response that cites"
 _SUPPORT_QUESTION = f"{_CITING}: can it be attributed to the contexts that it cites?"
 _ARE_SUPPORTED = "are supported by what they cite"
@@ -109,40 +109,39 @@ _SUPPORT_HEADLINES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class CitationSupport(WithOptions):
-    """Share of sentences supported by what they cite. Raises InputError for an unknown `of`."""
-
-    of: Literal["cited", "all"] = "cited"
-    base = "citation_support"
-    version = 2
-    required_fields = frozenset({"response", "retrieved_contexts"})
-    common_tasks = frozenset({"attribution"})
-
-    @property
-    def about(self) -> About:
-        return About(
+def citation_support(*, of: _Counted = "cited") -> BuiltIn:
+    """Share of sentences supported by what they cite."""
+    return BuiltIn(
+        name_with_option("citation_support", "of", of, default="cited"),
+        lambda sample, sentences: _ask_about_support(sample, sentences, of),
+        version=2,
+        options={"of": of},
+        required_fields=frozenset({"response", "retrieved_contexts"}),
+        common_tasks=frozenset({"attribution"}),
+        about=About(
             question=_SUPPORT_QUESTION,
             unit="sentences of the response with a citation",
-            headline=_SUPPORT_HEADLINES[self.of],
+            headline=_SUPPORT_HEADLINES[of],
             counted="supported by what they cite",
             source="ALCE citation recall",
-        )
+        ),
+    )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        statements = response_statements(sample, sentences)
-        if not statements:
-            return Undefined(reason="the response has no sentence")
-        index = ContextIndex(sample.retrieved_contexts or ())
-        citations = [index.resolve(statement.marks) for statement in statements]
-        if not any(citations):
-            return Undefined(reason="the response cites nothing")
-        tasks = []
-        for number, (statement, cited) in enumerate(zip(statements, citations, strict=True)):
-            if cited or self.of == "all":
-                tasks.append(_ask_support(sample, statement, number, cited))
-        verdicts = yield tasks
-        return Scored.fraction(verdict.label for verdict in verdicts)
+
+def _ask_about_support(sample: Sample, sentences: Sentences, of: _Counted) -> Steps:
+    statements = response_statements(sample, sentences)
+    if not statements:
+        return Undefined(reason="the response has no sentence")
+    index = ContextIndex(sample.retrieved_contexts or ())
+    citations = [index.resolve(statement.marks) for statement in statements]
+    if not any(citations):
+        return Undefined(reason="the response cites nothing")
+    tasks = []
+    for number, (statement, cited) in enumerate(zip(statements, citations, strict=True)):
+        if cited or of == "all":
+            tasks.append(_ask_support(sample, statement, number, cited))
+    verdicts = yield tasks
+    return Scored.fraction(verdict.label for verdict in verdicts)
 
 
 def _ask_support(
@@ -166,31 +165,34 @@ def _ask_support(
     return Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)
 
 
-class CitationValidity(BuiltIn):
+def citation_validity() -> BuiltIn:
     """Share of citations that name a retrieved context."""
-
-    name = "citation_validity"
-    version = 2
-    required_fields = frozenset({"response", "retrieved_contexts"})
-    about = About(
-        question="citation: does it name a retrieved context?",
-        unit="none",
-        headline="in an average answer, {} of the citations name a document that was found",
-        counted="citations name a retrieved context",
-        source="citation checks of TruLens and DeepEval's community",
+    return BuiltIn(
+        "citation_validity",
+        _score_validity,
+        version=2,
+        required_fields=frozenset({"response", "retrieved_contexts"}),
+        about=About(
+            question="citation: does it name a retrieved context?",
+            unit="none",
+            headline="in an average answer, {} of the citations name a document that was found",
+            counted="citations name a retrieved context",
+            source="citation checks of TruLens and DeepEval's community",
+        ),
     )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        yield from ()
-        index = ContextIndex(sample.retrieved_contexts or ())
-        cited = index.resolve(prepared_response(sample, sentences).marks)
-        if not cited:
-            return Undefined(reason="the response cites nothing")
-        invalid = [citation.name for citation in cited if citation.context is None]
-        total = len(cited)
-        valid = total - len(invalid)
-        detail = _describe_missing(list(dict.fromkeys(invalid)))
-        return Scored(value=valid / total, numerator=valid, denominator=total, detail=detail)
+
+def _score_validity(sample: Sample, sentences: Sentences) -> Steps:
+    yield from ()
+    index = ContextIndex(sample.retrieved_contexts or ())
+    cited = index.resolve(prepared_response(sample, sentences).marks)
+    if not cited:
+        return Undefined(reason="the response cites nothing")
+    invalid = [citation.name for citation in cited if citation.context is None]
+    total = len(cited)
+    valid = total - len(invalid)
+    detail = _describe_missing(list(dict.fromkeys(invalid)))
+    return Scored(value=valid / total, numerator=valid, denominator=total, detail=detail)
 
 
 def _describe_missing(names: Sequence[str]) -> str | None:

@@ -20,23 +20,28 @@ from localjudge.metrics.metric import (
 )
 from localjudge.types import Sample, context_texts
 
+_ARE_SUPPORTED = "are supported by the documents"
 
-class ContextRecall(BuiltIn):
+
+def context_recall() -> BuiltIn:
     """Share of the reference's sentences that can be attributed to the contexts."""
-
-    name = "context_recall"
-    required_fields = frozenset({"reference", "retrieved_contexts"})
-    common_tasks = frozenset({"attribution"})
-    about = About(
-        question="sentence of the reference: can it be attributed to the retrieved contexts?",
-        unit="sentences of the reference",
-        headline="in an average right answer, {} of the sentences are supported by the documents",
-        counted="attributed",
-        source="RAGAS context_recall",
+    return BuiltIn(
+        "context_recall",
+        _steps,
+        required_fields=frozenset({"reference", "retrieved_contexts"}),
+        common_tasks=frozenset({"attribution"}),
+        about=About(
+            question="sentence of the reference: can it be attributed to the retrieved contexts?",
+            unit="sentences of the reference",
+            headline=f"in an average right answer, {{}} of the sentences {_ARE_SUPPORTED}",
+            counted="attributed",
+            source="RAGAS context_recall",
+        ),
     )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        statements = sentences(sample.reference or "")
-        contexts = context_texts(sample.retrieved_contexts)
-        tasks = attributions(sample, "reference", statements, contexts)
-        return score_share(tasks, "the reference has no sentence", nothing_retrieved(sample))
+
+def _steps(sample: Sample, sentences: Sentences) -> Steps:
+    statements = sentences(sample.reference or "")
+    contexts = context_texts(sample.retrieved_contexts)
+    tasks = attributions(sample, "reference", statements, contexts)
+    return score_share(tasks, "the reference has no sentence", nothing_retrieved(sample))

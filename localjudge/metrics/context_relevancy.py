@@ -20,52 +20,58 @@ from localjudge.types import Relevance, Sample, Undefined, Unit, context_texts
 _ARE_NEEDED = "are needed to answer the question"
 
 
-class ContextRelevancy(BuiltIn):
+def context_relevancy() -> BuiltIn:
     """Share of the contexts' sentences that are needed for the question."""
-
-    name = "context_relevancy"
-    required_fields = frozenset({"user_input", "retrieved_contexts"})
-    common_tasks = frozenset({"relevance_sentence"})
-    about = About(
-        question="sentence of the contexts: is it needed to answer the question?",
-        unit="sentences of the contexts",
-        headline=f"in an average sample, {{}} of the sentences in the documents {_ARE_NEEDED}",
-        counted="needed",
-        source="RAGAS v0.1 ContextRelevancy",
+    return BuiltIn(
+        "context_relevancy",
+        _ask_about_sentences,
+        required_fields=frozenset({"user_input", "retrieved_contexts"}),
+        common_tasks=frozenset({"relevance_sentence"}),
+        about=About(
+            question="sentence of the contexts: is it needed to answer the question?",
+            unit="sentences of the contexts",
+            headline=f"in an average sample, {{}} of the sentences in the documents {_ARE_NEEDED}",
+            counted="needed",
+            source="RAGAS v0.1 ContextRelevancy",
+        ),
     )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        contexts = context_texts(sample.retrieved_contexts)
-        units: list[Unit] = []
-        for position, text in enumerate(contexts):
-            for span in sentences(text):
-                unit = Unit(
-                    kind="sentence",
-                    index=len(units),
-                    source="retrieved_contexts",
-                    source_index=position,
-                    span=span,
-                )
-                units.append(unit)
-        return _share_needed(sample, units, "the contexts have no sentence", beside=contexts)
+
+def _ask_about_sentences(sample: Sample, sentences: Sentences) -> Steps:
+    contexts = context_texts(sample.retrieved_contexts)
+    units: list[Unit] = []
+    for position, text in enumerate(contexts):
+        for span in sentences(text):
+            unit = Unit(
+                kind="sentence",
+                index=len(units),
+                source="retrieved_contexts",
+                source_index=position,
+                span=span,
+            )
+            units.append(unit)
+    return _share_needed(sample, units, "the contexts have no sentence", beside=contexts)
 
 
-class ContextRelevancyChunk(BuiltIn):
+def context_relevancy_chunk() -> BuiltIn:
     """Share of the contexts that are needed for the question."""
-
-    name = "context_relevancy_chunk"
-    required_fields = frozenset({"user_input", "retrieved_contexts"})
-    common_tasks = frozenset({"relevance_chunk"})
-    about = About(
-        question="context: is it needed to answer the question?",
-        unit="contexts",
-        headline="in an average sample, {} of the documents are needed to answer the question",
-        counted="needed",
-        source="RAGAS v0.1 ContextRelevancy, by context",
+    return BuiltIn(
+        "context_relevancy_chunk",
+        _ask_about_chunks,
+        required_fields=frozenset({"user_input", "retrieved_contexts"}),
+        common_tasks=frozenset({"relevance_chunk"}),
+        about=About(
+            question="context: is it needed to answer the question?",
+            unit="contexts",
+            headline="in an average sample, {} of the documents are needed to answer the question",
+            counted="needed",
+            source="RAGAS v0.1 ContextRelevancy, by context",
+        ),
     )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        return _share_needed(sample, chunks(sample), "the contexts have no chunk")
+
+def _ask_about_chunks(sample: Sample, sentences: Sentences) -> Steps:
+    return _share_needed(sample, chunks(sample), "the contexts have no chunk")
 
 
 def _share_needed(

@@ -20,24 +20,27 @@ from localjudge.metrics.metric import (
 from localjudge.types import Sample, Scored, Span, Sufficiency, Undefined, Unit, context_texts
 
 
-class ContextSufficiency(BuiltIn):
+def context_sufficiency() -> BuiltIn:
     """Whether the question can be answered from the contexts."""
-
-    name = "context_sufficiency"
-    required_fields = frozenset({"user_input", "retrieved_contexts"})
-    special_tasks = frozenset({"sufficiency"})
-    about = About(
-        question="question: can it be answered from the retrieved contexts?",
-        unit="1",
-        headline="{} of the questions can be answered from the documents",
-        source="Joren et al. 2025, Sufficient Context",
+    return BuiltIn(
+        "context_sufficiency",
+        _steps,
+        required_fields=frozenset({"user_input", "retrieved_contexts"}),
+        special_tasks=frozenset({"sufficiency"}),
+        about=About(
+            question="question: can it be answered from the retrieved contexts?",
+            unit="1",
+            headline="{} of the questions can be answered from the documents",
+            source="Joren et al. 2025, Sufficient Context",
+        ),
     )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        if not (sample.user_input or "").strip():
-            return Undefined(reason="there is no question")
-        [verdict] = yield [ask_sufficiency(sample)]
-        return Scored.fraction([verdict.label], detail=nothing_retrieved(sample))
+
+def _steps(sample: Sample, sentences: Sentences) -> Steps:
+    if not (sample.user_input or "").strip():
+        return Undefined(reason="there is no question")
+    [verdict] = yield [ask_sufficiency(sample)]
+    return Scored.fraction([verdict.label], detail=nothing_retrieved(sample))
 
 
 def ask_sufficiency(sample: Sample) -> Sufficiency:

@@ -28,12 +28,19 @@ document, has one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from math import isfinite, log2
-from typing import Any, NamedTuple
+from typing import Any
 
 from localjudge.errors import InputError, SampleError
-from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, with_options
+from localjudge.metrics.metric import (
+    About,
+    BuiltIn,
+    Metric,
+    Steps,
+    get_options,
+    name_with_option,
+)
 from localjudge.types import CONTEXT_FIELDS, Context, FieldName, Sample, Scored, Undefined
 
 _EMPTY = (None, "")
@@ -42,118 +49,116 @@ ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
 """Scores a question from ground truth, ranked documents and comparison value. Raises ValueError."""
 
 
-class RankingMeasure(NamedTuple):
-    """Formula for the ranking of one question, with the metric's name and words."""
-
-    name: str
-    score: ScoreRanking
-    headline: str
-    counted: str = ""
-
-
-@dataclass(frozen=True)
-class DocumentMetric(BuiltIn):
-    """A ranking measure as a metric. Raises InputError for an unknown comparison value."""
-
-    measure: RankingMeasure
-    _: KW_ONLY
-    compare_by: str = "content"
-    required_fields = frozenset({"retrieved_contexts", "reference_contexts"})
-
-    def __post_init__(self) -> None:
-        if self.compare_by not in {"content", "id"} and not self.compare_by.startswith("meta."):
-            raise InputError(
-                f"documents cannot be compared by {self.compare_by!r}: use content, id or meta.KEY",
-                hint="meta.a.b reaches the value of b in the object a of the meta",
-            )
-
-    @property
-    def name(self) -> str:
-        return with_options(self.measure.name, self)
-
-    @property
-    def about(self) -> About:
-        return About(
+def document_metric(
+    base: str,
+    score: ScoreRanking,
+    headline: str,
+    counted: str = "",
+    *,
+    compare_by: str = "content",
+) -> BuiltIn:
+    """Return a metric of the ranking. Raises InputError for an unknown comparison value."""
+    if compare_by not in {"content", "id"} and not compare_by.startswith("meta."):
+        raise InputError(
+            f"documents cannot be compared by {compare_by!r}: use content, id or meta.KEY",
+            hint="meta.a.b reaches the value of b in the object a of the meta",
+        )
+    return BuiltIn(
+        name_with_option(base, "compare_by", compare_by, default="content"),
+        lambda sample, _: _steps(sample, score, compare_by),
+        options={"compare_by": compare_by},
+        required_fields=frozenset({"retrieved_contexts", "reference_contexts"}),
+        about=About(
             question="retrieved against ground-truth documents: which were found, and how early?",
             unit="none",
-            headline=self.measure.headline,
-            counted=self.measure.counted,
+            headline=headline,
+            counted=counted,
             source="Haystack's document evaluators",
-        )
+        ),
+    )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Score without a judge.
 
-        A 0 from missing documents has a detail. Raises SampleError from the measure.
-        """
-        yield from ()
-        truths = sample.reference_contexts
-        if truths is None:
-            return Undefined(reason="reference_contexts is null")
-        retrieved = sample.retrieved_contexts
-        if retrieved is None:
-            return Undefined(reason="retrieved_contexts is null")
-        missing = self._what_is_missing(truths, retrieved)
-        if truths and retrieved:
-            problem = self._why_not_comparable(truths, retrieved, missing)
-            if problem:
-                return Undefined(reason=problem)
-        try:
-            scored = self.measure.score(truths, retrieved, self.compare_by)
-        except ValueError as error:
-            raise SampleError(f"sample {sample.id}: {error}") from error
-        if scored.value or scored.detail:
-            return scored
-        return scored.model_copy(update={"detail": missing})
+def get_compared_value(metric: Metric) -> str | None:
+    """Return by what a document metric compares documents, or None for another metric."""
+    return get_options(metric).get("compare_by")
 
-    def _what_is_missing(
-        self,
-        truths: Sequence[Context],
-        retrieved: Sequence[Context],
-    ) -> str | None:
-        """Return which side has no documents or no comparison value, or None."""
-        if not truths:
-            return "there is no ground truth"
-        if not _unique(truths, self.compare_by, ignored=_EMPTY):
-            return f"no ground-truth document has {self.compare_by}"
-        if not retrieved:
-            return "nothing was retrieved"
-        if not _unique(retrieved, self.compare_by, ignored=_EMPTY):
-            return f"no retrieved document has {self.compare_by}"
+
+def _steps(sample: Sample, score: ScoreRanking, compare_by: str) -> Steps:
+    """Score without a judge.
+
+    A 0 from missing documents has a detail. Raises SampleError from `score`.
+    """
+    yield from ()
+    truths = sample.reference_contexts
+    if truths is None:
+        return Undefined(reason="reference_contexts is null")
+    retrieved = sample.retrieved_contexts
+    if retrieved is None:
+        return Undefined(reason="retrieved_contexts is null")
+    missing = _find_missing(truths, retrieved, compare_by)
+    if truths and retrieved:
+        problem = _why_not_comparable(truths, retrieved, compare_by, missing)
+        if problem:
+            return Undefined(reason=problem)
+    try:
+        scored = score(truths, retrieved, compare_by)
+    except ValueError as error:
+        raise SampleError(f"sample {sample.id}: {error}") from error
+    if scored.value or scored.detail:
+        return scored
+    return scored.model_copy(update={"detail": missing})
+
+
+def _find_missing(
+    truths: Sequence[Context],
+    retrieved: Sequence[Context],
+    compare_by: str,
+) -> str | None:
+    """Return which side has no documents or no comparison value, or None."""
+    if not truths:
+        return "there is no ground truth"
+    if not _unique(truths, compare_by, ignored=_EMPTY):
+        return f"no ground-truth document has {compare_by}"
+    if not retrieved:
+        return "nothing was retrieved"
+    if not _unique(retrieved, compare_by, ignored=_EMPTY):
+        return f"no retrieved document has {compare_by}"
+    return None
+
+
+def _why_not_comparable(
+    truths: Sequence[Context],
+    retrieved: Sequence[Context],
+    compare_by: str,
+    missing: str | None,
+) -> str | None:
+    if missing and any(document.text is None for document in (*truths, *retrieved)):
+        return f"{missing}, and of some only the id is known"
+    if compare_by != "id":
         return None
+    if all(document.id is None for document in truths):
+        return "no ground-truth document has an id"
+    if all(document.id is None for document in retrieved):
+        return "no retrieved document has an id"
+    return None
 
-    def _why_not_comparable(
-        self,
-        truths: Sequence[Context],
-        retrieved: Sequence[Context],
-        missing: str | None,
-    ) -> str | None:
-        if missing and any(document.text is None for document in (*truths, *retrieved)):
-            return f"{missing}, and of some only the id is known"
-        if self.compare_by != "id":
+
+def field_without_values(samples: Iterable[Sample], compare_by: str) -> FieldName | None:
+    """Return the field with documents of which none in the data has the comparison value."""
+    is_empty = dict.fromkeys(CONTEXT_FIELDS, True)
+    without_value = set(CONTEXT_FIELDS)
+    for sample in samples:
+        for field in tuple(without_value):
+            documents = getattr(sample, field) or ()
+            is_empty[field] = is_empty[field] and not documents
+            if any(value is not None for value in _values(documents, compare_by)):
+                without_value.remove(field)
+        if not without_value:
             return None
-        if all(document.id is None for document in truths):
-            return "no ground-truth document has an id"
-        if all(document.id is None for document in retrieved):
-            return "no retrieved document has an id"
-        return None
-
-    def field_without_values(self, samples: Iterable[Sample]) -> FieldName | None:
-        """Return the field with documents of which none in the data has the comparison value."""
-        is_empty = dict.fromkeys(CONTEXT_FIELDS, True)
-        without_value = set(CONTEXT_FIELDS)
-        for sample in samples:
-            for field in tuple(without_value):
-                documents = getattr(sample, field) or ()
-                is_empty[field] = is_empty[field] and not documents
-                if any(value is not None for value in _values(documents, self.compare_by)):
-                    without_value.remove(field)
-            if not without_value:
-                return None
-        for field in CONTEXT_FIELDS:
-            if field in without_value and not is_empty[field]:
-                return field
-        return None
+    for field in CONTEXT_FIELDS:
+        if field in without_value and not is_empty[field]:
+            return field
+    return None
 
 
 def average_precision(
@@ -233,33 +238,61 @@ _SHARE = "ground-truth documents retrieved"
 _POINTS = "in an average sample, {{}} of the points for ranking {} are earned"
 _HIT = "{} of the questions have a right document among the "
 _FOUND = "in an average sample, {} of the right documents "
-WHOLE_RANKING = (
-    RankingMeasure("document_recall_single_hit", single_hit, f"{_HIT}documents found"),
-    RankingMeasure("document_recall_multi_hit", multi_hit, f"{_FOUND}were found", _SHARE),
-    RankingMeasure("document_mrr", reciprocal_rank, _POINTS.format("a right document first")),
-    RankingMeasure("document_map", average_precision, _POINTS.format("all right documents first")),
-    RankingMeasure("document_ndcg", normalized_gain, _POINTS.format("documents in the best order")),
+MakeDocumentMetric = Callable[..., BuiltIn]
+"""Makes a document metric, with the option `compare_by`."""
+WHOLE_RANKING: tuple[MakeDocumentMetric, ...] = (
+    partial(
+        document_metric,
+        "document_recall_single_hit",
+        single_hit,
+        f"{_HIT}documents found",
+    ),
+    partial(
+        document_metric,
+        "document_recall_multi_hit",
+        multi_hit,
+        f"{_FOUND}were found",
+        _SHARE,
+    ),
+    partial(
+        document_metric,
+        "document_mrr",
+        reciprocal_rank,
+        _POINTS.format("a right document first"),
+    ),
+    partial(
+        document_metric,
+        "document_map",
+        average_precision,
+        _POINTS.format("all right documents first"),
+    ),
+    partial(
+        document_metric,
+        "document_ndcg",
+        normalized_gain,
+        _POINTS.format("documents in the best order"),
+    ),
 )
 
 
-def hit_rate_at(k: int) -> RankingMeasure:
+def hit_rate_at(k: int) -> MakeDocumentMetric:
 
     def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
         return single_hit(truths, retrieved[:k], compare_by)
 
-    return RankingMeasure(f"hit_rate@{k}", score, f"{_HIT}first {k}")
+    return partial(document_metric, f"hit_rate@{k}", score, f"{_HIT}first {k}")
 
 
-def recall_at(k: int) -> RankingMeasure:
+def recall_at(k: int) -> MakeDocumentMetric:
 
     def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
         return multi_hit(truths, retrieved[:k], compare_by)
 
     headline = f"{_FOUND}are among the first {k}"
-    return RankingMeasure(f"recall@{k}", score, headline, _SHARE)
+    return partial(document_metric, f"recall@{k}", score, headline, _SHARE)
 
 
-def precision_at(k: int) -> RankingMeasure:
+def precision_at(k: int) -> MakeDocumentMetric:
 
     def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
         hits = multi_hit(truths, retrieved[:k], compare_by).numerator or 0
@@ -267,7 +300,7 @@ def precision_at(k: int) -> RankingMeasure:
 
     headline = f"in an average sample, {{}} of the first {k} documents are right ones"
     counted = "places held by a ground-truth document"
-    return RankingMeasure(f"precision@{k}", score, headline, counted)
+    return partial(document_metric, f"precision@{k}", score, headline, counted)
 
 
 def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:

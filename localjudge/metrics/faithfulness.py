@@ -24,23 +24,26 @@ from localjudge.metrics.metric import (
 from localjudge.types import Sample, context_texts
 
 
-class Faithfulness(BuiltIn):
+def faithfulness() -> BuiltIn:
     """Share of the response's sentences that can be attributed to the contexts."""
-
-    name = "faithfulness"
-    version = 2
-    required_fields = frozenset({"response", "retrieved_contexts"})
-    common_tasks = frozenset({"attribution"})
-    about = About(
-        question="sentence of the response: can it be attributed to the retrieved contexts?",
-        unit="sentences of the response",
-        headline="in an average answer, {} of the sentences are supported by the documents",
-        counted="attributed",
-        source="RAGAS faithfulness",
+    return BuiltIn(
+        "faithfulness",
+        _steps,
+        version=2,
+        required_fields=frozenset({"response", "retrieved_contexts"}),
+        common_tasks=frozenset({"attribution"}),
+        about=About(
+            question="sentence of the response: can it be attributed to the retrieved contexts?",
+            unit="sentences of the response",
+            headline="in an average answer, {} of the sentences are supported by the documents",
+            counted="attributed",
+            source="RAGAS faithfulness",
+        ),
     )
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        statements = response_statements(sample, sentences)
-        contexts = context_texts(sample.retrieved_contexts)
-        tasks = attributions(sample, "response", statements, contexts)
-        return score_share(tasks, "the response has no sentence", nothing_retrieved(sample))
+
+def _steps(sample: Sample, sentences: Sentences) -> Steps:
+    statements = response_statements(sample, sentences)
+    contexts = context_texts(sample.retrieved_contexts)
+    tasks = attributions(sample, "response", statements, contexts)
+    return score_share(tasks, "the response has no sentence", nothing_retrieved(sample))

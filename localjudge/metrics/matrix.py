@@ -18,8 +18,8 @@ Source: RAGChecker's table of claims by chunks (Ru et al., 2024), with sentences
 Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 """
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 
 from localjudge.metrics.metric import (
     About,
@@ -34,79 +34,68 @@ from localjudge.metrics.metric import (
 from localjudge.types import Sample, Scored, Undefined
 
 _ARE_SUPPORTED = "are supported by a single document"
-_ABOUT = About(
-    question="sentence of the reference: can it be attributed to this single context?",
-    unit="sentences of the reference x contexts",
-    source="RAGChecker",
-)
+_ScoreTable = Callable[[SupportTable], Scored]
 
 
-class MatrixMetric(BuiltIn, ABC):
-    """A metric computed from the table."""
-
-    required_fields = frozenset({"reference", "retrieved_contexts"})
-    common_tasks = frozenset({"attribution"})
-
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        statements = sentences(sample.reference or "")
-        passages = list(chunks(sample))
-        if not statements:
-            return Undefined(reason="the reference has no sentence")
-        if not passages:
-            return Undefined(reason="the contexts have no chunk")
-        verdicts = yield against_each_chunk(sample, "reference", statements, passages)
-        return self.score(support_table(verdicts, len(statements), len(passages)))
-
-    @abstractmethod
-    def score(self, table: SupportTable) -> Scored:
-        """Compute the outcome."""
-
-
-@dataclass(frozen=True)
-class MatrixRecall(MatrixMetric):
+def matrix_recall(k: int | None = None) -> BuiltIn:
     """Share of sentences supported by any of the first k chunks.
 
     If `k` is None, by any chunk, with the marginal value of each chunk as detail.
     """
-
-    k: int | None = None
-
-    @property
-    def name(self) -> str:
-        if self.k is None:
-            return "matrix_recall"
-        return f"matrix_recall@{self.k}"
-
-    @property
-    def about(self) -> About:
-        headline = f"in an average right answer, {{}} of the sentences {_ARE_SUPPORTED}"
-        if self.k is not None:
-            headline += f" among the first {self.k}"
-        return _ABOUT._replace(
-            headline=headline,
-            counted="sentences of the reference supported by a context",
-        )
-
-    def score(self, table: SupportTable) -> Scored:
-        supported = Scored.fraction(table[:, : self.k].any(axis=1).astype(int).tolist())
-        if self.k is not None:
-            return supported
-        has_one_chunk = table.sum(axis=1, keepdims=True) == 1
-        marginal = (table & has_one_chunk).mean(axis=0)
-        listed = ", ".join(f"{share:.3f}" for share in marginal)
-        detail = f"marginal value by chunk: {listed}"
-        return supported.model_copy(update={"detail": detail})
+    name = "matrix_recall"
+    headline = f"in an average right answer, {{}} of the sentences {_ARE_SUPPORTED}"
+    if k is not None:
+        name += f"@{k}"
+        headline += f" among the first {k}"
+    counted = "sentences of the reference supported by a context"
+    return _matrix_metric(name, headline, counted, partial(_score_recall, k))
 
 
-@dataclass(frozen=True)
-class MatrixPrecision(MatrixMetric):
+def matrix_precision() -> BuiltIn:
     """Share of chunks that support any sentence."""
+    headline = "in an average sample, {} of the documents support a sentence of the right answer"
+    counted = "contexts support a sentence of the reference"
+    return _matrix_metric("matrix_precision", headline, counted, _score_precision)
 
-    name = "matrix_precision"
-    about = _ABOUT._replace(
-        headline="in an average sample, {} of the documents support a sentence of the right answer",
-        counted="contexts support a sentence of the reference",
+
+def _matrix_metric(name: str, headline: str, counted: str, score: _ScoreTable) -> BuiltIn:
+    """Return a metric computed from the table."""
+    return BuiltIn(
+        name,
+        lambda sample, sentences: _steps(sample, sentences, score),
+        required_fields=frozenset({"reference", "retrieved_contexts"}),
+        common_tasks=frozenset({"attribution"}),
+        about=About(
+            question="sentence of the reference: can it be attributed to this single context?",
+            unit="sentences of the reference x contexts",
+            headline=headline,
+            counted=counted,
+            source="RAGChecker",
+        ),
     )
 
-    def score(self, table: SupportTable) -> Scored:
-        return Scored.fraction(table.any(axis=0).astype(int).tolist())
+
+def _steps(sample: Sample, sentences: Sentences, score: _ScoreTable) -> Steps:
+    statements = sentences(sample.reference or "")
+    passages = list(chunks(sample))
+    if not statements:
+        return Undefined(reason="the reference has no sentence")
+    if not passages:
+        return Undefined(reason="the contexts have no chunk")
+    verdicts = yield against_each_chunk(sample, "reference", statements, passages)
+    return score(support_table(verdicts, len(statements), len(passages)))
+
+
+def _score_recall(k: int | None, table: SupportTable) -> Scored:
+    supported = Scored.fraction(table[:, :k].any(axis=1).astype(int).tolist())
+    if k is not None:
+        return supported
+    has_one_chunk = table.sum(axis=1, keepdims=True) == 1
+    marginal = (table & has_one_chunk).mean(axis=0)
+    listed = ", ".join(f"{share:.3f}" for share in marginal)
+    detail = f"marginal value by chunk: {listed}"
+    return supported.model_copy(update={"detail": detail})
+
+
+def _score_precision(table: SupportTable) -> Scored:
+    return Scored.fraction(table.any(axis=0).astype(int).tolist())

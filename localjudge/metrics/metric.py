@@ -3,20 +3,19 @@
     steps    yields tasks  ──>  receives one verdict for each  ──>  ...  ──>  returns the outcome
 
 A metric is immutable. Its name, with its non-default options, and its version determine the meaning
-of its scores: `document_map`, `hit_rate@3(compare_by=meta.doc)`. An option is a keyword-only text
-field of the metric's dataclass.
+of its scores: `document_map`, `hit_rate@3(compare_by=meta.doc)`. A built-in metric is made by a
+function, whose keyword-only arguments are its options.
 """
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import Field, FrozenInstanceError, dataclass, fields, is_dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, get_args
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from localjudge.errors import InputError
 from localjudge.text.judged_sentences import keeps_thinking
 from localjudge.text.responses import PreparedResponse, Statement, prepare
 from localjudge.text.responses import statements as statements_in
@@ -71,7 +70,7 @@ class Metric(Protocol):
     def required_fields(self) -> frozenset[str]:
         """Fields of a sample; if one is null, the outcome is `Undefined`."""
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+    def steps(self, sample: Sample, sentences: Sentences, /) -> Steps:
         """Ask about the sample and turn the verdicts into an outcome."""
 
 
@@ -83,85 +82,56 @@ def get_about(metric: object) -> About:
     return About()
 
 
-class _Frozen:
-    """Refuses assignments, also in subclasses that are no dataclasses."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise FrozenInstanceError(f"cannot assign to {name!r}")
-
-
 @dataclass(frozen=True)
-class BuiltIn(_Frozen):
-    """Base class of the built-in metrics: immutable, with version 1 by default."""
+class BuiltIn:
+    """A metric of this package: `steps` asks its questions and computes its outcome.
 
-    version = 1
+    `options` has all of them, with their values. `common_tasks` can be done by every judge,
+    `special_tasks` only by some.
+    """
+
+    name: str
+    steps: Callable[[Sample, Sentences], Steps] = field(compare=False)
+    _: KW_ONLY
+    required_fields: frozenset[str]
+    about: About
+    version: int = 1
+    options: Mapping[str, str] = field(default_factory=dict, compare=False)
+    common_tasks: frozenset[str] = frozenset()
+    special_tasks: frozenset[str] = frozenset()
+    lower_is_better: bool = False
+
+
+def get_options(metric: object) -> Mapping[str, str]:
+    """Return all options of a metric with their values."""
+    if isinstance(metric, BuiltIn):
+        return metric.options
+    return {}
 
 
 # At most nine digits: no ranking is longer.
 _FORM = re.compile(r"\s*(?P<base>\w+)(?:@(?P<k>[1-9]\d{0,8}))?\s*(?:\((?P<options>.*)\)\s*)?")
 
 
-class MetricName(NamedTuple):
-    """Parts of a name: `hit_rate@3(compare_by=id)` is `hit_rate`, 3 and `compare_by=id`."""
+def parse(name: str) -> tuple[str, int | None, str] | None:
+    """Return the base, k and options of a metric's name, or None if it is not of this form.
 
-    base: str
-    k: int | None
-    options: str
-
-
-def parse(name: str) -> MetricName | None:
-    """Return the parts of a metric's name, or None if it is not of this form."""
+    They are `hit_rate`, 3 and `compare_by=id` in `hit_rate@3(compare_by=id)`.
+    """
     parts = _FORM.fullmatch(name)
     if parts is None:
         return None
     k = None
     if parts["k"]:
         k = int(parts["k"])
-    return MetricName(parts["base"], k, parts["options"] or "")
+    return parts["base"], k, parts["options"] or ""
 
 
-def with_options(base: str, metric: object) -> str:
-    """Return a metric's name with its options that are not the default."""
-    options = []
-    for option, value in _options(metric):
-        if value != option.default:
-            options.append(f"{option.name}={value}")
-    if not options:
+def name_with_option(base: str, option: str, value: str, *, default: str) -> str:
+    """Return a metric's name, with its option unless that has the default value."""
+    if value == default:
         return base
-    return f"{base}({','.join(options)})"
-
-
-def get_options(metric: object) -> dict[str, str]:
-    return {option.name: value for option, value in _options(metric)}
-
-
-def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
-    if isinstance(metric, type) or not is_dataclass(metric):
-        return
-    for field in fields(metric):
-        value = getattr(metric, field.name)
-        if field.kw_only and isinstance(value, str):
-            yield field, value
-
-
-class WithOptions(BuiltIn):
-    """A metric with a fixed set of values for each option. Raises InputError for others."""
-
-    base: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        for option, value in _options(self):
-            values = get_args(option.type)
-            if value not in values:
-                choices = ", ".join(f"{option.name}={choice}" for choice in values)
-                raise InputError(
-                    f"{self.base} does not take {option.name}={value!r}",
-                    hint=f"write one of: {choices}",
-                )
-
-    @property
-    def name(self) -> str:
-        return with_options(self.base, self)
+    return f"{base}({option}={value})"
 
 
 SupportTable = NDArray[np.bool_]

@@ -75,14 +75,14 @@ class Messages:
         name = parse(metric)
         if name is None or catalog.ours(metric) is None:
             return None
-        base = name.base
-        if name.k is not None:
-            base = f"{name.base}@k"
+        base, k, options = name
+        if k is not None:
+            base = f"{base}@k"
         messages = self._sections.get(section, {})
-        message = messages.get(f"{base}({name.options})") or messages.get(base)
+        message = messages.get(f"{base}({options})") or messages.get(base)
         if not isinstance(message, str):
             return None
-        return message.replace("{k}", str(name.k))
+        return message.replace("{k}", str(k))
 
     def _template(self, key: str, values: dict[str, Any]) -> str:
         section, _, name = key.partition(".")

@@ -6,8 +6,8 @@ from localjudge.errors import SampleError
 from localjudge.judging.questions import TaskRef
 from localjudge.judging.rounds import evaluate_samples
 from localjudge.metrics import Sentences, Steps
-from localjudge.metrics.context_recall import ContextRecall
-from localjudge.metrics.context_relevancy import ContextRelevancy
+from localjudge.metrics.context_recall import context_recall
+from localjudge.metrics.context_relevancy import context_relevancy
 from localjudge.text import sentences
 from localjudge.types import (
     Context,
@@ -100,7 +100,7 @@ def test_a_metric_that_asks_again_gets_a_second_round() -> None:
 def test_one_unit_without_an_answer_fails_its_sample_for_that_metric_only() -> None:
     ask = Recorder(Two=NoAnswer(error="it does not fit"))
     evaluations = evaluate_samples(
-        [sample(), sample("b")], [ContextRecall(), ContextRelevancy()], sentences, ask
+        [sample(), sample("b")], [context_recall(), context_relevancy()], sentences, ask
     )
     names = [(evaluation.sample_id, evaluation.metric) for evaluation in evaluations]
     assert names == [
@@ -138,5 +138,5 @@ def test_a_sample_error_fails_only_its_sample() -> None:
 )
 def test_a_null_in_a_needed_field_is_undefined(fields: dict[str, object], reason: str) -> None:
     ask = Recorder()
-    (evaluated,) = evaluate_samples([sample("a", **fields)], [ContextRecall()], sentences, ask)
+    (evaluated,) = evaluate_samples([sample("a", **fields)], [context_recall()], sentences, ask)
     assert (evaluated.outcome, ask.rounds) == (Undefined(reason=reason), [])

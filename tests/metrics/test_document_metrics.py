@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from localjudge.errors import SampleError
 from localjudge.metrics import Context, Outcome, Sample, Scored, Undefined, documents
 from localjudge.metrics.documents import (
-    DocumentMetric,
-    RankingMeasure,
+    MakeDocumentMetric,
     hit_rate_at,
     precision_at,
     recall_at,
@@ -34,7 +33,7 @@ class DocumentScores(NamedTuple):
 
 
 def score_lists(
-    measure: RankingMeasure,
+    measure: MakeDocumentMetric,
     truths: Sequence[Sequence[Context | str]],
     retrieved: Sequence[Sequence[Context | str]],
     *,
@@ -49,10 +48,10 @@ def score_lists(
 
 
 def compute_outcome(
-    measure: RankingMeasure, sample: Sample, *, compare_by: str = "content"
+    measure: MakeDocumentMetric, sample: Sample, *, compare_by: str = "content"
 ) -> Outcome:
     with pytest.raises(StopIteration) as finished:
-        next(DocumentMetric(measure, compare_by=compare_by).steps(sample, sentences))
+        next(measure(compare_by=compare_by).steps(sample, sentences))
     return finished.value.value  # type: ignore[no-any-return]
 
 
@@ -87,7 +86,7 @@ RETRIEVED = [["n", "a", "n", "c"], ["x"], ["m", "n"]]
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_document_metrics_by_hand(measure: RankingMeasure, expected: list[float]) -> None:
+def test_document_metrics_by_hand(measure: MakeDocumentMetric, expected: list[float]) -> None:
     """Average precision divides by all truths, and precision by k even if fewer are retrieved."""
     assert score_lists(measure, TRUTHS, RETRIEVED).individual_scores == expected
 
@@ -115,8 +114,8 @@ def test_a_document_that_is_retrieved_twice_is_one_hit() -> None:
     assert score_lists(precision_at(2), truths, retrieved).score == 1 / 2
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_documents_are_compared_by_the_chosen_field(measure: RankingMeasure) -> None:
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure().name)
+def test_documents_are_compared_by_the_chosen_field(measure: MakeDocumentMetric) -> None:
     truth = Context(text="old words", id="1", meta={"source": {"url": "u"}})
     for by, same in (
         ("content", False),
@@ -131,7 +130,7 @@ def test_documents_are_compared_by_the_chosen_field(measure: RankingMeasure) -> 
     assert score_lists(measure, [[document]], [[document]], compare_by="meta.pages").score > 0
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure().name)
 @pytest.mark.parametrize(
     ("truths", "retrieved", "reason"),
     [
@@ -143,14 +142,14 @@ def test_documents_are_compared_by_the_chosen_field(measure: RankingMeasure) -> 
     ],
 )
 def test_a_zero_is_explained(
-    measure: RankingMeasure, truths: list[str], retrieved: list[str], reason: str
+    measure: MakeDocumentMetric, truths: list[str], retrieved: list[str], reason: str
 ) -> None:
     outcome = compute_outcome(measure, make_sample(truths, retrieved)).model_dump()
     assert (outcome["value"], outcome["detail"]) == (0, reason)
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_a_null_is_undefined(measure: RankingMeasure) -> None:
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure().name)
+def test_a_null_is_undefined(measure: MakeDocumentMetric) -> None:
     assert compute_outcome(measure, Sample(id="1", reference_contexts=())) == Undefined(
         reason="retrieved_contexts is null"
     )
@@ -159,7 +158,7 @@ def test_a_null_is_undefined(measure: RankingMeasure) -> None:
     )
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure().name)
 @pytest.mark.parametrize(
     ("by", "retrieved", "reason"),
     [
@@ -169,13 +168,13 @@ def test_a_null_is_undefined(measure: RankingMeasure) -> None:
     ],
 )
 def test_incomparable_contexts_are_undefined(
-    measure: RankingMeasure, by: str, retrieved: Context, reason: str
+    measure: MakeDocumentMetric, by: str, retrieved: Context, reason: str
 ) -> None:
     outcome = compute_outcome(measure, make_sample([Context(id="a")], [retrieved]), compare_by=by)
     assert outcome == Undefined(reason=f"{reason}, and of some only the id is known")
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure().name)
 @pytest.mark.parametrize(
     ("by", "truth", "retrieved", "side"),
     [
@@ -185,7 +184,7 @@ def test_incomparable_contexts_are_undefined(
     ],
 )
 def test_documents_without_ids_are_undefined_and_not_0(
-    measure: RankingMeasure, by: str, truth: Context, retrieved: Context, side: str
+    measure: MakeDocumentMetric, by: str, truth: Context, retrieved: Context, side: str
 ) -> None:
     outcome = compute_outcome(measure, make_sample([truth], [retrieved]), compare_by=by)
     assert outcome == Undefined(reason=f"no {side} document has an id")

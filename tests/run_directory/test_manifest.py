@@ -2,6 +2,7 @@
 
 import shutil
 from contextlib import closing
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from localjudge import RunDirectoryError, resources
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric
-from localjudge.metrics.context_recall import ContextRecall
+from localjudge.metrics.context_recall import context_recall
 from localjudge.run_directory.differences import differences
 from localjudge.run_directory.directory import MANIFEST, RunDirectory
 from localjudge.run_directory.files import write_manifest
@@ -153,14 +154,12 @@ def test_a_model_is_identified_by_bytes_not_by_name(tmp_path: Path) -> None:
     assert "judge.profile" in changed(one, turned)
 
 
-class NextContextRecall(ContextRecall):
-    """The metric after a change of its arithmetic."""
-
-    version = 2
+CHANGED_RECALL = replace(context_recall(), version=2)
+"""The metric after a change of its arithmetic."""
 
 
 def part(judge: PromptWriter, metric: Metric | None = None) -> JudgeIdentity:
-    return JudgeIdentity.of({"engine": "x"}, judge.identity, {}, [metric or ContextRecall()], RULE)
+    return JudgeIdentity.of({"engine": "x"}, judge.identity, {}, [metric or context_recall()], RULE)
 
 
 def test_changes_of_metric_version_reasons_and_chat_template_are_named() -> None:
@@ -169,7 +168,7 @@ def test_changes_of_metric_version_reasons_and_chat_template_are_named() -> None
         PromptWriter(profile, ChatEnds("<user>", "<model>", sha256=name)) for name in ("1", "2")
     )
     pairs = [
-        (part(PromptWriter(profile)), part(PromptWriter(profile), NextContextRecall())),
+        (part(PromptWriter(profile)), part(PromptWriter(profile), CHANGED_RECALL)),
         (part(PromptWriter(profile)), part(PromptWriter(profile, reasons="before"))),
         (part(one), part(two)),
     ]
@@ -199,7 +198,7 @@ def test_a_package_version_changes_the_judge_part(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def judge() -> JudgeIdentity:
-        return JudgeIdentity.of({"engine": "x"}, {}, {}, [ContextRecall()], RULE)
+        return JudgeIdentity.of({"engine": "x"}, {}, {}, [context_recall()], RULE)
 
     before = judge()
     versions = {package: "99"}
