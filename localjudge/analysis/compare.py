@@ -32,7 +32,7 @@ from localjudge.run_directory.column_values import column_values, slice_order
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.stats.interval import Floats
-from localjudge.stats.paired import paired_difference, smallest_detectable_difference
+from localjudge.stats.paired import count_changes, paired_difference, smallest_detectable_difference
 from localjudge.words import numbered, option_name
 
 MOVED_SAMPLES = 5
@@ -207,18 +207,19 @@ class _BothRuns:
         clusters = None
         if self._is_grouped:
             clusters = [self._clusters[pair.after] for pair in pairs]
-        change = self._sampling.difference(before, after, clusters)
+        difference = self._sampling.difference(before, after, clusters)
+        improved, worsened, tied = count_changes(before, after)
         return ScoreChanges(
             before=math.fsum(before) / len(before),
             after=math.fsum(after) / len(after),
-            difference=change.difference.mean,
-            ci95=change.difference.limits,
-            method=change.difference.method,
-            clusters=change.difference.clusters,
-            improved=change.improved,
-            worsened=change.worsened,
-            tied=change.tied,
-            smallest_detectable=smallest_detectable_difference(change.difference),
+            difference=difference.mean,
+            ci95=difference.limits,
+            method=difference.method,
+            clusters=difference.clusters,
+            improved=improved,
+            worsened=worsened,
+            tied=tied,
+            smallest_detectable=smallest_detectable_difference(difference),
         )
 
     def _verdict_changes(self, metric: str, pairs: Iterable[Pair]) -> VerdictChanges | None:
@@ -235,16 +236,17 @@ class _BothRuns:
                     clusters.append(self._clusters[pair.after])
         if not before:
             return None
-        shares = paired_difference(before, after, clusters=clusters)
-        limits = shares.difference.limits
+        difference = paired_difference(before, after, clusters=clusters)
+        improved, worsened, _ = count_changes(before, after)
+        limits = difference.limits
         if self._sampling.optional_stopping:
             limits = None
         return VerdictChanges(
             paired=len(before),
             unpaired=units - len(before),
-            up=shares.improved,
-            down=shares.worsened,
-            difference=shares.difference.mean,
+            up=improved,
+            down=worsened,
+            difference=difference.mean,
             ci95=limits,
         )
 

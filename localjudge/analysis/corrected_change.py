@@ -266,12 +266,11 @@ def _estimate_change(
         shares_after = after.frame.share_of_samples(after.units.human)
         numbers = list(clusters_after.values())
         if len(shares_before) == len(shares_after) == len(numbers):
-            paired = paired_difference(
+            interval = paired_difference(
                 [shares_before[sample] for sample in clusters_before],
                 [shares_after[sample] for sample in clusters_after],
                 clusters=numbers if len(set(numbers)) < len(numbers) else None,
             )
-            interval = paired.difference
             return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
     return corrected_difference(before.units, after.units, look.confidence)
 

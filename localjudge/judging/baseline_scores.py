@@ -78,4 +78,4 @@ class BaselineScores:
                 groups.append(self._groups.get(self._keys[place].id, ""))
         if not before:
             return None
-        return self._sampling.difference(before, after, groups or None).difference
+        return self._sampling.difference(before, after, groups or None)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from localjudge.stats.interval import Interval
-    from localjudge.stats.paired import PairedDifference
 
 
 class Sampling(Record):
@@ -66,7 +65,8 @@ class Sampling(Record):
 
     def difference(
         self, before: "ArrayLike", after: "ArrayLike", clusters: "ArrayLike | None"
-    ) -> "PairedDifference":
+    ) -> "Interval":
+        """Return the interval of the mean difference of paired scores, after minus before."""
         from localjudge.stats.paired import paired_difference
 
         return paired_difference(

@@ -132,50 +132,40 @@ def labels_needed(
     return None
 
 
-class PairedDifference(NamedTuple):
-    """Interval of the mean difference, after minus before, and numbers of samples."""
-
-    difference: Interval
-    improved: int
-    worsened: int
-    tied: int
-
-
 def paired_difference(
     before: ArrayLike,
     after: ArrayLike,
     *,
     clusters: ArrayLike | None = None,
     max_cluster_size: int | None = None,
-) -> PairedDifference:
-    """Compare two scores (n,) in [0, 1] of each sample, with `clusters` (n,) of any comparable
-    type.
+) -> Interval:
+    """Return the interval of the mean difference of two scores (n,) in [0, 1], after minus before.
 
-    `max_cluster_size` is the size of the largest cluster of all data if scores determined the
-    sample size; the interval is then a confidence sequence. Raises ValueError for no samples,
-    unequal lengths or values out of range.
+    `clusters` (n,) are of any comparable type. `max_cluster_size` is the size of the largest
+    cluster of all data if scores determined the sample size; the interval is then a confidence
+    sequence. Raises ValueError for no samples, unequal lengths or values out of range.
     """
-    old = checked_values(before)
-    new = checked_values(after)
-    if old.shape != new.shape:
-        shapes = f"before has shape {old.shape} and after {new.shape}"
-        raise ValueError(f"{shapes}: they need equal lengths")
-    differences = new - old
-    differences[np.abs(differences) < _TIE] = 0.0
-    size = len(differences)
-    improved = int((differences > 0).sum())
-    worsened = int((differences < 0).sum())
+    differences = _differences(before, after)
     if max_cluster_size:
-        interval = sequence_interval(
+        return sequence_interval(
             differences,
             clusters=clusters,
             largest=max_cluster_size,
             lowest=-1.0,
         )
-    else:
-        draws = group_draws(differences, clusters, lowest=-1.0)
-        interval = _t_interval(draws, exact_mean(differences), size)
-    return PairedDifference(interval, improved, worsened, size - improved - worsened)
+    draws = group_draws(differences, clusters, lowest=-1.0)
+    return _t_interval(draws, exact_mean(differences), len(differences))
+
+
+def count_changes(before: ArrayLike, after: ArrayLike) -> tuple[int, int, int]:
+    """Return the numbers of samples with a higher, a lower and the same score (n,) after.
+
+    Raises the errors of `paired_difference`.
+    """
+    differences = _differences(before, after)
+    improved = int((differences > 0).sum())
+    worsened = int((differences < 0).sum())
+    return improved, worsened, len(differences) - improved - worsened
 
 
 def smallest_detectable_difference(interval: Interval) -> float:
@@ -188,6 +178,17 @@ def smallest_detectable_difference(interval: Interval) -> float:
     half_width = max(_half_width(interval, below=False), _half_width(interval, below=True))
     normal = NormalDist()
     return half_width * (1 + normal.inv_cdf(_POWER) / normal.inv_cdf((1 + CONFIDENCE) / 2))
+
+
+def _differences(before: ArrayLike, after: ArrayLike) -> Floats:
+    old = checked_values(before)
+    new = checked_values(after)
+    if old.shape != new.shape:
+        shapes = f"before has shape {old.shape} and after {new.shape}"
+        raise ValueError(f"{shapes}: they need equal lengths")
+    differences: Floats = new - old
+    differences[np.abs(differences) < _TIE] = 0.0
+    return differences
 
 
 def _half_width(interval: Interval, *, below: bool) -> float:

@@ -85,7 +85,7 @@ def measure(shape: Shape, size: int, *, repeats: int, seed: int) -> PairedCell:
 def _figures(drawn: Drawn, mean: float, signs: Floats) -> list[float]:
     before = np.maximum(-drawn.values, 0)
     after = np.maximum(drawn.values, 0)
-    interval = paired_difference(before, after, clusters=drawn.clusters).difference
+    interval = paired_difference(before, after, clusters=drawn.clusters)
     ours = interval.low, interval.high
     clusters = np.arange(len(before)) if drawn.clusters is None else drawn.clusters
     sums = np.bincount(clusters, weights=drawn.values).astype(np.float64)

@@ -216,7 +216,7 @@ def fixed_size(population: Population, gate: float, *, seed: int) -> int:
 
 def _fixed(values: Floats, lowest: float) -> tuple[float, float]:
     if lowest:
-        interval = paired_difference(np.maximum(-values, 0), np.maximum(values, 0)).difference
+        interval = paired_difference(np.maximum(-values, 0), np.maximum(values, 0))
     elif np.isin(values, (0, 1)).all():
         return exact(int(values.sum()), len(values))
     else:

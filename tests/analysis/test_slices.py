@@ -189,7 +189,7 @@ def test_the_difference_of_a_slice_uses_its_pairs(scripted_run: ScriptedRun) -> 
         (1.0, 0.5, -0.5),
         (1.0, 1.0, 0.0),
     ]
-    expected = paired_difference([0.5, 0.0], [1.0, 0.5]).difference
+    expected = paired_difference([0.5, 0.0], [1.0, 0.5])
     assert scores["x"] is not None
     assert scores["x"].ci95 == (expected.low, expected.high)
     assert (scores["x"].improved, scores["x"].worsened, scores["x"].tied) == (2, 0, 0)
