@@ -107,10 +107,10 @@ def draw_statements(
         factors, slices = _slices(sizes, frames.values(), numbers, by)
         sizes = sizes * factors
         strata = slices * len(places) + np.unique(strata, return_inverse=True)[1]
-    drawn = draw(sizes, strata, count, seed)
+    taken, turns = draw(sizes, strata, count, seed)
     shares = sizes / sizes.sum()
     statements = []
-    for number, draw_index in zip(drawn.taken.tolist(), drawn.turns.tolist(), strict=True):
+    for number, draw_index in zip(taken.tolist(), turns.tolist(), strict=True):
         key = keys[number]
         share = float(shares[number])
         statements.append(DrawnStatement(key, places[key], share, draw_index))

@@ -59,11 +59,11 @@ def _fit_jury(
     remarks: Sequence[str],
 ) -> FittedJury:
     labels, _, label_weights = rows.arrays()
-    solution = stacking.fit(log_odds, labels, label_weights)
-    weights = dict(zip(names, map(float, solution.weights), strict=True))
+    judge_weights, bias = stacking.fit(log_odds, labels, label_weights)
+    weights = dict(zip(names, map(float, judge_weights), strict=True))
     shown = ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items())
-    remark = f"weights: {shown}; bias {solution.bias:+.2f}"
-    return FittedJury(weights, solution.bias, held_out, (remark, *remarks))
+    remark = f"weights: {shown}; bias {bias:+.2f}"
+    return FittedJury(weights, bias, held_out, (remark, *remarks))
 
 
 def _candidates(count: int) -> Iterator[tuple[int, ...]]:

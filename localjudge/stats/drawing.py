@@ -10,7 +10,6 @@ points lies on the arc. docs/statistics.md explains the sizes.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -56,17 +55,11 @@ def drawing_sizes(weights: Floats, p_yes: Floats, divided: Flags | None = None) 
     return sizes
 
 
-class DrawnUnits(NamedTuple):
-    """Indices of the units in drawing order, and the number of points until each was hit."""
-
-    taken: Indices
-    turns: Indices
-
-
-def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
+def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> tuple[Indices, Indices]:
     """Draw `count` units with these positive sizes (units,).
 
-    Fewer are drawn if `MAX_POINTS` points hit fewer.
+    Returns their indices (count,) in drawing order, and the number of points (count,) until each
+    was hit. Fewer are drawn if `MAX_POINTS` points hit fewer.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     start = generator.random()
@@ -82,7 +75,7 @@ def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
             break
         number = min(2 * number, MAX_POINTS)
     first = np.argsort(turns)[:count]
-    return DrawnUnits(order[units[first]], turns[first] + 1)
+    return order[units[first]], turns[first] + 1
 
 
 def inclusion_probabilities(shares: Floats, turns: int) -> Floats:

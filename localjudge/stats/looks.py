@@ -25,43 +25,36 @@ MAX_ERROR = 0.06
 MIN_PLANNED_LABELS = 20
 """A plan of fewer labels gives no interval, because Student's t would not be valid."""
 
-
-class LookBudget(NamedTuple):
-    """Number of labels, error of the interval, and its error if all statements have a label."""
-
-    labels: int
-    error: float
-    last_error: float
-
-
 LOOKS_WITHOUT_PLAN = (
-    LookBudget(20, 0.0005, 0.05),
-    LookBudget(30, 0.00276, 0.05),
-    LookBudget(50, 0.03412, 0.05),
-    LookBudget(100, 0.01016, 0.03601),
-    LookBudget(150, 0.00649, 0.02903),
-    LookBudget(200, 0.00531, 0.02511),
-    LookBudget(300, 0.0034, 0.02056),
-    LookBudget(500, 0.00201, 0.01686),
-    LookBudget(1_000, 0.00106, 0.01408),
-    LookBudget(2_000, 0.00056, 0.0126),
-    LookBudget(5_000, 0.00036, 0.01158),
-    LookBudget(10_000, 0.00025, 0.01114),
+    (20, 0.0005, 0.05),
+    (30, 0.00276, 0.05),
+    (50, 0.03412, 0.05),
+    (100, 0.01016, 0.03601),
+    (150, 0.00649, 0.02903),
+    (200, 0.00531, 0.02511),
+    (300, 0.0034, 0.02056),
+    (500, 0.00201, 0.01686),
+    (1_000, 0.00106, 0.01408),
+    (2_000, 0.00056, 0.0126),
+    (5_000, 0.00036, 0.01158),
+    (10_000, 0.00025, 0.01114),
 )
-"""Looks without a plan. Computed by `scripts/simulations/label_looks.py`, rounded down."""
+"""Looks without a plan: labels, error, and error if all statements have a label.
 
+Computed by `scripts/simulations/label_looks.py`, rounded down.
+"""
 
 LOOKS_WITH_PLAN = (
-    LookBudget(1, 0.05, 0.05),
-    LookBudget(2, 0.01407, 0.01874),
-    LookBudget(4, 0.00314, 0.00561),
-    LookBudget(8, 0.00121, 0.00238),
-    LookBudget(16, 0.0006, 0.00114),
-    LookBudget(32, 0.00028, 0.00054),
-    LookBudget(64, 0.00013, 0.00025),
-    LookBudget(128, 0.00006, 0.00012),
-    LookBudget(256, 0.00003, 0.00006),
-    LookBudget(512, 0.00002, 0.00002),
+    (1, 0.05, 0.05),
+    (2, 0.01407, 0.01874),
+    (4, 0.00314, 0.00561),
+    (8, 0.00121, 0.00238),
+    (16, 0.0006, 0.00114),
+    (32, 0.00028, 0.00054),
+    (64, 0.00013, 0.00025),
+    (128, 0.00006, 0.00012),
+    (256, 0.00003, 0.00006),
+    (512, 0.00002, 0.00002),
 )
 """Looks with a plan. Their numbers of labels are multiples of the planned number.
 
@@ -85,26 +78,31 @@ def look_at(labels: int, statements: int, planned: int | None = None) -> Look:
     Of 63 labels, 50 count for 300 statements, and all for 63. If 60 labels were `planned`, these 60
     count, with an ordinary interval, and the next look is at 120.
     """
-    looks = _looks(planned)
     if labels >= statements:
-        last = next((look for look in looks if look.labels >= statements), looks[-1])
-        return Look(labels, None, 1 - last.last_error)
-    following = statements
-    reached: LookBudget | None = None
-    for look in looks:
-        if look.labels > labels:
-            following = min(statements, look.labels)
-            break
-        reached = look
-    if reached is None:
-        return Look(labels, following, None)
-    return Look(reached.labels, following, 1 - reached.error)
+        return Look(labels, None, 1 - _last_error(statements, planned))
+    reached = labels
+    confidence: float | None = None
+    for labels_at_look, error, _ in _looks(planned):
+        if labels_at_look > labels:
+            return Look(reached, min(statements, labels_at_look), confidence)
+        reached = labels_at_look
+        confidence = 1 - error
+    return Look(reached, statements, confidence)
 
 
-def _looks(planned: int | None) -> Sequence[LookBudget]:
-    """Return the looks in order."""
+def _last_error(statements: int, planned: int | None) -> float:
+    """Return the error of the last look, at which all of these statements have a label."""
+    looks = _looks(planned)
+    for labels_at_look, _, last_error in looks:
+        if labels_at_look >= statements:
+            return last_error
+    return looks[-1][2]
+
+
+def _looks(planned: int | None) -> Sequence[tuple[int, float, float]]:
+    """Return the looks in order: labels, error, and error as the last look."""
     if planned is None:
         return LOOKS_WITHOUT_PLAN
     if planned < MIN_PLANNED_LABELS:
         raise ValueError(f"a plan needs {MIN_PLANNED_LABELS} labels, got {planned}")
-    return [look._replace(labels=look.labels * planned) for look in LOOKS_WITH_PLAN]
+    return [(factor * planned, error, last_error) for factor, error, last_error in LOOKS_WITH_PLAN]

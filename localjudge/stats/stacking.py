@@ -9,8 +9,6 @@ Sources: D. H. Wolpert (1992), Neural Networks 5, 241-259; L. Breiman (1996), Ma
 49-64 (weights of at least 0); A. E. Hoerl and R. W. Kennard (1970), Technometrics 12, 55-67.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -27,26 +25,17 @@ _MIN_SPREAD = 1e-6
 _MIN_PROBABILITY = 1e-6
 
 
-class Stacking(NamedTuple):
-    """Weight of each judge's log odds (k,), and the bias."""
+def fit(
+    log_odds: Floats, labels: ArrayLike, row_weights: ArrayLike, ridge: float = RIDGE
+) -> tuple[Floats, float]:
+    """Fit judges to log odds (n, k), labels (n,) and row weights (n,).
 
-    weights: Floats
-    bias: float
-
-    def probabilities(self, log_odds: Floats) -> Floats:
-        """Return the probabilities (n,) of log odds (n, k)."""
-        values: Floats = 1 / (1 + np.exp(-(self.bias + log_odds @ self.weights)))
-        return values
-
-
-def fit(log_odds: Floats, labels: ArrayLike, weights: ArrayLike, ridge: float = RIDGE) -> Stacking:
-    """Fit weights of at least 0 to log odds (n, k), labels (n,) and row weights (n,).
-
-    Raises DataError if all labels are equal.
+    Returns the weight of each judge's log odds (k,), at least 0, and the bias. Raises DataError if
+    all labels are equal.
     """
     y_true = np.asarray(labels, dtype=np.float64)
-    row_weights = np.asarray(weights, dtype=np.float64)
-    row_weights = row_weights / row_weights.mean()
+    relative_weights = np.asarray(row_weights, dtype=np.float64)
+    relative_weights = relative_weights / relative_weights.mean()
     if len(np.unique(y_true)) == 1:
         raise DataError(
             "weights cannot be fitted if all labels are equal", hint="label more statements"
@@ -55,13 +44,19 @@ def fit(log_odds: Floats, labels: ArrayLike, weights: ArrayLike, ridge: float = 
     scaled = log_odds / spread
     used = list(range(log_odds.shape[1]))
     while True:
-        solution = _minimise_log_loss(scaled[:, used], y_true, row_weights, ridge)
+        solution = _minimise_log_loss(scaled[:, used], y_true, relative_weights, ridge)
         if not (solution[1:] < 0).any():
             break
         del used[int(np.argmin(solution[1:]))]
     judge_weights = np.zeros(log_odds.shape[1])
     judge_weights[used] = solution[1:] / spread[used]
-    return Stacking(judge_weights, float(solution[0]))
+    return judge_weights, float(solution[0])
+
+
+def combine(log_odds: Floats, weights: Floats, bias: float) -> Floats:
+    """Return the probabilities (n,) of log odds (n, k), with judges' weights (k,)."""
+    probabilities: Floats = 1 / (1 + np.exp(-(bias + log_odds @ weights)))
+    return probabilities
 
 
 def held_out(log_odds: Floats, rows: LabelledScores, ridge: float = RIDGE) -> Floats:
@@ -70,11 +65,11 @@ def held_out(log_odds: Floats, rows: LabelledScores, ridge: float = RIDGE) -> Fl
     `rows` has the labels, weights and clusters; its scores are not used. Raises DataError for a
     single cluster, or if the labels of some folds are equal.
     """
-    labels, _, weights = rows.arrays()
+    labels, _, row_weights = rows.arrays()
     probabilities = np.zeros(len(labels))
-    for tested, others in cluster_folds([labels, *log_odds.T, weights], rows.clusters):
-        stacking = fit(log_odds[others], labels[others], weights[others], ridge)
-        probabilities[tested] = stacking.probabilities(log_odds[tested])
+    for tested, others in cluster_folds([labels, *log_odds.T, row_weights], rows.clusters):
+        weights, bias = fit(log_odds[others], labels[others], row_weights[others], ridge)
+        probabilities[tested] = combine(log_odds[tested], weights, bias)
     return probabilities
 
 

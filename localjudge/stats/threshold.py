@@ -5,7 +5,6 @@ for looks better than it is.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,17 +56,13 @@ def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]
     return decisions, tuple(thresholds)
 
 
-class Fold(NamedTuple):
-    """Rows to test, and all other rows, in ascending order."""
-
-    tested: Indices
-    others: Indices
-
-
-def cluster_folds(columns: Sequence[Floats], clusters: ArrayLike | None) -> list[Fold]:
+def cluster_folds(
+    columns: Sequence[Floats], clusters: ArrayLike | None
+) -> list[tuple[Indices, Indices]]:
     """Divide the rows into random folds of whole clusters.
 
-    The folds do not depend on the order of rows. Raises DataError for a single cluster.
+    Returns the rows to test of each fold, and all other rows in ascending order. The folds do not
+    depend on the order of rows. Raises DataError for a single cluster.
     """
     groups = canonical_groups(columns, clusters)
     if len(groups) == 1:
@@ -80,5 +75,5 @@ def cluster_folds(columns: Sequence[Floats], clusters: ArrayLike | None) -> list
         tested = np.concatenate([groups[group] for group in shuffled[number::_FOLDS]])
         is_other = np.ones(len(columns[0]), dtype=bool)
         is_other[tested] = False
-        folds.append(Fold(tested, np.flatnonzero(is_other)))
+        folds.append((tested, np.flatnonzero(is_other)))
     return folds

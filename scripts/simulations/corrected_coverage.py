@@ -30,7 +30,6 @@ from localjudge.labels.labelled_texts import read_labelled_texts
 from localjudge.stats.corrected import JudgedUnits, labels_alone, prediction_powered
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.drawing import (
-    DrawnUnits,
     draw,
     inclusion_probabilities,
     strata_by_score,
@@ -54,8 +53,11 @@ _MOST_LABELS = 150
 ORDINARY = dict.fromkeys(range(15, _MOST_LABELS + 1, 5), CONFIDENCE)
 """Numbers of labels for looks at an ordinary interval."""
 AS_PLANNED = {
-    look.labels: 1 - look.error for look in LOOKS_WITHOUT_PLAN if look.labels <= _MOST_LABELS
+    labels: 1 - error for labels, error, _ in LOOKS_WITHOUT_PLAN if labels <= _MOST_LABELS
 }
+
+Drawing = tuple[Indices, Indices]
+"""Indices of units in drawing order, and the number of points until each was hit."""
 
 
 class Pool(NamedTuple):
@@ -213,7 +215,7 @@ def _looks_until_all(
     misses = []
     width = ordinary = 1.0
     at_plan = 0.0
-    labels = planned or LOOKS_WITHOUT_PLAN[0].labels
+    labels = planned or LOOKS_WITHOUT_PLAN[0][0]
     while labels < statements:
         look = look_at(labels, statements, planned)
         units = run.units(drawing, labels)
@@ -272,7 +274,7 @@ class _Run(NamedTuple):
     def shares(self) -> Floats:
         return self.weights * uncertainty(self.p_yes)
 
-    def draw(self, labels: int, generator: np.random.Generator) -> DrawnUnits:
+    def draw(self, labels: int, generator: np.random.Generator) -> Drawing:
         return draw(
             self.shares,
             strata_by_score(self.p_yes, _STRATA),
@@ -280,12 +282,13 @@ class _Run(NamedTuple):
             int(generator.integers(2**31)),
         )
 
-    def units(self, drawing: DrawnUnits, labels: int, shares: Floats | None = None) -> JudgedUnits:
+    def units(self, drawing: Drawing, labels: int, shares: Floats | None = None) -> JudgedUnits:
         """Return the units with the first labels of a drawing with these shares."""
-        taken = drawing.taken[:labels]
+        all_taken, turns = drawing
+        taken = all_taken[:labels]
         drawn = np.zeros_like(self.weights)
         shares = self.shares / self.shares.sum() if shares is None else shares
-        chances = inclusion_probabilities(shares[taken], int(drawing.turns[:labels].max()))
+        chances = inclusion_probabilities(shares[taken], int(turns[:labels].max()))
         drawn[taken] = self.weights[taken] / chances
         return self.labelled(drawn, strata_by_score(self.p_yes))
 
@@ -358,7 +361,7 @@ def _limits_in_slices(
     if by:
         sizes = sizes / np.bincount(slices, sizes)[slices]
         strata = strata + _STRATA * slices
-    drawing = draw(sizes, strata, len(sizes), int(generator.integers(2**31)))
+    taken, turns = draw(sizes, strata, len(sizes), int(generator.integers(2**31)))
     shares = sizes / sizes.sum()
     results = list[list[tuple[float, float]]]()
     for number in range(len(parts) + 1):
@@ -369,9 +372,8 @@ def _limits_in_slices(
             weights[mine] / weights[mine].sum(),
             _from_zero(clusters[mine]),
         )
-        within = mine[drawing.taken]
-        taken = (np.cumsum(mine) - 1)[drawing.taken[within]]
-        of_part = DrawnUnits(taken, drawing.turns[within])
+        within = mine[taken]
+        of_part = ((np.cumsum(mine) - 1)[taken[within]], turns[within])
         units = (
             (part.units(of_part, abs(count), shares[mine]), level) for count, level in looks.items()
         )

@@ -174,11 +174,11 @@ def _sizes(run: _Run, factor: float) -> Floats:
 def _limits(run: _Run, labels: int, factor: float, seed: int) -> tuple[float, float]:
     """Draw and label statements, and return the limits of the corrected mean."""
     sizes = _sizes(run, factor)
-    drawing = draw(sizes, strata_by_score(run.p_yes, _DRAWING_STRATA), labels, seed)
-    shares = sizes[drawing.taken] / sizes.sum()
-    chances = inclusion_probabilities(shares, int(drawing.turns.max()))
+    taken, turns = draw(sizes, strata_by_score(run.p_yes, _DRAWING_STRATA), labels, seed)
+    shares = sizes[taken] / sizes.sum()
+    chances = inclusion_probabilities(shares, int(turns.max()))
     drawn = np.zeros(len(run.weights))
-    drawn[drawing.taken] = run.weights[drawing.taken] / chances
+    drawn[taken] = run.weights[taken] / chances
     units = JudgedUnits(
         judged=(run.p_yes >= _THRESHOLD).astype(np.float64),
         weights=run.weights,

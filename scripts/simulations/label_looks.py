@@ -13,7 +13,7 @@ import numpy as np
 
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import Floats
-from localjudge.stats.looks import MAX_ERROR, LookBudget
+from localjudge.stats.looks import MAX_ERROR
 
 SPENT = {
     20: 0.0005,
@@ -50,19 +50,7 @@ _NOISE = 0.1
 """Width of the grid's noise in units of the last place."""
 
 
-def looks_without_plan() -> Iterator[LookBudget]:
-    """Yield each look without a plan with its errors, rounded down."""
-    for labels, error, last_error in _errors(SPENT):
-        yield LookBudget(labels, error, last_error)
-
-
-def looks_with_plan() -> Iterator[LookBudget]:
-    """Yield the looks from a planned number of labels on, with their errors, rounded down."""
-    for factor, error, last_error in _errors(SPENT_FROM_PLAN):
-        yield LookBudget(factor, error, last_error)
-
-
-def _errors(spent_at: Mapping[int, float]) -> Iterator[tuple[int, float, float]]:
+def compute_looks(spent_at: Mapping[int, float]) -> Iterator[tuple[int, float, float]]:
     """Yield each number of labels with the error of its look, and its error as the last look."""
     grid = np.arange(-_LARGEST, _LARGEST + _STEP / 2, _STEP)
     density = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)

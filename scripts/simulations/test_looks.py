@@ -2,18 +2,18 @@
 
 import pytest
 from corrected_coverage import AS_PLANNED, JUDGES, ORDINARY, Setting, looked_at, made_up_pool
-from label_looks import SPENT, SPENT_FROM_PLAN, looks_with_plan, looks_without_plan
+from label_looks import SPENT, SPENT_FROM_PLAN, compute_looks
 
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.looks import LOOKS_WITH_PLAN, LOOKS_WITHOUT_PLAN, MAX_ERROR
 
 
 def test_look_errors_follow_the_spending_functions() -> None:
-    assert list(looks_without_plan()) == list(LOOKS_WITHOUT_PLAN)
-    assert list(looks_with_plan()) == list(LOOKS_WITH_PLAN)
+    assert list(compute_looks(SPENT)) == list(LOOKS_WITHOUT_PLAN)
+    assert list(compute_looks(SPENT_FROM_PLAN)) == list(LOOKS_WITH_PLAN)
     assert SPENT[max(SPENT)] == pytest.approx(1 - CONFIDENCE)
     assert SPENT_FROM_PLAN[max(SPENT_FROM_PLAN)] == MAX_ERROR
-    assert [look.labels for look in LOOKS_WITHOUT_PLAN] == list(SPENT)
+    assert [labels for labels, _, _ in LOOKS_WITHOUT_PLAN] == list(SPENT)
 
 
 def test_at_most_six_percent_of_runs_miss_at_any_look() -> None:

@@ -272,11 +272,12 @@ def test_draws_are_nested_and_without_repeats(
 ) -> None:
     sizes = np.array([size for size, _ in rows])
     strata = np.unique([number for _, number in rows], return_inverse=True)[1]
-    drawing, everything = (draw(sizes, strata, wanted, seed) for wanted in (count, len(rows)))
-    assert sorted(everything.taken.tolist()) == list(range(len(rows)))
-    for part, of_all in zip(drawing, everything, strict=True):
-        assert part.tolist() == of_all[: min(count, len(rows))].tolist()
-    assert (np.diff(everything.turns, prepend=0) > 0).all()
+    taken, turns = draw(sizes, strata, count, seed)
+    all_taken, all_turns = draw(sizes, strata, len(rows), seed)
+    assert sorted(all_taken.tolist()) == list(range(len(rows)))
+    assert taken.tolist() == all_taken[: min(count, len(rows))].tolist()
+    assert turns.tolist() == all_turns[: min(count, len(rows))].tolist()
+    assert (np.diff(all_turns, prepend=0) > 0).all()
 
 
 def test_draw_frequencies_match_inclusion_probabilities() -> None:
@@ -284,8 +285,8 @@ def test_draw_frequencies_match_inclusion_probabilities() -> None:
     strata = np.repeat([0, 1], [4, 8])
     times = np.zeros(12)
     for seed in range(2_000):
-        drawing = draw(sizes, strata, 12, seed)
-        times[drawing.taken[drawing.turns <= 6]] += 1
+        taken, turns = draw(sizes, strata, 12, seed)
+        times[taken[turns <= 6]] += 1
     stated = inclusion_probabilities(sizes / sizes.sum(), 6)
     assert times / 2_000 == pytest.approx(stated, abs=4 * 0.5 / math.sqrt(2_000))
 
@@ -293,7 +294,7 @@ def test_draw_frequencies_match_inclusion_probabilities() -> None:
 def test_a_seed_determines_the_draw() -> None:
     sizes = np.ones(100)
     strata = np.repeat(np.arange(5), 20)
-    some, same, other = (draw(sizes, strata, 20, seed).taken.tolist() for seed in (1, 1, 2))
+    some, same, other = (draw(sizes, strata, 20, seed)[0].tolist() for seed in (1, 1, 2))
     assert some == same
     assert some != other
     # The first half alone is a systematic sample of all strata.
@@ -353,12 +354,10 @@ def judged_units(
     weights = 1 / (sizes[sample] * len(sizes))
     if drawn is None:
         shares = weights * uncertainty(p_yes)
-        drawing = draw(shares, strata_by_score(p_yes, 10), labels, int(generator.integers(2**31)))
+        seed = int(generator.integers(2**31))
+        taken, turns = draw(shares, strata_by_score(p_yes, 10), labels, seed)
         drawn = np.zeros(len(human))
-        turns = int(drawing.turns.max())
-        drawn[drawing.taken] = 1 / inclusion_probabilities(
-            shares[drawing.taken] / shares.sum(), turns
-        )
+        drawn[taken] = 1 / inclusion_probabilities(shares[taken] / shares.sum(), int(turns.max()))
     certain = np.zeros(len(human), dtype=np.bool_)
     labelled = (p_yes >= 0.5).astype(np.float64), weights, human, weights * drawn
     return JudgedUnits(*labelled, strata_by_score(p_yes), sample, certain), drawn

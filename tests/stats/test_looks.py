@@ -32,7 +32,7 @@ def test_labels_count_at_planned_numbers(
 def test_the_last_look_spends_the_remaining_error() -> None:
     """An ordinary interval up to 50 statements; 80 give the same as 100 without a later look."""
     assert look_at(15, 15).confidence == CONFIDENCE
-    assert look_at(80, 80).confidence == 1 - LOOKS_WITHOUT_PLAN[3].last_error
+    assert look_at(80, 80).confidence == 1 - LOOKS_WITHOUT_PLAN[3][2]
     assert (look_at(50, 50).confidence, look_at(50, 300).confidence) == (CONFIDENCE, 1 - 0.03412)
 
 
@@ -90,9 +90,9 @@ def test_all_looks_together_miss_at_most_six_percent(last: int | None, planned: 
 
 def _looks(last: int | None, planned: int | None) -> list[int]:
     """Return the numbers of labels of all looks up to the last one."""
-    numbers = [look.labels for look in LOOKS_WITHOUT_PLAN]
+    numbers = [labels for labels, _, _ in LOOKS_WITHOUT_PLAN]
     if planned is not None:
-        numbers = [look.labels * min(planned, last or planned) for look in LOOKS_WITH_PLAN]
+        numbers = [factor * min(planned, last or planned) for factor, _, _ in LOOKS_WITH_PLAN]
     if last is None:
         return numbers
     return [number for number in numbers if number < last] + [last]
