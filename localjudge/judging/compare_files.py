@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from localjudge.errors import RunDirectoryError
-from localjudge.judging.evidence import EvidenceSearch
+from localjudge.judging.evidence import find_evidence
 from localjudge.judging.settings import RunSettings
 from localjudge.run_directory import directory as run_directory
 from localjudge.run_directory.differences import differences
@@ -32,7 +32,7 @@ def changed_rows(
     names = row_files(with_evidence=run.has_evidence)
     changes: dict[str, list[str]] = {name: [] for name in names}
     counts = dict.fromkeys(names, 0)
-    search = EvidenceSearch(run.iter_samples(), settings)
+    samples = run.iter_samples()
     with ExitStack() as stack:
         files: dict[str, BinaryIO] = {}
         for name in names:
@@ -44,7 +44,7 @@ def changed_rows(
             totals.add(evaluations)
             evidence = None
             if run.has_evidence:
-                evidence = search.rows(evaluations)
+                evidence = find_evidence(evaluations, samples, settings)
             lines_by_file = row_lines(evaluations, evidence)
             for name, file in files.items():
                 for line in lines_by_file[name]:

@@ -15,7 +15,6 @@ answers find the same again.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, groupby
-from typing import NamedTuple
 
 from localjudge.evidence import finder
 from localjudge.evidence.finder import CLOSE, CLOSE_UNREAD, Finder, Match
@@ -38,24 +37,19 @@ from localjudge.types import Sample, Span, Unit, Verdict, context_texts
 _COMPARED = ("reference", "response")
 
 
-class EvidenceSearch:
-    """Find the evidence in `samples`, which have the order of their evaluations."""
-
-    def __init__(self, samples: Iterable[Sample], settings: RunSettings) -> None:
-        self._samples = iter(samples)
-        self._sentences = JudgedSentences(settings.sentences)
-        self._language = settings.language
-
-    def rows(self, evaluations: Sequence[Evaluation]) -> Iterator[EvidenceRow]:
-        """Yield the rows for the evaluations of the next samples, in their order."""
-        by_sample = groupby(evaluations, key=lambda evaluation: evaluation.sample_id)
-        for sample_id, of_sample in by_sample:
-            sample = next(sample for sample in self._samples if sample.id == sample_id)
-            texts = _Texts(sample, self._sentences, self._language)
-            for evaluation in of_sample:
-                for position, judged in enumerate(evaluation.units):
-                    if _is_statement(judged.unit):
-                        yield from _make_rows(texts, evaluation, position, judged)
+def find_evidence(
+    evaluations: Iterable[Evaluation], samples: Iterator[Sample], settings: RunSettings
+) -> Iterator[EvidenceRow]:
+    """Yield the rows for evaluations, and take their samples from `samples` in the same order."""
+    sentences = JudgedSentences(settings.sentences)
+    by_sample = groupby(evaluations, key=lambda evaluation: evaluation.sample_id)
+    for sample_id, of_sample in by_sample:
+        sample = next(sample for sample in samples if sample.id == sample_id)
+        texts = _SampleTexts(sample, sentences, settings.language)
+        for evaluation in of_sample:
+            for position, judged in enumerate(evaluation.units):
+                if _is_statement(judged.unit):
+                    yield from _make_rows(texts, evaluation, position, judged)
 
 
 def verdicts_with_evidence(
@@ -65,7 +59,7 @@ def verdicts_with_evidence(
     verdicts = verdict_rows(evaluations)
     if settings.no_evidence:
         return list(verdicts)
-    return list(with_evidence(verdicts, EvidenceSearch(samples, settings).rows(evaluations)))
+    return list(with_evidence(verdicts, find_evidence(evaluations, iter(samples), settings)))
 
 
 def evidence_identity(settings: RunSettings) -> EvidenceIdentity | None:
@@ -75,7 +69,7 @@ def evidence_identity(settings: RunSettings) -> EvidenceIdentity | None:
     return EvidenceIdentity(**finder.identity(settings.language))
 
 
-class _Texts:
+class _SampleTexts:
     """The texts of a sample, each cut and counted once, when it is first needed."""
 
     def __init__(self, sample: Sample, sentences: JudgedSentences, language: str) -> None:
@@ -129,15 +123,19 @@ def _is_statement(unit: Unit) -> bool:
 
 
 def _make_rows(
-    texts: _Texts, evaluation: Evaluation, position: int, judged: JudgedUnit
+    texts: _SampleTexts, evaluation: Evaluation, position: int, judged: JudgedUnit
 ) -> Iterator[EvidenceRow]:
     unit = judged.unit
     for rank, match in enumerate(_matches(texts, unit), 1):
         context = None if unit.against in _COMPARED else match.text
-        cited = None
+        is_cited = None
+        cites = None
+        name = None
         if unit.against == "cited":
-            cited = _look_up_citations(texts, unit.index, match.text)
-        is_cited = cited and cited.cited
+            citations = texts.citations[unit.index]
+            is_cited = any(citation.context == match.text for citation in citations)
+            cites = tuple(dict.fromkeys(citation.name for citation in citations))
+            name = texts.name_context(match.text)
         yield EvidenceRow(
             sample_id=evaluation.sample_id,
             metric=evaluation.metric,
@@ -153,28 +151,12 @@ def _make_rows(
             score=match.score,
             supports=_supports(judged, match, is_cited),
             cited=is_cited,
-            cites=cited and cited.cites,
-            name=cited and cited.name,
+            cites=cites,
+            name=name,
         )
 
 
-class _Cited(NamedTuple):
-    """The citations of a statement, and how they relate to one context."""
-
-    cited: bool
-    cites: tuple[str, ...]
-    name: str
-
-
-def _look_up_citations(texts: _Texts, number: int, context: int) -> _Cited:
-    """Return what a sentence of the response cites, and whether it is this context."""
-    citations = texts.citations[number]
-    is_cited = any(citation.context == context for citation in citations)
-    names = dict.fromkeys(citation.name for citation in citations)
-    return _Cited(is_cited, tuple(names), texts.name_context(context))
-
-
-def _matches(texts: _Texts, unit: Unit) -> list[Match]:
+def _matches(texts: _SampleTexts, unit: Unit) -> list[Match]:
     if unit.against == "reference":
         return texts.reference.find(unit.text)
     if unit.against == "response":

@@ -17,7 +17,7 @@ from typing import Any
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import RunDirectoryError
 from localjudge.judging.data_report import NotedProgress, report_data
-from localjudge.judging.evidence import EvidenceSearch, evidence_identity
+from localjudge.judging.evidence import evidence_identity, find_evidence
 from localjudge.judging.judge_or_jury import (
     JudgeNames,
     JudgeOrJury,
@@ -302,12 +302,12 @@ class Job:
         """Judge all samples of the plan, and write a row for each score and verdict."""
         plan = self.plan
         totals = plan.totals(plan.sampling)
-        search = EvidenceSearch(plan.dataset.samples, plan.settings)
+        samples = iter(plan.dataset.samples)
         for evaluations in judging.evaluations(plan.dataset.samples):
             totals.add(evaluations)
             evidence = None
             if self.evidence:
-                evidence = search.rows(evaluations)
+                evidence = find_evidence(evaluations, samples, plan.settings)
             results.add(evaluations, evidence)
         summary = totals.summary(self.signature, self.judge.card, plan.dataset.skipped)
         return summary.model_copy(update={"stopped": plan.stopped.reason})
