@@ -20,7 +20,7 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import DataError, InputError, LocaljudgeError
 from localjudge.judging.job import open_job
 from localjudge.judging.judges import JudgeName, default_judge
-from localjudge.judging.metric_choice import wanted_metrics
+from localjudge.judging.metric_choice import requested_names
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import checked
 from localjudge.labels.judge_comparison import calibrate_judges
@@ -125,7 +125,7 @@ def _read_runs(
             hint="name only the runs",
         )
     _refuse_for_several(runs, {"name": name})
-    return read_labelled_runs(runs, wanted_metrics(metrics).names, progress)
+    return read_labelled_runs(runs, requested_names(metrics), progress)
 
 
 def _refuse_for_several(judges: Sequence[object], options: Mapping[str, object]) -> None:

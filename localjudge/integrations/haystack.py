@@ -27,7 +27,7 @@ from pydantic import TypeAdapter
 
 from localjudge.errors import ArgumentValueError
 from localjudge.integrations.conversion import JudgeLike, check_options, open_judge
-from localjudge.judging.metric_choice import wanted_metrics
+from localjudge.judging.metric_choice import requested_metrics
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.open_judge import Judge
@@ -74,8 +74,7 @@ class LocaljudgeEvaluator:
         self.judge = judge
         self.options = options
         self._open: Judge | None = None
-        wanted = wanted_metrics(self.metrics)
-        self._computed = [wanted.get(name) for name in wanted.names or ()]
+        self._computed = requested_metrics(self.metrics) or []
         self._declare_inputs()
         outputs = {metric.name: dict[str, Any] for metric in self._computed}
         component.set_output_types(self, **outputs)

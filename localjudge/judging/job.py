@@ -261,7 +261,7 @@ class Job:
         rows = count_with_progress(table.rows(), self.progress, "storing", len(table))
         is_changed = begun.store.add_samples(rows, self.plan.cluster_of)
         was_stopped = begun.existing is not None and begun.existing.environment.drawn_from
-        if self.plan.stopped.reason is not None or was_stopped:
+        if self.plan.stopped is not None or was_stopped:
             begun.store.keep_samples(row.id for row in table.rows())
         return is_changed
 
@@ -274,7 +274,7 @@ class Job:
             return None
         summary = run.summary
         stored = (summary.skipped_rows, summary.judge, summary.stopped)
-        planned = (self.plan.dataset.skipped, self.judge.card, self.plan.stopped.reason)
+        planned = (self.plan.dataset.skipped, self.judge.card, self.plan.stopped)
         if unfinished_rows is not None or stored != planned:
             return None
         # Another `max_failed` may withhold a mean, or give it.
@@ -310,7 +310,7 @@ class Job:
                 evidence = find_evidence(evaluations, samples, plan.settings)
             results.add(evaluations, evidence)
         summary = totals.summary(self.signature, self.judge.card, plan.dataset.skipped)
-        return summary.model_copy(update={"stopped": plan.stopped.reason})
+        return summary.model_copy(update={"stopped": plan.stopped})
 
     def _finish_session(self, begun: BegunRun, judging: Judging, work_before: EngineStats) -> None:
         """Record the work of this process."""
@@ -336,8 +336,8 @@ class Job:
         optional = {
             "shard_of": plan.parent,
             "index": list(plan.frame_index),
-            "stopped": plan.stopped.reason,
-            "drawn_from": plan.stopped.data,
+            "stopped": plan.stopped,
+            "drawn_from": plan.drawn_from,
             "evidence": self.evidence,
         }
         environment |= {name: value for name, value in optional.items() if value}

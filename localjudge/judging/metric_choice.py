@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from localjudge.dataset import Dataset
 from localjudge.errors import InputError
@@ -24,49 +24,46 @@ from localjudge.resources import criterion_files
 from localjudge.words import option, option_name
 
 
-class WantedMetrics(NamedTuple):
-    """Names of the requested metrics (None for the default), and metric objects by name."""
-
-    names: list[str] | None
-    objects: dict[str, Metric]
-
-    def get(self, name: str) -> Metric:
-        return self.objects.get(name) or catalog.get(name)
-
-    def in_settings(self, settings: RunSettings) -> RunSettings:
-        """Return the settings with the criteria among the metrics."""
-        metrics = self.objects.values()
-        criteria = tuple(metric for metric in metrics if isinstance(metric, Criterion))
-        return settings.model_copy(update={"criteria": criteria})
-
-    @property
-    def asks_for_refusals(self) -> bool:
-        """Whether a metric asks if a response is a refusal, which "N/A" may be."""
-        metrics = map(self.get, self.names or ())
-        return "refusal" in catalog.list_special_tasks(metrics)
-
-
-def wanted_metrics(
+def requested_metrics(
     metrics: object,
     criteria: Sequence[Criterion] = (),
     earlier: Mapping[str, Metric] = MappingProxyType({}),
-) -> WantedMetrics:
-    """Resolve one or several metrics: names, objects, or criteria (also by file or bundled name).
+) -> list[Metric] | None:
+    """Return the requested metrics, or None for the default ones.
 
-    `earlier` are objects of an earlier run, which may be requested by name. Raises InputError.
+    `metrics` are one or several names, objects or criteria, also by file or bundled name. `earlier`
+    are objects of an earlier run, which may be requested by name. Raises InputError.
     """
+    names, objects = _resolve(metrics, criteria, earlier)
+    if names is None:
+        return None
+    return [objects.get(name) or catalog.get(name) for name in names]
+
+
+def requested_names(metrics: object) -> list[str] | None:
+    """Return the names of the requested metrics, which may be unknown here.
+
+    None for the default ones. Raises InputError.
+    """
+    names, _ = _resolve(metrics)
+    return names
+
+
+def _resolve(
+    metrics: object,
+    criteria: Sequence[Criterion] = (),
+    earlier: Mapping[str, Metric] = MappingProxyType({}),
+) -> tuple[list[str] | None, dict[str, Metric]]:
+    """Return the names of the requested metrics, and metric objects by name."""
     objects: dict[str, Metric] = {}
     for criterion in criteria:
         _add(objects, criterion)
     if metrics is None:
-        return WantedMetrics(list(objects) or None, {**earlier, **objects})
-
-    def is_name(entry: str) -> bool:
-        return entry in objects or entry in earlier or not _is_criterion(entry)
-
+        return list(objects) or None, objects
     names: list[str] = []
     for entry in _list_entries(metrics):
-        if isinstance(entry, str) and is_name(entry):
+        is_known = isinstance(entry, str) and (entry in objects or entry in earlier)
+        if isinstance(entry, str) and (is_known or not _is_criterion(entry)):
             names.append(entry)
         elif isinstance(entry, str | Path):
             names.append(_add(objects, read_criterion(entry)))
@@ -74,7 +71,13 @@ def wanted_metrics(
             names.append(_add(objects, entry))
     if names:
         names += [criterion.name for criterion in criteria]
-    return WantedMetrics(list(dict.fromkeys(names)), {**earlier, **objects})
+    return list(dict.fromkeys(names)), {**earlier, **objects}
+
+
+def add_criteria(settings: RunSettings, requested: Sequence[Metric] | None) -> RunSettings:
+    """Return the settings with the criteria among the requested metrics."""
+    criteria = tuple(metric for metric in requested or () if isinstance(metric, Criterion))
+    return settings.model_copy(update={"criteria": criteria})
 
 
 def _list_entries(metrics: object) -> Iterable[object]:
@@ -107,20 +110,19 @@ def _add(objects: dict[str, Metric], metric: Any) -> str:
 
 
 def choose_metrics(
-    wanted: WantedMetrics, dataset: Dataset
+    requested: Sequence[Metric] | None, dataset: Dataset
 ) -> tuple[tuple[Metric, ...], dict[str, frozenset[str]]]:
     """Return the metrics in the order of the catalog, and the missing fields of omitted defaults.
 
     Raises InputError for a metric that the data do not allow.
     """
-    if wanted.names is None:
+    left_out: dict[str, frozenset[str]] = {}
+    if requested is None:
         names, left_out = _choose_default_names(dataset)
-    elif wanted.names:
-        names = wanted.names
-        left_out = {}
-    else:
+        requested = [catalog.get(name) for name in names]
+    if not requested:
         raise InputError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
-    metrics = [wanted.get(name) for name in names]
+    metrics = list(requested)
     _check_compared_meta(metrics, dataset)
     if dataset.table.without_text:  # `document_map(compare_by=id)` replaces `document_map`
         metrics = [catalog.by_id_without_texts(metric) for metric in metrics]

@@ -14,9 +14,13 @@ from localjudge.dataset import Dataset, load
 from localjudge.dataset.problems import group_name
 from localjudge.dataset.shards import Shard
 from localjudge.errors import InputError
-from localjudge.judging.metric_choice import choose_metrics, wanted_metrics
+from localjudge.judging.metric_choice import (
+    add_criteria,
+    choose_metrics,
+    requested_metrics,
+)
 from localjudge.judging.settings import RunSettings
-from localjudge.metrics import Metric
+from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress
 from localjudge.run_directory.environment import IndexLevel
@@ -52,27 +56,19 @@ Data = str | Path | Mapping[str, Any] | Iterable[Any] | ArrowTable | LazyTable |
 """
 
 
-class StoppedRun(NamedTuple):
-    """Why a run stopped, with `Sampling.max_cluster_size` and all of its data.
-
-    All are None for other runs.
-    """
-
-    max_cluster_size: int | None = None
-    reason: str | None = None
-    data: DataIdentity | None = None
-
-
 class Plan(NamedTuple):
     """Data and metrics to judge.
 
-    whole           number of samples in the data, of which the dataset may be a part
-    left_out        omitted default metrics, with the missing fields
-    cluster_of      group of each sample
-    frame_index     index of the user's pandas frame
-    column_types    types of the columns of the user's frame
-    parent          data of all shards, for a shard
-    stored_in       a run with the samples, whose judge is the default
+    whole               number of samples in the data, of which the dataset may be a part
+    left_out            omitted default metrics, with the missing fields
+    cluster_of          group of each sample
+    frame_index         index of the user's pandas frame
+    column_types        types of the columns of the user's frame
+    parent              data of all shards, for a shard
+    stored_in           a run with the samples, whose judge is the default
+    stopped             why the run has no more samples than these, if it ended early
+    drawn_from          the data from which these samples were drawn until the run ended
+    max_cluster_size    as in `Sampling`, if scores ended the run
     """
 
     dataset: Dataset
@@ -83,9 +79,11 @@ class Plan(NamedTuple):
     cluster_of: Mapping[str, str] | None = None
     frame_index: Sequence[IndexLevel] = ()
     parent: DataIdentity | None = None
-    stopped: StoppedRun = StoppedRun()
     stored_in: RunRecord | None = None
     column_types: Mapping[str, Any] = MappingProxyType({})
+    stopped: str | None = None
+    drawn_from: DataIdentity | None = None
+    max_cluster_size: int | None = None
 
     def stopped_after(
         self, positions: Sequence[int], reason: str, max_cluster_size: int | None
@@ -98,8 +96,14 @@ class Plan(NamedTuple):
         settings = self.settings
         if len(positions) < len(self.dataset.samples):
             settings = settings.model_copy(update={"sample": len(positions)})
-        stopped = StoppedRun(max_cluster_size, reason, self.identity)
-        return self._replace(dataset=dataset, cluster_of=groups, settings=settings, stopped=stopped)
+        return self._replace(
+            dataset=dataset,
+            cluster_of=groups,
+            settings=settings,
+            stopped=reason,
+            drawn_from=self.identity,
+            max_cluster_size=max_cluster_size,
+        )
 
     @property
     def identity(self) -> DataIdentity:
@@ -107,13 +111,13 @@ class Plan(NamedTuple):
             self.dataset.fingerprint,
             len(self.dataset.samples),
             self.cluster_of,
-            self.stopped.max_cluster_size,
+            self.max_cluster_size,
         )
 
     @property
     def sampling(self) -> Sampling:
         return Sampling.of(
-            self.settings, len(self.dataset.samples), self.whole, self.stopped.max_cluster_size
+            self.settings, len(self.dataset.samples), self.whole, self.max_cluster_size
         )
 
     def totals(self, sampling: Sampling) -> Totals:
@@ -135,8 +139,8 @@ def plan(
 
     Raises DataError for unusable data, InputError for an unknown metric or missing columns.
     """
-    wanted = wanted_metrics(metrics, settings.criteria)
-    settings = wanted.in_settings(settings)
+    requested = requested_metrics(metrics, settings.criteria)
+    settings = add_criteria(settings, requested)
     _ = settings.sentences.identity  # refuses an unknown language before anything is read
     rows, frame_index = _unpack_index(data)
     whole = load(
@@ -145,7 +149,8 @@ def plan(
         skip_bad_rows=settings.skip_bad_rows,
         context_separator=settings.context_separator,
         rows_path=settings.rows,
-        keeps_answer_words=wanted.asks_for_refusals,
+        # A response such as "N/A" may be a refusal.
+        keeps_answer_words="refusal" in catalog.list_special_tasks(requested or ()),
         progress=progress,
     )
     dataset = _draw(whole, settings)
@@ -153,7 +158,7 @@ def plan(
     if settings.shard is not None:
         parent = DataIdentity(sha256=dataset.fingerprint, rows=len(dataset.samples))
         dataset = dataset.in_shard(Shard.read(settings.shard))
-    chosen, left_out = choose_metrics(wanted, dataset)
+    chosen, left_out = choose_metrics(requested, dataset)
     clusters = None
     if settings.cluster_by and dataset.samples:
         clusters = group_samples(dataset, settings.cluster_by)

@@ -14,10 +14,15 @@ from typing import Any
 from localjudge.dataset import Dataset, from_samples
 from localjudge.dataset.shards import Shard
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.judging.metric_choice import choose_metrics, wanted_metrics
-from localjudge.judging.plan import Data, Plan, StoppedRun, group_samples, plan
+from localjudge.judging.metric_choice import (
+    add_criteria,
+    choose_metrics,
+    requested_metrics,
+)
+from localjudge.judging.plan import Data, Plan, group_samples, plan
 from localjudge.judging.settings import ONE_HALF, RunSettings, settings_with
 from localjudge.judging.stored_settings import read_run_settings
+from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
 from localjudge.run_directory.archive import stored_rows
@@ -99,16 +104,16 @@ def _plan_stored(
     environment = original.manifest.environment
     _refuse_other_groups(original, chosen.cluster_by)
     names = list(original) if metrics is None else metrics
-    wanted = wanted_metrics(names, chosen.criteria, original.manifest.criteria)
-    changes = {**options, **_choose_thresholds(original, options, chosen, wanted.names or ())}
-    settings = wanted.in_settings(read_run_settings(original.manifest, **changes))
+    requested = requested_metrics(names, chosen.criteria, original.manifest.criteria)
+    changes = {**options, **_choose_thresholds(original, options, chosen, requested or ())}
+    settings = add_criteria(read_run_settings(original.manifest, **changes), requested)
     never_stops = {**dict.fromkeys(settings_with("stops")), "until": ()}
     settings = settings.model_copy(update=never_stops)
     dataset = _read_dataset(runs)
     groups = _read_groups(runs)
     if settings.cluster_by and settings.cluster_by != environment.settings.cluster_by:
         groups = group_samples(dataset, settings.cluster_by)
-    selected, left_out = choose_metrics(wanted, dataset)
+    selected, left_out = choose_metrics(requested, dataset)
     planned = Plan(
         dataset,
         selected,
@@ -125,7 +130,12 @@ def _plan_stored(
         settings = settings.model_copy(update={"shard": None})
         return planned._replace(settings=settings, parent=None)
     _require_data(dataset, original.manifest.data, str(original.directory))
-    return planned._replace(stopped=_read_early_stop(original))
+    if not original.sampling.optional_stopping:
+        return planned
+    return planned._replace(
+        stopped=_describe_early_stop(original),
+        max_cluster_size=original.sampling.max_cluster_size,
+    )
 
 
 def _refuse_data_options(options: Mapping[str, Any]) -> None:
@@ -147,12 +157,12 @@ def _refuse_other_groups(original: RunRecord, cluster_by: str | None) -> None:
 
 
 def _choose_thresholds(
-    original: RunRecord, options: Mapping[str, Any], chosen: RunSettings, names: Sequence[str]
+    original: RunRecord, options: Mapping[str, Any], chosen: RunSettings, metrics: Sequence[Metric]
 ) -> dict[str, Any]:
     """Return the calibrations to use, and the threshold beside new ones."""
     if "threshold" in options and not chosen.calibration:
         return {"calibration": ()}
-    questions = set(map(get_question, names))
+    questions = {get_question(metric.name) for metric in metrics}
     by_question = {}
     for calibration in original.manifest.environment.settings.calibration:
         if calibration.question in questions:
@@ -165,15 +175,12 @@ def _choose_thresholds(
     return values
 
 
-def _read_early_stop(original: RunRecord) -> StoppedRun:
-    """Return why the run ended with this number of samples, if scores decided it."""
-    sampling = original.sampling
-    if not sampling.optional_stopping:
-        return StoppedRun()
+def _describe_early_stop(original: RunRecord) -> str:
+    """Return why a run whose scores decided it ended with this number of samples."""
     reason = (original.summary.stopped or "").partition(": ")[0]
     if reason:
         reason = f"{reason}: by the scores of the run with the samples"
-    return StoppedRun(sampling.max_cluster_size, reason)
+    return reason
 
 
 def _read_dataset(runs: Sequence[RunRecord]) -> Dataset:

@@ -122,6 +122,26 @@ def test_rescoring_needs_no_criteria_file_and_can_add_a_criterion(tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([KIND, "faithfulness"], ["faithfulness"]),
+        ([KIND, TONE], ["tone"]),
+        ([KIND, TONE], [KIND]),
+    ],
+)
+def test_a_run_stores_only_its_own_criteria(
+    tmp_path: Path, first: list[Any], second: list[Any]
+) -> None:
+    """A run that reuses another one without its criterion can be opened again."""
+    reused = run(tmp_path / "run", *first)
+    evaluate(reuse=reused, metrics=second, out=tmp_path / "less", engine=engine())
+    opened = Run.open(tmp_path / "less")
+    wanted = [metric if isinstance(metric, str) else metric.name for metric in second]
+    assert list(opened) == wanted
+    assert list(opened.manifest.criteria) == [name for name in wanted if name != "faithfulness"]
+
+
+@pytest.mark.parametrize(
     "criterion",
     ["refuses", KIND, TONE, "refusal", "context_sufficiency", "abstention"],
     ids=str,
