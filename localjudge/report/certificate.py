@@ -217,7 +217,9 @@ def _add_findings(metrics: Sequence[dict[str, Any]], messages: Messages) -> None
             metric["finding"] = translate_labels(metric["corrected"].counts, messages)
         else:
             row = metric["rows"][0]
-            metric["finding"] = translate_mean(metric["name"], row.mean, row.interval, messages)
+            metric["finding"] = translate_mean(
+                metric["name"], row["mean"], row["interval"], messages
+            )
 
 
 def _describe_checks(run: RunRecord, checked: Check, messages: Messages) -> dict[str, Any]:

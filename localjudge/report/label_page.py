@@ -20,9 +20,8 @@ from types import MappingProxyType
 from typing import Any
 
 from localjudge.labels.closest_sentences import ClosestSentence
-from localjudge.report.evidence_views import browser_offset
 from localjudge.report.messages import Messages
-from localjudge.report.private_page import page_parts, write_page
+from localjudge.report.private_page import browser_offset, page_parts, write_page
 from localjudge.run_directory.evidence_rows import select_context
 from localjudge.types import Language
 

@@ -9,7 +9,7 @@ facts      judge, labels and verification for an auditor
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.comparison import RunComparison
@@ -38,6 +38,7 @@ from localjudge.report.remarks import (
 )
 from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_headline
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.summary import MetricSummary
 from localjudge.run_directory.verification import LastVerification
 from localjudge.words import numbered
 
@@ -56,15 +57,6 @@ _MIRRORED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
 """A difference of at least -0.02 is at most 0.02 lower."""
 
 Values = dict[str, Any]
-
-
-class MeanRow(NamedTuple):
-    """A row in the table of means."""
-
-    name: str
-    mean: float | None
-    interval: tuple[float, float] | None
-    note: str = ""
 
 
 def overview(
@@ -161,13 +153,12 @@ def _metrics(run: RunRecord, labels: RunLabels | None, gates: Sequence[Gate]) ->
     shares = pooled_shares(run)
     for name, summary in run.summary.metrics.items():
         corrected = find_corrected(labels, name)
-        judge = MeanRow("judge only", summary.mean, summary.ci95)
         if name in withheld:
             headline = Headline(None, None, "judge")
-            rows = [MeanRow(name, None, None)]
+            rows = [_mean_row(name, None, None)]
         else:
             headline = choose_headline(summary, corrected)
-            rows = list(_mean_rows(name, judge, headline, corrected))
+            rows = list(_mean_rows(name, summary, headline, corrected))
         checked_labels = 0
         if corrected and headline.basis == "labels":
             checked_labels = corrected.labels
@@ -213,22 +204,29 @@ def _marks(metric: str, gates: Sequence[Gate]) -> Iterator[tuple[float, str]]:
 
 
 def _mean_rows(
-    name: str, judge: MeanRow, headline: Headline, corrected: CorrectedMean | None
-) -> Iterator[MeanRow]:
+    name: str, summary: MetricSummary, headline: Headline, corrected: CorrectedMean | None
+) -> Iterator[Values]:
     """Yield the headline, then other means if labels correct it or are too few."""
-    yield MeanRow(name, headline.mean, headline.ci95)
+    yield _mean_row(name, headline.mean, headline.ci95)
     if headline.basis == "too few labels":
-        yield judge
+        yield _mean_row("judge only", summary.mean, summary.ci95)
     elif corrected and headline.basis == "labels":
         for annotator, mean in (corrected.by_annotator or {}).items():
-            yield MeanRow(f"by {annotator}", mean.mean, mean.ci95)
-        saved = corrected.labels_saved
-        if saved:
-            judge = judge._replace(note=f"saves about {numbered(saved, 'label')}")
-        yield judge
+            yield _mean_row(f"by {annotator}", mean.mean, mean.ci95)
+        note = ""
+        if corrected.labels_saved:
+            note = f"saves about {numbered(corrected.labels_saved, 'label')}"
+        yield _mean_row("judge only", summary.mean, summary.ci95, note)
     if corrected and corrected.labels_alone:
         labels_only = corrected.labels_alone
-        yield MeanRow("labels only", labels_only.mean, labels_only.ci95)
+        yield _mean_row("labels only", labels_only.mean, labels_only.ci95)
+
+
+def _mean_row(
+    name: str, mean: float | None, interval: tuple[float, float] | None, note: str = ""
+) -> Values:
+    """Return a row in the table of means."""
+    return {"name": name, "mean": mean, "interval": interval, "note": note}
 
 
 def _meaning(name: str, run: RunRecord) -> str:

@@ -11,14 +11,24 @@ A block is gzipped JSON in base64, so no user text in it can act on the page. An
 import base64
 import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any
 
 from localjudge.analysis.compared_run import ComparedRun
-from localjudge.analysis.pairing import pair_samples, unit_changes
+from localjudge.analysis.pairing import pair_samples, sample_keys, unit_changes
+from localjudge.errors import RunDirectoryError
 from localjudge.labels.labelled_statements import LabelledVerdict, labelled_statements, with_labels
-from localjudge.report.evidence_views import EvidenceBySample, browser_offset
+from localjudge.report.evidence_views import (
+    describe_evidence,
+    evidence_to_show,
+    misplaced_citation,
+)
 from localjudge.report.overview import Values
+from localjudge.report.private_page import browser_offset
 from localjudge.report.sample_views import describe_outcome, explain_score, remark_on
+from localjudge.run_directory.directory import BY_HAND
+from localjudge.run_directory.evidence_rows import select_context
+from localjudge.run_directory.files import VERDICTS
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.run_directory.run_record import RunRecord
@@ -29,79 +39,97 @@ _LETTERS_OF_DETAILS = 256 << 10
 _CERTAINTY_PLACE = 5
 _DIVISION_PLACE = 6
 """Positions in the entry of a sample, after its outcomes in the baseline."""
+_DESCRIPTION_PLACE = 4
+"""Position in a sentence of evidence."""
 _MAX_QUESTION = 200
 _SCORE_DIGITS = 6
 _PROBABILITY_DIGITS = 4
 """Digits for values displayed with three digits, including differences."""
+_NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))
 
 
-class DataBlock(NamedTuple):
-    """One block: its kind, the number of its first sample, and its bytes as base64."""
+def data_blocks(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[str, int, str]]:
+    """Yield all samples in data order, with their state in the baseline.
 
-    kind: str
-    first: int
-    content: str
-
-
-def data_blocks(run: RunRecord, baseline: RunRecord | None) -> Iterator[DataBlock]:
-    """Yield all samples in data order, with their state in the baseline."""
-    lines: dict[str, list[str]] = {"list": [], "details": []}
-    packed_samples = dict.fromkeys(lines, 0)
-
-    def packed(kind: str) -> DataBlock:
-        content = base64.b64encode(gzip.compress(f"[{','.join(lines[kind])}]".encode(), mtime=0))
-        block = DataBlock(kind, packed_samples[kind], content.decode("ascii"))
-        packed_samples[kind] += len(lines[kind])
-        lines[kind].clear()
-        return block
-
+    A block is its kind, the number of its first sample, and its content as base64.
+    """
+    lists: list[str] = []
+    details: list[str] = []
+    packed_lists = 0
+    packed_details = 0
     letters = 0
-    for row, values in _samples(run, baseline):
-        lines["list"].append(json_line(row))
-        lines["details"].append(json_line(values))
-        letters += len(lines["details"][-1])
-        if len(lines["list"]) >= _SAMPLES_OF_A_LIST:
-            yield packed("list")
+    for entry, values in _samples(run, baseline):
+        lists.append(json_line(entry))
+        details.append(json_line(values))
+        letters += len(details[-1])
+        if len(lists) >= _SAMPLES_OF_A_LIST:
+            yield "list", packed_lists, _pack(lists)
+            packed_lists += len(lists)
+            lists.clear()
         if letters >= _LETTERS_OF_DETAILS:
+            yield "details", packed_details, _pack(details)
+            packed_details += len(details)
+            details.clear()
             letters = 0
-            yield packed("details")
-    for kind, waiting in lines.items():
-        if waiting:
-            yield packed(kind)
+    if lists:
+        yield "list", packed_lists, _pack(lists)
+    if details:
+        yield "details", packed_details, _pack(details)
+
+
+def _pack(lines: Sequence[str]) -> str:
+    packed = gzip.compress(f"[{','.join(lines)}]".encode(), mtime=0)
+    return base64.b64encode(packed).decode("ascii")
 
 
 def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[Any], Values]]:
     """Yield the entry in the list and the details of each sample."""
-    side = ComparedRun(run, list(run.summary.metrics))
-    partners: _Baseline | None = None
-    if baseline is not None:
-        partners = _Baseline(baseline, side)
+    metrics = list(run.summary.metrics)
     statements = labelled_statements(run)
-    evidence = EvidenceBySample(run)
-    for position, (sample, scores) in enumerate(run.iter_scored_samples()):
-        verdicts: dict[str, list[VerdictRow]] = {}
+    before: ComparedRun | None = None
+    partners: dict[int, int] = {}
+    if baseline is not None:
+        before = ComparedRun(baseline, [name for name in metrics if name in baseline])
+        partners = _pair(before, run)
+    for position, (sample, scores, verdicts) in enumerate(_iter_judged_samples(run)):
         labelled: dict[str, list[LabelledVerdict]] = {}
         details: Values = {}
         for metric, score in scores.items():
-            verdicts[metric] = side.verdicts(metric, position)
             labelled[metric] = list(with_labels(run, verdicts[metric], statements))
             details[metric] = _details(sample, score, labelled[metric])
-        for metric, sentences in evidence.values_of(sample, verdicts).items():
-            details[metric]["evidence"] = sentences
         entry = _list_entry(run, sample, scores)
         values: Values = {"id": sample.id, "texts": _text_values(sample), "metrics": details}
-        if partners:
-            entry.append(partners.scores(position, run.summary.metrics))
-            values["before"] = partners.values(position, sample, verdicts)
+        if before is not None:
+            partner = partners.get(position)
+            entry.append([_partner_score(before, partner, name) for name in metrics])
+            values["before"] = _partner_values(before, partner, sample, verdicts)
         if statements:
             _extend(entry, _CERTAINTY_PLACE)
-            entry.append(
-                [_largest_certainty(labelled.get(metric, ())) for metric in run.summary.metrics]
-            )
+            entry.append([_largest_certainty(labelled.get(name, ())) for name in metrics])
         if run.manifest.judge.jury:
             _extend(entry, _DIVISION_PLACE)
-            entry.append([_is_any_divided(verdicts.get(name, ())) for name in run.summary.metrics])
+            entry.append([_is_any_divided(verdicts.get(name, ())) for name in metrics])
         yield entry, values
+
+
+def _iter_judged_samples(
+    run: RunRecord,
+) -> Iterator[tuple[Sample, dict[str, ScoreRow], dict[str, list[VerdictRow]]]]:
+    """Yield each sample with its scores, and its verdicts with their evidence, by metric.
+
+    Raises RunDirectoryError for a verdict without a score.
+    """
+    groups = groupby(run.iter_verdicts_with_evidence(), key=lambda row: row.sample_id)
+    judged_id, rows = next(groups, _NO_MORE)
+    for sample, scores in run.iter_scored_samples():
+        verdicts: dict[str, list[VerdictRow]] = {metric: [] for metric in scores}
+        if judged_id == sample.id:
+            for row in rows:
+                verdicts[row.metric].append(row)
+            judged_id, rows = next(groups, _NO_MORE)
+        yield sample, scores, verdicts
+    if judged_id is not None:
+        raise RunDirectoryError(f"a row of {VERDICTS} has no score", hint=BY_HAND)
 
 
 def _list_entry(run: RunRecord, sample: Sample, scores: Mapping[str, ScoreRow]) -> list[Any]:
@@ -120,16 +148,41 @@ def _extend(entry: list[Any], length: int) -> None:
 
 
 def _details(sample: Sample, score: ScoreRow, verdicts: Sequence[LabelledVerdict]) -> Values:
-    """Return a score in words, its explanation, and its verdicts."""
-    rows: list[VerdictRow] = []
-    values: list[list[Any]] = []
-    for verdict in verdicts:
-        rows.append(verdict.row)
-        values.append(_labelled_values(sample, verdict))
+    """Return a score in words, its explanation, and its verdicts, with evidence if there is any."""
+    rows = [verdict.row for verdict in verdicts]
     explanation = ""
     if score.status == "scored":
         explanation = explain_score(score, rows)
-    return {"outcome": describe_outcome(score), "why": explanation, "verdicts": values}
+    details: Values = {
+        "outcome": describe_outcome(score),
+        "why": explanation,
+        "verdicts": [_labelled_values(sample, verdict) for verdict in verdicts],
+    }
+    if any(row.evidence for row in rows):
+        texts = context_texts(sample.retrieved_contexts)
+        details["evidence"] = [_evidence_values(row, texts) for row in rows]
+    return details
+
+
+def _evidence_values(verdict: VerdictRow, texts: Sequence[str]) -> list[list[Any]]:
+    """Return the sentences to show of a verdict.
+
+    A sentence is its context (or None), start and end in UTF-16 code units, whether it supports the
+    statement, a description, and its text.
+    """
+    sentences: list[list[Any]] = []
+    for row in evidence_to_show(verdict):
+        text = ""
+        if row.context is not None:
+            text = select_context(texts, row.context)
+        start = browser_offset(text, row.start)
+        end = browser_offset(text, row.end)
+        description = describe_evidence(row)
+        sentences.append([row.context, start, end, row.supports, description, row.text])
+    misplaced = misplaced_citation(verdict)
+    if misplaced is not None:
+        sentences[0][_DESCRIPTION_PLACE] = misplaced
+    return sentences
 
 
 def _outcome(score: ScoreRow | None) -> float | str | None:
@@ -198,50 +251,44 @@ def _rounded(p_yes: float | None) -> float | None:
     return round(p_yes, _PROBABILITY_DIGITS)
 
 
-class _Baseline:
-    """Partners of a run's samples in the baseline, by position in the run."""
+def _pair(before: ComparedRun, run: RunRecord) -> dict[int, int]:
+    """Return the position of each sample's partner in the baseline, by its position in the run."""
+    samples = [sample_keys(sample) for sample in run.iter_samples()]
+    return {pair.after: pair.before for pair in pair_samples(before.samples, samples)}
 
-    def __init__(self, baseline: RunRecord, side: ComparedRun) -> None:
-        shared = [metric for metric in side.scores if metric in baseline.summary.metrics]
-        self._side = ComparedRun(baseline, shared)
-        pairs = pair_samples(self._side.samples, side.samples)
-        self._partner = {pair.after: pair.before for pair in pairs}
 
-    def scores(self, position: int, metrics: Iterable[str]) -> list[float | None]:
-        """Return the scores of the partner, None where it has none."""
-        return [self._score(position, metric) for metric in metrics]
+def _partner_score(before: ComparedRun, partner: int | None, metric: str) -> float | None:
+    """Return the score of a sample's partner in the baseline, None without one."""
+    if partner is None:
+        return None
+    score = before.score(metric, partner)
+    if score is None:
+        return None
+    return round(score, _SCORE_DIGITS)
 
-    def _score(self, position: int, metric: str) -> float | None:
-        partner = self._partner.get(position)
-        if partner is None:
-            return None
-        score = self._side.score(metric, partner)
-        if score is None:
-            return None
-        return round(score, _SCORE_DIGITS)
 
-    def values(
-        self, position: int, sample: Sample, verdicts: Mapping[str, list[VerdictRow]]
-    ) -> Values | None:
-        """Return changed fields, scores and verdicts, or None without a partner."""
-        partner = self._partner.get(position)
-        if partner is None:
-            return None
-        old = self._side.run.sample_at(partner)
-        changed_texts = _changed_texts(old, sample)
-        metrics: Values = {}
-        for metric in self._side.scores:
-            old_rows = self._side.verdicts(metric, partner)
-            rows = verdicts[metric]
-            changes = unit_changes(old_rows, rows, same_content=not changed_texts)
-            was: list[list[Any]] = []
-            for change in changes[: len(rows)]:
-                was.append([change.before, _rounded(change.p_before)])
-            metrics[metric] = {"score": self._score(position, metric), "was": was}
-            # The old verdicts have other positions.
-            if changed_texts or len(changes) != len(rows):
-                metrics[metric]["verdicts"] = [_verdict_values(old, row) for row in old_rows]
-        return {"id": old.id, "texts": changed_texts, "metrics": metrics}
+def _partner_values(
+    before: ComparedRun,
+    partner: int | None,
+    sample: Sample,
+    verdicts: Mapping[str, Sequence[VerdictRow]],
+) -> Values | None:
+    """Return changed fields, scores and verdicts, or None without a partner."""
+    if partner is None:
+        return None
+    old = before.run.sample_at(partner)
+    changed_texts = _changed_texts(old, sample)
+    metrics: Values = {}
+    for metric in before.scores:
+        old_rows = before.verdicts(metric, partner)
+        rows = verdicts[metric]
+        changes = unit_changes(old_rows, rows, same_content=not changed_texts)
+        was = [[change.before, _rounded(change.p_before)] for change in changes[: len(rows)]]
+        metrics[metric] = {"score": _partner_score(before, partner, metric), "was": was}
+        # The old verdicts have other positions.
+        if changed_texts or len(changes) != len(rows):
+            metrics[metric]["verdicts"] = [_verdict_values(old, row) for row in old_rows]
+    return {"id": old.id, "texts": changed_texts, "metrics": metrics}
 
 
 def _changed_texts(old: Sample, new: Sample) -> Values:

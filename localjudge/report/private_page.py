@@ -29,6 +29,8 @@ _BEGINNING = re.compile(
     rb'<meta name="generator" content="localjudge">\n'
 )
 _BEGINNING_BYTES = 200
+_LAST_OF_ONE_UNIT = "\uffff"
+"""Last character with one UTF-16 code unit. Those after it have two."""
 
 
 def page_parts(
@@ -110,3 +112,10 @@ def write_page(path: Path, parts: Iterable[str], *, kind: str) -> None:
             if not _BEGINNING.match(file.read(_BEGINNING_BYTES)):
                 raise InputError(f"{path} is not a {kind} of localjudge", hint="name another file")
     write_output(path, (part.encode() for part in parts))
+
+
+def browser_offset(text: str, place: int) -> int:
+    """Convert an offset in code points to UTF-16 code units, in which scripts count."""
+    if text.isascii():
+        return place
+    return place + sum(sign > _LAST_OF_ONE_UNIT for sign in text[:place])

@@ -9,7 +9,7 @@ Of a context, only the text around the evidence is shown.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -29,52 +29,16 @@ from localjudge.words import printable_lines
 _ROOM = 300
 """Characters shown before and after a sentence of evidence."""
 _GAP = "... "
+_Values = dict[str, Any]
+_Part = tuple[Markup, str | None]
+"""A part of a context, and its anchor if it is evidence."""
 
 
-class Link(NamedTuple):
-    """A sentence of evidence below its statement. Without an anchor, it is in no context."""
+def static_samples(run: RunRecord, rows: Sequence[int]) -> list[_Values]:
+    """Return the samples in these rows of the data, from 1, as values of the template.
 
-    words: str
-    anchor: str | None
-    quote: str
-
-
-class StaticVerdict(NamedTuple):
-    """A judged unit with its evidence."""
-
-    label: str
-    p_yes: str
-    text: str
-    remark: str | None
-    links: tuple[Link, ...]
-
-
-class StaticMetric(NamedTuple):
-    """A score with its verdicts."""
-
-    name: str
-    outcome: str
-    verdicts: tuple[StaticVerdict, ...]
-
-
-class ContextPart(NamedTuple):
-    """A part of a context, which has an anchor if it is evidence."""
-
-    text: Markup
-    anchor: str | None
-
-
-class StaticSample(NamedTuple):
-    """A sample with its scores, and the parts of its contexts that are evidence, by number."""
-
-    id: str
-    question: str | None
-    metrics: tuple[StaticMetric, ...]
-    contexts: tuple[tuple[int, tuple[ContextPart, ...]], ...]
-
-
-def static_samples(run: RunRecord, rows: Sequence[int]) -> list[StaticSample]:
-    """Return the samples in these rows of the data, from 1, in this order."""
+    Each has its scores with their verdicts, and the contexts with evidence by their numbers.
+    """
     if not rows:
         return []
     samples = {row: run.sample_at(row - 1) for row in rows}
@@ -87,33 +51,51 @@ def static_samples(run: RunRecord, rows: Sequence[int]) -> list[StaticSample]:
     for verdict in run.iter_verdicts_with_evidence():
         if verdict.sample_id in ids:
             verdicts[verdict.sample_id].append(verdict)
-    statics: list[StaticSample] = []
+    values: list[_Values] = []
     for row, sample in samples.items():
-        statics.append(_describe_sample(row, sample, scores[sample.id], verdicts[sample.id]))
-    return statics
+        values.append(_sample_values(row, sample, scores[sample.id], verdicts[sample.id]))
+    return values
 
 
-def _describe_sample(
+def _sample_values(
     row: int, sample: Sample, scores: Sequence[ScoreRow], verdicts: Sequence[VerdictRow]
-) -> StaticSample:
-    metrics: list[StaticMetric] = []
+) -> _Values:
+    metrics: list[_Values] = []
     for score in scores:
-        of_metric = [verdict for verdict in verdicts if verdict.metric == score.metric]
-        described = tuple(_describe_verdict(row, verdict) for verdict in of_metric)
-        metrics.append(StaticMetric(score.metric, describe_outcome(score), described))
-    contexts = tuple(_contexts_with_evidence(row, sample, verdicts))
-    return StaticSample(sample.id, sample.user_input, tuple(metrics), contexts)
+        judged: list[_Values] = []
+        for verdict in verdicts:
+            if verdict.metric == score.metric:
+                judged.append(_verdict_values(row, verdict))
+        outcome = describe_outcome(score)
+        metrics.append({"name": score.metric, "outcome": outcome, "verdicts": judged})
+    return {
+        "id": sample.id,
+        "question": sample.user_input,
+        "metrics": metrics,
+        "contexts": list(_contexts_with_evidence(row, sample, verdicts)),
+    }
 
 
-def _describe_verdict(row: int, verdict: VerdictRow) -> StaticVerdict:
-    label = "?" if verdict.label is None else str(verdict.label)
-    p_yes = "" if verdict.p_yes is None else number(verdict.p_yes)
+def _verdict_values(row: int, verdict: VerdictRow) -> _Values:
+    """Return a verdict with its evidence. The evidence has an anchor if it is in a context."""
+    label = "?"
+    if verdict.label is not None:
+        label = str(verdict.label)
+    p_yes = ""
+    if verdict.p_yes is not None:
+        p_yes = number(verdict.p_yes)
     misplaced = misplaced_citation(verdict)
-    links: list[Link] = []
+    links: list[_Values] = []
     for sentence in evidence_to_show(verdict):
         words = misplaced or describe_evidence(sentence)
-        links.append(Link(words, _anchor(row, sentence), sentence.text))
-    return StaticVerdict(label, p_yes, verdict.text, remark_on(verdict), tuple(links))
+        links.append({"words": words, "anchor": _anchor(row, sentence), "quote": sentence.text})
+    return {
+        "label": label,
+        "p_yes": p_yes,
+        "text": verdict.text,
+        "remark": remark_on(verdict),
+        "links": links,
+    }
 
 
 def _anchor(row: int, sentence: EvidenceRow) -> str | None:
@@ -124,8 +106,8 @@ def _anchor(row: int, sentence: EvidenceRow) -> str | None:
 
 def _contexts_with_evidence(
     row: int, sample: Sample, verdicts: Sequence[VerdictRow]
-) -> Iterator[tuple[int, tuple[ContextPart, ...]]]:
-    """Yield the number of each context with evidence, from 1, and its pieces."""
+) -> Iterator[tuple[int, list[_Part]]]:
+    """Yield the number of each context with evidence, from 1, and its parts."""
     sentences: dict[int, dict[int, EvidenceRow]] = {}
     for verdict in verdicts:
         for sentence in evidence_to_show(verdict):
@@ -134,28 +116,35 @@ def _contexts_with_evidence(
     texts = context_texts(sample.retrieved_contexts)
     for place in sorted(sentences):
         in_order = [sentences[place][start] for start in sorted(sentences[place])]
-        yield place + 1, tuple(_cut_around(select_context(texts, place), in_order, row))
+        yield place + 1, list(_cut_around(select_context(texts, place), in_order, row))
 
 
-def _cut_around(text: str, sentences: Sequence[EvidenceRow], row: int) -> Iterator[ContextPart]:
+def _cut_around(text: str, sentences: Sequence[EvidenceRow], row: int) -> Iterator[_Part]:
     """Yield the sentences in order, with the text around them, and a sign for what is left out."""
-    at = 0
+    end = 0  # of the last sentence
     for sentence in sentences:
-        if sentence.start < at:
+        if sentence.start < end:
             continue
-        end_of_last = min(at + _ROOM, sentence.start) if at else 0
-        first = max(end_of_last, sentence.start - _ROOM)
-        before = text[at:end_of_last]
-        if first > end_of_last:
-            before += _GAP
-        yield _context_part(before + text[first : sentence.start])
-        yield _context_part(text[sentence.start : sentence.end], _anchor(row, sentence))
-        at = sentence.end
-    after = text[at : at + _ROOM]
-    if at + _ROOM < len(text):
+        yield _escape(_cut_between(text, end, sentence.start)), None
+        yield _escape(text[sentence.start : sentence.end]), _anchor(row, sentence)
+        end = sentence.end
+    after = text[end : end + _ROOM]
+    if end + _ROOM < len(text):
         after += f" {_GAP.strip()}"
-    yield _context_part(after)
+    yield _escape(after), None
 
 
-def _context_part(text: str, anchor: str | None = None) -> ContextPart:
-    return ContextPart(Markup(escape(printable_lines(text))), anchor)
+def _cut_between(text: str, end: int, start: int) -> str:
+    """Return the text from the end of a sentence, or from 0, to the start of the next one."""
+    end_of_first = end
+    if end:
+        end_of_first = min(end + _ROOM, start)
+    start_of_second = max(end_of_first, start - _ROOM)
+    shown = text[end:end_of_first]
+    if start_of_second > end_of_first:
+        shown += _GAP
+    return shown + text[start_of_second:start]
+
+
+def _escape(text: str) -> Markup:
+    return Markup(escape(printable_lines(text)))

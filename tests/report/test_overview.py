@@ -106,7 +106,7 @@ def test_the_corrected_mean_comes_before_its_parts(run: Run) -> None:
         metric["meaning"]
         == "In an average answer, how many of the sentences are supported by the documents?"
     )
-    assert [row[:4] for row in metric["rows"]] == [
+    assert [tuple(row.values()) for row in metric["rows"]] == [
         ("faithfulness", 0.687, (0.592, 0.781), ""),
         ("judge only", 0.9, run.summary.metrics["faithfulness"].ci95, "saves about 31 labels"),
         ("labels only", 0.66, (0.51, 0.79), ""),
@@ -116,7 +116,7 @@ def test_the_corrected_mean_comes_before_its_parts(run: Run) -> None:
 
 def test_a_withheld_mean_appears_nowhere_on_the_page(failed_run: Run) -> None:
     values = overview(failed_run, checked(failed_run, labelled(context_recall=ENOUGH)))
-    assert [row.mean for row in values["metrics"][0]["rows"]] == [None]
+    assert [row["mean"] for row in values["metrics"][0]["rows"]] == [None]
     assert values["finding"] == []
     assert "No metric has" in first_screen(failed_run)
 

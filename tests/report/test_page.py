@@ -12,9 +12,9 @@ from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
 from localjudge.report import page_data
-from localjudge.report.evidence_views import browser_offset
 from localjudge.report.html_page import page
 from localjudge.report.page_data import data_blocks
+from localjudge.report.private_page import browser_offset
 from tests.conftest import ScriptedRun
 from tests.report.conftest import HOSTILE, PageReader, check_policy, check_script
 
@@ -177,8 +177,18 @@ def test_blocks_follow_each_other(
     monkeypatch.setattr(page_data, "_LETTERS_OF_DETAILS", 1)
     run = scripted_run("run", [{**ROW, "id": str(number)} for number in range(7)], {})
     blocks = list(data_blocks(run, None))
-    assert [block.first for block in blocks if block.kind == "list"] == [0, 3, 6]
-    assert [block.first for block in blocks if block.kind == "details"] == list(range(7))
+    assert [first for kind, first, _ in blocks if kind == "list"] == [0, 3, 6]
+    assert [first for kind, first, _ in blocks if kind == "details"] == list(range(7))
+
+
+def test_a_verdict_without_a_score_is_refused(scripted_run: ScriptedRun) -> None:
+    run = scripted_run("run", [ROW], {})
+    file = run.directory / "verdicts.jsonl"
+    row = file.read_text(encoding="utf-8").splitlines()[0]
+    with file.open("a", encoding="utf-8") as rows:
+        rows.write(row.replace('"sample_id": "a"', '"sample_id": "unknown"') + "\n")
+    with pytest.raises(RunDirectoryError, match=r"verdicts\.jsonl"):
+        list(data_blocks(run, None))
 
 
 @given(st.text(max_size=30), st.data())

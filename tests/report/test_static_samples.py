@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
-from localjudge.report.static_samples import StaticSample, static_samples
+from localjudge.report.static_samples import static_samples
 from localjudge.types import VerdictRequest
 from tests.report.conftest import HOSTILE, PageReader
 
@@ -33,23 +33,30 @@ def judged(out: Path, *samples: dict[str, Any], **how: Any) -> Run:
     return evaluate(rows, metrics=metrics, out=out, engine=ScriptedEngine(judge), **how)
 
 
-def join_texts(sample: StaticSample) -> dict[int, str]:
+def join_texts(sample: dict[str, Any]) -> dict[int, str]:
     texts: dict[int, str] = {}
-    for number, pieces in sample.contexts:
-        texts[number] = "".join(piece.text.unescape() for piece in pieces)
+    for number, parts in sample["contexts"]:
+        texts[number] = "".join(text.unescape() for text, _ in parts)
     return texts
+
+
+def all_links(sample: dict[str, Any]) -> list[dict[str, Any]]:
+    links: list[dict[str, Any]] = []
+    for verdict in sample["metrics"][0]["verdicts"]:
+        links += verdict["links"]
+    return links
 
 
 def test_each_anchor_is_the_sentence_of_its_link(tmp_path: Path) -> None:
     [sample] = static_samples(judged(tmp_path / "run"), [1])
 
     anchors: dict[str | None, str] = {}
-    for _, pieces in sample.contexts:
-        for piece in pieces:
-            anchors[piece.anchor] = piece.text.unescape()
-    links = [link for verdict in sample.metrics[0].verdicts for link in verdict.links]
-    assert [anchors[link.anchor] for link in links] == [link.quote for link in links]
-    assert [link.quote for link in links] == [RISES, ENDS]
+    for _, parts in sample["contexts"]:
+        for text, anchor in parts:
+            anchors[anchor] = text.unescape()
+    links = all_links(sample)
+    assert [anchors[link["anchor"]] for link in links] == [link["quote"] for link in links]
+    assert [link["quote"] for link in links] == [RISES, ENDS]
     assert join_texts(sample) == {1: ENDS, 2: SAMPLE["retrieved_contexts"][1]}
 
 
@@ -75,20 +82,21 @@ def test_two_distant_sentences_have_a_gap_between_them(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", {**SAMPLE, "retrieved_contexts": [context]})
     [sample] = static_samples(run, [1])
 
-    before, first, between, second, after = sample.contexts[0][1]
-    assert (before.text, first.text, second.text, after.text) == ("", RISES, ENDS, "")
-    assert between.text.count("...") == 1
-    assert len(between.text) == 2 * 300 + len("... ")
+    [(_, parts)] = sample["contexts"]
+    before, first, between, second, after = (text for text, _ in parts)
+    assert (before, first, second, after) == ("", RISES, ENDS, "")
+    assert between.count("...") == 1
+    assert len(between) == 2 * 300 + len("... ")
 
 
 def test_evidence_in_the_reference_has_no_anchor(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", {**SAMPLE, "reference": RISES}, metrics=["answer_correctness"])
     [sample] = static_samples(run, [1])
 
-    links = [link for verdict in sample.metrics[0].verdicts for link in verdict.links]
+    links = all_links(sample)
     assert links
-    assert {link.anchor for link in links} == {None}
-    assert sample.contexts == ()
+    assert {link["anchor"] for link in links} == {None}
+    assert sample["contexts"] == []
 
 
 def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
