@@ -100,7 +100,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
         affects the numbers; False for a private temporary folder that is deleted with the result.
     engine: replaces the judge's model (a `ScriptedEngine` in tests) and is not closed.
     progress: True shows a bar, False none; None shows one in notebooks and on terminals. An object
-        with the methods of `localjudge.progress.Progress` receives the progress.
+        of a subclass of `localjudge.progress.Progress` receives the progress.
 
     Verdicts and counting:
 

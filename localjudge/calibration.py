@@ -35,7 +35,7 @@ from localjudge.labels.units import UnitPlace, verdicts_at
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
 from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.run_directory.calibration import (
     Calibration,
     calibration_file,
@@ -73,7 +73,7 @@ def measure_judges(
     """
     if name is not None:
         calibration_file(name)  # raises for an invalid name
-    progress = progress or Silence()
+    progress = progress or Progress()
     runs = _open_runs(sources)
     if runs:
         questions = _read_runs(runs, judges, options, name, progress)

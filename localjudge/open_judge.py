@@ -37,7 +37,7 @@ from localjudge.judging.plan import Data, Plan, plan
 from localjudge.judging.settings import SETTINGS, RunSettings, checked, settings_among
 from localjudge.judging.stored_data import plan_run
 from localjudge.metrics import Metric
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.run import Output, Run, directory_for, progress_for
 from localjudge.run_directory.calibration import CalibrationLike
 from localjudge.run_directory.result_rows import (
@@ -203,8 +203,8 @@ class Judge:
     def _evaluate(self, planned: Plan) -> list[Evaluation]:
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
-            identity = announce(opened, planned.metrics, settings, Silence())
-            earlier = earlier_answers(opened.memory, identity, settings, Silence())
+            identity = announce(opened, planned.metrics, settings, Progress())
+            earlier = earlier_answers(opened.memory, identity, settings, Progress())
             evaluate = evaluations_in_memory(opened, planned.metrics, settings, earlier)
             return list(chain.from_iterable(evaluate(planned.dataset.samples)))
 

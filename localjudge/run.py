@@ -36,7 +36,7 @@ from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.metrics import Metric
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.report.certificate import Certificate, write_certificate
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.data_frames import pandas_frame, polars_frame
@@ -433,7 +433,7 @@ def progress_for(progress: Progress | bool | None) -> Progress:
     if progress is None:
         progress = in_notebook or sys.stderr.isatty()
     if not progress:
-        return Silence()
+        return Progress()
     if not in_notebook:
         return progress_on(sys.stderr)
     # A notebook paints stderr red, and without widgets a bar cannot be drawn there.

@@ -46,7 +46,7 @@ from localjudge.dataset.rows import CheckedRow, RawRow, Split, check_row, raw_ro
 from localjudge.dataset.samples import SampleTable
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.errors import DataError, InputError
-from localjudge.progress import Progress, Silence, count_with_progress
+from localjudge.progress import Progress, count_with_progress
 from localjudge.types import FieldName, Sample
 from localjudge.words import option, suggestion
 
@@ -79,7 +79,7 @@ def load(  # noqa: PLR0913 # the options of a run that describe its data
     a match, OutOfResource if the temporary file does not fit.
     """
     mapping = mapping or {}
-    progress = progress or Silence()
+    progress = progress or Progress()
     files = data
     if isinstance(data, str | Path):
         files = [data]

@@ -38,7 +38,7 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.judging import judges
 from localjudge.judging.settings import RunSettings, checked
 from localjudge.model_registry import ModelFile
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.run_directory.examination import Examination, remember_examination
 from localjudge.run_directory.identity import EngineIdentity, PromptsIdentity
 from localjudge.types import Task, Use, VerdictRequest
@@ -84,7 +84,7 @@ def examine(
     if len(names) > 1:
         hint = f"examine them one by one: {option('judge', names[0])}"
         raise InputError(f"{judge} consists of the judges {' and '.join(names)}", hint=hint)
-    progress = progress or Silence()
+    progress = progress or Progress()
     examiner = _Examiner(judge, checked(options), injections, probes, required, progress)
     examiner.announce_duration()
     checks: list[CheckResult] = []

@@ -14,7 +14,7 @@ from localjudge import model_registry
 from localjudge.engine.protocol import EngineBuild, EngineSettings, InspectableEngine, ModelFacts
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 
 # Packages that run models, with the modules that load them.
 ENGINE_LIBRARIES = {
@@ -59,7 +59,7 @@ def open_engine(
     open_alike = partial(
         _open_alike, model.source, of_worker, _describe(engine), begin_of_text=begin_of_text
     )
-    elsewhere = RayEngine(engine, open_alike, threads, progress or Silence())
+    elsewhere = RayEngine(engine, open_alike, threads, progress or Progress())
     return cast(InspectableEngine, elsewhere)
 
 

@@ -14,7 +14,7 @@ from localjudge.judging.describe_data import (
 )
 from localjudge.judging.plan import Plan
 from localjudge.metrics.documents import get_compared_value
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.text.language_guess import language_warning
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import context_texts
@@ -25,28 +25,18 @@ _LANGUAGE_SAMPLES = 1_000
 _log = logging.getLogger(__name__)
 
 
-class NotedProgress:
+class NotedProgress(Progress):
     """Forward progress, keep notes for `Run.notes`, and log them if no progress is shown."""
 
     def __init__(self, progress: Progress | None) -> None:
-        if progress is None:
-            progress = Silence()
-        self._progress = progress
-        self.rows = progress.rows
-        self.elapsed = progress.elapsed
-        self.expect = progress.expect
-        self.recall = progress.recall
-        self.phase = progress.phase
-        self.standing = progress.standing
-        self.pause = progress.pause
-        self.advance = progress.advance
-        self.close = progress.close
+        self.forward_to = progress
         self.notes: list[str] = []
 
     def note(self, text: str, level: int = logging.INFO) -> None:
         self.notes.append(text)
-        self._progress.note(text)
-        if isinstance(self._progress, Silence):
+        super().note(text)
+        is_shown = self.forward_to is not None and type(self.forward_to) is not Progress
+        if not is_shown:
             _log.log(level, printable(text))
 
     def warn(self, text: str) -> None:

@@ -32,7 +32,7 @@ from localjudge.judging.run_names import default_directory
 from localjudge.judging.settings import settings_with
 from localjudge.judging.stopping import Stopping, check_aims
 from localjudge.judging.stored_settings import find_judges
-from localjudge.progress import Progress, Silence, count_with_progress
+from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
 from localjudge.run_directory.directory import STORE, RunDirectory, refuse_unusable
 from localjudge.run_directory.environment import EvidenceIdentity, Session, all_versions, host
@@ -241,7 +241,7 @@ class Job:
         if self.plan.settings.optional_stopping or is_part:
             largest = stopping.sampling.max_cluster_size
             self.plan = self.plan.stopped_after(stopping.positions, reason, largest)
-        judging.progress = Silence()  # all questions are answered
+        judging.progress = Progress()  # all questions are answered
 
     def _drop_outdated_summary(self, begun: BegunRun) -> None:
         """Keep the finished part of the same run; remove the summary of fewer samples, of other

@@ -23,7 +23,7 @@ from localjudge.judging.loop import Blocks
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import list_tasks
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.run_directory.identity import JudgeIdentity
 from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import EarlierAnswers
@@ -183,5 +183,5 @@ def evaluations_in_memory(
 ) -> Callable[[Sequence[Sample]], Iterator[list[Evaluation]]]:
     """Return a function that evaluates samples without a store, by open models."""
     if isinstance(judge, LoadedJudge):
-        return Blocks(judge, None, metrics, settings, Silence(), earlier).evaluations
+        return Blocks(judge, None, metrics, settings, Progress(), earlier).evaluations
     return jury_evaluations_in_memory(judge, metrics, settings, earlier)

@@ -28,7 +28,7 @@ from localjudge.judging.questions import TaskRef
 from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import EarlierAnswers
 from localjudge.run_directory.store import Store
@@ -176,10 +176,10 @@ def jury_evaluations_in_memory(
 
     All models of the jury must be open.
     """
-    rule = jury.rule_for(metrics, settings, Silence())
+    rule = jury.rule_for(metrics, settings, Progress())
     loops: dict[str, Blocks] = {}
     for place, name in enumerate(jury.names):
-        loops[name] = Blocks(jury.open(place), None, metrics, settings, Silence(), earlier)
+        loops[name] = Blocks(jury.open(place), None, metrics, settings, Progress(), earlier)
 
     def verdicts(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         # By sample, metric and position of a task, then by judge.

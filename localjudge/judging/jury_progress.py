@@ -3,7 +3,7 @@
 from localjudge.progress import Progress
 
 
-class JuryTotal:
+class JuryTotal(Progress):
     """Forward the progress of each judge in turn, with the expected questions of all judges.
 
     The questions of a judge that has not begun are extrapolated from the current judge's:
@@ -11,16 +11,7 @@ class JuryTotal:
     """
 
     def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self.note = progress.note
-        self.rows = progress.rows
-        self.elapsed = progress.elapsed
-        self.recall = progress.recall
-        self.phase = progress.phase
-        self.standing = progress.standing
-        self.pause = progress.pause
-        self.advance = progress.advance
-        self.close = progress.close
+        self.forward_to = progress
         self._earlier = 0
         self._current = 0
         self._reported = 0
@@ -46,5 +37,5 @@ class JuryTotal:
         if self._tasks:
             later = round(self._current * self._later_tasks / self._tasks)
         total = self._earlier + self._current + later
-        self._progress.expect(total - self._reported, counted=counted and not later)
+        super().expect(total - self._reported, counted=counted and not later)
         self._reported = total

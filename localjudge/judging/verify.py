@@ -32,7 +32,7 @@ from localjudge.judging.settings import RunSettings
 from localjudge.judging.stored_settings import find_judges, read_run_settings
 from localjudge.judging.verify_labels import LabelsCheck, check_labels
 from localjudge.metrics import Metric
-from localjudge.progress import Progress, Silence, count_with_progress
+from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.archive import stored_keys
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE
@@ -118,7 +118,7 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
     directory if it is writable.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
-    progress = progress or Silence()
+    progress = progress or Progress()
     with closing(progress):
         keys = stored_keys(run.directory / STORE)
         drawn = _draw_keys(keys, sample, seed)
@@ -174,7 +174,7 @@ def _replay_run(
     files[SUMMARY] = changed_values(run.directory / SUMMARY, _summarise(run, judge, totals))
     files[LABELS] = list(labels.problems)
     data_changes = tuple(differences(manifest.data, _identify_data(run, totals.samples)))
-    identity = judge.identify(metrics, settings, Silence())
+    identity = judge.identify(metrics, settings, Progress())
     rows = sorted(repeated.rows, key=lambda row: (not row.moved, -row.distance))
     moved = sum(row.moved for row in rows)
     altered = replay.count_altered_requests()

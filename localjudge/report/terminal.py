@@ -23,7 +23,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.words import about, printable, roughly
 
 _END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
@@ -207,7 +207,7 @@ def _markdown_cell(text: str) -> str:
     return f"`{code or ' '}`"
 
 
-class Lines:
+class Lines(Progress):
     """Progress as lines.
 
     The first comes after ten seconds, others at doubling intervals of at most five minutes.
@@ -260,16 +260,12 @@ class Lines:
         self._phase = name
         self._show_verdicts()
 
-    standing = phase
+    def standing(self, text: str) -> None:
+        self.phase(text)
 
     def advance(self) -> None:
         self._answered += 1
         self._show_verdicts()
-
-    def pause(self) -> None:
-        """End an unfinished line."""
-
-    close = pause
 
     def _show_verdicts(self) -> None:
         if not self._expected:
@@ -344,7 +340,7 @@ class Bar(Lines):
 def progress_on(stream: TextIO, *, quiet: bool = False) -> Progress:
     """Return progress for the stream: a bar on a terminal, lines elsewhere, silent if `quiet`."""
     if quiet:
-        return Silence()
+        return Progress()
     if stream.isatty():
         return Bar(stream)
     return Lines(stream)

@@ -8,7 +8,7 @@ from localjudge.engine.protocol import EngineStats
 from localjudge.engine.scripted import ScriptedEngine
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
-from localjudge.progress import Silence
+from localjudge.progress import Progress
 from localjudge.types import VerdictRequest
 
 WRITER = PromptWriter(prompts.load_profile("instruct"))
@@ -35,12 +35,12 @@ def examinee(
     script: Callable[[VerdictRequest], float | str] | dict[str, float],
     default: float | str = 0.1,
 ) -> Examinee:
-    return Examinee(WRITER, ScriptedEngine(script, default=default), Silence())
+    return Examinee(WRITER, ScriptedEngine(script, default=default), Progress())
 
 
 def examinee_at_speed(seconds_each: float) -> Examinee:
     engine = TimedEngine({}, default=0.1)
-    judge = Examinee(WRITER, engine, Silence())
+    judge = Examinee(WRITER, engine, Progress())
     engine.now = EngineStats(evaluated_tokens=100, seconds_total=seconds_each)
     return judge
 

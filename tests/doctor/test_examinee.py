@@ -6,7 +6,7 @@ from localjudge.doctor.examinee import Examinee, check_repeatability
 from localjudge.doctor.plain_cases import plain_tasks
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.scripted import unit_text
-from localjudge.progress import Silence
+from localjudge.progress import Progress
 from tests.doctor.scripted_judges import WRITER, TimedEngine, examinee
 
 TASKS = plain_tasks(WRITER)
@@ -29,7 +29,7 @@ def test_speed_is_of_the_elapsed_time_and_a_warning_if_prompts_are_not_shared(
     """300 tokens in 2 s of llama.cpp: 150 per second. 3 s for 6 verdicts: 0.5 s each."""
     engine = TimedEngine({}, default=0.1)
     engine.shares_prefixes = shares_prefixes
-    judge = Examinee(WRITER, engine, Silence())
+    judge = Examinee(WRITER, engine, Progress())
     judge.ask(TASKS)
     engine.now = EngineStats(evaluated_tokens=100, seconds_inside=1, seconds_total=1)
     judge.start_clock()

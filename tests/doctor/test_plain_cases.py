@@ -6,7 +6,7 @@ import pytest
 from localjudge.doctor.examinee import Examinee
 from localjudge.doctor.plain_cases import check_plain_cases, plain_cases
 from localjudge.engine.scripted import ScriptedEngine, unit_text
-from localjudge.progress import Silence
+from localjudge.progress import Progress
 from localjudge.types import Answer, VerdictRequest
 from tests.doctor.scripted_judges import RIGHT_ANSWERS, WRITER, examinee
 
@@ -59,5 +59,5 @@ def test_little_probability_on_valid_answers_is_a_warning(mass: float, status: s
 
     engine = ScriptedEngine({})
     engine._answer = answer  # type: ignore[method-assign]
-    check = check_plain_cases(Examinee(WRITER, engine, Silence()))
+    check = check_plain_cases(Examinee(WRITER, engine, Progress()))
     assert (check.status, check.figures["min_valid_mass"]) == (status, mass)

@@ -17,7 +17,7 @@ from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
-from localjudge.progress import Silence
+from localjudge.progress import Progress
 from localjudge.types import Answer
 from tests.engine.conftest import Asker, ModelMaker, Opener, attributions
 
@@ -270,7 +270,7 @@ def test_a_build_that_cannot_run_repacked_weights_uses_plain_ones(
     assert tried == [True, False]
 
 
-class _Listener(Silence):
+class _Listener(Progress):
     def __init__(self, *, interrupts: bool = False) -> None:
         self.notes: list[str] = []
         self.times: list[tuple[str, float, float]] = []
@@ -356,5 +356,5 @@ def test_an_open_judge_logs_the_self_check_unless_quiet(
     localjudge.Judge.open(make_model().path, threads=1).close()
     assert caplog.text.count("first use") == 1
     caplog.clear()
-    load(make_model(), EngineSettings(threads=1, n_ctx=128), Silence()).close()
+    load(make_model(), EngineSettings(threads=1, n_ctx=128), Progress()).close()
     assert "self-test" not in caplog.text

@@ -14,7 +14,7 @@ from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.loop import answers_in_order
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.criterion import Criterion, read_criterion
-from localjudge.progress import Silence
+from localjudge.progress import Progress
 from localjudge.text import sentences
 from localjudge.types import Answer, Sample
 
@@ -37,7 +37,7 @@ def ask(judge: LoadedJudge, criterion: Criterion, *responses: str) -> list[Answe
         for text in responses
     ]
     tasks = [task for sample in samples for task in next(criterion.steps(sample, sentences))]
-    answers = answers_in_order(judge.engine, list(map(judge.prompts.request, tasks)), Silence())
+    answers = answers_in_order(judge.engine, list(map(judge.prompts.request, tasks)), Progress())
     assert len(answers) == len(responses)
     return [answer for answer in answers if isinstance(answer, Answer)]
 

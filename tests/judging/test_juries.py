@@ -16,7 +16,7 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, ModelError
 from localjudge.judging import judges
 from localjudge.model_registry import ModelFile
-from localjudge.progress import Silence
+from localjudge.progress import Progress
 from localjudge.report.certificate import write_certificate
 from localjudge.run_directory.jury import combine, combine_by_scales
 from localjudge.run_directory.store import Store
@@ -451,7 +451,7 @@ def test_calibrate_fits_the_weights_of_a_registered_jury(
     assert run.manifest.judge.combinations["faithfulness"].value.weights == fitted.weights
 
 
-class Totals(Silence):
+class Totals(Progress):
     """Progress that keeps the expected number of questions at each answer."""
 
     def __init__(self) -> None:

@@ -1,10 +1,10 @@
 """The number of expected questions while the judges of a jury take turns."""
 
 from localjudge.judging.jury_progress import JuryTotal
-from localjudge.progress import Silence
+from localjudge.progress import Progress
 
 
-class Expected(Silence):
+class Expected(Progress):
     """Progress that adds up the expected questions."""
 
     def __init__(self) -> None:

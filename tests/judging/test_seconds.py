@@ -16,7 +16,7 @@ from localjudge.judging.job import open_job
 from localjudge.judging.judges import wrap_engine
 from localjudge.judging.plan import plan
 from localjudge.judging.settings import checked
-from localjudge.progress import Silence
+from localjudge.progress import Progress
 from localjudge.run_directory.run_record import RunRecord, seconds_per_verdict
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 
@@ -108,7 +108,7 @@ def test_seconds_per_verdict_count_only_questions_of_this_run(tmp_path: Path) ->
     assert seconds_per_verdict(reused) is None
 
 
-class Stop(Silence):
+class Stop(Progress):
     """End the run after 16 answers."""
 
     def __init__(self) -> None:

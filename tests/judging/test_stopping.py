@@ -20,7 +20,7 @@ from localjudge.engine.scripted import unit_text
 from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.plan import plan
 from localjudge.judging.settings import checked, parse_time
-from localjudge.progress import Silence
+from localjudge.progress import Progress
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import decide
 from localjudge.stats.sequence import sequence_interval
@@ -479,7 +479,7 @@ def test_an_open_judge_stops_early_too(stopped: Run, tmp_path: Path) -> None:
     assert read_files(run, ROW_FILES) == read_files(stopped, ROW_FILES)
 
 
-class Told(Silence):
+class Told(Progress):
     """Record the reported state."""
 
     def __init__(self) -> None:

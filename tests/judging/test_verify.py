@@ -13,7 +13,7 @@ import localjudge
 from localjudge import InputError, Run, ScriptedEngine
 from localjudge.errors import RunDirectoryError
 from localjudge.judging.verify import verify_run as verify
-from localjudge.progress import Silence
+from localjudge.progress import Progress
 from localjudge.run_directory.request_keys import RequestKeys
 from localjudge.run_directory.verification import last_verification
 from localjudge.types import VerdictRequest
@@ -56,7 +56,7 @@ def moved(script: Mapping[str, float | str], **changes: Any) -> Another:
     return Another({**SCRIPT, **script}, OneJudge(SCRIPT, default=1.0), **changes)
 
 
-class Notes(Silence):
+class Notes(Progress):
     """Record the notes."""
 
     def __init__(self) -> None:
