@@ -24,7 +24,8 @@ from localjudge.progress import Progress
 from localjudge.run_directory.request_keys import KeyedRequest
 from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import EarlierAnswers
-from localjudge.run_directory.store import Store, TaskLink
+from localjudge.run_directory.store import Store
+from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
 from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRequest
 
 _DIGEST_BYTES = 16
@@ -94,7 +95,7 @@ class Blocks:
         """Return the verdicts of tasks by stored answers, and by the engine for new questions."""
         worded = self._wording.word(tasks)
         questions = distinct(worded)
-        answers = self._find_answers(questions, _link(tasks, worded, self.place))
+        answers = self._find_answers(questions, _windows_by_unit(tasks, worded, self.place))
         self._report(len(questions), len(answers))
         requests: dict[str, VerdictRequest] = {}
         for key, keyed in questions.items():
@@ -110,13 +111,15 @@ class Blocks:
         return decide_verdicts(tasks, worded, answers, self._rule)
 
     def _find_answers(
-        self, questions: Mapping[str, KeyedRequest], links: Iterable[TaskLink]
+        self,
+        questions: Mapping[str, KeyedRequest],
+        windows_by_unit: Mapping[AskedUnit, Sequence[AskedWindow]],
     ) -> dict[str, Answer | NoAnswer]:
         """Return the known answers, and store the questions and what earlier sources know."""
         answers: dict[str, Answer | NoAnswer] = {}
         if self.store:
             answers |= self.store.answers_to(questions)
-            self.store.add_requests(questions, links)
+            self.store.add_requests(questions, windows_by_unit)
         for source in self.earlier:
             reused = source.answers_to([key for key in questions if key not in answers])
             if self.store:
@@ -140,15 +143,16 @@ class Blocks:
             source.keep(key, answer)
 
 
-def _link(tasks: Sequence[TaskRef], worded: Sequence[WordedTask], judge: int) -> Iterator[TaskLink]:
-    """Yield which requests a judge is asked about each task."""
+def _windows_by_unit(
+    tasks: Sequence[TaskRef], worded: Sequence[WordedTask], judge: int
+) -> dict[AskedUnit, list[AskedWindow]]:
+    """Return the requests to a judge about each task that it is asked about."""
+    windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
     for task, questions in zip(tasks, worded, strict=True):
-        if not isinstance(questions, tuple):
-            continue
-        for keyed, window in questions:
-            yield TaskLink(
-                task.sample_id, task.metric, task.position, judge, window or 0, keyed.key
-            )
+        if isinstance(questions, tuple):
+            windows = [AskedWindow(window or 0, keyed.key) for keyed, window in questions]
+            windows_by_unit[task.asked(judge)] = windows
+    return windows_by_unit
 
 
 def blocks(samples: Iterable[_Item], workers: int = 1) -> Iterator[list[_Item]]:

@@ -21,9 +21,11 @@ from localjudge.run_directory.store import storable
 from localjudge.run_directory.store_reader import (
     AskedUnit,
     AskedWindow,
-    answers_about,
-    checked_json,
+    parse_json,
     reading,
+    select,
+    select_answers,
+    select_windows,
 )
 from localjudge.run_directory.store_tables import ALL_REQUESTS, PROMPT
 from localjudge.types import Answer, NoAnswer, Sample
@@ -44,7 +46,7 @@ def stored_rows(path: Path) -> Iterator[SampleRow]:
 
 def stored_samples(path: Path) -> Iterator[Sample]:
     for row in stored_rows(path):
-        yield checked_json(Sample, row.content, path)
+        yield parse_json(Sample, row.content, path)
 
 
 def stored_ids(path: Path) -> Iterator[str]:
@@ -67,7 +69,7 @@ def stored_keys(path: Path) -> list[str]:
 def stored_sample(path: Path, sample_id: str) -> Sample | None:
     query = "SELECT content FROM sample WHERE id = ?"
     for (content,) in _rows(path, tuple[str], query, (storable(sample_id),)):
-        sample = checked_json(Sample, content, path)
+        sample = parse_json(Sample, content, path)
         if sample.id == sample_id:
             return sample
     return None
@@ -76,7 +78,7 @@ def stored_sample(path: Path, sample_id: str) -> Sample | None:
 def stored_sample_at(path: Path, position: int) -> Sample:
     query = "SELECT content FROM sample ORDER BY position LIMIT 1 OFFSET ?"
     ((content,),) = _rows(path, tuple[str], query, (position,))
-    return checked_json(Sample, content, path)
+    return parse_json(Sample, content, path)
 
 
 def stored_clusters(path: Path) -> dict[str, str] | None:
@@ -108,14 +110,14 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
 
 
 def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-    with reading(path) as reader:
-        return reader.answers_by(keys)
+    with reading(path) as connection:
+        return select_answers(connection, keys)
 
 
 def answers_of_units(path: Path, samples: Iterable[str]) -> dict[AskedUnit, list[AskedWindow]]:
     """Return the windows of each unit of these samples, with the stored answers."""
-    with reading(path) as reader:
-        return answers_about(reader, map(storable, samples))
+    with reading(path) as connection:
+        return select_windows(connection, map(storable, samples))
 
 
 def altered_requests(path: Path, engines: Sequence[Mapping[str, Any]], shapes: Set[str]) -> int:
@@ -124,7 +126,7 @@ def altered_requests(path: Path, engines: Sequence[Mapping[str, Any]], shapes: S
     altered_nodes = _altered_nodes(path)
     altered = 0
     for key, shape, path_keys in _rows(path, tuple[str, str, str], ALL_REQUESTS):
-        nodes = checked_json(list[str], path_keys, path)
+        nodes = parse_json(list[str], path_keys, path)
         possible_keys = [keys.make_key(nodes, shape) for keys in keys_of_engines]
         is_intact = shape in shapes and altered_nodes.isdisjoint(nodes) and key in possible_keys
         altered += not is_intact
@@ -138,7 +140,7 @@ def _altered_nodes(path: Path) -> set[str]:
     for key, text, lengths in _rows(path, tuple[str, str, str], query):
         pieces = []
         start = 0
-        for length, trusted in checked_json(list[tuple[int, int]], lengths, path):
+        for length, trusted in parse_json(list[tuple[int, int]], lengths, path):
             pieces.append((text[start : start + length], bool(trusted)))
             start += length
         if canonical_sha256(pieces) != key:
@@ -149,5 +151,5 @@ def _altered_nodes(path: Path) -> set[str]:
 def _rows(
     path: Path, kind: type[_Row], query: str, parameters: Sequence[Any] = ()
 ) -> Iterator[_Row]:
-    with reading(path) as reader:
-        yield from reader.rows(kind, query, parameters)
+    with reading(path) as connection:
+        yield from select(connection, kind, query, parameters)

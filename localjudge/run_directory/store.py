@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import starmap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from pydantic import ValidationError
 
 from localjudge.dataset.samples import SampleRow
 from localjudge.errors import OutOfResource, RunDirectoryError
@@ -19,11 +21,14 @@ from localjudge.run_directory.store_reader import (
     DAMAGED,
     AskedUnit,
     AskedWindow,
-    Reader,
-    answers_about,
     check_version,
     guard,
+    invalid_content,
     refuse_strange_files,
+    select,
+    select_answers,
+    select_named,
+    select_windows,
 )
 from localjudge.run_directory.store_tables import (
     PUT_ANSWER,
@@ -44,17 +49,6 @@ _BUSY_SECONDS = 30
 _LIST = json.JSONEncoder(separators=(",", ":"))
 
 
-class TaskLink(NamedTuple):
-    """Link of a unit to its request to one judge."""
-
-    sample_id: str
-    metric: str
-    position: int
-    judge: int
-    window: int
-    request_key: str
-
-
 class Store:
     """The open file `run.sqlite`.
 
@@ -72,7 +66,6 @@ class Store:
             check_version(self._connection, path)
             self.answer_count: int = self._one_value("SELECT count(*) FROM answer")
             undo.pop_all()
-        self._reader = Reader(self._connection, path)
 
     def _prepare(self) -> None:
         """Set up the connection, and the tables of a new file."""
@@ -113,20 +106,24 @@ class Store:
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         with self._translated_errors():
-            return self._reader.answers_by(keys)
+            return select_answers(self._connection, keys)
 
     def answers_about(self, samples: Iterable[str]) -> dict[AskedUnit, list[AskedWindow]]:
         """Return the windows of each unit of these samples, with the answers so far."""
         with self._translated_errors():
-            return answers_about(self._reader, map(storable, samples))
+            return select_windows(self._connection, map(storable, samples))
 
     def add_requests(
-        self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]
+        self,
+        requests: Mapping[str, KeyedRequest],
+        windows_by_unit: Mapping[AskedUnit, Iterable[AskedWindow]],
     ) -> None:
+        """Store requests by key, and which of them ask about the windows of each unit."""
         put = self._connection.executemany
         with self._transaction():
             query = "SELECT key FROM request WHERE key IN"
-            stored = {key for (key,) in self._reader.rows_named(tuple[str], query, requests)}
+            rows = select_named(self._connection, tuple[str], query, requests)
+            stored = {key for (key,) in rows}
             nodes: dict[str, tuple[str, str]] = {}
             shapes: dict[str, None] = {}
             request_rows = []
@@ -141,7 +138,7 @@ class Store:
             put(PUT_NODE, ((key, *columns) for key, columns in nodes.items()))
             put(PUT_SHAPE, ((shape,) for shape in shapes))
             put(PUT_REQUEST, request_rows)
-            put(PUT_UNIT, ((storable(link.sample_id), *link[1:]) for link in askings))
+            put(PUT_UNIT, _unit_rows(windows_by_unit))
 
     def add_answers(
         self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None
@@ -156,7 +153,7 @@ class Store:
     def reused_from(self) -> dict[str, int]:
         with self._translated_errors():
             query = "SELECT source, count(*) FROM reused GROUP BY source ORDER BY source"
-            return dict(self._reader.rows(tuple[str, int], query))
+            return dict(select(self._connection, tuple[str, int], query))
 
     def close(self) -> None:
         with self._translated_errors():
@@ -173,6 +170,8 @@ class Store:
     def _translated_errors(self) -> Iterator[None]:
         try:
             yield
+        except ValidationError as error:
+            raise invalid_content(self._path, error) from error
         except DAMAGED as error:
             problem = f"{self._path}: {excerpt(error)}"
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
@@ -200,6 +199,15 @@ def _answer_row(request_key: str, answer: Answer | NoAnswer) -> tuple[Any, ...]:
     if answer.reason is not None:
         reason = storable(answer.reason)
     return answer.p_yes, answer.valid_mass, storable(answer.raw), reason, None, request_key
+
+
+def _unit_rows(
+    windows_by_unit: Mapping[AskedUnit, Iterable[AskedWindow]],
+) -> Iterator[tuple[Any, ...]]:
+    for unit, windows in windows_by_unit.items():
+        sample_id = storable(unit.sample_id)
+        for window in windows:
+            yield sample_id, unit.metric, unit.position, unit.judge, window.number, window.key
 
 
 def _node_columns(node: Node) -> tuple[str, str]:

@@ -49,57 +49,69 @@ class AskedWindow(NamedTuple):
 
     number: int
     key: str
-    answer: Answer | NoAnswer | None
+    answer: Answer | NoAnswer | None = None
 
 
-class Reader:
-    """Typed reader of an open database."""
-
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._path = path
-        self._connection = connection
-
-    def rows(
-        self, kind: type[_Value], query: str, parameters: Sequence[Any] = ()
-    ) -> Iterator[_Value]:
-        for row in self._connection.execute(query, parameters):
-            yield _checked(kind, row, self._path)
-
-    def rows_named(self, kind: type[_Value], query: str, names: Iterable[str]) -> Iterator[_Value]:
-        """Yield the rows of a query that ends in `IN`, for these names."""
-        rest = iter(names)
-        while batch := list(islice(rest, _NAMED_AT_ONCE)):
-            places = ", ".join("?" * len(batch))
-            yield from self.rows(kind, f"{query} ({places})", batch)
-
-    def answers_by(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-        answers: dict[str, Answer | NoAnswer] = {}
-        query = (
-            "SELECT key, p_yes, valid_mass, raw, reason, error FROM answer"
-            " JOIN request ON request = id WHERE key IN"
-        )
-        rows = self.rows_named(
-            tuple[str, float | None, float | None, str | None, str | None, str | None],
-            query,
-            keys,
-        )
-        for key, p_yes, mass, raw, reason, error in rows:
-            if error is None:
-                answer = {"p_yes": p_yes, "valid_mass": mass, "raw": raw, "reason": reason}
-                answers[key] = _checked(Answer, answer, self._path)
-            else:
-                answers[key] = _checked(NoAnswer, {"error": error, "valid_mass": mass}, self._path)
-        return answers
+def select(
+    connection: sqlite3.Connection,
+    kind: type[_Value],
+    query: str,
+    parameters: Sequence[Any] = (),
+) -> Iterator[_Value]:
+    """Yield the rows of a query. Raises ValidationError for a row of another kind."""
+    adapter: TypeAdapter[_Value] = _adapter(kind)
+    for row in connection.execute(query, parameters):
+        yield adapter.validate_python(row, strict=True)
 
 
-def answers_about(reader: Reader, samples: Iterable[str]) -> dict[AskedUnit, list[AskedWindow]]:
-    """Return the windows of each unit of these samples, with the answers so far."""
+def select_named(
+    connection: sqlite3.Connection, kind: type[_Value], query: str, names: Iterable[str]
+) -> Iterator[_Value]:
+    """Yield the rows of a query that ends in `IN`, for these names."""
+    rest = iter(names)
+    while batch := list(islice(rest, _NAMED_AT_ONCE)):
+        places = ", ".join("?" * len(batch))
+        yield from select(connection, kind, f"{query} ({places})", batch)
+
+
+def select_answers(
+    connection: sqlite3.Connection, keys: Iterable[str]
+) -> dict[str, Answer | NoAnswer]:
+    """Return the answers to these requests, by key. Raises ValidationError for an invalid one."""
+    query = (
+        "SELECT key, p_yes, valid_mass, raw, reason, error FROM answer"
+        " JOIN request ON request = id WHERE key IN"
+    )
+    rows = select_named(
+        connection,
+        tuple[str, float | None, float | None, str | None, str | None, str | None],
+        query,
+        keys,
+    )
+    answers: dict[str, Answer | NoAnswer] = {}
+    for key, p_yes, mass, raw, reason, error in rows:
+        if error is None:
+            answer = {"p_yes": p_yes, "valid_mass": mass, "raw": raw, "reason": reason}
+            answers[key] = Answer.model_validate(answer, strict=True)
+        else:
+            no_answer = {"error": error, "valid_mass": mass}
+            answers[key] = NoAnswer.model_validate(no_answer, strict=True)
+    return answers
+
+
+def select_windows(
+    connection: sqlite3.Connection, samples: Iterable[str]
+) -> dict[AskedUnit, list[AskedWindow]]:
+    """Return the windows of each unit of these samples, with the answers so far.
+
+    Raises ValidationError for an invalid row.
+    """
     query = (
         "SELECT sample_id, metric, position, judge, window, key"
         " FROM unit JOIN request ON id = request WHERE sample_id IN"
     )
-    rows = sorted(reader.rows_named(tuple[str, str, int, int, int, str], query, samples))
-    answers = reader.answers_by(dict.fromkeys(key for *_, key in rows))
+    rows = sorted(select_named(connection, tuple[str, str, int, int, int, str], query, samples))
+    answers = select_answers(connection, dict.fromkeys(key for *_, key in rows))
     windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
     for sample_id, metric, position, judge, number, key in rows:
         unit = AskedUnit(sample_id, metric, position, judge)
@@ -108,23 +120,21 @@ def answers_about(reader: Reader, samples: Iterable[str]) -> dict[AskedUnit, lis
     return windows_by_unit
 
 
-def checked_json(kind: type[_Value], text: str, path: Path) -> _Value:
-    return _checked(kind, text, path, is_json=True)
-
-
-def _checked(kind: type[_Value], value: Any, path: Path, *, is_json: bool = False) -> _Value:
+def parse_json(kind: type[_Value], text: str, path: Path) -> _Value:
+    """Return the JSON value of a cell. Raises RunDirectoryError if it is of another kind."""
     adapter: TypeAdapter[_Value] = _adapter(kind)
     try:
-        if is_json:
-            return adapter.validate_json(value, strict=True)
-        return adapter.validate_python(value, strict=True)
+        return adapter.validate_json(text, strict=True)
     except ValidationError as error:
-        message = f"{path} has invalid content: {first_problem(error)}"
-        raise RunDirectoryError(message, hint=BY_HAND) from error
+        raise invalid_content(path, error) from error
+
+
+def invalid_content(path: Path, error: ValidationError) -> RunDirectoryError:
+    return RunDirectoryError(f"{path} has invalid content: {first_problem(error)}", hint=BY_HAND)
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[Reader]:
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the store for reading. Raises RunDirectoryError for a foreign or damaged file."""
     refuse_strange_files(path)
     # A file that no process is writing is opened as immutable, also on a read-only disk.
@@ -138,9 +148,11 @@ def reading(path: Path) -> Iterator[Reader]:
             guard(connection)
             connection.execute("PRAGMA query_only = ON")
             check_version(connection, path)
-            yield Reader(connection, path)
+            yield connection
             if not written_now:
                 _refuse_changed(path, state)
+    except ValidationError as error:
+        raise invalid_content(path, error) from error
     except DAMAGED as error:
         if not written_now:
             _refuse_changed(path, state)

@@ -13,8 +13,8 @@ import pytest
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.run_directory.directory import PartFile, RunDirectory
 from localjudge.run_directory.request_keys import KeyedRequest, RequestKeys
-from localjudge.run_directory.store import Store, TaskLink
-from localjudge.run_directory.store_reader import reading
+from localjudge.run_directory.store import Store
+from localjudge.run_directory.store_reader import AskedUnit, AskedWindow, reading, select_answers
 from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
 
 KEYS = RequestKeys({"engine": "test"})
@@ -59,7 +59,7 @@ def test_an_answer_survives_reopening_exactly(
     path: Path, store: Store, answer: Answer | NoAnswer
 ) -> None:
     request = keyed("One.")
-    store.add_requests({request.key: request}, [])
+    store.add_requests({request.key: request}, {})
     store.add_answers({request.key: answer})
     with closing(Store(path)) as again:
         assert again.answers_to([request.key, "another"]) == {request.key: answer}
@@ -70,16 +70,15 @@ def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(
     path: Path, store: Store
 ) -> None:
     requests = [keyed(f"Statement {number}.") for number in range(100)]
-    store.add_requests({request.key: request for request in requests}, [])
+    store.add_requests({request.key: request for request in requests}, {})
     assert selected(path, "SELECT count(*) FROM node WHERE text LIKE '%long context%'") == [(1,)]
     assert selected(path, "SELECT count(*) FROM request") == [(100,)]
 
 
 def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) -> None:
     request = keyed("Water is wet.", context="Water wets.")
-    store.add_requests(
-        {request.key: request}, [TaskLink("sample 1", "context_recall", 0, 0, 0, request.key)]
-    )
+    unit = AskedUnit("sample 1", "context_recall", 0, 0)
+    store.add_requests({request.key: request}, {unit: [AskedWindow(0, request.key)]})
     store.add_answers({request.key: Answer(p_yes=0.75, valid_mass=1, raw="")})
     row = ("sample 1", "context_recall", "Context: Water wets.Water is wet.", 0.75)
     assert selected(path, "SELECT sample_id, metric, prompt, p_yes FROM verdict") == [row]
@@ -88,8 +87,9 @@ def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) 
 def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:
     requests = [keyed("a\ud800"), keyed("a\\ud800"), keyed("a\0b")]
     assert len({request.key for request in requests}) == 3
-    link = TaskLink("id \ud800", "context_recall", 0, 0, 0, requests[0].key)
-    store.add_requests({request.key: request for request in requests}, [link])
+    unit = AskedUnit("id \ud800", "context_recall", 0, 0)
+    windows = [AskedWindow(0, requests[0].key)]
+    store.add_requests({request.key: request for request in requests}, {unit: windows})
 
 
 def test_requests_that_differ_anywhere_have_different_keys() -> None:
@@ -109,11 +109,11 @@ def test_requests_that_differ_anywhere_have_different_keys() -> None:
 def test_a_full_disk_is_an_error_and_keeps_stored_answers(path: Path, store: Store) -> None:
     first = keyed("One.", "short")
     second = keyed("Two.", "long " * 100_000)
-    store.add_requests({first.key: first}, [])
+    store.add_requests({first.key: first}, {})
     store.add_answers({first.key: Answer(p_yes=1, valid_mass=1, raw="")})
     store._connection.execute("PRAGMA max_page_count = 20")
     with pytest.raises(OutOfResource, match=r"full.*\n.*same command again"):
-        store.add_requests({second.key: second}, [])
+        store.add_requests({second.key: second}, {})
     assert list(store.answers_to([first.key, second.key])) == [first.key]
 
 
@@ -130,7 +130,7 @@ def test_many_stored_answers_are_read_back(store: Store) -> None:
         for request in (keyed(f"Statement {number}.") for number in range(1201))
     }
     for _ in range(2):
-        store.add_requests(requests, [])
+        store.add_requests(requests, {})
     answers = {
         key: Answer(p_yes=place / 1201, valid_mass=1, raw="") for place, key in enumerate(requests)
     }
@@ -193,7 +193,7 @@ def fill(path: Path, *units: str) -> None:
     with closing(Store(path)) as store:
         for unit in units:
             request = keyed(unit)
-            store.add_requests({request.key: request}, [])
+            store.add_requests({request.key: request}, {})
             store.add_answers({request.key: Answer(p_yes=0.5, valid_mass=1.0, raw="0")})
 
 
@@ -202,22 +202,22 @@ def test_a_writer_that_begins_during_reading_is_noticed(path: Path) -> None:
     fill(path, "One.")
 
     def read_while_writing() -> None:
-        with reading(path) as reader:
+        with reading(path) as connection:
             fill(path, *(f"Unit {number}." for number in range(200)))
-            reader.answers_by([keyed("One.").key])
+            select_answers(connection, [keyed("One.").key])
 
     with pytest.raises(RunDirectoryError, match="changed by another process"):
         read_while_writing()
-    with reading(path) as reader:
-        assert len(reader.answers_by([keyed("One.").key, keyed("Unit 7.").key])) == 2
+    with reading(path) as connection:
+        assert len(select_answers(connection, [keyed("One.").key, keyed("Unit 7.").key])) == 2
 
 
 def test_reading_beside_a_writer_sees_its_answers(path: Path, store: Store) -> None:
     request = keyed("One.")
-    store.add_requests({request.key: request}, [])
-    with reading(path) as reader:
+    store.add_requests({request.key: request}, {})
+    with reading(path) as connection:
         store.add_answers({request.key: Answer(p_yes=0.5, valid_mass=1.0, raw="0")})
-        assert len(reader.answers_by([request.key])) == 1
+        assert len(select_answers(connection, [request.key])) == 1
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
