@@ -3,7 +3,8 @@
 In a document, a start inside a token is ignored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,35 +21,32 @@ COMPONENT = "localjudge_sentences"
 _STOPS = "".join(Sentencizer.default_punct_chars)
 
 
-class SentenceRules:
-    """Find the sentence starts of a text, or set those of a document, by a language's rules."""
+FindStarts = Callable[[str], list[int]]
+"""Returns the starts of the sentences of a text."""
 
-    def __init__(
-        self,
-        language: str,
-        defaults: type[BaseDefaults],
-        abbreviations: Sequence[str] = (),
-    ) -> None:
-        exceptions = defaults.tokenizer_exceptions
-        self._conventions = load_conventions(
-            language,
-            defaults.stop_words,
-            exceptions,
-            abbreviations,
-        )
-        self._pattern = stop_pattern(_STOPS + self._conventions.stops)
 
-    def starts(self, text: str) -> list[int]:
-        return sentence_starts(text, self._pattern, self._conventions)
+def load_rules(
+    language: str, defaults: type[BaseDefaults], abbreviations: Sequence[str] = ()
+) -> FindStarts:
+    """Return the rules of a language, with spaCy's words for it and the user's abbreviations."""
+    conventions = load_conventions(
+        language,
+        defaults.stop_words,
+        defaults.tokenizer_exceptions,
+        abbreviations,
+    )
+    pattern = stop_pattern(_STOPS + conventions.stops)
+    return partial(sentence_starts, pattern=pattern, conventions=conventions)
 
-    def __call__(self, doc: Doc) -> Doc:
-        text = doc.text
-        is_start = np.zeros(len(text) + 1, dtype=bool)
-        is_start[[0, *self.starts(text)]] = True
-        offsets = doc.to_array(["IDX"])
-        sentence_start: Any = np.where(is_start[offsets], 1, -1).astype(np.uint64)
-        doc.from_array(["SENT_START"], sentence_start.reshape(-1, 1))
-        return doc
+
+def set_sentence_starts(doc: Doc, find_starts: FindStarts) -> Doc:
+    text = doc.text
+    is_start = np.zeros(len(text) + 1, dtype=bool)
+    is_start[[0, *find_starts(text)]] = True
+    offsets = doc.to_array(["IDX"])
+    sentence_start: Any = np.where(is_start[offsets], 1, -1).astype(np.uint64)
+    doc.from_array(["SENT_START"], sentence_start.reshape(-1, 1))
+    return doc
 
 
 @Language.factory(
@@ -56,5 +54,6 @@ class SentenceRules:
     assigns=["token.is_sent_start", "doc.sents"],
     default_config={"abbreviations": []},
 )
-def create_component(nlp: Language, name: str, abbreviations: list[str]) -> SentenceRules:
-    return SentenceRules(str(nlp.meta["lang"]), nlp.Defaults, abbreviations)
+def create_component(nlp: Language, name: str, abbreviations: list[str]) -> Callable[[Doc], Doc]:
+    find_starts = load_rules(str(nlp.meta["lang"]), nlp.Defaults, abbreviations)
+    return partial(set_sentence_starts, find_starts=find_starts)

@@ -28,12 +28,12 @@ stop count as `may_end`.
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from localjudge.text.user_abbreviations import UserAbbreviations, add_capitals
+from localjudge.text.user_abbreviations import StopsInWords, add_capitals, find_stops_in_words
 
 ANY_LANGUAGE = "xx"
 _FOLDER = Path(__file__).parent / "abbreviations"
@@ -77,7 +77,7 @@ class Conventions:
     """Most letters of an unlisted abbreviation before a lower-case word."""
     stops: str = ""
     """Stops in addition to the stops of all languages."""
-    user_abbreviations: UserAbbreviations | None = None
+    user_abbreviations: StopsInWords = field(default_factory=dict)
 
 
 def languages() -> tuple[str, ...]:
@@ -130,7 +130,7 @@ def load_conventions(
         elides=language in _ELIDES.split(),
         unknown_letters=_UNKNOWN_LETTERS.get(table, _UNKNOWN_LETTERS_ELSEWHERE),
         stops=_STOPS.get(language, ""),
-        user_abbreviations=UserAbbreviations(abbreviations) if abbreviations else None,
+        user_abbreviations=find_stops_in_words(abbreviations),
     )
 
 

@@ -13,7 +13,8 @@ part of a sentence: "1) eggs, 2) milk and 3) flour".
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
@@ -61,17 +62,14 @@ def split_pieces(text: str) -> Iterator[Range]:
 
     These are parts between sentence boundaries. A line end inside one counts as a space.
     """
-    start: int | None = None
-    above: _WrappedLine | None = None
-    for line in _lines(text):
-        if start is None or above is None:
-            start = line.start
-        elif _separates(text, above, line):
-            yield Range(start, above.end)
-            start = line.start
-        above = line
-    if start is not None and above is not None:
-        yield Range(start, above.end)
+    block: list[Range] = []
+    for match in _LINE.finditer(text):
+        if block and BLANK_LINE.search(text, block[-1].end, match.start()):
+            yield from _split_block(text, block)
+            block = []
+        block.append(Range(*match.span()))
+    if block:
+        yield from _split_block(text, block)
 
 
 def find_items(text: str, piece: Range) -> Iterator[int]:
@@ -81,46 +79,33 @@ def find_items(text: str, piece: Range) -> Iterator[int]:
     yield from _find_numbers(text, piece)
 
 
-class _WrappedLine(NamedTuple):
-    """A line that is not blank, without white space around it.
+def _split_block(text: str, lines: Sequence[Range]) -> Iterator[Range]:
+    """Yield the pieces of adjacent lines, which have no white space at their edges."""
+    lengths = [end - start for start, end in lines]
+    width = max(lengths)
+    is_wide = [length >= _MIN_SHARE_OF_WIDTH * width for length in lengths]
+    looks_wrapped = is_wide.count(True) > 1
+    start = lines[0].start
+    for above, line in pairwise(lines):
+        if _separates(text, above, line, width, looks_wrapped=looks_wrapped):
+            yield Range(start, above.end)
+            start = line.start
+    yield Range(start, lines[-1].end)
 
-    `width`: characters of the widest line of its block. `wrapped`: whether the block looks wrapped.
+
+def _separates(text: str, above: Range, line: Range, width: int, *, looks_wrapped: bool) -> bool:
+    """Return whether the end of the line `above` is a boundary, or only wraps the text.
+
+    `width`: characters of the widest line of their block. `looks_wrapped`: whether the block looks
+    like wrapped text.
     """
-
-    start: int
-    end: int
-    width: int
-    wrapped: bool
-
-
-def _lines(text: str) -> Iterator[_WrappedLine]:
-    block: list[tuple[int, int]] = []
-    for match in _LINE.finditer(text):
-        if block and BLANK_LINE.search(text, block[-1][1], match.start()):
-            yield from _block_lines(block)
-            block = []
-        block.append(match.span())
-    yield from _block_lines(block)
-
-
-def _block_lines(block: list[tuple[int, int]]) -> Iterator[_WrappedLine]:
-    width = max((end - start for start, end in block), default=0)
-    wide_lines = [start for start, end in block if end - start >= _MIN_SHARE_OF_WIDTH * width]
-    wrapped = len(wide_lines) > 1
-    for start, end in block:
-        yield _WrappedLine(start, end, width, wrapped)
-
-
-def _separates(text: str, above: _WrappedLine, line: _WrappedLine) -> bool:
-    """Return whether the end of the line `above` is a boundary, or only wraps the text."""
-    is_apart = BLANK_LINE.search(text, above.end, line.start) is not None
-    if is_apart or _HEADING.match(text, above.start, above.end):
+    if _HEADING.match(text, above.start, above.end):
         return True
     content = text[line.start : line.end]
     content_above = text[above.start : above.end]
     first_word = content.split(maxsplit=1)[0]
     length = above.end - above.start
-    is_full = above.width >= _NARROW and length + 1 + len(first_word) > above.width
+    is_full = width >= _NARROW and length + 1 + len(first_word) > width
     is_wrapped_initial = is_full and _INITIAL.match(content) is not None
     if MARKER.match(content) and not is_wrapped_initial:
         return True
@@ -130,9 +115,9 @@ def _separates(text: str, above: _WrappedLine, line: _WrappedLine) -> bool:
         return True
     continues = content.lstrip(_BEFORE_FIRST_LETTER)[:1].islower()
     if continues and not content_above.endswith(":"):
-        is_short = 2 * length < max(above.width, _NARROW)
+        is_short = 2 * length < max(width, _NARROW)
         return is_short and not _ENDED.search(content)
-    is_wrapped = above.wrapped or length >= _LONG
+    is_wrapped = looks_wrapped or length >= _LONG
     return not (is_full and is_wrapped)
 
 

@@ -25,8 +25,6 @@ from localjudge.types import Span
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from localjudge.text.component import SentenceRules
-
 RULES_VERSION = "4"  # raised when the rules cut any text differently
 MAX_PART = 100_000  # characters read at once: spaCy refuses more than a million
 _LANGUAGE = re.compile("[a-z]{2,3}")
@@ -76,7 +74,7 @@ class Segmenter:
         if self.pipeline:
             starts = _pipeline_starts(named_pipeline(self.pipeline), storable)
         else:
-            starts = rules_for(self.language, self.abbreviations).starts(storable)
+            starts = rules_for(self.language, self.abbreviations)(storable)
         for first, last in pairwise(sorted({0, *starts, len(storable)})):
             piece = text[start + first : start + last]
             bare = piece.strip()
@@ -141,15 +139,17 @@ def named_pipeline(name: str) -> "Language":
 
 
 @cache
-def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> "SentenceRules":
-    """Return the built-in rules, which need spaCy's words of the language but no other package.
+def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> Callable[[str], list[int]]:
+    """Return the built-in rules, which find the starts of the sentences of a text.
+
+    They need spaCy's words of the language, but no other package.
 
     Raises InputError for a language that spaCy does not know.
     """
     import_spacy()
     from spacy.util import get_lang_class
 
-    from localjudge.text.component import SentenceRules
+    from localjudge.text.component import load_rules
 
     code = language if _LANGUAGE.fullmatch(language) else ""
     try:
@@ -157,7 +157,7 @@ def rules_for(language: str, abbreviations: tuple[str, ...] = ()) -> "SentenceRu
     except ImportError as error:
         hint = "use a code such as 'en' or 'de', or 'xx' for any language"
         raise InputError(f"spaCy does not support the language {language!r}", hint=hint) from error
-    return SentenceRules(language, defaults, abbreviations)
+    return load_rules(language, defaults, abbreviations)
 
 
 @cache

@@ -19,7 +19,7 @@ from localjudge.text.marks import after_stop_ranges
 from localjudge.text.markup import before_opening_tags, blanked, blocks, without_markup
 from localjudge.text.punctuation_rules import PUNCTUATION_RULES
 from localjudge.text.stop import SMILE, Stop, describe_stop, find_end_of_stop
-from localjudge.text.user_abbreviations import MAX_CHARACTERS
+from localjudge.text.user_abbreviations import MAX_CHARACTERS, belongs_to_word
 
 _LOOSE_QUOTE = re.compile(r"(?P<quote>[\"'])\s+")
 _RULE = re.compile(r"(?<!\S)(?:-{4,}|(?P<sign>[_=*~#])(?P=sign){2,})\s+")
@@ -103,11 +103,11 @@ def _is_in_user_abbreviation(
     conventions: Conventions,
 ) -> bool:
     abbreviations = conventions.user_abbreviations
-    if abbreviations is None or match["mark"] != ".":
+    if not abbreviations or match["mark"] != ".":
         return False
     before = text[max(piece.start, match.start() - 2 * MAX_CHARACTERS) : match.start()]
     ahead = text[match.end() : min(piece.end, match.end() + MAX_CHARACTERS)]
-    return abbreviations.covers(before, ahead)
+    return belongs_to_word(abbreviations, before, ahead)
 
 
 def _ends_sentence(stop: Stop) -> bool:

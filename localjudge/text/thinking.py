@@ -10,7 +10,6 @@ A tag in code, or in the middle of a sentence, is text: "Models write <think> be
 """
 
 import re
-from typing import NamedTuple
 
 from localjudge.text.lines import Range
 from localjudge.text.markup import code_ranges, merged, overlaps
@@ -53,19 +52,13 @@ _LINE_ENDS = re.compile(r"[ \t]*(?:\n|\r|$)")
 _BEFORE = 40
 
 
-class _Tag(NamedTuple):
-    start: int
-    end: int
-    closes: bool
-
-
 def thinking_ranges(text: str) -> list[Range]:
     """Return the thinking in a response, with its tags."""
     is_process = _PROCESS_START.match(text) is not None
     tags = []
     for match in _TAG.finditer(text):
         if is_process or not match["ends_process"]:
-            tags.append(_read_tag(match))
+            tags.append(match)
     ranges = _pairs(text)
     tag = _next_tag(text, tags, 0)
     while tag is not None:
@@ -75,13 +68,15 @@ def thinking_ranges(text: str) -> list[Range]:
     return merged(ranges)
 
 
-def _block_at(tag: _Tag, tags: list[_Tag], end_of_text: int, *, is_first: bool) -> Range:
+def _block_at(
+    tag: re.Match[str], tags: list[re.Match[str]], end_of_text: int, *, is_first: bool
+) -> Range:
     """Return the thinking that begins with a tag. A lone closing tag ends what is before it."""
-    if not tag.closes:
-        return Range(tag.start, _end_of_block(tags, tag, end_of_text))
+    if not _closes(tag):
+        return Range(tag.start(), _end_of_block(tags, tag, end_of_text))
     if is_first:
-        return Range(0, tag.end)
-    return Range(tag.start, tag.end)
+        return Range(0, tag.end())
+    return Range(tag.start(), tag.end())
 
 
 def _pairs(text: str) -> list[Range]:
@@ -95,33 +90,34 @@ def _pairs(text: str) -> list[Range]:
     return pairs
 
 
-def _read_tag(match: re.Match[str]) -> _Tag:
-    closes = any(match[group] for group in _CLOSING_GROUPS)
-    return _Tag(match.start(), match.end(), closes)
+def _closes(tag: re.Match[str]) -> bool:
+    return any(tag[group] for group in _CLOSING_GROUPS)
 
 
-def _next_tag(text: str, tags: list[_Tag], position: int) -> _Tag | None:
+def _next_tag(text: str, tags: list[re.Match[str]], position: int) -> re.Match[str] | None:
     """Return the next tag from a position on that is markup, and not mentioned in a sentence."""
-    following = [tag for tag in tags if tag.start >= position]
+    following = [tag for tag in tags if tag.start() >= position]
     if not following:
         return None
     code = code_ranges(text[position:])
-    mention: _Tag | None = None
+    mention_end: int | None = None
     for tag in following:
-        if overlaps(code, tag.start - position, tag.end - position):
+        start = tag.start()
+        if overlaps(code, start - position, tag.end() - position):
             continue
-        follows_end = _ENDED.search(text[max(0, tag.start - _BEFORE) : tag.start]) is not None
-        if not tag.closes and (follows_end or tag.start == 0):
+        follows_end = _ENDED.search(text[max(0, start - _BEFORE) : start]) is not None
+        closes = _closes(tag)
+        if not closes and (follows_end or start == 0):
             return tag
-        at_edge = follows_end or _LINE_ENDS.match(text, tag.end) is not None
-        closes_mention = mention is not None and "\n" not in text[mention.end : tag.start]
-        if tag.closes and at_edge and not closes_mention:
+        at_edge = follows_end or _LINE_ENDS.match(text, tag.end()) is not None
+        closes_mention = mention_end is not None and "\n" not in text[mention_end:start]
+        if closes and at_edge and not closes_mention:
             return tag
-        mention = tag
+        mention_end = tag.end()
     return None
 
 
-def _end_of_block(tags: list[_Tag], opening: _Tag, end_of_text: int) -> int:
+def _end_of_block(tags: list[re.Match[str]], opening: re.Match[str], end_of_text: int) -> int:
     """Return the end of a block that a tag opens.
 
     It ends at its closing tag, else at the last closing tag, else at the end of the text.
@@ -129,13 +125,13 @@ def _end_of_block(tags: list[_Tag], opening: _Tag, end_of_text: int) -> int:
     depth = 0
     last_closing = end_of_text
     for tag in tags:
-        if tag.start < opening.start:
+        if tag.start() < opening.start():
             continue
-        if not tag.closes:
+        if not _closes(tag):
             depth += 1
             continue
         depth -= 1
-        last_closing = tag.end
+        last_closing = tag.end()
         if depth == 0:
-            return tag.end
+            return last_closing
     return last_closing

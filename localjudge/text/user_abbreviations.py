@@ -7,7 +7,7 @@ None of these stops ends a sentence.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -23,27 +23,34 @@ _STOP_AND_SPACE = re.compile(r"\.\s+")
 _EDGE = re.compile(r"\b(?=\w)")
 
 
-class UserAbbreviations:
-    """User-defined abbreviations, looked up at each full stop inside or after them."""
+StopsInWords = Mapping[str, tuple[str, ...]]
+"""What may follow each stop of abbreviations, by the part of the abbreviation before the stop.
 
-    def __init__(self, words: Iterable[str]) -> None:
-        self._words = add_capitals((_compact(word) for word in words), capitals=True)
-        self._rests: dict[str, tuple[str, ...]] = {}  # what follows a stop inside a word
-        for word in self._words:
-            for stop in re.finditer(r"\.", word):
-                start = word[: stop.start()]
-                rest = word[stop.end() :] + "."
-                self._rests[start] = (*self._rests.get(start, ()), rest)
+    n. Chr.     {"n": ("Chr.",), "n.Chr": ("",)}
+"""
 
-    def covers(self, before: str, ahead: str) -> bool:
-        """Return whether the stop between `before` and `ahead` belongs to an abbreviation."""
-        before = _compact(before)
-        ahead = _compact(ahead)
-        for edge in _EDGE.finditer(before):
-            word = before[edge.end() :]
-            if word in self._words or ahead.startswith(self._rests.get(word, ())):
-                return True
-        return False
+
+def find_stops_in_words(words: Iterable[str]) -> StopsInWords:
+    """Return the stops inside and after abbreviations, also of capitalised ones."""
+    stops: dict[str, tuple[str, ...]] = {}
+    for word in add_capitals((_compact(word) for word in words), capitals=True):
+        stops[word] = (*stops.get(word, ()), "")
+        for stop in re.finditer(r"\.", word):
+            start = word[: stop.start()]
+            rest = word[stop.end() :] + "."
+            stops[start] = (*stops.get(start, ()), rest)
+    return stops
+
+
+def belongs_to_word(stops: StopsInWords, before: str, ahead: str) -> bool:
+    """Return whether the stop between `before` and `ahead` belongs to an abbreviation."""
+    before = _compact(before)
+    ahead = _compact(ahead)
+    for edge in _EDGE.finditer(before):
+        word = before[edge.end() :]
+        if ahead.startswith(stops.get(word, ())):
+            return True
+    return False
 
 
 def read_abbreviations(value: object) -> tuple[str, ...]:
