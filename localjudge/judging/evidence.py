@@ -31,7 +31,7 @@ from localjudge.run_directory.result_rows import (
 )
 from localjudge.run_directory.run_record import with_evidence
 from localjudge.text.judged_sentences import JudgedSentences
-from localjudge.text.marks import RANK
+from localjudge.text.mark_names import RANK
 from localjudge.types import Sample, Span, Unit, Verdict, context_texts
 
 _COMPARED = ("reference", "response")

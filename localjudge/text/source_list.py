@@ -14,7 +14,8 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from localjudge.text.lines import BLANK_LINE, LINE_ENDS, Range
-from localjudge.text.marks import RANK, RANK_RANGE, Mark
+from localjudge.text.mark_names import RANK, RANK_RANGE
+from localjudge.text.marks import Mark
 
 _WORDS = r"""
     sources? source\(s\) source[ ]list source[ ]documents? reference\(s\)

@@ -1,0 +1,266 @@
+r"""What a candidate for a citation mark names, or that it is text.
+
+    [1]  [1](url)  【1†source】  <sup>1</sup>  (1)  \cite{a}      forms of candidates
+    "1"  "doc1"  "a.pdf"  "Source: policy handbook"             names
+    [sic]  [REDACTED]  [the page](url)  array[1]  m²             text
+
+A rank or an id can be resolved. Names that only the tool that wrote the answer can resolve begin
+with "cite".
+"""
+
+import re
+from collections.abc import Collection
+
+_MAX_RANGE = 100
+_MAX_CHARACTERS = 200  # in a pair of brackets
+CHARACTERS_BEFORE = 60
+"""Characters before a mark that may contain closing signs and a stop."""
+
+_RANK_WORD = (
+    r"(?:doc(?:ument)?|source|passage|context|chunk|snippet|cite|citation|ref(?:erence)?|footnote|"
+    r"quelle|fuente|fonte|bron|документ|источник|来源|文献|文档|資料|出典|参考|id)"
+)
+RANK = re.compile(
+    rf"(?:[\^#]|{_RANK_WORD}[\s_]?[:#]?\s?)?(?P<number>[0-9]{{1,3}})\^?",
+    re.IGNORECASE,
+)
+RANK_RANGE = re.compile(
+    rf"(?:{_RANK_WORD}s?\s?:?\s?)?(?P<first>[0-9]{{1,3}})\s?[-\u2013]\s?(?P<last>[0-9]{{1,3}})",
+    re.IGNORECASE,
+)
+ID_WITH_DIGIT = re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w.:/#-]+")
+_FILE = re.compile(
+    r"[\w][\w ./()-]*\.(?:pdf|html?|docx?|txt|md|csv|json|xlsx?|pptx?|xml|rtf|epub)"
+    r"(?:[:#?]\S{1,60})?",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
+_PANDOC = re.compile(r"@[\w.:/-]*\w")
+_TURN = re.compile(r"turn\d+[a-z]+\d+")
+# [Source: policy handbook]
+_SOURCE_TEXT = re.compile(rf"{_RANK_WORD}\s?[:：]\s?\S.*", re.IGNORECASE)
+_FOOTNOTE = re.compile(r"\^[\w.-]+\^?")
+_LOCATOR = re.compile(
+    r"(?:pp?\.?|page|pages|S\.|Seite|sec\.|section|§)\s?\d+(?:\s?[-\u2013]\s?\d+)?",
+    re.IGNORECASE,
+)
+_NUMBERS = r"[0-9]{1,3}(?:\s?[,;\u2013-]\s?[0-9]{1,3})*"
+_SEPARATOR = re.compile(
+    r"\s*[,;、，；]\s*"
+    r"|(?<=\d)\s+(?:and|und|et|y|e|en|&|\+)\s+(?=(?:[^\W\d]+[ :]*)?\d)"
+    r"|(?<=\d)\s?[&和と]\s?(?=\d)"
+)
+_SOURCE_WORD = r"(?:sources?|quellen?|fuentes?|fontes?|bron|источник|来源|出典)"
+_SEE = r"(?:(?:see|cf\.|siehe|vgl\.|voir|véase)\s)?"
+_TEX = r"\\(?:cite|citep|parencite|autocite|footcite)\*?(?:\[[^\[\]\n]{0,80}\]){0,2}"
+
+_URL = r"\((?:[^()\s]|\([^()\s]*\))*(?:\s\"[^\"\n]*\")?\)"
+_MANY = f"{{1,{_MAX_CHARACTERS}}}"
+_OPEN_A = r"<a(?:\s[^<>]*)?>"
+_OPEN_SUP = r"<sup(?:\s[^<>]*)?>"
+_NAMED_SOURCE = rf"(?!id\b){_RANK_WORD}s?[\s:：#]{{1,2}}[0-9]|{_SOURCE_WORD}\s?[:：]"
+# The first form that fits a place is read. Each has one group of its content, called after it.
+_FORMS = (
+    rf"\[\[(?P<double>[^\[\]\n]{_MANY})\]\](?P<double_link>{_URL})?",  # [[1]] [[1]](url)
+    rf"\[(?P<square>[^\[\]\n]{_MANY})\](?P<square_link>{_URL})?",  # [1] [doc1] [1](url)
+    rf"【(?P<lenticular>[^【】\n]{_MANY})】",  # 【1†source】
+    rf"［(?P<full_width>[^［］\n]{_MANY})］",  # ［1］
+    rf"{_OPEN_SUP}\s*(?:{_OPEN_A})?\[?(?P<sup_tag>{_NUMBERS})\]?(?:</a>)?\s*</sup>",
+    rf"{_OPEN_A}\s*\[(?P<a_tag>[^\[\]<>\n]{_MANY})\]\s*</a>",
+    rf"\^(?P<caret>{_NUMBERS})\^",  # ^1^
+    rf"\\\[(?P<escaped>{_NUMBERS})\\\]",  # \[1\]
+    r"⁽?(?P<superscript>[¹²³⁰⁴-⁹]+(?:[⁻,˒·⸴][¹²³⁰⁴-⁹]+)*)⁾?",  # ¹ ²⁻⁴
+    rf"\$\^\{{?\[?(?P<power>{_NUMBERS})\]?\}}?\$",  # $^{1}$
+    rf"[ ~]?{_TEX}\{{(?P<cite_keys>[^{{}}\n]{_MANY})\}}",  # \cite{a}
+    r"\ue200(?:file)?cite(?P<turns>(?:\ue202[\w-]+)+)\ue201",
+    r"(?:file)?cite(?P<bare_turns>(?:turn\d+[a-z]+\d+)+)",  # citeturn0search1
+    r":contentReference\[(?P<content_reference>oaicite:\d+)\](?:\{index=\d+\})?",
+    rf"[(（]{_SEE}(?P<source_word>(?:{_NAMED_SOURCE})"  # (Source 1) (see Document 2)
+    rf"[^()（）\[\]\n]{{0,{_MAX_CHARACTERS}}})[)）]",
+    rf"[(（](?P<round>{_NUMBERS})[)）]",  # (1)
+)
+CANDIDATE = re.compile("|".join(_FORMS), re.IGNORECASE)
+_LINKS = {"double_link", "square_link"}
+_FORM_NAMES = [group for group in CANDIDATE.groupindex if group not in _LINKS]
+_RAISED_FORMS = {"sup_tag", "superscript", "power"}
+_CHATGPT_FORMS = {"turns", "bare_turns", "content_reference"}
+_BRACKETS = {"double", "square", "lenticular", "full_width", "a_tag", "caret", "escaped"}
+NO_CITATION = "cite_start"
+_DAGGER = re.compile(r"(?P<number>[0-9]{1,3})(?::[0-9]+)?†.*")
+
+_STOPS = ".!?…。！？｡．।॥۔؟։።။។"
+_CLOSERS = r"(?:[\"'”’»›)\]}」』）】》〉*_`]|</\w+>)*"
+AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}[ \t\u00a0\u200b]{{0,2}}\Z")
+DIRECTLY_AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}\Z")
+_BEFORE_NEXT_SENTENCE = re.compile(r"\s*(?:$|[\n\[(（【<\"“‘«*_¹²³]|[^\Wa-zß-ÿ_])")
+
+_INDEXED = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)\Z")
+_CODE_NAME = re.compile(
+    r"[A-Za-z]|\w*_\w*|\$\w+|[a-z]+[A-Z]\w*|(?:\w+\.)+[a-z_]\w*|"
+    r"arr|array|argv?|args|buf|buffer|cols?|columns|dict|elements|idx|items|kwargs|keys|"
+    r"lines|list|lst|map|matrix|nums|params|ptr|"
+    r"result|rows|self|stack|str|string|tuple|tokens|values|vec|vector",
+)
+_CODE_AFTER = re.compile(r"\s?(?:[-+*/%]?=|\+\+|--)|\.[a-z_]|\(")
+LINE_START = re.compile(r"(?:^|\n)[ \t>*-]*\Z")
+# Before an exponent: "m²", "10<sup>6</sup>".
+_SHORT_WORD = re.compile(r"(?:^|[\W\d_])[^\W\d_]{1,2}\Z|\d\Z")
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻˒·⸴", "0123456789-,,,")
+_WORD_BEFORE_SPACE = re.compile(r"[^\W\d_]{3} \Z")
+_ENDS_WORD = re.compile(r"[\s.,;:!?)]|$")
+_VALUE = re.compile(  # before numbers that are no citation: "the interval [1, 10]", "x = [1, 2]"
+    r"(?:\b(?:intervals?|ranges?|vectors?|lists?|arrays?|sets?|tuples?|points?|sequences?|returns?|"
+    r"prints?|outputs?|equals?|values?|yields?|gives|is|are|was|were|between|within|"
+    r"intervall|vektor|liste|menge|ist|sind|liefert|intervalle|vecteur|est|sont|intervalo|lista|"
+    r"es|son)\s|[=∈<>→]\s?)\Z",
+    re.IGNORECASE,
+)
+
+
+def read_names(
+    text: str,
+    candidate: re.Match[str],
+    ids: Collection[str],
+    *,
+    after_stop: bool,
+    joined: bool,
+) -> tuple[str, ...]:
+    """Return the names in a candidate for a mark, or () if it is text."""
+    form, content = _find_form(candidate)
+    if form == "cite_keys":
+        return tuple(_SEPARATOR.split(content.strip()))
+    if form in _CHATGPT_FORMS:
+        return _read_chatgpt_names(form, content, ids)
+    if form in _BRACKETS:
+        return _read_bracketed(text, candidate, ids, after_stop=after_stop, joined=joined)
+    if form == "round" and not _is_round_mark(text, candidate):
+        return ()
+    if form in _RAISED_FORMS:
+        content = content.translate(_SUPERSCRIPTS)
+        if not (after_stop or joined or _is_raised_mark(text, candidate)):
+            return ()
+    return _split_names(content, ids, is_link=False, loose=False)
+
+
+def _find_form(candidate: re.Match[str]) -> tuple[str, str]:
+    """Return the form of a candidate, and its content: "square" and "1" for "[1](url)"."""
+    return next((form, candidate[form]) for form in _FORM_NAMES if candidate[form])
+
+
+def _read_chatgpt_names(form: str, content: str, ids: Collection[str]) -> tuple[str, ...]:
+    """Return names that only ChatGPT can resolve: no rank and no id."""
+    names = [content]
+    if form == "turns":
+        names = content.strip("\ue202").split("\ue202")
+    elif form == "bare_turns":
+        names = _TURN.findall(content)
+    return tuple(name if name in ids else f"cite {name}" for name in names)
+
+
+def _read_bracketed(
+    text: str,
+    candidate: re.Match[str],
+    ids: Collection[str],
+    *,
+    after_stop: bool,
+    joined: bool,
+) -> tuple[str, ...]:
+    form, content = _find_form(candidate)
+    dagger = _DAGGER.fullmatch(content)
+    if dagger:
+        return _name_before_dagger(dagger)
+    if form == "square" and not joined and _is_index(text, candidate):
+        return ()
+    if form == "square" and not candidate["square_link"] and _is_value(text, candidate, ids):
+        return ()
+    is_link = bool(candidate["square_link"] or candidate["double_link"])
+    return _split_names(content, ids, is_link=is_link, loose=after_stop or bool(ids))
+
+
+def follows_stop(text: str, start: int, pattern: re.Pattern[str]) -> bool:
+    return pattern.search(text[max(0, start - CHARACTERS_BEFORE) : start]) is not None
+
+
+def _name_before_dagger(dagger: re.Match[str]) -> tuple[str, ...]:
+    """Return the number of "1†source", and the whole of "3:1†source", which has a position."""
+    has_position = ":" in dagger[0].partition("†")[0]
+    return (dagger[0],) if has_position else (dagger["number"],)
+
+
+def _is_round_mark(text: str, match: re.Match[str]) -> bool:
+    """Return whether (1) is between a stop and the next sentence."""
+    if not follows_stop(text, match.start(), DIRECTLY_AFTER_STOP):
+        return False
+    return _BEFORE_NEXT_SENTENCE.match(text, match.end()) is not None
+
+
+def _is_raised_mark(text: str, match: re.Match[str]) -> bool:
+    """Return whether a raised number is a mark, and not an exponent: "safe¹", but not "m²"."""
+    if "[" in match[0] or "<a" in match[0].lower():
+        return True
+    start = match.start()
+    if LINE_START.search(text[max(0, start - CHARACTERS_BEFORE) : start]):
+        return True
+    is_exponent = _SHORT_WORD.search(text[max(0, start - 3) : start]) is not None
+    if start > 0 and text[start - 1].isalpha():
+        return not is_exponent
+    is_apart = match["superscript"] and _WORD_BEFORE_SPACE.search(
+        text[max(0, start - CHARACTERS_BEFORE) : start]
+    )
+    return bool(is_apart and _ENDS_WORD.match(text, match.end()))
+
+
+def _split_names(
+    content: str,
+    ids: Collection[str],
+    *,
+    is_link: bool,
+    loose: bool,
+) -> tuple[str, ...]:
+    """Return the names in brackets without page numbers, or () unless all of them are names."""
+    names = _SEPARATOR.split(content.strip())
+    cited = [name for name in names if name in ids or not _LOCATOR.fullmatch(name)]
+    if any(cited) and all(_is_name(name, ids, is_link=is_link, loose=loose) for name in cited):
+        return tuple(cited)
+    is_source = not is_link and _SOURCE_TEXT.fullmatch(content)
+    return (content,) if is_source else ()
+
+
+def _is_name(name: str, ids: Collection[str], *, is_link: bool, loose: bool) -> bool:
+    """Return whether a text in brackets names a source.
+
+    `is_link`: it is the text of a link. `loose`: any word with a letter and a digit is a name.
+    """
+    if name in ids:
+        return True
+    if any(pattern.fullmatch(name) for pattern in (RANK, _FOOTNOTE, _SOURCE_TEXT)):
+        return True
+    ranks = RANK_RANGE.fullmatch(name)
+    if ranks:
+        return 0 <= int(ranks["last"]) - int(ranks["first"]) < _MAX_RANGE
+    if is_link:
+        return False
+    if any(pattern.fullmatch(name) for pattern in (_FILE, _ADDRESS, _PANDOC)):
+        return True
+    return loose and ID_WITH_DIGIT.fullmatch(name) is not None
+
+
+def _is_value(text: str, match: re.Match[str], ids: Collection[str]) -> bool:
+    """Return whether the brackets hold an interval or a list of numbers: "between [0, 1]"."""
+    names = _SEPARATOR.split(match["square"].strip())
+    numbers = [name for name in names if name.isdecimal()]
+    if len(numbers) <= 1 or any(number in ids for number in numbers):
+        return False
+    before = text[max(0, match.start() - CHARACTERS_BEFORE) : match.start()]
+    return numbers[0] == "0" or _VALUE.search(before) is not None
+
+
+def _is_index(text: str, match: re.Match[str]) -> bool:
+    """Return whether the brackets index a variable: array[1], x[0] = 2, self.rows[3]."""
+    path = _INDEXED.search(text, max(0, match.start() - CHARACTERS_BEFORE), match.start())
+    if not path or match["square_link"]:
+        return False
+    name = path["path"]
+    if not name.isascii():
+        return False
+    return bool(_CODE_NAME.fullmatch(name) or _CODE_AFTER.match(text, match.end()))
