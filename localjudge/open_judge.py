@@ -10,8 +10,7 @@ open another judge.
 """
 
 import os
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -46,11 +45,9 @@ from localjudge.run_directory.result_rows import (
     VerdictRow,
     score_rows,
 )
-from localjudge.types import Answer, JudgeCard, NoAnswer
+from localjudge.run_directory.reuse import AnswerMemory
+from localjudge.types import JudgeCard
 from localjudge.words import option
-
-MAX_ANSWERS = 65_536
-"""About a kilobyte each."""
 
 
 class Judge:
@@ -58,7 +55,7 @@ class Judge:
 
     def __init__(self, opened: JudgeOrJury, settings: RunSettings, undo: ExitStack) -> None:
         self._opened = opened
-        self._opened.memory = _Memory()
+        self._opened.memory = AnswerMemory()
         self.settings = settings
         self._undo = undo
         self._lock = Lock()
@@ -271,21 +268,3 @@ def _find_column_types(reused: object) -> Mapping[str, Any]:
             if isinstance(run, Run):
                 return run.types
     return {}
-
-
-class _Memory:
-    """Answers of an open judge, without errors."""
-
-    name = "an open judge"
-
-    def __init__(self) -> None:
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
-
-    def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
-        return {key: self._answers[key] for key in keys if key in self._answers}
-
-    def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        if isinstance(answer, Answer):
-            self._answers[key] = answer
-        while len(self._answers) > MAX_ANSWERS:
-            self._answers.popitem(last=False)

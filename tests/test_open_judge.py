@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import InputError, Judge, ScriptedEngine, open_judge
+from localjudge import InputError, Judge, ScriptedEngine
 from localjudge.judging.verify import verify_run as verify
+from localjudge.run_directory import reuse
 from localjudge.types import VerdictRequest
 
 ROWS: list[dict[str, Any]] = [
@@ -196,7 +197,7 @@ def test_remembered_answers_are_bounded(
     engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With room for two answers, the first of three is judged again."""
-    monkeypatch.setattr(open_judge, "MAX_ANSWERS", 2)
+    monkeypatch.setattr(reuse, "MAX_ANSWERS", 2)
     with Judge.open(engine=engine) as judge:
         judge.evaluate(ROWS, ["context_recall"], out=False)
         judge.evaluate(ROWS[1:], ["context_recall"], out=False)

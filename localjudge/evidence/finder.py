@@ -21,7 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from localjudge.evidence.words import ENGLISH, stop_words, words_in
 from localjudge.types import Span
@@ -113,7 +113,7 @@ class Finder:
         return weights
 
 
-def identity(language: str) -> dict[str, Any]:
+def identity(language: str) -> dict[str, str | int]:
     """Return everything that affects the evidence, besides sentences and versions of packages."""
     return {"finder": FINDER, "version": VERSION, "language": language}
 

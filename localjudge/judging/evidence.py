@@ -21,7 +21,6 @@ from localjudge.evidence.finder import CLOSE, CLOSE_UNREAD, Finder, Match
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
-from localjudge.run_directory.environment import EvidenceIdentity
 from localjudge.run_directory.result_rows import (
     Evaluation,
     EvidenceRow,
@@ -62,11 +61,11 @@ def verdicts_with_evidence(
     return list(with_evidence(verdicts, find_evidence(evaluations, iter(samples), settings)))
 
 
-def evidence_identity(settings: RunSettings) -> EvidenceIdentity | None:
+def evidence_identity(settings: RunSettings) -> dict[str, str | int] | None:
     """Return everything that affects the evidence of a run, or None for a run without."""
     if settings.no_evidence:
         return None
-    return EvidenceIdentity(**finder.identity(settings.language))
+    return finder.identity(settings.language)
 
 
 class _SampleTexts:

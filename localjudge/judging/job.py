@@ -34,8 +34,13 @@ from localjudge.judging.stopping import Stopping, check_aims
 from localjudge.judging.stored_settings import find_judges
 from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
-from localjudge.run_directory.directory import STORE, RunDirectory, refuse_unusable
-from localjudge.run_directory.environment import EvidenceIdentity, Session, all_versions, host
+from localjudge.run_directory.directory import (
+    STORE,
+    locked_directory,
+    refuse_unusable,
+    remove_file,
+)
+from localjudge.run_directory.environment import Session, all_versions, host
 from localjudge.run_directory.files import ResultFiles, rows_so_far, write_manifest
 from localjudge.run_directory.identity import JudgeIdentity, signature
 from localjudge.run_directory.label_rows import LabelRow, label_file, now
@@ -92,7 +97,6 @@ class BegunRun:
     `finished` has the environment of an earlier process that finished the run.
     """
 
-    directory: RunDirectory
     existing: Manifest | None
     stopping: Stopping | None
     sessions: list[Session]
@@ -120,7 +124,7 @@ class Job:
         return signature(self.identity, self.plan.identity)
 
     @property
-    def evidence(self) -> EvidenceIdentity | None:
+    def evidence(self) -> dict[str, str | int] | None:
         """How the evidence is found, or None for a run without."""
         return evidence_identity(self.plan.settings)
 
@@ -137,7 +141,7 @@ class Job:
             if begun.stopping:
                 self._stop_early(begun.stopping, judging)
             self._drop_outdated_summary(begun)
-            write_manifest(begun.directory, self._manifest(begun))
+            write_manifest(self.path, self._manifest(begun))
             is_new_data = self._store_data(begun)
             summary = None
             if not is_new_data:
@@ -147,7 +151,7 @@ class Job:
             else:
                 self._finish_session(begun, judging, work_before)
                 manifest = self._manifest(begun)
-                write_manifest(begun.directory, manifest)
+                write_manifest(self.path, manifest)
         run = RunRecord(self.path, summary, manifest)
         self._report(run, judging.asked, self.judge.stats.since(work_before))
         return replace(run, notes=tuple(self.progress.notes))
@@ -155,14 +159,14 @@ class Job:
     @contextmanager
     def begun(self) -> Iterator[BegunRun]:
         """Begin or resume the run in its directory."""
-        with closing(RunDirectory(self.path)) as directory:
+        with locked_directory(self.path):
             existing = self.read_existing()
             if existing:
                 self._report_updates(existing)
             stopping = self._make_stopping(existing)
-            sessions = self._begin_session(directory, existing)
+            sessions = self._begin_session(existing)
             with closing(Store(self.path / STORE)) as store:
-                begun = BegunRun(directory, existing, stopping, sessions, store)
+                begun = BegunRun(existing, stopping, sessions, store)
                 begun.update_session(**self._count_earlier_work(store))
                 yield begun
 
@@ -208,7 +212,7 @@ class Job:
             at_least = existing.data.rows
         return Stopping(self.plan, self.baseline, at_least, existing.sampling.optional_stopping)
 
-    def _begin_session(self, directory: RunDirectory, existing: Manifest | None) -> list[Session]:
+    def _begin_session(self, existing: Manifest | None) -> list[Session]:
         session = Session(
             started=now(), versions=all_versions(), finished=None, asked=None, effort=None
         )
@@ -218,7 +222,7 @@ class Job:
         else:
             sessions = [*existing.environment.sessions, session]
             manifest = existing.with_environment(sessions=sessions)
-        write_manifest(directory, manifest)
+        write_manifest(self.path, manifest)
         return sessions
 
     def _count_earlier_work(self, store: Store) -> dict[str, Any]:
@@ -253,7 +257,7 @@ class Job:
         if is_same_evidence and begun.existing.signature == self.signature:
             begun.finished = finished_part(begun.existing)
         else:
-            begun.directory.remove(SUMMARY)
+            remove_file(self.path / SUMMARY)
 
     def _store_data(self, begun: BegunRun) -> bool:
         """Store the samples of the plan, and no others. Returns whether that changed the store."""
@@ -291,7 +295,7 @@ class Job:
         self, begun: BegunRun, judging: Judging, work_before: EngineStats
     ) -> tuple[Summary, Manifest]:
         """Judge the samples, and write the result files, the summary and the manifest."""
-        files = ResultFiles(begun.directory, with_evidence=self.evidence is not None)
+        files = ResultFiles(self.path, with_evidence=self.evidence is not None)
         with closing(files) as results:
             summary = self._judge(judging, results)
             self._finish_session(begun, judging, work_before)

@@ -21,7 +21,7 @@ from localjudge.progress import Progress
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.differences import format_differences, format_updates
 from localjudge.run_directory.identity import UNPROVED, EngineIdentity, JudgeIdentity
-from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
+from localjudge.run_directory.reuse import AnswerMemory, EarlierAnswers, OtherRun
 from localjudge.types import ChatEnds, JudgeCard
 from localjudge.words import numbered, option
 
@@ -45,7 +45,7 @@ class LoadedJudge:
     card: JudgeCard
     announcement: str
     source: str | None = None
-    memory: EarlierAnswers | None = None
+    memory: AnswerMemory | None = None
 
     @property
     def members(self) -> Sequence["LoadedJudge"]:
@@ -267,7 +267,7 @@ def _unused_calibration(calibration: Calibration) -> InputError:
 
 
 def earlier_answers(
-    memory: EarlierAnswers | None,
+    memory: AnswerMemory | None,
     judge: JudgeIdentity,
     settings: RunSettings,
     progress: Progress,

@@ -25,7 +25,7 @@ from localjudge.progress import Progress
 from localjudge.run_directory.identity import JudgeIdentity, JuryMember
 from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
 from localjudge.run_directory.request_keys import canonical_sha256
-from localjudge.run_directory.reuse import EarlierAnswers
+from localjudge.run_directory.reuse import AnswerMemory
 from localjudge.types import Combination, JudgeCard, ScaleKind, VerdictRule
 from localjudge.words import option_name
 
@@ -64,7 +64,7 @@ class LoadedJury:
     ) -> None:
         self.members = tuple(sorted(members, key=lambda member: member.name))
         self.source = source
-        self.memory: EarlierAnswers | None = None
+        self.memory: AnswerMemory | None = None
         self.advice = ""
         self._settings = settings
         self._keep_open = keep_open

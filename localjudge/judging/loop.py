@@ -23,7 +23,7 @@ from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run_directory.request_keys import KeyedRequest
 from localjudge.run_directory.result_rows import Evaluation
-from localjudge.run_directory.reuse import EarlierAnswers
+from localjudge.run_directory.reuse import AnswerMemory, EarlierAnswers
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
 from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRequest
@@ -140,7 +140,8 @@ class Blocks:
         if self.store:
             self.store.add_answers({key: answer})
         for source in self.earlier:
-            source.keep(key, answer)
+            if isinstance(source, AnswerMemory):
+                source.add(key, answer)
 
 
 def _windows_by_unit(

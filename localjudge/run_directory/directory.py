@@ -172,30 +172,31 @@ _DECODER = json.JSONDecoder(
 )
 
 
-class RunDirectory:
-    """A directory, created if missing and locked for this process.
+@contextmanager
+def locked_directory(path: Path) -> Iterator[None]:
+    """Create the directory if it is missing, and lock it for this process.
 
     Raises RunDirectoryError if it is not writable, locked by another process or has other content.
     """
+    with _translated_errors(path):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _refuse_other_content(path)
+        lock = _locked(path / LOCK)
+    try:
+        yield
+    finally:
+        os.close(lock)
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with _translated_errors(path):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _refuse_other_content(path)
-            self._lock = _locked(path / LOCK)
 
-    def write(self, name: str, text: str, *, durable: bool = True) -> None:
-        """Replace the file, see `replace_whole`."""
-        with _translated_errors(self.path):
-            replace_whole(self.path / name, [text.encode()], durable=durable)
+def write_file(path: Path, text: str, *, durable: bool = True) -> None:
+    """Replace a file of a run directory, see `replace_whole`."""
+    with _translated_errors(path.parent):
+        replace_whole(path, [text.encode()], durable=durable)
 
-    def remove(self, name: str) -> None:
-        with _translated_errors(self.path):
-            (self.path / name).unlink(missing_ok=True)
 
-    def close(self) -> None:
-        os.close(self._lock)
+def remove_file(path: Path) -> None:
+    with _translated_errors(path.parent):
+        path.unlink(missing_ok=True)
 
 
 def part_path(file: Path) -> Path:
@@ -262,13 +263,13 @@ def _refuse_other_content(path: Path) -> None:
 
 
 @contextmanager
-def held(directory: Path) -> Iterator[None]:
-    """Lock the directory for this block, waiting for other writers. Raises OSError."""
-    descriptor = _locked(directory / LOCK, waiting=True)
+def wait_for_lock(directory: Path) -> Iterator[None]:
+    """Lock a run directory for this block, when no other process writes. Raises OSError."""
+    lock = _locked(directory / LOCK, waiting=True)
     try:
         yield
     finally:
-        os.close(descriptor)
+        os.close(lock)
 
 
 def _locked(path: Path, *, waiting: bool = False) -> int:

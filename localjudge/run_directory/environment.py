@@ -68,18 +68,11 @@ class AnswersUsed(ManifestPart):
     reused: dict[str, int]
 
 
-class EvidenceIdentity(ManifestPart):
-    """Everything that affects the evidence of verdicts: the finder, and its language."""
-
-    finder: str
-    version: int
-    language: str
-
-
 class Environment(ManifestPart):
     """Everything that cannot change a number: origin of judge and data, settings, processes.
 
-    `shard_of` is the data of all shards, `drawn_from` the data of a stopped run.
+    `shard_of` is the data of all shards, `drawn_from` the data of a stopped run. `evidence` has
+    everything that affects the evidence of verdicts: finder, version and language.
     """
 
     judge: str | None = None
@@ -96,7 +89,7 @@ class Environment(ManifestPart):
     host: dict[str, Any] = Field(default_factory=dict)
     sessions: tuple[Session, ...] = Field(strict=False)
     answers: AnswersUsed | None = None
-    evidence: EvidenceIdentity | None = None
+    evidence: dict[str, str | int] | None = None
     files: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -15,9 +15,10 @@ from pydantic import NonNegativeInt
 from localjudge.run_directory.directory import (
     MANIFEST,
     PartFile,
-    RunDirectory,
     read_object,
+    remove_file,
     validated,
+    write_file,
 )
 from localjudge.run_directory.evidence_rows import EVIDENCE
 from localjudge.run_directory.manifest import Manifest
@@ -49,12 +50,12 @@ class ResultFiles:
     Without evidence, a file of evidence that is already there is removed.
     """
 
-    def __init__(self, directory: RunDirectory, *, with_evidence: bool) -> None:
+    def __init__(self, directory: Path, *, with_evidence: bool) -> None:
         self._directory = directory
         self._with_evidence = with_evidence
-        directory.remove(_SO_FAR)
+        remove_file(directory / _SO_FAR)
         names = row_files(with_evidence=with_evidence)
-        self._parts = {name: PartFile(directory.path / name) for name in names}
+        self._parts = {name: PartFile(directory / name) for name in names}
 
     def add(
         self, evaluations: Sequence[Evaluation], evidence: Iterable[EvidenceRow] | None
@@ -62,7 +63,7 @@ class ResultFiles:
         for name, lines in row_lines(evaluations, evidence).items():
             self._parts[name].write(lines)
         so_far = RowsSoFar(sizes={name: part.size for name, part in self._parts.items()})
-        self._directory.write(_SO_FAR, so_far.model_dump_json(), durable=False)
+        write_file(self._directory / _SO_FAR, so_far.model_dump_json(), durable=False)
 
     def finish(self, summary: Summary, manifest: Manifest) -> Manifest:
         """Replace the previous files, the summary last.
@@ -76,10 +77,10 @@ class ResultFiles:
         for part in self._parts.values():
             part.finish()
         if not self._with_evidence:
-            self._directory.remove(EVIDENCE)
+            remove_file(self._directory / EVIDENCE)
         write_manifest(self._directory, manifest)
-        self._directory.write(SUMMARY, text)
-        self._directory.remove(_SO_FAR)
+        write_file(self._directory / SUMMARY, text)
+        remove_file(self._directory / _SO_FAR)
         return manifest
 
     def close(self) -> None:
@@ -94,8 +95,8 @@ def rows_so_far(directory: Path) -> RowsSoFar | None:
     return validated(RowsSoFar, read_object(file), str(file))
 
 
-def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
-    directory.write(MANIFEST, _pretty(manifest.model_dump(mode="json")))
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    write_file(directory / MANIFEST, _pretty(manifest.model_dump(mode="json")))
 
 
 def row_files(*, with_evidence: bool) -> tuple[str, ...]:

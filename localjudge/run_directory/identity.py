@@ -15,9 +15,9 @@ Equal signatures mean equal numbers.
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer
 
 from localjudge import model_registry
 from localjudge.metrics import catalog
@@ -29,6 +29,8 @@ from localjudge.types import Combination, JudgeCard, VerdictRule
 
 UNPROVED = "bytes not proved"
 _DIGITS = 8
+_CombinationAsObject = Annotated[Combination, PlainSerializer(Combination._asdict)]
+"""Pydantic would write a named tuple as a list."""
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
 
 
@@ -92,17 +94,6 @@ class JuryMember(ManifestPart):
         return {"engine": self.engine.as_json, "judge": self.judge.answering}
 
 
-class CombinationIdentity(ManifestPart):
-    """Weight of each judge of a jury by name, and the bias."""
-
-    weights: dict[str, float]
-    bias: float = 0.0
-
-    @property
-    def value(self) -> Combination:
-        return Combination(self.weights, self.bias)
-
-
 class MetricIdentity(ManifestPart):
     """Version and options of a metric, or the checksum of a criterion."""
 
@@ -119,7 +110,7 @@ class JudgeIdentity(ManifestPart):
 
     engine: EngineIdentity
     jury: dict[str, JuryMember] = Field(default_factory=dict)
-    combinations: dict[str, CombinationIdentity] = Field(default_factory=dict)
+    combinations: dict[str, _CombinationAsObject] = Field(default_factory=dict)
     judge: PromptsIdentity = Field(default_factory=PromptsIdentity)
     segmenter: dict[str, str] = Field(default_factory=dict)
     metrics: dict[str, MetricIdentity]
@@ -150,9 +141,7 @@ class JudgeIdentity(ManifestPart):
         }
         if jury:
             values["jury"] = dict(jury)
-            values["combinations"] = {}
-            for name, combination in rule.combinations.items():
-                values["combinations"][name] = combination._asdict()
+            values["combinations"] = dict(rule.combinations)
         if rule.thresholds:
             values["thresholds"] = dict(rule.thresholds)
         if rule.min_valid_mass:

@@ -27,7 +27,12 @@ from pydantic import AfterValidator, Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
 from localjudge.resources import OPEN_SAFELY, unwritable
-from localjudge.run_directory.directory import MAX_VALUE_BYTES, held, open_regular, parse_row
+from localjudge.run_directory.directory import (
+    MAX_VALUE_BYTES,
+    open_regular,
+    parse_row,
+    wait_for_lock,
+)
 from localjudge.run_directory.result_rows import Place, Share, json_line
 from localjudge.stats.drawing import MAX_POINTS
 from localjudge.text.folding import clean
@@ -187,7 +192,7 @@ def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
     """
     path = directory / LABELS
     try:
-        with held(directory):
+        with wait_for_lock(directory):
             labels = label_file(directory)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | OPEN_SAFELY, 0o600)
             with open(descriptor, "ab", buffering=0) as file:

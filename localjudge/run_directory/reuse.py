@@ -1,12 +1,12 @@
-"""Reuse answers of another run. Errors are never reused.
+"""Reuse answers of other runs, and of an open judge. Errors are never reused.
 
 questions ──own store──> missing ──reuse=RUN──> missing ──engine──> answers
                               └── copied into the own store, with their origin
 """
 
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
 
 from localjudge.errors import InputError, MissingRun
 from localjudge.run_directory.archive import stored_answers
@@ -17,17 +17,8 @@ from localjudge.run_directory.identity import JudgeIdentity
 from localjudge.run_directory.run_record import read_manifest
 from localjudge.types import Answer, NoAnswer
 
-
-class EarlierAnswers(Protocol):
-    """A source of answers. The manifest records its `name`."""
-
-    name: str
-
-    def answers_to(self, keys: Iterable[str]) -> Mapping[str, Answer]:
-        """Return the available answers by key."""
-
-    def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        """Store a new answer."""
+MAX_ANSWERS = 65_536
+"""About a kilobyte each."""
 
 
 class OtherRun:
@@ -56,8 +47,29 @@ class OtherRun:
         self.answers_to([])
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """Return the stored answers by key, without errors."""
         answers = stored_answers(self._store, keys)
         return {key: answer for key, answer in answers.items() if isinstance(answer, Answer)}
 
-    def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        """Do nothing."""
+
+class AnswerMemory:
+    """The last answers of an open judge, without errors."""
+
+    name = "an open judge"
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+
+    def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """Return the remembered answers by key."""
+        return {key: self._answers[key] for key in keys if key in self._answers}
+
+    def add(self, key: str, answer: Answer | NoAnswer) -> None:
+        if isinstance(answer, Answer):
+            self._answers[key] = answer
+        while len(self._answers) > MAX_ANSWERS:
+            self._answers.popitem(last=False)
+
+
+EarlierAnswers = OtherRun | AnswerMemory
+"""A source of answers. The manifest records its `name`."""

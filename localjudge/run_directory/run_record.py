@@ -145,9 +145,11 @@ class RunRecord(Mapping[str, MetricSummary]):
 
     def rule(self, min_valid_mass: float) -> VerdictRule:
         """Return how the run turned answers into verdicts."""
-        combinations = {name: part.value for name, part in self.manifest.judge.combinations.items()}
         return VerdictRule(
-            self.summary.threshold, min_valid_mass, self.summary.thresholds, combinations
+            self.summary.threshold,
+            min_valid_mass,
+            self.summary.thresholds,
+            self.manifest.judge.combinations,
         )
 
     @property

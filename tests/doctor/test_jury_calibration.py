@@ -67,7 +67,7 @@ def test_a_jury_is_fitted_compared_and_used_by_name(
     ]
     how = {"metrics": "faithfulness", "calibration": jury.name, "out": tmp_path / "run", **options}
     run = localjudge.evaluate(data, judge=[small, "lexical"], **how)
-    combination = run.manifest.judge.combinations["faithfulness"].value
+    combination = run.manifest.judge.combinations["faithfulness"]
     assert combination.weights == jury.weights
     for verdict in verdicts(tmp_path / "run"):
         assert verdict["p_yes"] == combine(verdict["judges"], combination)

@@ -276,7 +276,7 @@ def test_evidence_changes_no_other_file_and_no_signature(tmp_path: Path) -> None
     assert run.manifest.signature == without.manifest.signature
     assert run.manifest.judge == without.manifest.judge
     assert run.manifest.environment.evidence is not None
-    assert run.manifest.environment.evidence.finder == "words"
+    assert run.manifest.environment.evidence["finder"] == "words"
     assert without.manifest.environment.evidence is None
 
 

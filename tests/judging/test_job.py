@@ -1,6 +1,5 @@
 import io
 import json
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.report.terminal import Lines
-from localjudge.run_directory.directory import RunDirectory
+from localjudge.run_directory.directory import locked_directory
 from localjudge.run_directory.run_record import RunRecord
 
 ROWS: list[dict[str, Any]] = [
@@ -115,7 +114,7 @@ def test_the_default_directory_is_not_behind_a_link(
 def test_a_directory_in_use_is_refused_before_the_judge_is_opened(tmp_path: Path) -> None:
     """The judge does not exist; a large one could take minutes to load."""
     with (
-        closing(RunDirectory(tmp_path / "run")),
+        locked_directory(tmp_path / "run"),
         pytest.raises(RunDirectoryError, match="by another process"),
     ):
         localjudge.evaluate(

@@ -104,7 +104,7 @@ def test_a_jury_combines_the_verdicts_that_its_judges_give_alone(
     evaluate("lexical", tmp_path / "lexical")
     evaluate(small, tmp_path / "small")
     alone = {name: verdicts(tmp_path / name) for name in ("lexical", "small")}
-    combination = run.manifest.judge.combinations["faithfulness"].value
+    combination = run.manifest.judge.combinations["faithfulness"]
     for place, row in enumerate(verdicts(tmp_path / "jury")):
         expected = {name: rows[place]["p_yes"] for name, rows in alone.items()}
         assert row["judges"] == expected
@@ -334,7 +334,7 @@ def test_scales_are_measured_once_and_named(home: Path, small: str, tmp_path: Pa
         name: member.scales["attribution"] for name, member in first.manifest.judge.jury.items()
     }
     assert all(scale > 0 for scale in scales.values())
-    assert first.manifest.judge.combinations["faithfulness"].value == combine_by_scales(scales)
+    assert first.manifest.judge.combinations["faithfulness"] == combine_by_scales(scales)
     second = jury(small, tmp_path / "second", weights={}, rows=ROWS[:2])
     assert not any("measuring" in note for note in second.notes)
     assert (
@@ -388,9 +388,9 @@ def test_the_weights_of_a_registered_jury_are_used_and_no_scale_is_measured(
     write_registry(home, small, caution=weights)
     run = evaluate("both", tmp_path / "run", metrics=["faithfulness", "context_precision"])
     combinations = run.manifest.judge.combinations
-    assert combinations["faithfulness"].value.weights == {"lexical": 2.0, "tiny": 0.5}
+    assert combinations["faithfulness"].weights == {"lexical": 2.0, "tiny": 0.5}
     relevance = run.manifest.judge.jury["tiny"].scales["relevance"]
-    assert combinations["context_precision"].value.weights["tiny"] == 1 / (2 * relevance)
+    assert combinations["context_precision"].weights["tiny"] == 1 / (2 * relevance)
     assert "attribution" not in run.manifest.judge.jury["tiny"].scales
     assert run.verify().result == "bit-identical"
     options: dict[str, Any] = {"weights": {"lexical": 2, "tiny": 0.5}, "metrics": "faithfulness"}
@@ -448,7 +448,7 @@ def test_calibrate_fits_the_weights_of_a_registered_jury(
     with pytest.raises(InputError, match="lexical, tiny"):
         localjudge.calibrate("labels.jsonl", judge="both", name="mine", **options)
     run = evaluate("both", tmp_path / "run", calibration=[fitted], metrics=["faithfulness"])
-    assert run.manifest.judge.combinations["faithfulness"].value.weights == fitted.weights
+    assert run.manifest.judge.combinations["faithfulness"].weights == fitted.weights
 
 
 class Totals(Progress):

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from localjudge import InputError, RunDirectoryError
 from localjudge.labels.decisions import Decisions
-from localjudge.run_directory.directory import RunDirectory
+from localjudge.run_directory.directory import locked_directory
 from localjudge.run_directory.label_rows import (
     LABELS,
     LabelRow,
@@ -233,16 +233,15 @@ def test_two_annotators_at_once_lose_no_rows(tmp_path: Path) -> None:
 def test_a_label_waits_for_a_running_run_with_a_message(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    directory = RunDirectory(tmp_path)
     with ThreadPoolExecutor(1) as other:
-        label = other.submit(append_labels, tmp_path, [row()])
-        until = monotonic() + 20
-        while not caplog.messages and monotonic() < until:
-            sleep(0.05)
-        [message] = caplog.messages
-        assert message.startswith(f"{tmp_path} is being written")
-        assert not label.done()
-        directory.close()
+        with locked_directory(tmp_path):
+            label = other.submit(append_labels, tmp_path, [row()])
+            until = monotonic() + 20
+            while not caplog.messages and monotonic() < until:
+                sleep(0.05)
+            [message] = caplog.messages
+            assert message.startswith(f"{tmp_path} is being written")
+            assert not label.done()
         label.result()
     assert stored_labels(tmp_path) == [row()]
 

@@ -1,7 +1,6 @@
 """Every ingredient of a number is in its part of the signature, and others are in neither."""
 
 import shutil
-from contextlib import closing
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -16,7 +15,7 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric
 from localjudge.metrics.context_recall import context_recall
 from localjudge.run_directory.differences import differences
-from localjudge.run_directory.directory import MANIFEST, RunDirectory
+from localjudge.run_directory.directory import MANIFEST
 from localjudge.run_directory.files import write_manifest
 from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, signature
 from localjudge.run_directory.manifest import Manifest
@@ -236,8 +235,7 @@ def read(file: Path, directory: Path) -> Manifest:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_stored_manifests_round_trip_byte_for_byte(file: Path, tmp_path: Path) -> None:
     earlier = read(file, tmp_path)
-    with closing(RunDirectory(tmp_path)) as directory:
-        write_manifest(directory, earlier)
+    write_manifest(tmp_path, earlier)
     assert (tmp_path / MANIFEST).read_bytes() == file.read_bytes()
     assert signature(earlier.judge, earlier.data) == earlier.signature
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.errors import OutOfResource, RunDirectoryError
-from localjudge.run_directory.directory import PartFile, RunDirectory
+from localjudge.run_directory.directory import PartFile, locked_directory, write_file
 from localjudge.run_directory.request_keys import KeyedRequest, RequestKeys
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow, reading, select_answers
@@ -141,17 +141,18 @@ def test_many_stored_answers_are_read_back(store: Store) -> None:
 
 
 def test_a_run_directory_is_private(tmp_path: Path) -> None:
-    with closing(RunDirectory(tmp_path / "runs" / "one")) as directory:
-        assert stat.S_IMODE(directory.path.stat().st_mode) == 0o700
+    directory = tmp_path / "runs" / "one"
+    with locked_directory(directory):
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
 def test_a_directory_in_use_refuses_a_second_process(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; "
-        "from localjudge.run_directory.directory import RunDirectory\n"
-        "RunDirectory(Path(sys.argv[1]))"
+        "from localjudge.run_directory.directory import locked_directory\n"
+        "with locked_directory(Path(sys.argv[1])): pass"
     )
-    with closing(RunDirectory(tmp_path)):
+    with locked_directory(tmp_path):
         command = [sys.executable, "-c", program, str(tmp_path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "is being written" in done.stderr
@@ -160,10 +161,13 @@ def test_a_directory_in_use_refuses_a_second_process(tmp_path: Path) -> None:
 
 def test_foreign_directories_and_files_are_refused_unchanged(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("important")
-    with pytest.raises(RunDirectoryError, match="contains no run"):
-        RunDirectory(tmp_path)
-    with pytest.raises(RunDirectoryError, match=r"thesis\.tex cannot be written: File exists"):
-        RunDirectory(tmp_path / "thesis.tex")
+    with pytest.raises(RunDirectoryError, match="contains no run"), locked_directory(tmp_path):
+        pass
+    with (
+        pytest.raises(RunDirectoryError, match=r"thesis\.tex cannot be written: File exists"),
+        locked_directory(tmp_path / "thesis.tex"),
+    ):
+        pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     assert (tmp_path / "thesis.tex").read_text() == "important"
 
@@ -173,8 +177,8 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         yield "half of the new"
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with closing(RunDirectory(tmp_path)) as directory:
-        directory.write("scores.jsonl", "old\n")
+    with locked_directory(tmp_path):
+        write_file(tmp_path / "scores.jsonl", "old\n")
         part = PartFile(tmp_path / "scores.jsonl")
         with pytest.raises(OutOfResource, match="No space left"):
             part.write(pieces())
@@ -185,8 +189,11 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="NOT CHECKED: root may read and write every file")
 def test_an_unwritable_directory_is_a_usage_error(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(RunDirectoryError, match="cannot be written: Permission denied"):
-        RunDirectory(tmp_path / "run")
+    with (
+        pytest.raises(RunDirectoryError, match="cannot be written: Permission denied"),
+        locked_directory(tmp_path / "run"),
+    ):
+        pass
 
 
 def fill(path: Path, *units: str) -> None:
@@ -234,7 +241,7 @@ def test_a_file_system_without_locks_can_hold_a_run(
 
     monkeypatch.setattr("filelock.lock_descriptor", refuse)
     for _ in range(2):
-        with closing(RunDirectory(tmp_path / "run")) as directory:
-            directory.write("manifest.json", "{}")
+        with locked_directory(tmp_path / "run"):
+            write_file(tmp_path / "run" / "manifest.json", "{}")
     assert [record.message for record in caplog.records if "without locks" in record.message] != []
     assert len(caplog.records) == 1

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.judging.verify import verify_run as verify
 from localjudge.labels.labelling import Labelling
 from localjudge.report.sample_views import prompts_view, sample_view
-from localjudge.run_directory.directory import RunDirectory, placed_rows
+from localjudge.run_directory.directory import locked_directory, placed_rows
 from localjudge.run_directory.result_rows import SCORE_ROWS
 from tests.run_directory.conftest import edited, in_store
 
@@ -349,8 +348,8 @@ def test_a_directory_with_a_half_written_first_manifest_is_still_a_run_directory
 ) -> None:
     """A process was killed while it wrote `manifest.json`: the next one may use the directory."""
     (tmp_path / ".manifest.json.abcd1234.part").write_text("{")
-    with closing(RunDirectory(tmp_path)):
+    with locked_directory(tmp_path):
         pass
     (tmp_path / ".other.json.abcd1234.part").write_text("{")
-    with pytest.raises(RunDirectoryError):
-        RunDirectory(tmp_path)
+    with pytest.raises(RunDirectoryError), locked_directory(tmp_path):
+        pass
