@@ -186,10 +186,10 @@ def _has_label(file: Path) -> bool:
     An unreadable one counts, because its reader then explains the problem.
     """
     try:
-        sheet = read_sheet(file)
+        labels, _ = read_sheet(file)
     except LocaljudgeError:
         return True
-    return any(label.is_answered for label in sheet.labels)
+    return any(label.is_answered for label in labels)
 
 
 def _digest(file: Path) -> str:

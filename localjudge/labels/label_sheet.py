@@ -103,13 +103,6 @@ class SheetLabel(NamedTuple):
     evidence_seen: EvidenceSeen | None
 
 
-class Sheet(NamedTuple):
-    """The rows of a sheet, and remarks on how it was read."""
-
-    labels: list[SheetLabel]
-    remarks: tuple[str, ...]
-
-
 def write_sheet(
     path: Path,
     rows: Sequence[SheetRow],
@@ -242,8 +235,8 @@ def _separator_of_locale() -> Separator:
     return "semicolon" if asked.stdout.strip() == "," else "comma"
 
 
-def read_sheet(path: str | Path) -> Sheet:
-    """Read the non-empty rows of a file or of standard input (`-`).
+def read_sheet(path: str | Path) -> tuple[list[SheetLabel], list[str]]:
+    """Read the non-empty rows of a file or of standard input (`-`), with remarks on the reading.
 
     Raises DataError if it cannot be read, lacks columns, or has invalid or contradictory rows;
     InputError for an Excel workbook.
@@ -263,10 +256,10 @@ def read_sheet(path: str | Path) -> Sheet:
         raise problems.error(f"{bad_rows}, so no label was stored", "correct the rows")
     if not labels:
         raise DataError(f"{name} has no rows")
-    remarks: tuple[str, ...] = ()
+    remarks = []
     if source.is_windows_1252:
-        remarks = (f"{name} is not UTF-8 and was read as Windows-1252",)
-    return Sheet(labels, remarks)
+        remarks.append(f"{name} is not UTF-8 and was read as Windows-1252")
+    return labels, remarks
 
 
 def _require_columns(rows: Sequence[RawRow | Problem], name: str) -> None:

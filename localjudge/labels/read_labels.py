@@ -8,10 +8,10 @@ from typing import NamedTuple
 from localjudge.errors import DataError, InputError
 from localjudge.labels.annotator_agreement import shorten_name
 from localjudge.labels.decisions import Decisions
-from localjudge.labels.label_sheet import Sheet, SheetLabel, is_whole, read_sheet
+from localjudge.labels.label_sheet import SheetLabel, is_whole, read_sheet
 from localjudge.labels.match_sheet import decision_values, list_places, match_sheet
 from localjudge.labels.run_labels import check_labels_allowed
-from localjudge.labels.units import UnitFrame, statement_keys, unit_frames
+from localjudge.labels.units import statement_keys, unit_frames
 from localjudge.run_directory.label_rows import (
     LabelRow,
     append_labels,
@@ -44,18 +44,6 @@ class LabelsRead(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-class _Reading(NamedTuple):
-    """The decisions of one source. Rows of `carried_over` and `rows` are not stored yet.
-
-    `labels` are the rows of a sheet or page, None for a run.
-    """
-
-    rows: list[LabelRow]
-    carried_over: list[LabelRow]
-    labels: list[SheetLabel] | None
-    remarks: list[str]
-
-
 def read_labels(
     run: RunRecord | str | Path, source: str | Path, annotator: str | None = None
 ) -> LabelsRead:
@@ -82,38 +70,54 @@ def read_all_labels(
     check_labels_allowed(run)
     frames = unit_frames(run)
     stored = Decisions(stored_labels(run.directory))
-    sheets: dict[str | Path, Sheet] = {}
+    sheets, answers = _read_sheets(sources, annotator, stored)
+    decisions = stored
+    signed: dict[str | Path, list[SheetLabel]] = {}
+    all_carried_over: list[LabelRow] = []
+    all_new: list[LabelRow] = []
+    counts: list[LabelsRead] = []
+    for source in sources:
+        remarks: list[str] = []
+        carried_over: list[LabelRow] = []
+        if source in sheets:
+            labels, remarks = sheets[source]
+            _require_answers(labels, source)
+            signed[source] = _name_annotators(labels, source, annotator, decisions)
+            labels = _drop_answered_elsewhere(signed[source], _join_others(answers, source))
+            carried_over, rows, damaged = match_sheet(run, frames, labels, decisions)
+            remarks = [*remarks, *_damage_remarks(damaged)]
+        else:
+            rows = _select_labels(as_run(source), run, statement_keys(frames.values()))
+        rows = _respell(rows, decisions)
+        new = _select_new(rows, decisions)
+        later = Decisions([*decisions.rows, *carried_over, *new])
+        changes = _changes(rows, decisions, later)
+        unlabelled = _count_unlabelled(signed.get(source, ()), changes["withdrawn"])
+        remarks = [*remarks, *_name_remarks(later), *_copy_remarks(later, new)]
+        counts.append(LabelsRead(**changes, unlabelled=unlabelled, remarks=tuple(remarks)))
+        all_carried_over += carried_over
+        all_new += new
+        decisions = later
+    is_first = not any(row.human is not None for row in stored.rows)
+    if is_first and all(source in signed for source in sources) and not all_carried_over:
+        all_new = _mark_plan(all_new, list(signed.values()))
+    if all_carried_over or all_new:
+        append_labels(run.directory, [*all_carried_over, *all_new])
+    return counts
+
+
+def _read_sheets(
+    sources: Iterable[str | Path], annotator: str | None, stored: Decisions
+) -> tuple[dict[str | Path, tuple[list[SheetLabel], list[str]]], dict[str | Path, set[_Answer]]]:
+    """Return the labels and remarks of each source that is a file, and its answers."""
+    sheets: dict[str | Path, tuple[list[SheetLabel], list[str]]] = {}
     answers: dict[str | Path, set[_Answer]] = {}
     for source in sources:
         if not Path(source).is_dir():
-            sheets[source] = read_sheet(source)
-            answers[source] = _list_answers(sheets[source].labels, source, annotator, stored)
-    decisions = stored
-    readings: list[_Reading] = []
-    carried_over: list[LabelRow] = []
-    new_rows: list[LabelRow] = []
-    counts: list[LabelsRead] = []
-    for source in sources:
-        if source in sheets:
-            _require_answers(sheets[source], source)
-            named = _name_annotators(sheets[source].labels, source, annotator, decisions)
-            elsewhere = _join_other_answers(answers, source)
-            reading = _read_sheet(run, frames, sheets[source], named, decisions, elsewhere)
-        else:
-            reading = _read_other_run(as_run(source), run, frames, decisions)
-        new = _select_new(reading.rows, decisions)
-        later = Decisions([*decisions.rows, *reading.carried_over, *new])
-        counts.append(_count_read(reading, new, decisions, later))
-        readings.append(reading)
-        carried_over += reading.carried_over
-        new_rows += new
-        decisions = later
-    has_answers = any(row.human is not None for row in stored.rows)
-    if not has_answers and not carried_over and _is_plan(readings):
-        new_rows = [row.model_copy(update={"planned": len(new_rows)}) for row in new_rows]
-    if carried_over or new_rows:
-        append_labels(run.directory, [*carried_over, *new_rows])
-    return counts
+            labels, remarks = read_sheet(source)
+            sheets[source] = (labels, remarks)
+            answers[source] = _list_answers(labels, source, annotator, stored)
+    return sheets, answers
 
 
 def _list_answers(
@@ -128,21 +132,13 @@ def _as_answer(label: SheetLabel) -> _Answer:
     return label.label_id, label.annotator or ""
 
 
-def _select_new(rows: Iterable[LabelRow], decisions: Decisions) -> list[LabelRow]:
-    """Return the rows with a decision that is not stored yet."""
-    known = set(map(decision_values, decisions.rows))
-    return [row for row in rows if decision_values(row) not in known]
-
-
-def _require_answers(sheet: Sheet, source: str | Path) -> None:
-    if not any(label.is_answered for label in sheet.labels):
+def _require_answers(sheet: Sequence[SheetLabel], source: str | Path) -> None:
+    if not any(label.is_answered for label in sheet):
         hint = f"fill in the column human with 1 or 0; to withdraw labels, write ? ({source})"
         raise DataError("the file has no labels yet", hint=hint)
 
 
-def _join_other_answers(
-    answers: Mapping[str | Path, Set[_Answer]], source: str | Path
-) -> set[_Answer]:
+def _join_others(answers: Mapping[str | Path, Set[_Answer]], source: str | Path) -> set[_Answer]:
     """Return the answers of all sources but one."""
     others: set[_Answer] = set()
     for name, answers_of_source in answers.items():
@@ -151,40 +147,27 @@ def _join_other_answers(
     return others
 
 
-def _read_sheet(
-    run: RunRecord,
-    frames: Mapping[str, UnitFrame],
-    sheet: Sheet,
-    named: list[SheetLabel],
-    decisions: Decisions,
-    elsewhere: Set[_Answer],
-) -> _Reading:
-    """Match the labels of a sheet, `named` with their annotators, with the statements of the run.
-
-    An empty cell does not count if its statement has an answer `elsewhere`.
-    """
+def _drop_answered_elsewhere(
+    sheet: Sequence[SheetLabel], elsewhere: Set[_Answer]
+) -> list[SheetLabel]:
+    """Return the rows without empty cells of statements that have an answer elsewhere."""
     labels = []
-    for label in named:
+    for label in sheet:
         if label.is_answered or _as_answer(label) not in elsewhere:
             labels.append(label)
-    carried_over, rows, damaged = match_sheet(run, frames, labels, decisions)
-    remarks = [*sheet.remarks, *_damage_remarks(damaged)]
-    return _Reading(_respell(rows, decisions), carried_over, named, remarks)
+    return labels
 
 
-def _read_other_run(
-    other: RunRecord, run: RunRecord, frames: Mapping[str, UnitFrame], decisions: Decisions
-) -> _Reading:
-    """Take the labels of another run for statements of this run."""
+def _select_labels(other: RunRecord, run: RunRecord, statements: Set[str]) -> list[LabelRow]:
+    """Return the labels of another run for statements of this run."""
     labels = stored_labels(other.directory)
-    keys = statement_keys(frames.values())
-    rows = [row for row in labels if row.key in keys]
+    rows = [row for row in labels if row.key in statements]
     if not rows:
         raise DataError(
             f"none of the {len(labels):,} labels in {other.directory} is for a statement "
             f"in {run.directory}",
         )
-    return _Reading(_respell(rows, decisions), [], None, [])
+    return rows
 
 
 def _respell(rows: Sequence[LabelRow], decisions: Decisions) -> list[LabelRow]:
@@ -195,28 +178,29 @@ def _respell(rows: Sequence[LabelRow], decisions: Decisions) -> list[LabelRow]:
     return respelled
 
 
-def _count_read(
-    reading: _Reading, new: Sequence[LabelRow], before: Decisions, after: Decisions
-) -> LabelsRead:
-    changes = _changes(reading.rows, before, after)
-    humans = [label.human for label in reading.labels or ()]
-    unlabelled = max(0, humans.count(None) - changes["withdrawn"])
-    remarks = [*reading.remarks, *_name_remarks(after), *_copy_remarks(after, new)]
-    return LabelsRead(**changes, unlabelled=unlabelled, remarks=tuple(remarks))
+def _select_new(rows: Iterable[LabelRow], decisions: Decisions) -> list[LabelRow]:
+    """Return the rows with a decision that is not stored yet."""
+    known = set(map(decision_values, decisions.rows))
+    return [row for row in rows if decision_values(row) not in known]
 
 
-def _is_plan(readings: Sequence[_Reading]) -> bool:
-    """Return whether the files are complete, each by itself or all parts of one sheet together."""
-    files: list[list[SheetLabel]] = []
+def _count_unlabelled(sheet: Iterable[SheetLabel], withdrawn: int) -> int:
+    """Return the number of rows without a label, except for those that withdraw one."""
+    humans = [label.human for label in sheet]
+    return max(0, humans.count(None) - withdrawn)
+
+
+def _mark_plan(rows: list[LabelRow], sheets: Sequence[Sequence[SheetLabel]]) -> list[LabelRow]:
+    """Return the rows, marked as planned if the sheets are complete.
+
+    Each is complete, or all are parts of one sheet and complete together.
+    """
     together: list[SheetLabel] = []
-    for reading in readings:
-        if reading.labels is None:
-            return False
-        files.append(reading.labels)
-        together += reading.labels
-    if not files:
-        return False
-    return all(map(is_whole, files)) or is_whole(together)
+    for sheet in sheets:
+        together += sheet
+    if not all(map(is_whole, sheets)) and not is_whole(together):
+        return rows
+    return [row.model_copy(update={"planned": len(rows)}) for row in rows]
 
 
 def _damage_remarks(damaged: Sequence[SheetLabel]) -> list[str]:

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 from localjudge.errors import DataError, InputError
 from localjudge.labels import label_sheet
-from localjudge.labels.label_sheet import ENDINGS, SheetRow, read_sheet, write_sheet
+from localjudge.labels.label_sheet import (
+    ENDINGS,
+    SheetLabel,
+    SheetRow,
+    read_sheet,
+    write_sheet,
+)
 from localjudge.words import escape_formula
 
 ID = "0123456789abcdef0123456789abcdef"
@@ -65,6 +71,11 @@ def decimal_point(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     return str(request.param)
 
 
+def read_rows(path: Path) -> list[SheetLabel]:
+    labels, _ = read_sheet(path)
+    return labels
+
+
 def saved(
     path: Path,
     table: Sequence[Sequence[Any]],
@@ -109,7 +120,7 @@ def test_a_sheet_comes_back_as_it_was(
     path = tmp_path / f"sheet{ending}"
     path.unlink(missing_ok=True)
     write_sheet(path, rows)
-    sheet = read_sheet(path).labels
+    sheet = read_rows(path)
     for row, label in zip(rows, sheet, strict=True):
         for column in ("label_id", "text", "human", "annotator"):
             assert getattr(label, column) == (
@@ -238,13 +249,11 @@ def test_a_sheet_comes_back_from_a_spreadsheet(
         table[-2][1] = str(number % 2)
     if at is not None:
         table.insert(at, [INSTRUCTION])
-    sheet = read_sheet(saved(tmp_path / "saved.csv", table, **form))
-    assert [(label.label_id, label.human, label.annotator) for label in sheet.labels] == [
+    labels = read_rows(saved(tmp_path / "saved.csv", table, **form))
+    assert [(label.label_id, label.human, label.annotator) for label in labels] == [
         (key, number % 2, "Zoë") for number, key in enumerate(ids)
     ]
-    assert [(label.text or "").split() for label in sheet.labels] == [
-        text.split() for text in texts
-    ]
+    assert [(label.text or "").split() for label in labels] == [text.split() for text in texts]
 
 
 @pytest.mark.parametrize(("separator", "sign"), [("comma", ","), ("semicolon", ";"), ("tab", "\t")])
@@ -255,7 +264,7 @@ def test_a_sheet_has_the_chosen_separator(tmp_path: Path, separator: Any, sign: 
     assert lines[0] == "Write 1 or 0."
     assert lines[1].split(sign)[:4] == ["statement", "context", "answer", "human"]
     assert "reference" not in lines[1]
-    assert [label.label_id for label in read_sheet(path).labels] == [ID]
+    assert [label.label_id for label in read_rows(path)] == [ID]
 
 
 def test_two_thousand_labels_come_back(tmp_path: Path) -> None:
@@ -270,7 +279,7 @@ def test_two_thousand_labels_come_back(tmp_path: Path) -> None:
         for number in range(2_000)
     ]
     write_sheet(path, rows, instruction=INSTRUCTION)
-    labels = read_sheet(path).labels
+    labels = read_rows(path)
     assert [(label.label_id, label.human, label.text, label.annotator) for label in labels] == [
         (row["label_id"], row["human"], row["text"], row["annotator"]) for row in rows
     ]
@@ -281,7 +290,7 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
     path = tmp_path / "sheet.csv"
     header = "label_id;metric;position;text;human;annotator\r\n"
     path.write_text(header + f"{ID};m;0;a;1;Ann\r\n{ID};m;1;b\r\n\r\n{ID};m;2;c;0;;;\r\n")
-    assert [label.human for label in read_sheet(path).labels] == [1, None, 0]
+    assert [label.human for label in read_rows(path)] == [1, None, 0]
     path.write_text(header + f'{ID};m;0;"two\nlines";1;Ann\r\n{ID};m;1;b;1;Ann;note\r\n')
     with pytest.raises(
         DataError, match=r"sheet\.csv:4, row 3: found a record of 7, expected 6 cells"
@@ -301,7 +310,7 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
 def test_cells_are_read_in_several_forms(
     tmp_path: Path, cells: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    [label] = read_sheet(saved(tmp_path / "sheet.csv", make_table({**LABELLED, **cells}))).labels
+    [label] = read_rows(saved(tmp_path / "sheet.csv", make_table({**LABELLED, **cells})))
     assert label._asdict().items() >= expected.items()
 
 
@@ -323,7 +332,7 @@ def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
         for human, when in zip((1, 0, None), at, strict=True)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"way": "page", **LABELLED}]))
-    sheet = read_sheet(path).labels
+    sheet = read_rows(path)
     assert [label.human for label in sheet] == [1, 0, None, 1]
     assert sheet[1].when == "2026-01-31T09:30:01.500000+00:00"
 
@@ -335,14 +344,14 @@ def test_a_label_from_the_future_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"row 2: when: found .* in the future"):
         read_sheet(saved(tmp_path / "sheet.csv", make_table(*rows)))
     almost = [LABELLED | {"when": (ahead - timedelta(days=364.5)).isoformat()}]
-    assert len(read_sheet(saved(tmp_path / "sheet.csv", make_table(*almost))).labels) == 1
+    assert len(read_rows(saved(tmp_path / "sheet.csv", make_table(*almost)))) == 1
 
 
 def test_contradicting_rows_of_one_annotator_are_refused(tmp_path: Path) -> None:
     """Two annotators may differ, and equal rows may repeat."""
     rows = [LABELLED | {"annotator": "Ann"}, LABELLED | {"annotator": "Bo", "human": 0}]
     path = tmp_path / "sheet.csv"
-    assert len(read_sheet(saved(path, make_table(*rows, rows[0]))).labels) == 3
+    assert len(read_rows(saved(path, make_table(*rows, rows[0])))) == 3
     with pytest.raises(
         DataError,
         match=r"sheet\.csv:4, row 4: human: found 0, and 1 for the same .*:2, row 2, exp",

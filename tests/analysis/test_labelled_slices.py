@@ -270,7 +270,7 @@ def test_the_command_names_the_slices_that_lack_labels(
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    assert len(read_sheet(sheet).labels) == 70
+    assert len(read_sheet(sheet)[0]) == 70
     assert called(capfd, "label", run.directory, "--read", sheet)[0] == 0
     out = called(capfd, "show", run.directory, "--by", "department")[1]
     for value, by in (
