@@ -24,11 +24,7 @@ from localjudge.judging.metric_choice import requested_names
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import checked
 from localjudge.labels.judge_comparison import calibrate_judges
-from localjudge.labels.labelled_question import (
-    HumanLabel,
-    JudgeAnswers,
-    LabelledQuestion,
-)
+from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
 from localjudge.labels.labelled_runs import read_labelled_runs
 from localjudge.labels.labelled_texts import LabelledText, LabelledTexts, read_labelled_texts
 from localjudge.labels.units import UnitPlace, verdicts_at
@@ -43,7 +39,7 @@ from localjudge.run_directory.calibration import (
     save_calibration,
 )
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.types import Context, Sample
+from localjudge.types import Context, Label, Sample
 from localjudge.words import option_name
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
@@ -181,7 +177,7 @@ def _judge_texts(
     if texts.shape == "attribution":
         metric = ATTRIBUTION_LABELS
     samples = _make_samples(texts)
-    labels = _read_labels(texts, samples, metric, column)
+    labels, clusters = _read_labels(texts, samples, metric, column)
     if not labels:
         raise DataError(
             "the file has no labels",
@@ -202,8 +198,14 @@ def _judge_texts(
         "unlabelled": texts.unlabelled,
         "clustered_by": column or _DEFAULT_CLUSTERS[texts.shape],
     }
-    labels_by_key = {keys[place]: label for place, label in labels.items()}
-    return LabelledQuestion(get_question(metric), labels_by_key, answers, labels_used)
+    return LabelledQuestion(
+        name=get_question(metric),
+        labels={key: labels[place] for place, key in keys.items()},
+        weights=dict.fromkeys(keys.values(), 1.0),
+        clusters={key: clusters[place] for place, key in keys.items()},
+        judges=answers,
+        labels_used=labels_used,
+    )
 
 
 def _make_samples(texts: LabelledTexts) -> list[Sample]:
@@ -230,8 +232,10 @@ def _make_samples(texts: LabelledTexts) -> list[Sample]:
 
 def _read_labels(
     texts: LabelledTexts, samples: Sequence[Sample], metric: str, column: str | None
-) -> dict[UnitPlace, HumanLabel]:
-    labels: dict[UnitPlace, HumanLabel] = {}
+) -> tuple[dict[UnitPlace, Label], dict[UnitPlace, str]]:
+    """Return the labels of the samples, and their clusters by the texts or by a column."""
+    labels: dict[UnitPlace, Label] = {}
+    clusters: dict[UnitPlace, str] = {}
     for row, sample in zip(texts.texts, samples, strict=True):
         cluster = _hash_texts(row.texts)
         if column:
@@ -239,8 +243,9 @@ def _read_labels(
         for position, label in enumerate(row.labels):
             if label is not None:
                 place = UnitPlace(sample.id, metric, position)
-                labels[place] = HumanLabel(label, 1.0, cluster)
-    return labels
+                labels[place] = label
+                clusters[place] = cluster
+    return labels, clusters
 
 
 def _hash_texts(texts: Sequence[str]) -> str:

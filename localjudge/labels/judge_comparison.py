@@ -14,14 +14,16 @@ import numpy as np
 
 from localjudge.errors import DataError
 from localjudge.labels.judge_figures import judge_figures
-from localjudge.labels.jury_weights import FittedJury, fit_juries
+from localjudge.labels.jury_choice import choose_juries
 from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
 from localjudge.labels.recommended_uses import admit_by_labels
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import Calibration, LabelsUsed
 from localjudge.run_directory.jury import jury_card, log_odds
 from localjudge.run_directory.run_record import seconds_per_verdict
+from localjudge.stats import stacking
 from localjudge.stats.interval import Floats, LabelledScores
+from localjudge.types import Combination
 from localjudge.words import numbered
 
 _ANSWERING = ("engine", "judge")
@@ -82,9 +84,12 @@ def _calibrate(question: LabelledQuestion, judge: JudgeAnswers, keys: Sequence[s
 def _labelled_scores(
     question: LabelledQuestion, judge: JudgeAnswers, keys: Sequence[str]
 ) -> LabelledScores:
-    labels, weights, clusters = zip(*(question.labels[key] for key in keys), strict=True)
-    scores = [judge.probability(key) or 0.0 for key in keys]
-    return LabelledScores(labels=labels, scores=scores, weights=weights, clusters=clusters)
+    return LabelledScores(
+        labels=[question.labels[key] for key in keys],
+        scores=[judge.probability(key) or 0.0 for key in keys],
+        weights=[question.weights[key] for key in keys],
+        clusters=[question.clusters[key] for key in keys],
+    )
 
 
 def _have_savings(question: LabelledQuestion) -> bool:
@@ -128,12 +133,23 @@ def _calibrate_juries(
         progress.note("no jury is fitted, because two judges have the same name")
         return []
     rows = _labelled_scores(question, question.judges[0], keys)
+    values = _log_odds_by_judge(question, keys)
+    labels, _, weights = rows.arrays()
     try:
-        juries = fit_juries(names, _log_odds_by_judge(question, keys), rows)
+        juries, remarks = choose_juries(names, values, rows)
+        solutions = [stacking.fit(values[:, list(jury)], labels, weights) for jury in juries]
     except DataError as error:
         progress.note(f"no jury is fitted: {error.message}")
         return []
-    return [_calibrate_jury(question, judges, jury, rows) for jury in juries]
+    calibrations = []
+    for jury, (judge_weights, bias) in zip(juries, solutions, strict=True):
+        members = [judges[number] for number in jury]
+        names_of_jury = [names[number] for number in jury]
+        weights_by_name = dict(zip(names_of_jury, judge_weights.tolist(), strict=True))
+        combination = Combination(weights_by_name, bias)
+        held_out = rows._replace(scores=juries[jury])
+        calibrations.append(_calibrate_jury(question, members, combination, held_out, remarks))
+    return calibrations
 
 
 def _log_odds_by_judge(question: LabelledQuestion, keys: Sequence[str]) -> Floats:
@@ -148,37 +164,37 @@ def _log_odds_by_judge(question: LabelledQuestion, keys: Sequence[str]) -> Float
 def _calibrate_jury(
     question: LabelledQuestion,
     judges: Sequence[Calibration],
-    jury: FittedJury,
+    combination: Combination,
     rows: LabelledScores,
+    remarks: Sequence[str],
 ) -> Calibration:
-    members: list[Calibration] = []
-    cards = []
-    signatures = []
+    """Measure a jury by its held-out probabilities, the scores of `rows`."""
+    members = sorted(judges, key=lambda judge: judge.card.name)
     answering: dict[str, object] = {}
-    for calibration in sorted(judges, key=lambda calibration: calibration.card.name):
-        card = calibration.card
-        if card.name in jury.weights:
-            members.append(calibration)
-            cards.append(card)
-            signatures.append(calibration.run)
-            answering[card.name] = {part: calibration.judge[part] for part in _ANSWERING}
+    for member in members:
+        answering[member.card.name] = {part: member.judge[part] for part in _ANSWERING}
     identity: dict[str, object] = {"jury": answering}
     if "metrics" in members[0].judge:
         identity["metrics"] = members[0].judge["metrics"]
-    figures = judge_figures(rows._replace(scores=jury.held_out))
-    figures["remarks"] += jury.remarks
+    figures = judge_figures(rows)
+    figures["remarks"] += (_describe_weights(combination), *remarks)
     if not _have_savings(question):
         figures["savings"] = None
     calibration = Calibration(
         **figures,
         name=" + ".join(answering),
         question=question.name,
-        weights=dict(jury.weights),
-        bias=jury.bias,
+        weights=dict(combination.weights),
+        bias=combination.bias,
         judge=identity,
-        card=jury_card(cards, None, None),
-        run="; ".join(signatures),
+        card=jury_card([member.card for member in members], None, None),
+        run="; ".join(member.run for member in members),
         labels=members[0].labels,
         created=members[0].created,
     )
     return _with_recommended_uses(calibration)
+
+
+def _describe_weights(combination: Combination) -> str:
+    weights = [f"{name} {weight:.2f}" for name, weight in combination.weights.items()]
+    return f"weights: {', '.join(weights)}; bias {combination.bias:+.2f}"

@@ -14,14 +14,7 @@ from localjudge.errors import DataError
 from localjudge.run_directory.calibration import LabelSavings
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
-
-
-class HumanLabel(NamedTuple):
-    """A human label with the number of statements that it represents, and its cluster."""
-
-    label: int
-    weight: float
-    cluster: str
+from localjudge.types import Label
 
 
 class JudgeAnswers(NamedTuple):
@@ -45,11 +38,14 @@ class JudgeAnswers(NamedTuple):
 class LabelledQuestion(NamedTuple):
     """Labels of one question with each judge's answers.
 
-    `labels_used` has fields of `LabelsUsed`.
+    `labels`, `weights` (numbers of statements that each label represents) and `clusters` have the
+    same keys. `labels_used` has fields of `LabelsUsed`.
     """
 
     name: str
-    labels: Mapping[str, HumanLabel]
+    labels: Mapping[str, Label]
+    weights: Mapping[str, float]
+    clusters: Mapping[str, str]
     judges: Sequence[JudgeAnswers]
     labels_used: Mapping[str, Any]
     remarks: tuple[str, ...] = ()

@@ -12,11 +12,7 @@ from itertools import chain
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawnStatement
-from localjudge.labels.labelled_question import (
-    HumanLabel,
-    JudgeAnswers,
-    LabelledQuestion,
-)
+from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.run_labels import check_labels_allowed, read_run_labels
 from localjudge.labels.units import (
@@ -32,6 +28,7 @@ from localjudge.run_directory.calibration import LabelSavings
 from localjudge.run_directory.label_rows import LABELS, LabelRow, stored_labels
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.types import Label
 from localjudge.words import call
 
 _TIE = 0.5
@@ -115,8 +112,8 @@ def _read_question(
 
     `frames` are the frames of each run that ask it.
     """
-    weights = _weigh_statements(list(chain.from_iterable(frames)), decisions, drawings)
-    labels: dict[str, HumanLabel] = {}
+    labels: dict[str, Label] = {}
+    clusters: dict[str, str] = {}
     judges = []
     tied: set[str] = set()
     for run, frames_of_run in zip(runs, frames, strict=True):
@@ -128,20 +125,13 @@ def _read_question(
                 continue
             keys[place] = key
             if key not in labels:
-                cluster = _find_cluster(run, place.sample_id)
-                labels[key] = HumanLabel(int(share > _TIE), weights.get(key, 1.0), cluster)
+                labels[key] = 1 if share > _TIE else 0
+                clusters[key] = _find_cluster(run, place.sample_id)
         savings = _find_savings(run, frames_of_run, decisions)
         judges.append(JudgeAnswers(run, verdicts_at(run, keys), savings))
-    remarks = []
-    undrawn = len(labels.keys() - weights.keys())
-    if undrawn:
-        remark = f"{undrawn} of {len(labels)} labels were not drawn from these statements"
-        remarks.append(f"{remark}, so each counts once")
-    with_evidence = _keys_with_evidence(decisions) & labels.keys()
-    if with_evidence:
-        remark = f"the evidence was open for {len(with_evidence)} of {len(labels)} labels"
-        remarks.append(f"{remark}, which can lead to the judge's answer")
-    labels_and_weights = {key: label[:2] for key, label in labels.items()}
+    drawn = _weigh_statements(list(chain.from_iterable(frames)), decisions, drawings)
+    weights = {key: drawn.get(key, 1.0) for key in labels}
+    labels_and_weights = {key: (label, weights[key]) for key, label in labels.items()}
     labels_used = {
         "file": ", ".join(_label_files(runs)),
         "sha256": canonical_sha256(labels_and_weights),
@@ -149,12 +139,24 @@ def _read_question(
         "unlabelled": len(tied),
         "clustered_by": _name_clusters(runs[0]),
     }
-    return LabelledQuestion(question, labels, judges, labels_used, tuple(remarks))
+    undrawn = len(labels.keys() - drawn.keys())
+    with_evidence = len(_keys_with_evidence(decisions) & labels.keys())
+    remarks = tuple(_remark_on_labels(len(labels), undrawn, with_evidence))
+    return LabelledQuestion(question, labels, weights, clusters, judges, labels_used, remarks)
 
 
 def _keys_with_evidence(decisions: Decisions) -> set[str]:
     """Return the statements that an annotator labelled with the evidence open."""
     return {row.key for row in decisions.rows if row.evidence_seen and row.human in (0, 1)}
+
+
+def _remark_on_labels(labels: int, undrawn: int, with_evidence: int) -> Iterator[str]:
+    if undrawn:
+        remark = f"{undrawn} of {labels} labels were not drawn from these statements"
+        yield f"{remark}, so each counts once"
+    if with_evidence:
+        remark = f"the evidence was open for {with_evidence} of {labels} labels"
+        yield f"{remark}, which can lead to the judge's answer"
 
 
 def _weigh_statements(
