@@ -23,7 +23,7 @@ import numpy as np
 
 from localjudge.errors import InputError
 from localjudge.labels.label_sheet import SheetRow
-from localjudge.labels.shown_texts import ShownTexts, split_answer
+from localjudge.labels.shown_texts import find_metrics, shown_texts, split_answer
 from localjudge.labels.units import (
     UnitFrame,
     UnitPlace,
@@ -305,7 +305,7 @@ def sheet_rows(
     verdicts = verdicts_at(run, keys)
     asked = {verdict.sample_id for verdict in verdicts.values()}
     samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}
-    shown_texts = ShownTexts(run)
+    metrics = find_metrics(run)
     rows: list[SheetRow] = []
     for statement in statements:
         sample = samples[statement.place.sample_id]
@@ -314,7 +314,7 @@ def sheet_rows(
             "label_id": statement.key,
             "draw": drawing.name,
             **statement.place._asdict(),
-            **shown_texts.values(sample, verdict),
+            **shown_texts(metrics, sample, verdict),
             "text": verdict.text,
             "source_text": split_answer(sample, verdict),
             "human": None,

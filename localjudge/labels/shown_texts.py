@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
+from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import get_about
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
@@ -37,76 +39,78 @@ def split_answer(sample: Sample, verdict: VerdictRow) -> AnswerAround | None:
     return AnswerAround(verdict.source, before, statement, after)
 
 
-class ShownTexts:
-    """Question and texts that annotators see with the statements of a run."""
+def find_metrics(run: RunRecord) -> dict[str, Metric]:
+    """Return the metrics of a run by name, without those of a package that is not installed."""
+    metrics: dict[str, Metric] = dict(run.manifest.criteria)
+    for name in run.summary.metrics.keys() - metrics.keys():
+        with suppress(InputError):
+            metrics[name] = catalog.get(name)
+    return metrics
 
-    def __init__(self, run: RunRecord) -> None:
-        self._criteria = run.manifest.criteria
-        self._metrics: dict[str, Metric] = dict(self._criteria)
-        for name in run.summary.metrics.keys() - self._criteria.keys():
-            with suppress(InputError):  # from a package that is not installed
-                self._metrics[name] = catalog.get(name)
 
-    def values(self, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
-        """Return what is shown with the unit, None if unused: asks, user_input, contexts, ...
+def shown_texts(
+    metrics: Mapping[str, Metric], sample: Sample, verdict: VerdictRow
+) -> dict[str, Any]:
+    """Return what annotators see with a unit, None if unused: asks, user_input, contexts, ...
 
-        `context_ids` are the ids of the contexts, for a statement that may cite them by id.
-        """
-        metric = self._metrics.get(verdict.metric)
-        needed = self._needed_fields(metric, verdict)
-        contexts = None
-        if not needed.isdisjoint(CONTEXT_FIELDS):
-            contexts = list(context_texts(sample.retrieved_contexts))
-            if isinstance(verdict.against, int):
-                contexts = contexts[verdict.against : verdict.against + 1]
-        shown: dict[str, Any] = {
-            "asks": get_about(metric).question or None,
-            "user_input": sample.user_input,
-            "contexts": contexts,
-            "reference": None,
-            "response": None,
-            "context_ids": None,
-        }
-        if "reference" in needed:
-            shown["reference"] = sample.reference
-        if "response" in needed:
-            shown["response"] = sample.response
-        if verdict.against == "cited":
-            shown["context_ids"] = _context_ids(sample)
-        return shown
+    `context_ids` are the ids of the contexts, for a statement that may cite them by id.
+    """
+    metric = metrics.get(verdict.metric)
+    needed = _needed_fields(metric, verdict)
+    contexts = None
+    if not needed.isdisjoint(CONTEXT_FIELDS):
+        contexts = list(context_texts(sample.retrieved_contexts))
+        if isinstance(verdict.against, int):
+            contexts = contexts[verdict.against : verdict.against + 1]
+    shown: dict[str, Any] = {
+        "asks": get_about(metric).question or None,
+        "user_input": sample.user_input,
+        "contexts": contexts,
+        "reference": None,
+        "response": None,
+        "context_ids": None,
+    }
+    if "reference" in needed:
+        shown["reference"] = sample.reference
+    if "response" in needed:
+        shown["response"] = sample.response
+    if verdict.against == "cited":
+        shown["context_ids"] = _context_ids(sample)
+    return shown
 
-    @staticmethod
-    def _needed_fields(metric: Metric | None, verdict: VerdictRow) -> set[str]:
-        """Return the fields of the sample that an annotator must see."""
-        if verdict.against == "cited" or isinstance(verdict.against, int):
-            return {"retrieved_contexts"}
-        if verdict.against in {"reference", "response"} and verdict.unit == "statement":
-            return {str(verdict.against)}
-        needed = {"retrieved_contexts", "reference", "response"}
-        if metric is not None:
-            needed = set(metric.required_fields)
-        if verdict.unit in {"chunk", "question", "response", "statement"}:
-            needed.discard(verdict.source)
-        return needed
 
-    def key(self, sample: Sample, verdict: VerdictRow) -> str:
-        """Return the hash of the question and all texts shown: 32 hexadecimal digits.
+def _needed_fields(metric: Metric | None, verdict: VerdictRow) -> set[str]:
+    """Return the fields of the sample that an annotator must see."""
+    if verdict.against == "cited" or isinstance(verdict.against, int):
+        return {"retrieved_contexts"}
+    if verdict.against in {"reference", "response"} and verdict.unit == "statement":
+        return {str(verdict.against)}
+    needed = {"retrieved_contexts", "reference", "response"}
+    if metric is not None:
+        needed = set(metric.required_fields)
+    if verdict.unit in {"chunk", "question", "response", "statement"}:
+        needed.discard(verdict.source)
+    return needed
 
-        It does not depend on the metric's name. Whether the cited contexts support a statement also
-        depends on what it cites, so its place in its answer belongs to the question.
-        """
-        shown = self.values(sample, verdict)
-        criterion = self._criteria.get(verdict.metric)
-        if criterion:
-            shown["asks"] = criterion.question
-        else:
-            shown["asks"] = catalog.get_question(verdict.metric)
-        context_ids = shown.pop("context_ids")
-        asked = [*shown.values(), verdict.text]
-        if verdict.against == "cited":
-            asked += [getattr(sample, verdict.source), verdict.start, context_ids]
-        texts = json.dumps(asked)
-        return hashlib.sha256(texts.encode()).hexdigest()[:_KEY_DIGITS]
+
+def statement_key(metrics: Mapping[str, Metric], sample: Sample, verdict: VerdictRow) -> str:
+    """Return the hash of the question and all texts shown: 32 hexadecimal digits.
+
+    It does not depend on the metric's name. Whether the cited contexts support a statement also
+    depends on what it cites, so its place in its answer belongs to the question.
+    """
+    shown = shown_texts(metrics, sample, verdict)
+    metric = metrics.get(verdict.metric)
+    if isinstance(metric, Criterion):
+        shown["asks"] = metric.question
+    else:
+        shown["asks"] = catalog.get_question(verdict.metric)
+    context_ids = shown.pop("context_ids")
+    asked = [*shown.values(), verdict.text]
+    if verdict.against == "cited":
+        asked += [getattr(sample, verdict.source), verdict.start, context_ids]
+    texts = json.dumps(asked)
+    return hashlib.sha256(texts.encode()).hexdigest()[:_KEY_DIGITS]
 
 
 def _context_ids(sample: Sample) -> list[str | None] | None:

@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from localjudge.errors import InputError
-from localjudge.labels.shown_texts import ShownTexts
+from localjudge.labels.shown_texts import find_metrics, statement_key
 from localjudge.run_directory.column_values import column_values
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import Evaluation, VerdictRow, verdict_rows
@@ -245,7 +245,7 @@ def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
             frames[name] = UnitFrame(name, values_of)
     cluster_of = run.cluster_of
     numbers: dict[str, int] = {}
-    shown_texts = ShownTexts(run)
+    metrics_by_name = find_metrics(run)
     for sample, evaluations in _samples_with_evaluations(run):
         cluster = sample.id
         if cluster_of is not None:
@@ -253,7 +253,8 @@ def unit_frames(run: RunRecord, metrics: Collection[str] | None = None) -> dict[
         number = numbers.setdefault(cluster, len(numbers))
         for evaluation in evaluations:
             if evaluation.metric in frames:
-                keys = [shown_texts.key(sample, row) for row in verdict_rows([evaluation])]
+                rows = verdict_rows([evaluation])
+                keys = [statement_key(metrics_by_name, sample, row) for row in rows]
                 frames[evaluation.metric].add(evaluation, number, keys)
     return frames
 
