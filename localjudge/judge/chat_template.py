@@ -8,7 +8,6 @@ prompt                                "<|user|> " + user text + "<|end|><|assist
 import json
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from localjudge.errors import InputError, ModelError
 from localjudge.judge.profile import PromptProfile
@@ -21,20 +20,15 @@ _MARK = "localjudge-text-7f3a"
 _UNLIKE_JSON = '"\n'  # JSON escapes these
 
 
-class Skeleton(NamedTuple):
-    """Template text around messages, and whether its documents are inside JSON."""
-
-    gaps: tuple[str, ...]
-    escaped: bool
-
-
 def read_skeleton(
     profile: PromptProfile,
     chat: ChatEnds | None,
     name: str,
     roles: Sequence[str],
-) -> Skeleton:
+) -> tuple[tuple[str, ...], bool]:
     """Return the template's text around messages with these roles, for the task `name`.
+
+    The flag tells whether its documents are inside JSON.
 
     Raises InputError without a template; ModelError if a message does not appear exactly once and
     in order.
@@ -62,10 +56,10 @@ def read_skeleton(
     rendered = chat.render(messages, arguments)
     gaps = _split_at(marks, rendered)
     if gaps:
-        return Skeleton(gaps, escaped=False)
+        return gaps, False
     gaps = _split_at([_in_json(mark) for mark in marks], rendered)
     if gaps:
-        return Skeleton(gaps, escaped=True)
+        return gaps, True
     names = " and ".join(dict.fromkeys(roles))
     raise ModelError(
         f"the model's chat template does not show {names} once and in this order",
@@ -73,19 +67,21 @@ def read_skeleton(
     )
 
 
-def put_in_skeleton(nodes: Sequence[RoledNode], around: Skeleton) -> list[Node]:
-    """Put the template around the nodes.
+def put_in_skeleton(
+    nodes: Sequence[RoledNode], skeleton: Sequence[str], *, in_json: bool
+) -> list[Node]:
+    """Put the template around the nodes, whose documents may be inside JSON.
 
     Its text before the first document is a node that all samples share.
     """
-    gaps = (Piece(gap, trusted=True) for gap in around.gaps)
+    gaps = (Piece(gap, trusted=True) for gap in skeleton)
     path: list[Node] = []
     is_document = False
     for role, texts in nodes:
         if role:
             is_document = role == _DOCUMENT
         node = texts
-        if is_document and around.escaped:
+        if is_document and in_json:
             node = tuple(piece._replace(text=_in_json(piece.text)) for piece in texts)
         if role == _DOCUMENT and not path:
             path.append((next(gaps),))

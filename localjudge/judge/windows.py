@@ -25,31 +25,31 @@ from typing import NamedTuple
 from localjudge.types import (
     Attribution,
     CustomQuestion,
-    Refusal,
     Relevance,
     Span,
     Sufficiency,
     Task,
-    Usefulness,
 )
 
 _TaskWithContexts = Attribution | Relevance | Sufficiency
 Cost = Callable[[Task], int]
 """Returns the maximum number of tokens of a task."""
 Sentences = Callable[[str], Sequence[Span]]
+RunSize = Callable[[int, int], int]
+"""Returns the tokens of the sentences from one to another, both included."""
+Runs = list[tuple[int, int]]
+"""First and last index of the sentences in each window."""
+NumberedTask = tuple[Task, int | None]
+"""A task with the number of its window, or with None if it shows its whole input."""
 
 _ROUNDING_TOKENS = 128
 
 
-class Window(NamedTuple):
-    """A task and the number of its window, or None for the whole input."""
-
-    task: Task
-    number: int | None
-
-
 class Windows:
-    """Split tasks to fit a capacity in tokens."""
+    """Split tasks to fit a capacity in tokens.
+
+    Without an overlap, contexts are cut once for all tasks that share them.
+    """
 
     def __init__(
         self,
@@ -63,156 +63,72 @@ class Windows:
         self._capacity = capacity
         self._sentences = sentences
         self._overlap = overlap
-        self._latest_sentences: tuple[object, list[_Part], list[int]] = (None, [], [])
-        """The latest contexts, with their sentences and the tokens of each."""
-        self._latest: tuple[object, dict[int, _Cut]] = (None, {})
-        """The latest contexts, with their windows by room, and the tokens of these."""
+        self._cuts: dict[object, list[list[_Part]]] = {}
+        """The parts in each window, by contexts and room."""
 
-    def split(self, task: Task) -> tuple[Window, ...]:
-        """Return the task if it fits, otherwise its windows in order."""
-        if not self._is_far_too_long(task) and self._cost(task) <= self._capacity:
-            return (Window(task, None),)
-        if self._overlap:
-            return self._slide(task)
-        if task.unit.kind == "chunk" and not isinstance(task, CustomQuestion):
+    def split(self, task: Task) -> list[NumberedTask]:
+        """Return the task if it fits, otherwise its windows in order.
+
+        A task that cannot be split is returned whole, and the engine refuses it.
+        """
+        if self._cost(task) <= self._capacity or isinstance(task, CustomQuestion):
+            return [(task, None)]
+        if task.unit.kind == "chunk":
             return _number(self._split_unit(task))
         if isinstance(task, Attribution | Sufficiency):
-            groups, _ = self._cut_for(task)
-            return _number([_with_contexts(task, group) for group in groups])
+            return _number(self._split_contexts(task))
         if isinstance(task, Relevance):
-            return (self._window_with_unit(task),)
-        return (Window(task, None),)
+            return [self._window_with_unit(task)]
+        return [(task, None)]
 
-    def _slide(self, task: Task) -> tuple[Window, ...]:
-        """Return windows that overlap, or the whole task for the engine to refuse."""
-        if isinstance(task, CustomQuestion | Refusal):
-            return (Window(task, None),)
-        if task.unit.kind == "chunk":
-            return self._slide_over_unit(task)
-        if isinstance(task, Attribution | Sufficiency):
-            return self._slide_over_contexts(task)
-        if isinstance(task, Relevance):
-            return (self._window_with_unit(task),)
-        return (Window(task, None),)
-
-    def _slide_over_contexts(self, task: Attribution | Sufficiency) -> tuple[Window, ...]:
-        """Return windows of consecutive sentences of the contexts."""
-        fixed = self._cost(_with_contexts(task, ()))
-        parts, sizes = self._cut_sentences(task, fixed)
-
-        def show(first: int, last: int) -> Task:
-            return _with_contexts(task, _join(parts[first : last + 1], task.contexts))
-
-        return self._slide_over(sizes, fixed, show)
-
-    def _cut_sentences(
-        self,
-        task: Attribution | Sufficiency,
-        fixed: int,
-    ) -> tuple[list["_Part"], list[int]]:
-        """Return the sentences of all contexts, and the tokens of each."""
-        shared, parts, sizes = self._latest_sentences
-        if shared == _shared(task):
-            return parts, sizes
-        parts = []
-        for number, text in enumerate(task.contexts):
-            for span in self._sentences(text):
-                parts.append(_Part(number, span.start, span.text))
-        sizes = [self._cost(_with_contexts(task, (part,))) - fixed for part in parts]
-        self._latest_sentences = (_shared(task), parts, sizes)
-        return parts, sizes
-
-    def _slide_over_unit(self, task: Task) -> tuple[Window, ...]:
-        """Return windows of consecutive sentences of the judged text."""
+    def _split_unit(self, task: Task) -> list[Task]:
+        """Return tasks about consecutive sentences of the judged text."""
         text = task.unit.text
         spans = self._sentences(text)
-        fixed = self._cost(_with_text(task, ""))
 
         def show(first: int, last: int) -> Task:
             return _with_text(task, text[spans[first].start : spans[last].end])
 
-        sizes = [self._cost(_with_text(task, span.text)) - fixed for span in spans]
-        return self._slide_over(sizes, fixed, show)
+        if self._overlap:
+            fixed = self._cost(_with_text(task, ""))
+            sizes = [self._cost(_with_text(task, span.text)) - fixed for span in spans]
+            runs = self._slide(sizes, fixed, show)
+        else:
+            runs = longest_runs(
+                len(spans),
+                self._capacity,
+                lambda first, last: self._cost(show(first, last)),
+            )
+        return [show(first, last) for first, last in runs]
 
-    def _slide_over(
-        self,
-        sizes: Sequence[int],
-        fixed: int,
-        show: Callable[[int, int], Task],
-    ) -> tuple[Window, ...]:
-        """Return windows of runs of sentences with these sizes.
+    def _split_contexts(self, task: Attribution | Sufficiency) -> list[Task]:
+        """Return tasks with some of the contexts each."""
+        if not self._overlap:
+            return [_with_parts(task, parts) for parts in self._cut_contexts(task)]
+        sentences: list[_Part] = []
+        for number, text in enumerate(task.contexts):
+            for span in self._sentences(text):
+                sentences.append(_Part(number, span.start, span.text))
 
-        `show` returns the task with the sentences from one to another, `fixed` are its tokens
-        without any sentence.
+        def show(first: int, last: int) -> Task:
+            return _with_parts(task, _join(sentences[first : last + 1], task.contexts))
+
+        fixed = self._cost(_with_parts(task, ()))
+        sizes = [self._cost(_with_parts(task, [part])) - fixed for part in sentences]
+        return [show(first, last) for first, last in self._slide(sizes, fixed, show)]
+
+    def _slide(self, sizes: Sequence[int], fixed: int, show: Callable[[int, int], Task]) -> Runs:
+        """Return overlapping runs of sentences with these sizes.
+
+        `show` returns the task with some of the sentences, `fixed` are its tokens without any.
         """
 
         def exact_size(first: int, last: int) -> int:
             return self._cost(show(first, last)) - fixed
 
-        runs = sliding_runs(sizes, self._capacity - fixed, self._overlap, exact_size)
-        return _number([show(first, last) for first, last in runs])
+        return sliding_runs(sizes, self._capacity - fixed, self._overlap, exact_size)
 
-    def _is_far_too_long(self, task: Task) -> bool:
-        if self._overlap:
-            return False
-        if isinstance(task, Usefulness | Refusal | CustomQuestion):
-            return False
-        if self._latest[0] != _shared(task):
-            return False
-        fixed = self._cost(_with_contexts(task, ()))
-        cut = self._latest[1].get(self._room(fixed))
-        if cut is None:
-            return False
-        _, tokens = cut
-        return fixed + tokens > self._capacity + _ROUNDING_TOKENS
-
-    def _cut_for(self, task: _TaskWithContexts) -> "_Cut":
-        """Return the windows of a task's contexts, cut once for tasks with equal room."""
-        shared = _shared(task)
-        if self._latest[0] != shared:
-            self._latest = (shared, {})
-        fixed = self._cost(_with_contexts(task, ()))
-        cuts = self._latest[1]
-        room = self._room(fixed)
-        if room not in cuts:
-            cuts[room] = self._cut(task, fixed, room)
-        return cuts[room]
-
-    def _room(self, fixed: int) -> int:
-        """Return the tokens that are left for contexts, with `fixed` tokens rounded up."""
-        steps = math.ceil(fixed / _ROUNDING_TOKENS)
-        return self._capacity - steps * _ROUNDING_TOKENS
-
-    def _cut(self, task: _TaskWithContexts, fixed: int, room: int) -> "_Cut":
-        @cache
-        def tokens(part: _Part) -> int:
-            return self._cost(_with_contexts(task, (part,))) - fixed
-
-        def split_to_fit(context: _Part) -> list[_Part]:
-            if tokens(context) <= room:
-                return [context]
-
-            def run_tokens(text: str) -> int:
-                return tokens(context._replace(text=text))
-
-            runs = _split_runs(context.text, run_tokens, room, self._sentences)
-            return [_Part(context.context, run.start, run.text) for run in runs]
-
-        parts: list[_Part] = []
-        for number, text in enumerate(task.contexts):
-            if text.strip():
-                parts += split_to_fit(_Part(number, 0, text))
-        groups: list[list[_Part]] = []
-        used = 0
-        for part in parts:
-            if not groups or used + tokens(part) > room:
-                groups.append([])
-                used = 0
-            groups[-1].append(part)
-            used += tokens(part)
-        return groups, sum(map(tokens, parts))
-
-    def _window_with_unit(self, task: Relevance) -> Window:
+    def _window_with_unit(self, task: Relevance) -> NumberedTask:
         """Return the window where the sentence begins, or the whole task, which is refused."""
         unit = task.unit
         context = unit.source_index
@@ -221,45 +137,98 @@ class Windows:
         start = task.start
         if start is None:
             start = unit.span.start
-        groups, _ = self._cut_for(task)
-        for number, group in enumerate(groups):
-            if not any(part.contains(context, start) for part in group):
+        for number, parts in enumerate(self._cut_contexts(task)):
+            if not any(part.contains(context, start) for part in parts):
                 continue
-            window = _with_contexts(task, group)
+            window = _with_parts(task, parts)
             if self._cost(window) > self._capacity:
                 break
-            return Window(window, number)
-        return Window(task, None)
+            return window, number
+        return task, None
 
-    def _split_unit(self, task: Task) -> list[Task]:
-        def run_tokens(text: str) -> int:
-            return self._cost(_with_text(task, text))
+    def _cut_contexts(self, task: _TaskWithContexts) -> list[list["_Part"]]:
+        """Return the parts of the contexts in each window.
 
-        runs = _split_runs(task.unit.text, run_tokens, self._capacity, self._sentences)
-        return [_with_text(task, run.text) for run in runs]
+        The tokens that are left for them are rounded, so that tasks with units of similar length
+        share windows. The parts are measured beside an empty unit, which is equal for all tasks.
+        """
+        fixed = self._cost(_with_parts(task, ()))
+        room = self._capacity - math.ceil(fixed / _ROUNDING_TOKENS) * _ROUNDING_TOKENS
+        shared = (type(task), task.contexts, task.user_input, room)
+        if shared in self._cuts:
+            return self._cuts[shared]
+
+        without_unit = _with_text(task, "")
+        without_texts = self._cost(without_unit.model_copy(update={"contexts": ()}))
+
+        @cache
+        def tokens(text: str) -> int:
+            return self._cost(without_unit.model_copy(update={"contexts": (text,)})) - without_texts
+
+        parts: list[_Part] = []
+        for number, text in enumerate(task.contexts):
+            for span in self._fit(text, room, tokens):
+                parts.append(_Part(number, span.start, span.text))
+        self._cuts[shared] = _pack(parts, room, tokens)
+        return self._cuts[shared]
+
+    def _fit(self, text: str, room: int, tokens: Callable[[str], int]) -> list[Span]:
+        """Return the whole context if it fits the room, otherwise runs of its sentences."""
+        if not text.strip():
+            return []
+        if tokens(text) <= room:
+            return [Span.whole(text)]
+        spans = self._sentences(text)
+
+        def join(first: int, last: int) -> Span:
+            start = spans[first].start
+            end = spans[last].end
+            return Span(start=start, end=end, text=text[start:end])
+
+        runs = longest_runs(len(spans), room, lambda first, last: tokens(join(first, last).text))
+        return [join(first, last) for first, last in runs]
 
 
-def _number(tasks: Sequence[Task]) -> tuple[Window, ...]:
-    return tuple(Window(task, number) for number, task in enumerate(tasks))
+class _Part(NamedTuple):
+    """A context or a run of its sentences."""
+
+    context: int
+    start: int
+    text: str
+
+    def contains(self, context: int | None, offset: int) -> bool:
+        return self.context == context and 0 <= offset - self.start < len(self.text)
 
 
-def sliding_runs(
-    sizes: Sequence[int], room: int, overlap: int, exact_size: Callable[[int, int], int]
-) -> list[tuple[int, int]]:
-    """Return the first and last index of each run of sentences that fits the room.
+def _number(tasks: Sequence[Task]) -> list[NumberedTask]:
+    return [(task, number) for number, task in enumerate(tasks)]
 
-    A longer sentence is a separate run.
 
-    `sizes` are the tokens of each sentence, `exact_size(first, last)` the tokens of a run. A run
-    begins with up to `overlap` sentences of the previous one, fewer if the next sentence would not
-    fit beside them.
+def longest_runs(count: int, room: int, size: RunSize) -> Runs:
+    """Return runs of `count` sentences, each as long as the room, or a single longer sentence."""
+    runs: Runs = []
+    first = 0
+    while first < count:
+        # A sentence is a token or more.
+        longer = range(first + 1, min(count, first + max(room, 1)))
+        last = first + bisect_right(longer, room, key=partial(size, first))
+        runs.append((first, last))
+        first = last + 1
+    return runs
+
+
+def sliding_runs(sizes: Sequence[int], room: int, overlap: int, exact_size: RunSize) -> Runs:
+    """Return runs of sentences, each as long as the room, or a single longer sentence.
+
+    `sizes` are the tokens of each sentence. A run begins with up to `overlap` sentences of the
+    previous one, fewer if the next sentence would not fit beside them.
     """
     ends = [0, *accumulate(sizes)]
 
     def fits(first: int, last: int) -> bool:
         return ends[last + 1] - ends[first] <= room and exact_size(first, last) <= room
 
-    runs: list[tuple[int, int]] = []
+    runs: Runs = []
     first = 0
     while first < len(sizes):
         last = max(first, bisect_right(ends, ends[first] + room) - 2)
@@ -274,10 +243,23 @@ def sliding_runs(
     return runs
 
 
-def _join(parts: Sequence["_Part"], contexts: Sequence[str]) -> list["_Part"]:
+def _pack(parts: Sequence[_Part], room: int, tokens: Callable[[str], int]) -> list[list[_Part]]:
+    """Return the parts in windows: as many in each as fit the room, in order."""
+    windows: list[list[_Part]] = []
+    used = 0
+    for part in parts:
+        if not windows or used + tokens(part.text) > room:
+            windows.append([])
+            used = 0
+        windows[-1].append(part)
+        used += tokens(part.text)
+    return windows
+
+
+def _join(sentences: Sequence[_Part], contexts: Sequence[str]) -> list[_Part]:
     """Join consecutive sentences of each context, with the text between them."""
     joined: list[_Part] = []
-    for part in parts:
+    for part in sentences:
         if joined and joined[-1].context == part.context:
             start = joined[-1].start
             end = part.start + len(part.text)
@@ -293,53 +275,5 @@ def _with_text(task: Task, text: str) -> Task:
     return task.model_copy(update={"unit": unit})
 
 
-class _Part(NamedTuple):
-    """A context or a run of its sentences."""
-
-    context: int
-    start: int
-    text: str
-
-    def contains(self, context: int | None, offset: int) -> bool:
-        return self.context == context and 0 <= offset - self.start < len(self.text)
-
-
-_Cut = tuple[list[list[_Part]], int]
-"""The parts of each window, and the tokens of all parts."""
-
-
-def _shared(task: _TaskWithContexts) -> object:
-    """Return what tasks with equal contexts have in common."""
-    return type(task), task.contexts, task.user_input
-
-
-def _with_contexts(task: _TaskWithContexts, parts: Sequence[_Part]) -> _TaskWithContexts:
+def _with_parts(task: _TaskWithContexts, parts: Sequence[_Part]) -> _TaskWithContexts:
     return task.model_copy(update={"contexts": tuple(part.text for part in parts)})
-
-
-def _split_runs(
-    text: str,
-    tokens: Callable[[str], int],
-    room: int,
-    sentences: Sentences,
-) -> list[Span]:
-    """Split the text into runs of sentences that fit, or single sentences that do not."""
-
-    def run(first: int, last: int) -> Span:
-        start = spans[first].start
-        end = spans[last].end
-        return Span(start=start, end=end, text=text[start:end])
-
-    def size_from(first: int, last: int) -> int:
-        return tokens(run(first, last).text)
-
-    spans = sentences(text)
-    runs: list[Span] = []
-    first = 0
-    while first < len(spans):
-        # A sentence is a token or more.
-        longer = range(first + 1, min(len(spans), first + max(room, 1)))
-        last = first + bisect_right(longer, room, key=partial(size_from, first))
-        runs.append(run(first, last))
-        first = last + 1
-    return runs

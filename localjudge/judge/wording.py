@@ -12,12 +12,11 @@ template (`localjudge.judge.chat_template`). It cannot close the tag around it
 import hashlib
 from collections.abc import Iterable
 from functools import lru_cache, partial
-from itertools import chain
 from typing import Any, Literal
 
 from localjudge.errors import InputError, SampleError
 from localjudge.judge.answer_grammars import load_grammar
-from localjudge.judge.chat_template import Skeleton, put_in_skeleton, read_skeleton
+from localjudge.judge.chat_template import put_in_skeleton, read_skeleton
 from localjudge.judge.profile import (
     PromptProfile,
     TaskPrompt,
@@ -62,21 +61,20 @@ class PromptWriter:
         self._ends = self._chat or _PLAIN._replace(tail=profile.bare_answer)
         self._reasons: Reasons = reasons
         self._skeleton = lru_cache(maxsize=_CACHE_SIZE)(partial(read_skeleton, profile, self._chat))
-        self._whole: list[Skeleton] = []
-        """Template text of each conversation, with all of its messages."""
+        self._template_texts: list[str] = []
+        """Template text around all messages of each conversation."""
         for name, task in sorted(profile.tasks.items()):
             if task.is_conversation:
                 roles = tuple(filter(None, (node.role for node in task.node)))
-                self._whole.append(self._skeleton(name, roles))
+                skeleton, _ = self._skeleton(name, roles)
+                self._template_texts += skeleton
 
     @property
     def identity(self) -> dict[str, Any]:
         """Options, and hashes of profile, chat template and grammars of the common tasks."""
         common = sorted(self._profile.tasks.keys() - self._profile.special.keys())
         grammars = {name: _digest(self._grammars(name)) for name in common}
-        ends = list(chain.from_iterable(skeleton.gaps for skeleton in self._whole))
-        if not ends:
-            ends = [self._ends.head, self._ends.tail]
+        ends = self._template_texts or [self._ends.head, self._ends.tail]
         chat_sha256 = None
         if self._chat:
             chat_sha256 = self._chat.sha256
@@ -160,8 +158,8 @@ class PromptWriter:
         nodes = render(prompt, task, form=form)
         if prompt.is_conversation:
             roles = tuple(role for role, _ in nodes if role)
-            around = self._skeleton(task_name(task), roles)
-            return tuple(map(_join, put_in_skeleton(nodes, around)))
+            skeleton, in_json = self._skeleton(task_name(task), roles)
+            return tuple(map(_join, put_in_skeleton(nodes, skeleton, in_json=in_json)))
         path = [node for _, node in nodes]
         path[0] = _join((Piece(text=self._ends.head, trusted=True), *path[0]))
         path[-1] = _join((*path[-1], Piece(text=self._ends.tail, trusted=True)))

@@ -6,7 +6,7 @@ task ──profile──> request ──fits the context?──> one question
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from localjudge import types
@@ -95,14 +95,12 @@ class Wording:
             sentences=self._sentences,
             overlap=self._prompts.overlap,
         )
-        windows = [cut.split(task) for task in tasks]
-        shown = [window.task for window in chain.from_iterable(windows)]
-        requests = iter(self._prompts.requests(shown))
         questions: list[tuple[Question, ...]] = []
-        for windows_of_task in windows:
+        for task in tasks:
             questions_of_task: list[Question] = []
-            for window in windows_of_task:
-                questions_of_task.append((self.keys.keyed(next(requests)), window.number))
+            for window, number in cut.split(task):
+                request = self._prompts.request(window)
+                questions_of_task.append((self.keys.keyed(request), number))
             questions.append(tuple(questions_of_task))
         return questions
 

@@ -1,7 +1,10 @@
+import math
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.judge.windows import Cost, Sentences, Window, Windows
+from localjudge.judge.windows import Cost, Sentences, Windows
 from localjudge.text import sentences
 from localjudge.types import (
     Attribution,
@@ -23,10 +26,8 @@ def cost(task: Task) -> int:
 
 
 def windows(task: Task, *, cost: Cost, capacity: int, sentences: Sentences) -> tuple[Task, ...]:
-    return tuple(
-        window.task
-        for window in Windows(cost=cost, capacity=capacity, sentences=sentences).split(task)
-    )
+    cut = Windows(cost=cost, capacity=capacity, sentences=sentences)
+    return tuple(window for window, _ in cut.split(task))
 
 
 def list_contexts(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
@@ -82,7 +83,7 @@ def test_a_sentence_gets_the_window_around_it() -> None:
     asked = Relevance(unit=sentence, user_input="q" * 20, contexts=contexts)
     [shown] = Windows(cost=cost, capacity=260, sentences=sentences).split(asked)
     beside = asked.model_copy(update={"contexts": (f"{texts[2]} {texts[3]}",)})
-    assert shown == Window(beside, 1)
+    assert shown == (beside, 1)
 
 
 def test_a_sentence_too_long_for_its_window_is_left_to_the_engine() -> None:
@@ -90,25 +91,31 @@ def test_a_sentence_too_long_for_its_window_is_left_to_the_engine() -> None:
     long = "A" * 300 + "."
     sentence = unit("sentence", long).model_copy(update={"source_index": 0})
     asked = Relevance(unit=sentence, user_input="q", contexts=(f"{long} Short.",))
-    assert Windows(cost=cost, capacity=400, sentences=sentences).split(asked) == (
-        Window(asked, None),
-    )
+    cut = Windows(cost=cost, capacity=400, sentences=sentences)
+    assert cut.split(asked) == [(asked, None)]
 
 
+def rounded_cost(task: Task) -> int:
+    """Seven characters make 20 tokens, as if neighbouring texts could share a token."""
+    return 20 * math.ceil(cost(task) / 7)
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+@pytest.mark.parametrize("measure", [cost, rounded_cost])
 @given(
-    st.lists(st.text("ab. ", max_size=60), min_size=1, max_size=6),
-    st.lists(st.integers(1, 300), min_size=2, max_size=6),
-    st.integers(130, 500),
+    contexts=st.lists(st.text("ab. ", max_size=60), min_size=1, max_size=6),
+    lengths=st.lists(st.integers(1, 300), min_size=2, max_size=6),
+    capacity=st.integers(130, 500),
 )
-def test_cached_context_sizes_do_not_change_windows(
-    contexts: list[str], lengths: list[int], capacity: int
+def test_windows_do_not_depend_on_earlier_tasks(
+    measure: Cost, overlap: int, contexts: list[str], lengths: list[int], capacity: int
 ) -> None:
     """Statements of several lengths with the same contexts have the same windows as separately."""
-    shared = Windows(cost=cost, capacity=capacity, sentences=sentences)
+    shared = Windows(cost=measure, capacity=capacity, sentences=sentences, overlap=overlap)
     for length in lengths:
         task = Attribution(unit=unit("statement", "s" * length), contexts=tuple(contexts))
-        alone = Windows(cost=cost, capacity=capacity, sentences=sentences)
-        assert shared.split(task) == alone.split(task)
+        alone = Windows(cost=measure, capacity=capacity, sentences=sentences, overlap=overlap)
+        assert list(shared.split(task)) == list(alone.split(task))
 
 
 @given(st.lists(st.text("ab. ", max_size=80), min_size=1, max_size=5), st.integers(140, 400))
@@ -126,7 +133,7 @@ def test_each_sentence_is_whole_in_the_window_where_it_begins(
                 span=span,
             )
             task = Relevance(unit=sentence, user_input="q", contexts=tuple(contexts))
-            (window,) = cut.split(task)
-            if window.number is not None:
-                assert isinstance(window.task, Relevance)
-                assert any(span.text in shown for shown in window.task.contexts)
+            [(window, number)] = cut.split(task)
+            if number is not None:
+                assert isinstance(window, Relevance)
+                assert any(span.text in shown for shown in window.contexts)
