@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from localjudge.analysis.check import Check, check, checked_obstacles
 from localjudge.analysis.gates import check_baseline, check_metrics, parse_gate
-from localjudge.cli import options as cli
+from localjudge.cli.arguments import pick
 from localjudge.errors import InputError
 from localjudge.report.ci import UNFINISHED_MARKDOWN, finished, run_markdown, unfinished
 from localjudge.report.comparison_views import comparison_view
@@ -31,7 +31,7 @@ class GateOptions:
         if arguments.get("baseline"):
             self.baseline = RunRecord.open(arguments["baseline"])
         checked_obstacles(arguments.get("allow_different", ()))
-        self._rules = cli.pick(arguments, ("undecided", "allow_different"))
+        self._rules = pick(arguments, ("undecided", "allow_different"))
         self._files: dict[str, Path] = {}
         for name in ("junit", "markdown"):
             if arguments.get(name):

@@ -9,7 +9,10 @@ import click
 
 from localjudge.calibration import is_saved, measure_judges
 from localjudge.cli import options as cli
+from localjudge.cli.arguments import pick, pick_settings, with_config
+from localjudge.cli.command import advanced_settings, command
 from localjudge.cli.main import ExitCode
+from localjudge.cli.output import print_json, progress_shown
 from localjudge.doctor.check_result import CheckResult
 from localjudge.doctor.examine import examine
 from localjudge.doctor.inventory import inventory
@@ -22,13 +25,16 @@ from localjudge.report.terminal import put, show
 from localjudge.run_directory.calibration import Calibration, calibration_file
 
 
-@cli.command("calibrate", "localjudge calibrate run-a run-b")
+@command(
+    "calibrate",
+    "localjudge calibrate run-a run-b",
+    advanced={**advanced_settings(), "config": "Data", "required": "Judge", "name": "Output"},
+)
 @click.argument("sources", metavar="RUN...|LABELS", type=click.Path(), nargs=-1, required=True)
 @cli.config_option
 @cli.judge_option(several=True)
-@cli.metrics("For a RUN: metrics to use.  [default: all with labels]")
-@cli.option(
-    "Output",
+@cli.metrics_option("For a RUN: metrics to use.  [default: all with labels]")
+@click.option(
     "--name",
     metavar="NAME",
     help="Name of the calibration.  [default: <judge>-<question>]",
@@ -60,20 +66,20 @@ def calibrate_command(
     config_file = "none"
     if asks_judges:
         config_file = options["config"]
-    arguments, _ = cli.with_config(config_file, "judge", *settings_with("calibration"))
+    arguments, _ = with_config(config_file, "judge", *settings_with("calibration"))
     judges = arguments.get("judge") or ()
     if isinstance(judges, str):  # of a configuration file
         judges = [judges]
-    with cli.progress_shown(quiet=quiet) as progress:
+    with progress_shown(quiet=quiet) as progress:
         calibrations = measure_judges(
             sources,
-            cli.pick(arguments, ("metrics", "out", *SETTINGS)),
+            pick(arguments, ("metrics", "out", *SETTINGS)),
             judges=judges,
             name=options["name"],
             progress=progress,
         )
     if as_json:
-        cli.print_json([calibration.model_dump(mode="json") for calibration in calibrations])
+        print_json([calibration.model_dump(mode="json") for calibration in calibrations])
     else:
         show(calibrations_view(calibrations))
     if not quiet and not as_json:
@@ -129,16 +135,14 @@ def _read_items(
     return int(count)
 
 
-@cli.command("doctor", "localjudge doctor --judge model.gguf")
+@command("doctor", "localjudge doctor --judge model.gguf")
 @cli.config_option
 @cli.judge_option()
 @cli.count_option(
-    "Judge",
     "--injections",
     "Number of prompt injections.  [default: about 2 minutes]",
 )
-@cli.option(
-    "Judge",
+@click.option(
     "--probes",
     callback=_read_items,
     metavar="N|all",
@@ -159,8 +163,8 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
-    arguments, _ = cli.with_config(options["config"], "judge", *settings_with("doctor"))
-    extent = cli.pick(options, ("injections", "probes", "required"))
+    arguments, _ = with_config(options["config"], "judge", *settings_with("doctor"))
+    extent = pick(options, ("injections", "probes", "required"))
     judge = arguments.get("judge")
     if isinstance(judge, tuple | list):
         raise InputError(
@@ -170,16 +174,16 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     on_check: Callable[[CheckResult], None] | None = _show_check
     if as_json:
         on_check = None
-    with cli.progress_shown(quiet=quiet) as progress:
+    with progress_shown(quiet=quiet) as progress:
         diagnosis = examine(
             judge,
             progress=progress,
             on_check=on_check,
             **extent,
-            **cli.pick_settings(arguments),
+            **pick_settings(arguments),
         )
     if as_json:
-        cli.print_json(diagnosis)
+        print_json(diagnosis)
     else:
         show(conclusion_view(diagnosis))
     if diagnosis.result == "failed":
@@ -191,10 +195,9 @@ def _show_check(check: CheckResult) -> None:
     show(check_view(check))
 
 
-@cli.command("models", "localjudge models ~/models")
+@command("models", "localjudge models ~/models")
 @click.argument("folders", nargs=-1, metavar="[FOLDER]...")
-@cli.option(
-    "Output",
+@click.option(
     "--verbose",
     is_flag=True,
     help="Also list unusable and skipped files, with the reasons.",
@@ -210,6 +213,6 @@ def models_command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> No
     """
     models = inventory(folders)
     if as_json:
-        cli.print_json(models)
+        print_json(models)
     else:
         put(model_list(models, verbose=verbose))

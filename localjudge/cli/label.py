@@ -11,6 +11,9 @@ from typing import Any, Literal, get_args
 import click
 
 from localjudge.cli import options as cli
+from localjudge.cli.arguments import pick, typed_arguments
+from localjudge.cli.command import command
+from localjudge.cli.output import names_next_step, print_json
 from localjudge.errors import InputError
 from localjudge.labels.label_sheet import Separator
 from localjudge.labels.labelling import NO_DISPUTE, Labelling
@@ -81,81 +84,80 @@ def _pressed(descriptor: int) -> Iterator[str]:
         yield from _ESCAPE_SEQUENCE.sub("", pressed)
 
 
-@cli.command("label", "localjudge label runs/data-3f9a1c2e")
+@command(
+    "label",
+    "localjudge label runs/data-3f9a1c2e",
+    advanced={
+        "minutes": "Data",
+        "seed": "Data",
+        "by": "Data",
+        "more_disagreements": "Data",
+        "again": "Data",
+        "disputed": "Data",
+        "separator": "Output",
+        "show_evidence": "Output",
+        "language": "Output",
+    },
+)
 @cli.run_argument
 @cli.count_option(
-    "Data",
     "--sample",
     "Draw N statements over all metrics.  [default: 50]",
     least=1,
-    everyday=True,
 )
-@cli.option(
-    "Data",
+@click.option(
     "--minutes",
-    type=float,
+    type=cli.read_decimal,
     metavar="M",
     help="Draw enough statements for M minutes at your pace.",
 )
-@cli.option("Data", "--seed", type=int, metavar="N", help="Seed of the random draw.  [default: 0]")
-@cli.metrics("Only these metrics.  [default: all that labels can correct]")
-@cli.option(
-    "Data",
+@click.option("--seed", type=int, metavar="N", help="Seed of the random draw.  [default: 0]")
+@cli.metrics_option("Only these metrics.  [default: all that labels can correct]")
+@click.option(
     "--by",
     metavar="COLUMN",
     help="Draw about as many from each slice by a column of the data.",
 )
-@cli.option(
-    "Data",
+@click.option(
     "--more-disagreements",
     is_flag=True,
     help="Draw statements on which the judges of a jury disagree about twice as often.",
 )
-@cli.option(
-    "Data",
+@click.option(
     "--again",
     is_flag=True,
     help="Only statements that others have labelled (second opinion).",
 )
-@cli.option(
-    "Data",
+@click.option(
     "--disputed",
     is_flag=True,
     help="Only statements on which annotators differ, to settle them.",
 )
-@cli.option(
-    "Data",
+@click.option(
     "--annotator",
     metavar="NAME",
-    everyday=True,
     help="Name of the annotator.  [default: your user name]",
 )
-@cli.option(
-    "Output",
+@click.option(
     "--read",
     type=cli.PATH,
     multiple=True,
     metavar="FILE",
-    everyday=True,
     help="Read labels from a sheet, a page's file or a RUN (may be repeated).",
 )
 @cli.out_option("Write a sheet: .csv or .jsonl.", metavar="FILE")
-@cli.option(
-    "Output",
+@click.option(
     "--page",
     type=cli.PATH,
     metavar="FILE",
-    everyday=True,
     help="Write a page for labelling in a browser.",
 )
-@cli.option(
-    "Output",
+@click.option(
     "--separator",
     type=click.Choice(get_args(Separator)),
     help="Between the cells of a .csv.  [default: as your spreadsheet expects]",
 )
-@cli.option(
-    "Output",
+@click.option(
     "--show-evidence",
     is_flag=True,
     help="Show the sentences closest to each statement at once, and mark the labels.",
@@ -175,16 +177,16 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     Label the statements in order. The corrected interval is updated at 20, 30, 50, 100, 150 labels
     and so on.
     """
-    typed = cli.typed_arguments()
+    typed = typed_arguments()
     run = RunRecord.open(directory)
     if typed.get("read"):
         _read_sources(run, typed["read"], typed.get("annotator"), as_json)
         return
     files = _check_files(typed, as_json)
-    labelling = Labelling(run, **cli.pick(typed, _DRAWING))
+    labelling = Labelling(run, **pick(typed, _DRAWING))
     if labelling.disputed and not labelling.rows:
         if as_json:
-            cli.print_json({"rows": 0})
+            print_json({"rows": 0})
         else:
             click.echo(NO_DISPUTE)
         return
@@ -204,7 +206,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         return
     names = " and ".join(printable(str(file)) for file in files.values())
     line = f"{numbered(count, 'statement')} to label in {names}"
-    if cli.names_next_step():
+    if names_next_step():
         then = printable(call("label", str(directory), "read", "FILE"))
         line = f"{line}; then: {then}"
     click.echo(line)
@@ -236,12 +238,12 @@ def _print_files(files: Mapping[str, Path], count: int) -> None:
         values["file"] = str(files["out"])
     if "page" in files:
         values["page"] = str(files["page"])
-    cli.print_json({**values, "rows": count})
+    print_json({**values, "rows": count})
 
 
 def _check_files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
     """Return the files to write. Raises InputError for options without their file."""
-    files: dict[str, Path] = cli.pick(typed, ("out", "page"))
+    files: dict[str, Path] = pick(typed, ("out", "page"))
     if not files and as_json:
         raise InputError(
             "labelling in the terminal prints no JSON",
@@ -266,9 +268,9 @@ def _read_sources(
     names = list(dict.fromkeys(map(str, sources)))
     labels_by_source = dict(zip(names, read_all_labels(run, names, annotator), strict=True))
     if as_json:
-        cli.print_json({source: labels._asdict() for source, labels in labels_by_source.items()})
+        print_json({source: labels._asdict() for source, labels in labels_by_source.items()})
     else:
-        show(read_view(labels_by_source), summary_view(run, advice=cli.names_next_step()))
+        show(read_view(labels_by_source), summary_view(run, advice=names_next_step()))
 
 
 def _label_in_terminal(labelling: Labelling) -> None:

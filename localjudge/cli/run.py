@@ -10,8 +10,12 @@ from rich.console import RenderableType
 from localjudge import resources
 from localjudge.analysis.check import Check
 from localjudge.cli import options as cli
+from localjudge.cli.arguments import pick, pick_settings, typed_arguments, with_config
+from localjudge.cli.command import advanced_settings, command
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
+from localjudge.cli.output import names_next_step, print_json, progress_shown
+from localjudge.config import Config
 from localjudge.errors import InputError
 from localjudge.judging.estimate import estimate_plan
 from localjudge.judging.job import open_job
@@ -39,19 +43,6 @@ _ACCEPTED = {
     "verdicts": {"bit-identical", "same verdicts"},
 }
 """Accepted results of `verify` by the value of --accept."""
-_metrics = "Default: all that the data allows. With options: 'document_map(compare_by=id)'."
-_list = "List the metrics: what each asks, needs and costs."
-_markdown = "Write table, gates and changes (no texts)."
-_dry_run = "Only estimate verdicts, tokens, time and memory (30 seconds)."
-_demo = "Score the bundled example and show its verdicts."
-_accept = "Accept only identical bits, or also identical verdicts."
-
-
-class _RunCommand(cli.GroupedCommand):
-    """Takes several directories after one `--reuse`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, _repeat_reuse(args))
 
 
 def _repeat_reuse(arguments: Sequence[str]) -> list[str]:
@@ -72,31 +63,45 @@ def _repeat_reuse(arguments: Sequence[str]) -> list[str]:
     return repeated
 
 
-@cli.command(
+@command(
     "run",
     "localjudge run data.jsonl --judge model.gguf --metrics faithfulness",
-    _RunCommand,
+    advanced={
+        **advanced_settings(),
+        "config": "Data",
+        "allow_different": "Evidence",
+        "junit": "Evidence",
+        "markdown": "Evidence",
+    },
+    rewrite=_repeat_reuse,
 )
 @click.argument("data", nargs=-1, type=click.Path())
-@cli.option("Data", "--demo", is_flag=True, everyday=True, help=_demo)
+@click.option("--demo", is_flag=True, help="Score the bundled example and show its verdicts.")
 @cli.config_option
 @cli.judge_option(together=True)
-@cli.metrics(_metrics)
-@cli.option("Scoring", "--list-metrics", is_flag=True, everyday=True, help=_list)
+@cli.metrics_option(
+    "Default: all that the data allows. With options: 'document_map(compare_by=id)'."
+)
+@click.option(
+    "--list-metrics", is_flag=True, help="List the metrics: what each asks, needs and costs."
+)
 @cli.settings()
 @cli.baseline_option
 @cli.gate_option
 @cli.allow_different_option
-@cli.option(
-    "Evidence",
+@click.option(
     "--junit",
     type=cli.PATH,
     metavar="FILE",
     help="Write the gates as JUnit XML.",
 )
-@cli.option("Evidence", "--markdown", type=cli.PATH, metavar="FILE", help=_markdown)
+@click.option(
+    "--markdown", type=cli.PATH, metavar="FILE", help="Write table, gates and changes (no texts)."
+)
 @cli.out_option("Run directory.  [default: runs/<data>-<hash>]")
-@cli.option("Output", "--dry-run", is_flag=True, everyday=True, help=_dry_run)
+@click.option(
+    "--dry-run", is_flag=True, help="Only estimate verdicts, tokens, time and memory (30 seconds)."
+)
 @cli.quiet_option
 @cli.json_option
 def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
@@ -111,10 +116,10 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         return _list_metrics(as_json)
     arguments, config = _arguments(data, options)
     gates = GateOptions(arguments)
-    run_settings = checked(cli.pick_settings(arguments))
+    run_settings = checked(pick_settings(arguments))
     if not options["dry_run"]:
         gates.begin()
-    with cli.progress_shown(quiet=quiet) as progress:
+    with progress_shown(quiet=quiet) as progress:
         planned = _plan(arguments, run_settings, config, progress)
         gates.refuse_unknown([metric.name for metric in planned.metrics])
         how: dict[str, Any] = {
@@ -131,7 +136,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     if arguments.get("report"):
         report = write_report(run, result, gates.baseline)
     if as_json:
-        cli.print_json(_values(run, result, report))
+        print_json(_values(run, result, report))
     else:
         show(*_views(run, result, report, is_demo=options["demo"]))
     if not result.passed or _is_too_wide(run, run_settings.width):
@@ -156,7 +161,7 @@ def _views(
     views: list[RenderableType] = []
     if is_demo:
         views.append(verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC))
-    views.append(summary_view(run, labels=result.labels, advice=cli.names_next_step()))
+    views.append(summary_view(run, labels=result.labels, advice=names_next_step()))
     return [*views, *gate_views(result, report)]
 
 
@@ -173,7 +178,9 @@ def _is_too_wide(run: RunRecord, width: float | None) -> bool:
     return False
 
 
-def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+def _arguments(
+    data: tuple[str, ...], options: Mapping[str, Any]
+) -> tuple[dict[str, Any], Config | None]:
     """Return the arguments and the configuration file.
 
     The demo uses a configuration file only if named.
@@ -183,7 +190,7 @@ def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[
     config_file = options["config"]
     if options["demo"]:
         config_file = config_file or "none"
-    arguments, config = cli.with_config(config_file)
+    arguments, config = with_config(config_file)
     if options["demo"]:
         arguments["data"] = [str(resources.demo_file())]
     return arguments, config
@@ -192,7 +199,7 @@ def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[
 def _plan(
     arguments: Mapping[str, Any],
     run_settings: RunSettings,
-    config: Any,
+    config: Config | None,
     progress: Progress,
 ) -> Plan:
     data = list(arguments.get("data", ()))
@@ -204,7 +211,7 @@ def _plan(
         raise InputError(f"no data file was named{where}", hint=hint)
     if config:
         progress.note(f"using default settings from {config.file}")
-    options = cli.pick_settings(arguments)
+    options = pick_settings(arguments)
     return plan_run(data or None, arguments.get("metrics"), options, run_settings, progress)
 
 
@@ -212,7 +219,7 @@ def _estimate(planned: Plan, as_json: bool, progress: Progress, **how: Any) -> i
     estimate = estimate_plan(planned, **how, progress=progress)
     progress.close()
     if as_json:
-        cli.print_json(estimate)
+        print_json(estimate)
     else:
         show(estimate_view(estimate))
     return ExitCode.DONE
@@ -224,23 +231,22 @@ def _list_metrics(as_json: bool) -> int:
         rows = []
         for metric in metrics:
             rows.append({**metric._asdict(), "about": metric.about._asdict()})
-        cli.print_json(rows)
+        print_json(rows)
     else:
         show(metric_list(metrics))
     return ExitCode.DONE
 
 
-@cli.command("verify", "localjudge verify runs/data-3f9a1c2e --sample 200")
+@command("verify", "localjudge verify runs/data-3f9a1c2e --sample 200")
 @cli.run_argument
-@cli.count_option("Data", "--sample", "Repeat N random answers.", least=1)
+@cli.count_option("--sample", "Repeat N random answers.", least=1)
 @cli.judge_option("the judge of RUN", together=True)
-@cli.option(
-    "Scoring",
+@click.option(
     "--accept",
     type=click.Choice(list(_ACCEPTED)),
     default="identical",
     show_default=True,
-    help=_accept,
+    help="Accept only identical bits, or also identical verdicts.",
 )
 @cli.settings(*neutral_settings())
 @cli.quiet_option
@@ -256,18 +262,18 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
     Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted,
     or verified but the result could not be stored.
     """
-    typed = cli.typed_arguments()
-    with cli.progress_shown(quiet=quiet) as progress:
+    typed = typed_arguments()
+    with progress_shown(quiet=quiet) as progress:
         result = verify_run(
             directory,
             judge=options["judge"],
             sample=options["sample"],
             progress=progress,
             check_report=check_report,
-            **cli.pick(typed, neutral_settings()),
+            **pick(typed, neutral_settings()),
         )
     if as_json:
-        cli.print_json(result)
+        print_json(result)
     else:
         show(verification_view(result))
     if result.not_stored and quiet:

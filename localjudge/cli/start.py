@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from localjudge.cli import options as cli
+from localjudge.cli.command import command
 from localjudge.cli.main import ExitCode
 from localjudge.cli.start_answers import (
     ask_and_store,
@@ -37,18 +38,19 @@ from localjudge.report.terminal import Table, put, show
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import printable
 
-_labels = "Read this file of labels, saved from the page or a sheet (may be repeated)."
-_ask_again = "Ask for columns and judge again."
 
-
-@cli.command("start", "localjudge start data.csv")
+@command("start", "localjudge start data.csv")
 @click.argument("data", nargs=-1, required=True, type=click.Path())
-@cli.option("Data", "--labels", type=cli.PATH, multiple=True, metavar="FILE", help=_labels)
-@cli.option("Data", "--ask", "again", is_flag=True, help=_ask_again)
-@cli.option("Judge", "--judge", metavar="NAME|PATH", help="Do not ask for the judge.")
-@cli.option(
-    "Scoring", "--metric", metavar="NAME", help="Default: faithfulness, else context_recall."
+@click.option(
+    "--labels",
+    type=cli.PATH,
+    multiple=True,
+    metavar="FILE",
+    help="Read this file of labels, saved from the page or a sheet (may be repeated).",
 )
+@click.option("--ask", "again", is_flag=True, help="Ask for columns and judge again.")
+@click.option("--judge", metavar="NAME|PATH", help="Do not ask for the judge.")
+@click.option("--metric", metavar="NAME", help="Default: faithfulness, else context_recall.")
 @cli.out_option("Folder for the run, its pages and your answers.  [default: runs/<data>]")
 def start_command(
     data: tuple[str, ...],

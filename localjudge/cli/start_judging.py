@@ -6,8 +6,8 @@ from typing import Literal
 
 import click
 
-from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode
+from localjudge.cli.output import progress_shown
 from localjudge.cli.start_answers import select_settings
 from localjudge.cli.start_folder import StartFolder
 from localjudge.cli.start_steps import print_step, run_step
@@ -80,7 +80,7 @@ def _estimate(folder: StartFolder, planned: Plan) -> Estimate:
     answers = folder.answers
     names: Sequence[str] = ("mapping", "language", "reuse")
     settings = checked({name: answers[name] for name in names if name in answers})
-    with cli.progress_shown(quiet=False) as progress:
+    with progress_shown(quiet=False) as progress:
         estimate = estimate_plan(
             planned._replace(settings=settings),
             judge=answers["judge"],

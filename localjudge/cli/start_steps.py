@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import click
 
-from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode, command_line
+from localjudge.cli.output import STEP
 from localjudge.report.terminal import put
 from localjudge.words import printable
 
@@ -24,5 +24,5 @@ def run_step(step: Sequence[str]) -> int:
     print_step(step)
     command = command_line.get_command(click.get_current_context(), step[0])
     assert command
-    code: int | None = command.main(list(step[1:]), standalone_mode=False, obj=cli.STEP)
+    code: int | None = command.main(list(step[1:]), standalone_mode=False, obj=STEP)
     return code or ExitCode.DONE

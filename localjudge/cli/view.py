@@ -10,8 +10,11 @@ import click
 from localjudge.analysis.compare import compare
 from localjudge.analysis.slices import slices
 from localjudge.cli import options as cli
+from localjudge.cli.arguments import typed_arguments
+from localjudge.cli.command import command
 from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
+from localjudge.cli.output import print_json
 from localjudge.errors import InputError
 from localjudge.labels.labelled_statements import disagreements, disputed_statements, with_labels
 from localjudge.report.certificate import Certificate, write_certificate
@@ -33,23 +36,29 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Sample
 from localjudge.words import call, option_name
 
-_by = "Show each metric by the values of a column."
-_labels = "Show disputed statements with each annotator's answer."
-_disagree = "Show verdicts that differ from human labels, most certain first."
-_details = "Also show labels, calibrations, origins and the signature."
-_prompts = "With SAMPLE: also show the prompts as sent to the judge."
 
-
-@cli.command("show", "localjudge show runs/data-3f9a1c2e 2 --metrics context_recall")
+@command("show", "localjudge show runs/data-3f9a1c2e 2 --metrics context_recall")
 @cli.run_argument
 @click.argument("sample", required=False)
-@cli.metrics("Only these metrics.")
-@cli.count_option("Output", "--worst", "Number of worst samples to show.", default=10)
-@cli.option("Data", "--by", "column", metavar="COLUMN", help=_by)
-@cli.option("Data", "--labels", is_flag=True, help=_labels)
-@cli.option("Data", "--disagree", is_flag=True, help=_disagree)
-@cli.option("Output", "--details", is_flag=True, help=_details)
-@cli.option("Output", "--prompts", is_flag=True, help=_prompts)
+@cli.metrics_option("Only these metrics.")
+@cli.count_option("--worst", "Number of worst samples to show.", default=10)
+@click.option(
+    "--by", "column", metavar="COLUMN", help="Show each metric by the values of a column."
+)
+@click.option(
+    "--labels", is_flag=True, help="Show disputed statements with each annotator's answer."
+)
+@click.option(
+    "--disagree",
+    is_flag=True,
+    help="Show verdicts that differ from human labels, most certain first.",
+)
+@click.option(
+    "--details", is_flag=True, help="Also show labels, calibrations, origins and the signature."
+)
+@click.option(
+    "--prompts", is_flag=True, help="With SAMPLE: also show the prompts as sent to the judge."
+)
 @cli.json_option
 def show_command(
     directory: Path,
@@ -79,7 +88,7 @@ def show_command(
     elif sample is not None:
         _show_sample(run, sample, chosen_metrics, options["prompts"], as_json)
     elif as_json:
-        cli.print_json(_values(run, metrics, options["worst"]))
+        print_json(_values(run, metrics, options["worst"]))
     else:
         show(*_run_tables(run, tables_of, options["worst"], details=options["details"]))
 
@@ -104,7 +113,7 @@ def _check_one_view(sample: str | None, column: str | None, options: Mapping[str
 def _show_disputes(run: RunRecord, metrics: Sequence[str], as_json: bool) -> None:
     disputes = disputed_statements(run, metrics)
     if as_json:
-        cli.print_json([dispute.model_dump() for dispute in disputes])
+        print_json([dispute.model_dump() for dispute in disputes])
     else:
         show(disputes_view(run, disputes))
 
@@ -112,7 +121,7 @@ def _show_disputes(run: RunRecord, metrics: Sequence[str], as_json: bool) -> Non
 def _show_disagreements(run: RunRecord, metrics: Sequence[str], as_json: bool) -> None:
     verdicts = disagreements(run, metrics)
     if as_json:
-        cli.print_json([verdict.values for verdict in verdicts])
+        print_json([verdict.values for verdict in verdicts])
     else:
         show(disagreements_view(verdicts))
 
@@ -120,7 +129,7 @@ def _show_disagreements(run: RunRecord, metrics: Sequence[str], as_json: bool) -
 def _show_slices(run: RunRecord, column: str, metrics: Sequence[str | None], as_json: bool) -> None:
     parts = slices(run, column)
     if as_json:
-        cli.print_json(parts)
+        print_json(parts)
     else:
         views = [slices_view(run, parts, metric=metric) for metric in metrics]
         show(*views)
@@ -170,7 +179,7 @@ def _show_sample(
 ) -> None:
     sample = find_sample(run, name)
     if as_json:
-        cli.print_json(_sample_values(run, sample, metrics or list(run)))
+        print_json(_sample_values(run, sample, metrics or list(run)))
         return
     views: list[View] = []
     if metrics is None:
@@ -199,20 +208,19 @@ def _sample_values(run: RunRecord, sample: Sample, metrics: Sequence[str]) -> di
     }
 
 
-_title = "Heading of the page.  [default: the names of the data files]"
-_also_by = "Also show each metric by the values of a column."
-_certificate = "Write a certificate of one page instead."
-
-
-@cli.command("report", "localjudge report runs/new --baseline runs/old")
+@command("report", "localjudge report runs/new --baseline runs/old")
 @cli.run_argument
 @cli.baseline_option
 @cli.gate_option
 @cli.allow_different_option
-@cli.option("Output", "--title", metavar="TEXT", help=_title)
-@cli.option("Data", "--by", metavar="COLUMN", help=_also_by)
+@click.option(
+    "--title", metavar="TEXT", help="Heading of the page.  [default: the names of the data files]"
+)
+@click.option("--by", metavar="COLUMN", help="Also show each metric by the values of a column.")
 @cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")
-@cli.option("Output", "--certificate", type=cli.PATH, metavar="FILE", help=_certificate)
+@click.option(
+    "--certificate", type=cli.PATH, metavar="FILE", help="Write a certificate of one page instead."
+)
 @cli.language_option
 @cli.json_option
 def report_command(
@@ -237,25 +245,25 @@ def report_command(
     if certificate is not None:
         how = {"title": title, "language": options["language"], "by": options["by"]}
         return _certify(directory, certificate, as_json, **how)
-    if "language" in cli.typed_arguments():
+    if "language" in typed_arguments():
         raise InputError(
             "--language is the language of a certificate",
             hint="add --certificate, or omit it",
         )
-    gates = GateOptions(cli.typed_arguments())
+    gates = GateOptions(typed_arguments())
     run = RunRecord.open(directory)
     gates.refuse_unknown(run.summary.metrics)
     result = gates.check(run)
     page = write_report(run, result, gates.baseline, out, title=title, by=options["by"])
     if as_json:
-        cli.print_json({"file": str(page), "bytes": page.stat().st_size, **gate_values(result)})
+        print_json({"file": str(page), "bytes": page.stat().st_size, **gate_values(result)})
     else:
         show(*gate_views(result, page))
     return _exit_code(passed=result.passed)
 
 
 def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
-    typed = cli.typed_arguments()
+    typed = typed_arguments()
     others = typed.keys() & {"baseline", "out"}
     if others:
         hint = f"omit {option_name(min(others))}, or write the report by another command"
@@ -263,7 +271,7 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
     run = RunRecord.open(directory, check=False)
     certificate = write_certificate(run, file, gates=typed.get("gates", ()), **how)
     if as_json:
-        cli.print_json(_certificate_values(certificate))
+        print_json(_certificate_values(certificate))
     else:
         show(_certificate_view(certificate))
     return _exit_code(passed=certificate.passed)
@@ -293,31 +301,31 @@ def _certificate_view(certificate: Certificate) -> View:
     return View(parts)
 
 
-_rows = "One row per sample and metric, per judged unit, or per sample."
-_texts = "Add the texts of the sample to each row."
-_columns = "Add the other columns of your data to each row."
-
-
-@cli.command("export", "localjudge export runs/data-3f9a1c2e --format csv --out scores.csv")
+@command("export", "localjudge export runs/data-3f9a1c2e --format csv --out scores.csv")
 @cli.run_argument
-@cli.option(
-    "Output",
+@click.option(
     "--format",
     "as_format",
     required=True,
     type=click.Choice(get_args(Format)),
     help="The format.",
 )
-@cli.option(
-    "Data",
+@click.option(
     "--rows",
     type=click.Choice(get_args(Rows)),
     default="scores",
     show_default=True,
-    help=_rows,
+    help="One row per sample and metric, per judged unit, or per sample.",
 )
-@cli.option("Data", "--with-texts", "texts", is_flag=True, help=_texts)
-@cli.option("Data", "--with-columns", "columns", is_flag=True, help=_columns)
+@click.option(
+    "--with-texts", "texts", is_flag=True, help="Add the texts of the sample to each row."
+)
+@click.option(
+    "--with-columns",
+    "columns",
+    is_flag=True,
+    help="Add the other columns of your data to each row.",
+)
 @cli.out_option("Default: standard output.", metavar="FILE")
 @cli.json_option
 def export_command(
@@ -342,18 +350,16 @@ def export_command(
         return
     size = write_output(out, parts)
     if as_json:
-        cli.print_json({"file": str(out), "format": as_format, "bytes": size})
+        print_json({"file": str(out), "format": as_format, "bytes": size})
 
 
-_moved = "Number of samples to show, largest changes first."
-_compare_by = "Also compare each metric by the values of a column of B's data."
-
-
-@cli.command("compare", "localjudge compare runs/before runs/after --moved 3")
+@command("compare", "localjudge compare runs/before runs/after --moved 3")
 @click.argument("baseline", metavar="A", type=cli.PATH)
 @click.argument("run", metavar="B", type=cli.PATH)
-@cli.count_option("Output", "--moved", _moved, default=5)
-@cli.option("Data", "--by", metavar="COLUMN", help=_compare_by)
+@cli.count_option("--moved", "Number of samples to show, largest changes first.", default=5)
+@click.option(
+    "--by", metavar="COLUMN", help="Also compare each metric by the values of a column of B's data."
+)
 @cli.json_option
 def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_json: bool) -> None:
     """Compare run B, the new one, with run A, the baseline, sample by sample.
@@ -366,7 +372,7 @@ def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_js
         problem = comparison.warnings[0]
         raise InputError(f"{baseline} and {run} cannot be compared: {problem}")
     if as_json:
-        cli.print_json(comparison)
+        print_json(comparison)
         return
     page = call("report", str(run), "baseline", str(baseline))
     show(comparison_view(comparison), Table(notes=[f"next: {page}"]))

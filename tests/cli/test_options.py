@@ -10,7 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from localjudge.cli.main import ADVANCED, COMMANDS, EVERYDAY, command_line, main
+from localjudge.cli.command import Command
+from localjudge.cli.main import ADVANCED, COMMANDS, EVERYDAY, ExitCode, command_line, main
 from localjudge.cli.options import settings
 from localjudge.cli.run import run_command
 from localjudge.judging.settings import SETTINGS, RunSettings, checked
@@ -57,6 +58,14 @@ def test_a_command_is_listed_and_its_example_can_be_typed(name: str, call: Call)
     command = command_line.get_command(click.Context(command_line), name)
     assert command
     command.make_context(name, arguments)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_section_has_options_of_its_command(name: str) -> None:
+    command = command_line.get_command(click.Context(command_line), name)
+    assert isinstance(command, Command)
+    options = {option.name for option in command.params if isinstance(option, click.Option)}
+    assert command.advanced.keys() - SETTINGS.keys() <= options
 
 
 def _printing(name: str) -> click.Command:
@@ -127,3 +136,15 @@ def test_each_call_of_main_logs_once_to_the_current_stderr(monkeypatch: pytest.M
         assert logging.getLogger("localjudge").handlers == before
         assert stream.getvalue() == "once\n"
         stream.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("run", "--threshold"), ("run", "--width"), ("label", "--minutes")],
+)
+def test_a_decimal_comma_gets_a_hint(command: str, name: str, call: Call) -> None:
+    code, _, errors = call(command, "x", name, "0,5")
+    assert code == ExitCode.NOTHING_JUDGED
+    assert name in errors
+    assert "'0,5'" in errors
+    assert "0.5" in errors
