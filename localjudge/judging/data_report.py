@@ -12,36 +12,15 @@ from localjudge.judging.describe_data import (
     list_unused,
     list_used,
 )
+from localjudge.judging.noted_progress import NotedProgress
 from localjudge.judging.plan import Plan
 from localjudge.metrics.documents import get_compared_value
-from localjudge.progress import Progress
 from localjudge.text.language_guess import language_warning
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import context_texts
-from localjudge.words import numbered, option, option_name, printable
+from localjudge.words import numbered, option, option_name
 
 _LANGUAGE_SAMPLES = 1_000
-
-_log = logging.getLogger(__name__)
-
-
-class NotedProgress(Progress):
-    """Forward progress, keep notes for `Run.notes`, and log them if no progress is shown."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.forward_to = progress
-        self.notes: list[str] = []
-
-    def note(self, text: str, level: int = logging.INFO) -> None:
-        self.notes.append(text)
-        super().note(text)
-        is_shown = self.forward_to is not None and type(self.forward_to) is not Progress
-        if not is_shown:
-            _log.log(level, printable(text))
-
-    def warn(self, text: str) -> None:
-        self.notes.append(text)
-        _log.warning(printable(text))
 
 
 def report_data(planned: Plan, progress: NotedProgress) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import RunDirectoryError
-from localjudge.judging.data_report import NotedProgress, report_data
+from localjudge.judging.data_report import report_data
 from localjudge.judging.evidence import evidence_identity, find_evidence
 from localjudge.judging.judge_or_jury import (
     JudgeNames,
@@ -27,6 +27,8 @@ from localjudge.judging.judge_or_jury import (
     use_judge_or_jury,
 )
 from localjudge.judging.judges import earlier_answers
+from localjudge.judging.loop import blocks
+from localjudge.judging.noted_progress import NotedProgress
 from localjudge.judging.plan import Plan
 from localjudge.judging.run_names import default_directory
 from localjudge.judging.settings import settings_with
@@ -45,6 +47,7 @@ from localjudge.run_directory.files import ResultFiles, rows_so_far, write_manif
 from localjudge.run_directory.identity import JudgeIdentity, signature
 from localjudge.run_directory.label_rows import LabelRow, label_file, now
 from localjudge.run_directory.manifest import Manifest, finished_part
+from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
 from localjudge.run_directory.run_record import RunRecord, read_manifest
 from localjudge.run_directory.store import Store
@@ -297,17 +300,17 @@ class Job:
         """Judge the samples, and write the result files, the summary and the manifest."""
         files = ResultFiles(self.path, with_evidence=self.evidence is not None)
         with closing(files) as results:
-            summary = self._judge(judging, results)
+            summary = self._judge(begun, judging, results)
             self._finish_session(begun, judging, work_before)
             manifest = results.finish(summary, self._manifest(begun))
         return summary, manifest
 
-    def _judge(self, judging: Judging, results: ResultFiles) -> Summary:
+    def _judge(self, begun: BegunRun, judging: Judging, results: ResultFiles) -> Summary:
         """Judge all samples of the plan, and write a row for each score and verdict."""
         plan = self.plan
         totals = plan.totals(plan.sampling)
         samples = iter(plan.dataset.samples)
-        for evaluations in judging.evaluations(plan.dataset.samples):
+        for evaluations in self._evaluate(begun, judging):
             totals.add(evaluations)
             evidence = None
             if self.evidence:
@@ -315,6 +318,15 @@ class Job:
             results.add(evaluations, evidence)
         summary = totals.summary(self.signature, self.judge.card, plan.dataset.skipped)
         return summary.model_copy(update={"stopped": plan.stopped})
+
+    def _evaluate(self, begun: BegunRun, judging: Judging) -> Iterator[list[Evaluation]]:
+        """Yield the evaluations of each block. After an early stop, all answers are stored."""
+        samples = self.plan.dataset.samples
+        if begun.stopping is None:
+            yield from judging.evaluations(samples)
+            return
+        for block in blocks(samples):
+            yield judging.evaluate(block, 1.0)
 
     def _finish_session(self, begun: BegunRun, judging: Judging, work_before: EngineStats) -> None:
         """Record the work of this process."""

@@ -28,7 +28,7 @@ from localjudge.run_directory.identity import JudgeIdentity
 from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import EarlierAnswers
 from localjudge.run_directory.store import Store
-from localjudge.types import Sample, VerdictRequest
+from localjudge.types import Sample
 from localjudge.words import option, option_name
 
 JudgeOrJury = LoadedJudge | LoadedJury
@@ -165,14 +165,12 @@ def make_loop(
     settings: RunSettings,
     progress: Progress,
     earlier: Sequence[EarlierAnswers] = (),
-    *,
-    watch: Callable[[VerdictRequest], object] = lambda _request: None,
 ) -> Judging:
     """Return the loop over the engines of the judges."""
     if isinstance(judge, LoadedJudge):
-        return Blocks(judge, store, metrics, settings, progress, earlier, watch=watch)
+        return Blocks(judge, store, metrics, settings, progress, earlier)
     rule = judge.rule_for(metrics, settings, progress)
-    return JuryBlocks(judge, store, metrics, settings, progress, rule, earlier, watch)
+    return JuryBlocks(judge, store, metrics, settings, progress, rule, earlier)
 
 
 def evaluations_in_memory(

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from localjudge.engine.protocol import count_workers
+from localjudge.judging.expected_questions import ExpectedQuestions
 from localjudge.judging.jury import LoadedJury
-from localjudge.judging.jury_progress import JuryTotal
 from localjudge.judging.jury_verdicts import (
     NOT_YET,
     StoredAnswers,
@@ -33,15 +33,14 @@ from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import EarlierAnswers
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.store_reader import AskedUnit
-from localjudge.types import NoAnswer, Sample, Verdict, VerdictRequest, VerdictRule
+from localjudge.types import NoAnswer, Sample, Verdict, VerdictRule
 
 
 @dataclass
 class JuryBlocks:
     """Judge samples by a jury.
 
-    The judges take turns over all samples that `prepare` or `evaluations` receives. `watch` is
-    called after each answer is stored.
+    The judges take turns over all samples that `prepare` or `evaluations` receives.
     """
 
     jury: LoadedJury
@@ -51,29 +50,25 @@ class JuryBlocks:
     progress: Progress
     rule: VerdictRule
     earlier: Sequence[EarlierAnswers] = ()
-    watch: Callable[[VerdictRequest], object] = lambda _request: None
     asked: int = 0
+    _expected: ExpectedQuestions = field(default_factory=ExpectedQuestions)
     _unasked: dict[AskedUnit, Verdict | NoAnswer] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Count the questions of all judges together."""
-        self._total = JuryTotal(self.progress)
 
     def evaluations(self, samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:
         """Yield the evaluations of each block."""
         self.prepare(samples)
         for block in blocks(samples):
-            yield self._evaluate(block)
+            yield self._evaluate(block, self._verdicts_so_far)
 
     def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
         """Evaluate a block.
 
         `share` is not used: the progress of each judge is over the prepared samples.
         """
-        evaluations = self._evaluate(block)
+        evaluations = self._evaluate(block, self._verdicts_so_far)
         if _has_waiting_verdict(evaluations):
             self.prepare(block)
-            evaluations = self._evaluate(block)
+            evaluations = self._evaluate(block, self._verdicts_so_far)
         return evaluations
 
     def prepare(self, samples: Sequence[Sample]) -> bool:
@@ -96,24 +91,25 @@ class JuryBlocks:
         Returns whether a verdict then waits for another judge.
         """
         judge = self.jury.open(place)
-        self._total.begin_judge()
-        self._total.phase(self.jury.names[place])
+        self._expected.begin_judge()
+        self.progress.phase(self.jury.names[place])
         judging = Blocks(
             judge,
             self.store,
             self.metrics,
             self.settings,
-            self._total,
+            self.progress,
             self.earlier,
-            watch=self.watch,
             place=place,
+            expected=self._expected,
         )
         verdicts = partial(self._ask_judge, judging, later)
         is_waiting = False
         done = 0
         for block in blocks(samples, count_workers(judge.engine)):
             done += len(block)
-            evaluations = judging.evaluate_with(verdicts, block, done / len(samples))
+            self._expected.share = done / len(samples)
+            evaluations = self._evaluate(block, verdicts)
             is_waiting = is_waiting or _has_waiting_verdict(evaluations)
         self.asked += judging.asked
         return is_waiting
@@ -126,7 +122,7 @@ class JuryBlocks:
         later_tasks = 0
         for place in later:
             later_tasks += len(self._select_tasks(tasks, place))
-        self._total.count_tasks(len(selected), later_tasks)
+        self._expected.count_tasks(len(selected), later_tasks)
         judge_verdicts = judging.verdicts(selected)
         answers = self._answers_about(tasks)
         for task, verdict in zip(selected, judge_verdicts, strict=True):
@@ -138,9 +134,12 @@ class JuryBlocks:
     def _select_tasks(self, tasks: Sequence[TaskRef], place: int) -> list[TaskRef]:
         return select_tasks(tasks, self.jury.names[place], self.rule)
 
-    def _evaluate(self, block: Sequence[Sample]) -> list[Evaluation]:
-        """Evaluate a block by the answers so far."""
-        return evaluate_samples(block, self.metrics, self.settings.sentences, self._verdicts_so_far)
+    def _evaluate(
+        self,
+        block: Sequence[Sample],
+        verdicts: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
+    ) -> list[Evaluation]:
+        return evaluate_samples(block, self.metrics, self.settings.sentences, verdicts)
 
     def _verdicts_so_far(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         return self._jury_verdicts(tasks, self._answers_about(tasks))

@@ -9,11 +9,12 @@ error stops the run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
 from localjudge.engine.protocol import Engine, count_workers
+from localjudge.judging.expected_questions import ExpectedQuestions
 from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.questions import TaskRef, WordedTask, Wording, distinct
 from localjudge.judging.rounds import evaluate_samples
@@ -42,7 +43,7 @@ class Blocks:
     """Judge samples in blocks.
 
     Takes known answers from the store and the `earlier` sources. `watch` is called after each
-    answer is stored. `place` is the number of the judge in a jury.
+    answer is stored. `place` is the number of the judge in a jury, whose judges share `expected`.
     """
 
     judge: LoadedJudge
@@ -53,15 +54,13 @@ class Blocks:
     earlier: Sequence[EarlierAnswers] = ()
     watch: Callable[[VerdictRequest], object] = lambda _request: None
     place: int = 0
+    expected: ExpectedQuestions = field(default_factory=ExpectedQuestions)
     asked: int = 0
 
     def __post_init__(self) -> None:
         self._sentences = self.settings.sentences
         self._rule = self.settings.rule_for(self.metrics)
         self._wording = Wording(self.judge, self._sentences)
-        self._share = 1.0
-        self._questions = 0
-        self._expected = 0
 
     def evaluations(self, samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:
         """Yield the evaluations of each block."""
@@ -79,24 +78,17 @@ class Blocks:
 
     def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
         """Evaluate a block, which completes this `share` of all samples."""
-        return self.evaluate_with(self.verdicts, block, share)
-
-    def evaluate_with(
-        self,
-        verdicts: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
-        block: Sequence[Sample],
-        share: float,
-    ) -> list[Evaluation]:
-        """Evaluate a block, which completes this `share` of all samples, with these verdicts."""
-        self._share = share
-        return evaluate_samples(block, self.metrics, self._sentences, verdicts)
+        self.expected.share = share
+        return evaluate_samples(block, self.metrics, self._sentences, self.verdicts)
 
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """Return the verdicts of tasks by stored answers, and by the engine for new questions."""
         worded = self._wording.word(tasks)
         questions = distinct(worded)
         answers = self._find_answers(questions, _windows_by_unit(tasks, worded, self.place))
-        self._report(len(questions), len(answers))
+        self.expected.report(len(questions), self.progress)
+        if answers:
+            self.progress.recall(len(answers))
         requests: dict[str, VerdictRequest] = {}
         for key, keyed in questions.items():
             if key not in answers:
@@ -126,15 +118,6 @@ class Blocks:
                 self.store.add_answers(reused, source.name)
             answers |= reused
         return answers
-
-    def _report(self, questions: int, answers: int) -> None:
-        """Report the expected questions, extrapolated to all samples, and the known answers."""
-        self._questions += questions
-        expected = round(self._questions / self._share)
-        self.progress.expect(expected - self._expected, counted=self._share == 1)
-        self._expected = expected
-        if answers:
-            self.progress.recall(answers)
 
     def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
         if self.store:

@@ -510,6 +510,30 @@ def test_one_model_is_in_memory_at_a_time(
     assert (most, in_memory) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("stop", "count"),
+    [({"until": "faithfulness>=0.99"}, 3), ({"width": 0.9}, 3), ({"budget": "1h"}, 4)],
+    ids=str,
+)
+def test_no_model_is_opened_again_after_an_early_stop(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: dict[str, Any], count: int
+) -> None:
+    """Both judges are opened to identify them, and the first one again to answer.
+
+    With a budget the first turn has two samples, so the last judge takes a second turn.
+    """
+    opened: list[str] = []
+    open_engine = opening.open_engine
+
+    def noted(file: ModelFile, *arguments: Any, **options: Any) -> Engine:
+        opened.append(file.path.stem)
+        return open_engine(file, *arguments, **options)
+
+    monkeypatch.setattr(judges, "open_engine", noted)
+    jury(small, tmp_path / "run", metrics="faithfulness", **stop)
+    assert len(opened) == count, opened
+
+
 def test_stopping_decisions_use_complete_verdicts(small: str, tmp_path: Path) -> None:
     run = jury(small, tmp_path / "run", metrics="faithfulness", until="faithfulness>=0.99")
     stopped = run.summary.stopped
