@@ -13,14 +13,12 @@ the judge's interval decides it.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal
 
 from localjudge.analysis.comparison import ComparedSlice, Obstacle, RunComparison, SliceChange
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.gates import (
-    Gate,
-)
+from localjudge.analysis.gates import Gate
 from localjudge.analysis.headline import withholds_mean
 from localjudge.analysis.slices import Slice
 from localjudge.labels.corrected_mean import NO_SHARE, CorrectedMean
@@ -64,152 +62,246 @@ class GateDecision(Record):
     reason: str
 
 
-class _Basis(NamedTuple):
-    """The basis of a decision: the interval, corrected by labels if `corrected`.
-
-    With `too_many_failed` samples the gate fails. It stays undecided if the runs are
-    `incomparable`, or if there are `too_few_labels` for an interval, which then is None. These are
-    reasons, or empty.
-    """
-
-    interval: Interval | None
-    judge: Interval | None
-    corrected: CorrectedMean | CorrectedDifference | None
-    too_many_failed: str = ""
-    incomparable: str = ""
-    too_few_labels: str = ""
-    unpaired: int = 0
-    remark: str = ""
-    failed_remark: str = ""
-    labels: int | None = None
-    labels_needed: int | None = None
-
-    def labels_to_decide(self, threshold: float) -> int | None:
-        """Return the number of labels that would decide the gate at the same mean, or None."""
-        if not (self.interval and self.judge and self.corrected):
-            return None
-        labels = self.corrected.labels
-        look = labels
-        planned = None
-        if isinstance(self.corrected, CorrectedDifference):
-            # A difference uses equal numbers of labels of each run, which may share a statement.
-            look = self.corrected.look
-        elif self.corrected.is_planned:
-            planned = labels
-        statements_of_look = round(self.corrected.statements * look / labels)
-        needed = labels_needed(
-            self.interval, self.judge, threshold, look, statements_of_look, planned
-        )
-        return needed and round(needed * labels / look)
-
-
 Part = Slice | ComparedSlice | None
 """The slice of a gate, None for the whole run."""
+_Corrected = CorrectedMean | CorrectedDifference
 
 
-def _find_basis_of_mean(gate: Gate, run: RunRecord, labels: RunLabels | None, part: Part) -> _Basis:
-    """Return what decides a gate on a mean."""
-    assert not isinstance(part, ComparedSlice)
+def decide_gate(
+    gate: Gate,
+    run: RunRecord,
+    comparison: RunComparison | None,
+    labels: RunLabels | None,
+    undecided: Undecided,
+    part: Part = None,
+    allow_different: Collection[Obstacle] = (),
+) -> GateDecision:
+    """Decide a gate. One on a difference needs the comparison of the run with its baseline."""
+    obstacles = ""
+    if gate.delta:
+        assert comparison  # `check_baseline` has refused the gate otherwise
+        assert not isinstance(part, Slice)
+        decision = _decide_difference(gate, comparison, labels, part)
+        failures = _explain_failures_of_pair(gate, run, comparison)
+        obstacles = _explain_obstacles(comparison.obstacles(gate.metric, part), allow_different)
+    else:
+        assert not isinstance(part, ComparedSlice)
+        decision = _decide_mean(gate, run, labels, part)
+        failures = _explain_failures_of_part(gate, run, part)
+    if failures:
+        decision = _overrule(decision, "fail", failures)
+    elif obstacles:
+        decision = _overrule(decision, "undecided", obstacles)
+    is_passed = decision.outcome == "pass"
+    if decision.outcome == "undecided" and not obstacles:
+        is_passed = undecided == "pass"
+    reason = decision.reason
+    if decision.unpaired and comparison:
+        reason += f"; {comparison.samples.without_partner}"
+    return decision.model_copy(update={"passed": is_passed, "reason": reason})
+
+
+def _overrule(decision: GateDecision, outcome: Outcome, reason: str) -> GateDecision:
+    """Replace the outcome by one that no number of samples or labels would change."""
+    update = {
+        "outcome": outcome,
+        "reason": reason,
+        "samples_needed": None,
+        "labels_needed": None,
+    }
+    return decision.model_copy(update=update)
+
+
+def _decide_mean(
+    gate: Gate, run: RunRecord, labels: RunLabels | None, part: Slice | None
+) -> GateDecision:
+    """Decide a gate on the mean of a run or slice.
+
+    The judge's mean decides without labels, if labels can never correct the metric, or if they are
+    another run's and were drawn from other statements, unless they contradict the judge.
+    """
     summary = run.summary.metrics[gate.metric]
-    samples = run.summary.samples
     of_run = None
     if labels:
         of_run = labels.corrected.get(gate.metric)
     corrected = of_run
     if part is not None:
         summary = part.metrics[gate.metric]
-        samples = part.samples
         corrected = part.corrected.get(gate.metric)
-    basis = _Basis(
-        interval=summary.interval,
-        judge=summary.interval,
-        corrected=None,
-        too_many_failed=_explain_failures(
-            summary.failed, allowed_failures(run.manifest.environment.settings.max_failed, samples)
-        ),
-        failed_remark=_describe_failures(summary),
-    )
+    judge = summary.interval
+    failures = _describe_failures(summary)
     if corrected and corrected.mean is not None and (corrected.ci95 or corrected.is_complete):
         low, high = corrected.ci95 or (0.0, 1.0)
         interval = Interval(
             corrected.mean, low, high, BY_LABELS, summary.scored, corrected.clusters
         )
-        return basis._replace(
-            interval=interval,
-            corrected=corrected,
-            labels=corrected.labels,
-            remark=corrected.contradiction or "",
-        )
-    if of_run and of_run.counts:
-        return _without_correction(basis, corrected, of_run)
-    return basis
-
-
-def _without_correction(
-    basis: _Basis, corrected: CorrectedMean | None, of_run: CorrectedMean
-) -> _Basis:
-    """Return the basis with the reason why labels that exist do not decide.
-
-    It is only a remark if the judge may decide: if labels can never correct the metric, or if they
-    are another run's and were drawn from other statements, unless the labels contradict the judge.
-    """
-    assert of_run.counts  # the run has labels
+        remarks = [corrected.contradiction, *_list_warnings(labels), failures]
+        return _decide_on_interval(gate, interval, judge, corrected, labels, remarks)
+    if not of_run or not of_run.counts:
+        return _decide_on_interval(gate, judge, judge, None, labels, [failures])
     if corrected is None or corrected.counts is None:
         reason = f"{NO_LABELS}; in the whole run, {of_run.counts.in_words}"
-        return basis._replace(interval=None, too_few_labels=reason, labels=0)
-    says = corrected.contradiction or corrected.counts.in_words
+        return _without_interval(gate, reason, labels=0)
+    description = corrected.contradiction or corrected.counts.in_words
     if not withholds_mean(corrected):
-        return basis._replace(remark=f"{corrected.remark}; {says}")
+        remarks = [f"{corrected.remark}; {description}", failures]
+        return _decide_on_interval(gate, judge, judge, None, labels, remarks)
     needed = None
     if corrected.needed is not None:
         needed = corrected.labelled + corrected.needed
-    return basis._replace(
-        interval=None,
-        too_few_labels=f"{corrected.shortage}; {says}",
-        labels=corrected.counts.labelled,
-        labels_needed=needed,
-    )
+    reason = f"{corrected.shortage}; {description}"
+    return _without_interval(gate, reason, corrected.counts.labelled, needed)
 
 
-def _find_basis_of_difference(
+def _decide_difference(
     gate: Gate,
-    run: RunRecord,
     comparison: RunComparison,
-    part: Part,
-    allow_different: Collection[Obstacle],
-) -> _Basis:
-    """Return what decides a gate on a difference."""
-    assert not isinstance(part, Slice)
+    labels: RunLabels | None,
+    part: ComparedSlice | None,
+) -> GateDecision:
+    """Decide a gate on the difference of two runs, or of a slice of them.
+
+    The judge's difference decides without labels, and if labels can never correct it or are not of
+    this run, unless they contradict the judge.
+    """
     whole = comparison.metrics[gate.metric]
     change: SliceChange = whole
     unpaired = whole.unpaired
     if part is not None:
         change = part.metrics[gate.metric]
         unpaired = part.samples - part.paired
-    too_many_failed = _explain_failures(whole.failed_in_baseline, whole.allowed_in_baseline)
-    if not too_many_failed:
-        failed = run.summary.metrics[gate.metric].failed
-        too_many_failed = _explain_failures(failed, run.max_failed)
-    basis = _Basis(
-        interval=change.interval,
-        judge=change.judge_interval,
-        corrected=change.headline,
-        too_many_failed=too_many_failed,
-        incomparable=_explain_obstacles(comparison.obstacles(gate.metric, part), allow_different),
-        unpaired=unpaired,
-    )
+    judge = change.judge_interval
     if change.headline:
-        return basis._replace(labels=change.headline.labels)
-    if whole.corrected is None:
-        return basis
-    corrected = change.corrected or CorrectedDifference(remark=NO_LABELS)
-    remark = f"not corrected by labels: {corrected.remark}"
-    contradiction = whole.corrected.contradiction
-    if contradiction:
-        remark = f"{remark}; {contradiction}"
-    elif corrected.remark == NO_SHARE or not whole.corrected.is_labelled:
-        return basis._replace(remark=remark)
-    return basis._replace(interval=None, too_few_labels=remark, labels=corrected.labels)
+        decision = _decide_on_interval(
+            gate, change.interval, judge, change.headline, labels, _list_warnings(labels)
+        )
+    elif whole.corrected is None:
+        decision = _decide_on_interval(gate, judge, judge, None, labels, [])
+    else:
+        corrected = change.corrected or CorrectedDifference(remark=NO_LABELS)
+        contradiction = whole.corrected.contradiction
+        remark = f"not corrected by labels: {corrected.remark}"
+        if contradiction:
+            remark = f"{remark}; {contradiction}"
+        if contradiction or (corrected.remark != NO_SHARE and whole.corrected.is_labelled):
+            decision = _without_interval(gate, remark, corrected.labels)
+        else:
+            decision = _decide_on_interval(gate, judge, judge, None, labels, [remark])
+    return decision.model_copy(update={"unpaired": unpaired})
+
+
+def _without_interval(
+    gate: Gate, reason: str, labels: int | None = None, labels_to_decide: int | None = None
+) -> GateDecision:
+    """Leave a gate undecided because no sample has a score, or labels are too few."""
+    return GateDecision(
+        gate=str(gate),
+        metric=gate.metric,
+        outcome="undecided",
+        passed=False,
+        value=None,
+        ci95=None,
+        samples=0,
+        samples_needed=None,
+        labels=labels,
+        labels_needed=labels_to_decide,
+        reason=reason,
+    )
+
+
+def _decide_on_interval(
+    gate: Gate,
+    interval: Interval | None,
+    judge: Interval | None,
+    corrected: _Corrected | None,
+    labels: RunLabels | None,
+    remarks: Sequence[str | None],
+) -> GateDecision:
+    """Decide a gate on an interval by the `judge`, or on one that labels `corrected`.
+
+    It is undecided if too many drawn statements have no label. `remarks` follow the reason.
+    """
+    if interval is None:
+        return _without_interval(gate, "no sample has a score")
+    decision = decide(interval, gate.comparison, gate.threshold)
+    outcome = decision.outcome
+    samples_needed = None
+    labels_to_decide = None
+    if decision.samples_needed and judge and corrected:
+        labels_to_decide = _count_labels_to_decide(gate.threshold, interval, judge, corrected)
+    if _is_biased_by_gaps(corrected, labels):
+        outcome = "undecided"
+    elif not interval.one_cluster and not labels_to_decide:
+        samples_needed = decision.samples_needed
+    reason = _explain_decision(gate, interval, decision, corrected, labels, labels_to_decide)
+    labels_used = None
+    if corrected:
+        labels_used = corrected.labels
+    return GateDecision(
+        gate=str(gate),
+        metric=gate.metric,
+        outcome=outcome,
+        passed=outcome == "pass",
+        value=interval.mean,
+        ci95=interval.limits,
+        samples=interval.n,
+        samples_needed=samples_needed,
+        corrected=corrected is not None,
+        labels=labels_used,
+        labels_needed=labels_to_decide,
+        reason="; ".join(filter(None, [reason, *remarks])),
+    )
+
+
+def _count_labels_to_decide(
+    threshold: float, interval: Interval, judge: Interval, corrected: _Corrected
+) -> int | None:
+    """Return the number of labels that would decide the gate at the same mean, or None."""
+    labels = corrected.labels
+    look = labels
+    planned = None
+    if isinstance(corrected, CorrectedDifference):
+        # A difference uses equal numbers of labels of each run, which may share a statement.
+        look = corrected.look
+    elif corrected.is_planned:
+        planned = labels
+    statements_of_look = round(corrected.statements * look / labels)
+    needed = labels_needed(interval, judge, threshold, look, statements_of_look, planned)
+    return needed and round(needed * labels / look)
+
+
+def _is_biased_by_gaps(corrected: _Corrected | None, labels: RunLabels | None) -> bool:
+    """Return whether too many drawn statements behind a corrected mean have no label."""
+    if labels is None or corrected is None or not labels.is_incomplete:
+        return False
+    is_census = isinstance(corrected, CorrectedMean) and corrected.is_complete
+    return not is_census
+
+
+def _list_warnings(labels: RunLabels | None) -> Sequence[str]:
+    if labels is None:
+        return ()
+    return labels.warnings
+
+
+def _explain_failures_of_part(gate: Gate, run: RunRecord, part: Slice | None) -> str:
+    """Say that too many samples of a run or slice failed, or return ""."""
+    summary = run.summary.metrics[gate.metric]
+    samples = run.summary.samples
+    if part is not None:
+        summary = part.metrics[gate.metric]
+        samples = part.samples
+    max_failed = run.manifest.environment.settings.max_failed
+    return _explain_failures(summary.failed, allowed_failures(max_failed, samples))
+
+
+def _explain_failures_of_pair(gate: Gate, run: RunRecord, comparison: RunComparison) -> str:
+    """Say that too many samples of the baseline or of the new run failed, or return ""."""
+    change = comparison.metrics[gate.metric]
+    failures = _explain_failures(change.failed_in_baseline, change.allowed_in_baseline)
+    if failures:
+        return failures
+    return _explain_failures(run.summary.metrics[gate.metric].failed, run.max_failed)
 
 
 def _explain_obstacles(obstacles: Mapping[Obstacle, str], allowed: Collection[Obstacle]) -> str:
@@ -237,105 +329,27 @@ def _describe_failures(summary: MetricSummary) -> str:
     return f"failed samples: {summary.failed:,}, with whose scores {mean}"
 
 
-def decide_gate(
-    gate: Gate,
-    run: RunRecord,
-    comparison: RunComparison | None,
-    labels: RunLabels | None,
-    undecided: Undecided,
-    part: Part = None,
-    allow_different: Collection[Obstacle] = (),
-) -> GateDecision:
-    if gate.delta:
-        assert comparison  # `check_baseline` has refused the gate otherwise
-        basis = _find_basis_of_difference(gate, run, comparison, part, allow_different)
-    else:
-        basis = _find_basis_of_mean(gate, run, labels, part)
-    decision, reason, needed = _decide(gate, basis, labels)
-    if basis.unpaired and comparison:
-        reason += f"; {comparison.samples.without_partner}"
-    is_passed = decision.outcome == "pass"
-    if decision.outcome == "undecided" and not basis.incomparable:
-        is_passed = undecided == "pass"
-    numbers: dict[str, Any] = {"value": None, "ci95": None, "samples": 0, "samples_needed": None}
-    interval = basis.interval
-    if interval is not None:
-        numbers |= {"value": interval.mean, "ci95": interval.limits, "samples": interval.n}
-        if not interval.one_cluster and not needed:
-            numbers["samples_needed"] = decision.samples_needed
-    return GateDecision(
-        gate=str(gate),
-        metric=gate.metric,
-        outcome=decision.outcome,
-        passed=is_passed,
-        unpaired=basis.unpaired,
-        corrected=basis.corrected is not None,
-        labels=basis.labels,
-        labels_needed=needed,
-        reason=reason,
-        **numbers,
-    )
-
-
-def _decide(
-    gate: Gate, basis: _Basis, labels: RunLabels | None
-) -> tuple[Decision, str, int | None]:
-    """Return the decision, its reason, and the number of labels that would decide the gate."""
-    undecided = Decision("undecided")
-    needed = basis.labels_needed
-    if basis.too_many_failed:
-        return Decision("fail"), basis.too_many_failed, needed
-    if basis.incomparable:
-        return undecided, basis.incomparable, needed
-    if basis.too_few_labels:
-        return undecided, basis.too_few_labels, needed
-    if basis.interval is None:
-        return undecided, "no sample has a score", needed
-    decision = decide(basis.interval, gate.comparison, gate.threshold)
-    if decision.samples_needed:
-        needed = basis.labels_to_decide(gate.threshold)
-    reason = _explain_decision(gate, basis.interval, decision, basis, labels, needed)
-    if _is_biased_by_gaps(basis, labels):
-        decision = undecided
-    return decision, reason, needed
-
-
-def _is_biased_by_gaps(basis: _Basis, labels: RunLabels | None) -> bool:
-    """Return whether too many drawn statements behind a corrected mean have no label."""
-    if labels is None or basis.corrected is None or not labels.is_incomplete:
-        return False
-    is_census = isinstance(basis.corrected, CorrectedMean) and basis.corrected.is_complete
-    return not is_census
-
-
 def _explain_decision(
     gate: Gate,
     interval: Interval,
     decision: Decision,
-    basis: _Basis,
+    corrected: _Corrected | None,
     labels: RunLabels | None,
-    needed: int | None,
+    labels_to_decide: int | None,
 ) -> str:
-    """Return the reason of a decision, with its remarks. About `needed` labels would decide it."""
-    reason = _describe_interval(gate, interval, basis.corrected)
+    reason = _describe_interval(gate, interval, corrected)
     if decision.outcome == "undecided" and not interval.one_cluster:
         pace = SECONDS_A_LABEL
         if labels:
             pace = labels.seconds_a_label
-        shortage = _describe_shortage(gate, interval, decision, basis.corrected, needed, pace)
+        shortage = _describe_shortage(gate, interval, decision, corrected, labels_to_decide, pace)
         reason = f"{reason}: {shortage}"
-    if labels and not basis.corrected:
+    if labels and not corrected:
         reason = f"by the judge only: {reason}"
-    parts = [reason, basis.remark]
-    if labels and basis.corrected:
-        parts += labels.warnings
-    parts.append(basis.failed_remark)
-    return "; ".join(filter(None, parts))
+    return reason
 
 
-def _describe_interval(
-    gate: Gate, interval: Interval, corrected: CorrectedMean | CorrectedDifference | None
-) -> str:
+def _describe_interval(gate: Gate, interval: Interval, corrected: _Corrected | None) -> str:
     write = _number_format(gate)
     mean = write(interval.mean)
     samples = numbered(interval.n, "sample")
@@ -351,8 +365,8 @@ def _describe_shortage(
     gate: Gate,
     interval: Interval,
     decision: Decision,
-    corrected: CorrectedMean | CorrectedDifference | None,
-    needed_labels: int | None,
+    corrected: _Corrected | None,
+    labels_to_decide: int | None,
     pace: float,
 ) -> str:
     """Say what would decide the gate, with a `pace` in seconds for each label."""
@@ -363,10 +377,10 @@ def _describe_shortage(
         return f"the {quantity} equals the threshold, which no number of samples can decide"
     shortage = "samples"
     needed = f"{decision.samples_needed:,}"
-    if needed_labels and corrected:
-        minutes = math.ceil((needed_labels - corrected.labelled) * pace / 60)
+    if labels_to_decide and corrected:
+        minutes = math.ceil((labels_to_decide - corrected.labelled) * pace / 60)
         shortage = "labels"
-        needed = f"{needed_labels:,} labels ({numbered(minutes, 'minute')} more)"
+        needed = f"{labels_to_decide:,} labels ({numbered(minutes, 'minute')} more)"
     elif corrected:
         needed = f"{needed} with proportionally more labels"
     condition = f"if the {quantity} stays at {_number_format(gate)(interval.mean)}"
