@@ -26,7 +26,14 @@ from localjudge.analysis.comparison import (
     VerdictChanges,
 )
 from localjudge.analysis.corrected_change import BothLabels, CorrectedDifference
-from localjudge.analysis.pairing import Pair, UnitChange, pair_samples, unit_changes
+from localjudge.analysis.pairing import (
+    Pairs,
+    UnitChange,
+    find_ground,
+    is_same_question,
+    pair_samples,
+    unit_changes,
+)
 from localjudge.errors import InputError
 from localjudge.run_directory.column_values import column_values, slice_order
 from localjudge.run_directory.differences import Difference, differences
@@ -135,28 +142,43 @@ class _BothRuns:
         self._labels = BothLabels(before.run, after.run)
 
     def _count_pairs(self) -> SharedSamples:
-        grounds = Counter(pair.ground for pair in self.pairs)
+        grounds: Counter[str] = Counter()
+        same_content = 0
+        for new, old in self.pairs.items():
+            grounds[find_ground(self.before.samples[old], self.after.samples[new])] += 1
+            same_content += self._have_same_content(new, old)
         return SharedSamples(
             by_id=grounds["id"],
             by_content=grounds["content"],
             by_question=grounds["question"],
-            same_content=sum(pair.same_content for pair in self.pairs),
-            other_question=_count_other_questions(self.pairs),
+            same_content=same_content,
+            other_question=self._count_other_questions(self.pairs),
             only_baseline=len(self.before.samples) - len(self.pairs),
             only_new=len(self.after.samples) - len(self.pairs),
         )
 
+    def _have_same_content(self, new: int, old: int) -> bool:
+        return self.after.samples[new].content == self.before.samples[old].content
+
+    def _count_other_questions(self, pairs: Pairs) -> int:
+        count = 0
+        for new, old in pairs.items():
+            count += not is_same_question(self.before.samples[old], self.after.samples[new])
+        return count
+
     def _groups(self) -> Sequence[object] | None:
         """Return the group of each sample of the new run, or None if samples are independent."""
-        old = self.before.groups
-        new = self.after.groups
-        if new is not None and (old is not None or self.after.run.sampling.by_groups):
-            return new
-        if old is None or not self.before.run.sampling.by_groups:
+        groups_before = self.before.groups
+        groups_after = self.after.groups
+        if groups_after is not None and (
+            groups_before is not None or self.after.run.sampling.by_groups
+        ):
+            return groups_after
+        if groups_before is None or not self.before.run.sampling.by_groups:
             return None
         groups: list[object] = list(range(len(self.after.samples)))
-        for pair in self.pairs:
-            groups[pair.after] = old[pair.before]
+        for new, old in self.pairs.items():
+            groups[new] = groups_before[old]
         return groups
 
     def metric_change(self, metric: str, moved: int) -> MetricChange:
@@ -183,30 +205,30 @@ class _BothRuns:
                 return f"no difference: {numbered(failed, 'sample')} of {name} failed, {allowed}"
         return None
 
-    def _scored_pairs(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
+    def _scored_pairs(self, metric: str, pairs: Pairs) -> Pairs:
         if self._withheld(metric):
-            return []
-        old = self.before.scores[metric]
-        new = self.after.scores[metric]
-        scored = []
-        for pair in pairs:
-            if not (math.isnan(old[pair.before]) or math.isnan(new[pair.after])):
-                scored.append(pair)
+            return {}
+        before = self.before.scores[metric]
+        after = self.after.scores[metric]
+        scored = {}
+        for new, old in pairs.items():
+            if not (math.isnan(before[old]) or math.isnan(after[new])):
+                scored[new] = old
         return scored
 
-    def _scores_of_pairs(self, metric: str, pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
+    def _scores_of_pairs(self, metric: str, pairs: Pairs) -> tuple[Floats, Floats]:
         """Return the scores (pairs,) in both runs."""
-        before = self.before.scores[metric][[pair.before for pair in pairs]]
-        after = self.after.scores[metric][[pair.after for pair in pairs]]
+        before = self.before.scores[metric][list(pairs.values())]
+        after = self.after.scores[metric][list(pairs)]
         return before, after
 
-    def _score_changes(self, metric: str, pairs: Sequence[Pair]) -> ScoreChanges | None:
+    def _score_changes(self, metric: str, pairs: Pairs) -> ScoreChanges | None:
         if not pairs:
             return None
         before, after = self._scores_of_pairs(metric, pairs)
         clusters = None
         if self._is_grouped:
-            clusters = [self._clusters[pair.after] for pair in pairs]
+            clusters = [self._clusters[new] for new in pairs]
         difference = self._sampling.difference(before, after, clusters)
         improved, worsened, tied = count_changes(before, after)
         return ScoreChanges(
@@ -222,18 +244,18 @@ class _BothRuns:
             smallest_detectable=smallest_detectable_difference(difference),
         )
 
-    def _verdict_changes(self, metric: str, pairs: Iterable[Pair]) -> VerdictChanges | None:
+    def _verdict_changes(self, metric: str, pairs: Pairs) -> VerdictChanges | None:
         before: list[int] = []
         after: list[int] = []
         clusters: list[int] = []
         units = 0
-        for pair in pairs:
-            for change in self._unit_changes(metric, pair):
+        for new, old in pairs.items():
+            for change in self._unit_changes(metric, new, old):
                 units += 1
                 if change.before is not None and change.after is not None:
                     before.append(change.before)
                     after.append(change.after)
-                    clusters.append(self._clusters[pair.after])
+                    clusters.append(self._clusters[new])
         if not before:
             return None
         difference = paired_difference(before, after, clusters=clusters)
@@ -250,51 +272,52 @@ class _BothRuns:
             ci95=limits,
         )
 
-    def _unit_changes(self, metric: str, pair: Pair) -> list[UnitChange]:
-        old = self.before.verdicts(metric, pair.before)
-        new = self.after.verdicts(metric, pair.after)
-        return unit_changes(old, new, same_content=pair.same_content)
+    def _unit_changes(self, metric: str, new: int, old: int) -> list[UnitChange]:
+        return unit_changes(
+            self.before.verdicts(metric, old),
+            self.after.verdicts(metric, new),
+            same_content=self._have_same_content(new, old),
+        )
 
-    def _moved_samples(
-        self, metric: str, pairs: Sequence[Pair], most: int
-    ) -> Iterator[SampleChange]:
+    def _moved_samples(self, metric: str, pairs: Pairs, most: int) -> Iterator[SampleChange]:
         """Yield the pairs with the largest changes of the score; of equal ones, losses first."""
         before, after = self._scores_of_pairs(metric, pairs)
         moves = (after - before).tolist()
+        positions = list(pairs.items())
         places = list(range(len(pairs)))
         places.sort(key=lambda place: (-abs(moves[place]), moves[place] > 0))
         for place in places[:most]:
             if moves[place] == 0:
                 return
-            pair = pairs[place]
-            units = self._unit_changes(metric, pair)
+            new, old = positions[place]
+            units = self._unit_changes(metric, new, old)
             yield SampleChange(
-                sample_id=self.after.samples[pair.after].id,
-                baseline_id=self.before.samples[pair.before].id,
+                sample_id=self.after.samples[new].id,
+                baseline_id=self.before.samples[old].id,
                 before=float(before[place]),
                 after=float(after[place]),
                 units=tuple(unit for unit in units if unit.before != unit.after),
             )
 
-    def _corrected(self, metric: str, pairs: Sequence[Pair]) -> CorrectedDifference | None:
+    def _corrected(self, metric: str, pairs: Pairs) -> CorrectedDifference | None:
         """Return the difference corrected by labels."""
         if not pairs:
             return None
         numbers: dict[int, int] = {}
         clusters_before: dict[str, int] = {}
         clusters_after: dict[str, int] = {}
-        for pair in pairs:
-            number = numbers.setdefault(self._clusters[pair.after], len(numbers))
-            clusters_before[self.before.samples[pair.before].id] = number
-            clusters_after[self.after.samples[pair.after].id] = number
+        for new, old in pairs.items():
+            number = numbers.setdefault(self._clusters[new], len(numbers))
+            clusters_before[self.before.samples[old].id] = number
+            clusters_after[self.after.samples[new].id] = number
         return self._labels.difference(metric, clusters_before, clusters_after)
 
     def slices(self, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
         values = column_values(self.after.run, column)
-        pairs_by_value: dict[str | None, list[Pair]] = {value: [] for value in values.values()}
-        for pair in self.pairs:
-            value = values[self.after.samples[pair.after].id]
-            pairs_by_value[value].append(pair)
+        pairs_by_value: dict[str | None, Pairs] = {value: {} for value in values.values()}
+        for new, old in self.pairs.items():
+            value = values[self.after.samples[new].id]
+            pairs_by_value[value][new] = old
         counts = Counter(values.values())
         slices = []
         for value, pairs in pairs_by_value.items():
@@ -302,23 +325,19 @@ class _BothRuns:
                 value=value,
                 samples=counts[value],
                 paired=len(pairs),
-                other_question=_count_other_questions(pairs),
+                other_question=self._count_other_questions(pairs),
                 metrics={metric: self._slice_change(metric, pairs) for metric in metrics},
             )
             slices.append(part)
         return sorted(slices, key=lambda part: slice_order(part.samples, part.value))
 
-    def _slice_change(self, metric: str, pairs: Sequence[Pair]) -> SliceChange:
+    def _slice_change(self, metric: str, pairs: Pairs) -> SliceChange:
         scored = self._scored_pairs(metric, pairs)
         return SliceChange(
             compared=len(scored),
             scores=self._score_changes(metric, scored),
             corrected=self._corrected(metric, scored),
         )
-
-
-def _count_other_questions(pairs: Iterable[Pair]) -> int:
-    return sum(not pair.same_question for pair in pairs)
 
 
 def _number_groups(groups: Iterable[object]) -> list[int]:
@@ -365,12 +384,14 @@ def _warn_of_pairs(both: _BothRuns) -> Iterator[str]:
     if both.shared.other_question:
         number = f"{both.shared.other_question:,}"
         yield f"paired samples with another question or reference: {number}"
-    old = both.before.groups
-    new = both.after.groups
-    if (old is None) != (new is None):
+    groups_before = both.before.groups
+    groups_after = both.after.groups
+    if (groups_before is None) != (groups_after is None):
         yield "only one of the runs has groups of samples, so groups are ignored"
-    elif old and new:
-        regrouped = sum(old[pair.before] != new[pair.after] for pair in both.pairs)
+    elif groups_before and groups_after:
+        regrouped = 0
+        for new, old in both.pairs.items():
+            regrouped += groups_before[old] != groups_after[new]
         if regrouped:
             samples = f"{numbered(regrouped, 'sample')} in another group in the baseline"
             yield f"{samples}; the groups of this run count"

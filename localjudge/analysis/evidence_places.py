@@ -11,7 +11,7 @@ statements that were compared with all contexts count: of `context_recall`, `fai
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 
 from localjudge.run_directory.result_rows import VerdictRow
@@ -53,18 +53,66 @@ class EvidencePlaces(Record):
         return sum(place.without_evidence for place in self.ranks)
 
 
+_Place = tuple[str, int]
+"""A metric, and the place of a context from 0."""
+
+
 def evidence_places(run: RunRecord) -> dict[str, EvidencePlaces]:
     """Return the places by metric; none for a run without evidence, or for other metrics."""
-    counts: dict[str, _Counts] = {}
     if not run.has_evidence:
         return {}
+    statements: Counter[str] = Counter()
+    closest: Counter[_Place] = Counter()
+    contexts: Counter[_Place] = Counter()
+    with_evidence: Counter[_Place] = Counter()
     for sample, verdicts in _statements_by_sample(run):
-        by_metric = groupby(verdicts, key=lambda verdict: verdict.metric)
-        for metric, of_metric in by_metric:
-            counts.setdefault(metric, _Counts()).add(sample, of_metric)
-    return {
-        metric: counts[metric].places(metric) for metric in run.summary.metrics if metric in counts
-    }
+        count = len(sample.retrieved_contexts or ())
+        for metric, of_metric in groupby(verdicts, key=lambda verdict: verdict.metric):
+            supporting: set[int] = set()
+            for verdict in of_metric:
+                statements[metric] += 1
+                places = _list_supporting(verdict)
+                closest.update((metric, place) for place in places[:1])
+                supporting.update(places)
+            contexts.update((metric, place) for place in range(count))
+            with_evidence.update((metric, place) for place in supporting)
+    evidence = {}
+    for metric in run.summary.metrics:
+        if metric in statements:
+            ranks = _list_ranks(metric, closest, contexts, with_evidence)
+            evidence[metric] = EvidencePlaces(
+                metric=metric,
+                statements=statements[metric],
+                nowhere=statements[metric] - sum(rank.statements for rank in ranks),
+                ranks=tuple(ranks),
+            )
+    return evidence
+
+
+def _list_supporting(verdict: VerdictRow) -> list[int]:
+    """Return the places of the contexts that hold the supporting sentences, the closest first."""
+    supporting = [row.context for row in verdict.evidence if row.supports]
+    return [place for place in supporting if place is not None]
+
+
+def _list_ranks(
+    metric: str,
+    closest: Counter[_Place],
+    contexts: Counter[_Place],
+    with_evidence: Counter[_Place],
+) -> list[PlaceCounts]:
+    ranks: list[PlaceCounts] = []
+    place = (metric, 0)
+    while contexts[place]:
+        counts = PlaceCounts(
+            rank=len(ranks) + 1,
+            statements=closest[place],
+            contexts=contexts[place],
+            without_evidence=contexts[place] - with_evidence[place],
+        )
+        ranks.append(counts)
+        place = (metric, len(ranks))
+    return ranks
 
 
 def _statements_by_sample(run: RunRecord) -> Iterator[tuple[Sample, Iterator[VerdictRow]]]:
@@ -79,41 +127,3 @@ def _statements_by_sample(run: RunRecord) -> Iterator[tuple[Sample, Iterator[Ver
 def _is_counted(verdict: VerdictRow) -> bool:
     is_statement = verdict.unit == "statement" and verdict.source in _SOURCES
     return is_statement and verdict.against in _SEARCHED_EVERYWHERE and verdict.label is not None
-
-
-class _Counts:
-    """The counts of one metric so far, by the place of a context from 0."""
-
-    def __init__(self) -> None:
-        self._statements = 0
-        self._at = Counter[int]()
-        self._contexts = Counter[int]()
-        self._with_evidence = Counter[int]()
-
-    def add(self, sample: Sample, verdicts: Iterable[VerdictRow]) -> None:
-        used: set[int] = set()
-        for verdict in verdicts:
-            self._statements += 1
-            supporting = [row.context for row in verdict.evidence if row.supports]
-            places = [context for context in supporting if context is not None]
-            self._at.update(places[:1])
-            used.update(places)
-        self._contexts.update(range(len(sample.retrieved_contexts or ())))
-        self._with_evidence.update(used)
-
-    def places(self, metric: str) -> EvidencePlaces:
-        ranks: list[PlaceCounts] = []
-        for place in range(max(self._contexts, default=-1) + 1):
-            counts = PlaceCounts(
-                rank=place + 1,
-                statements=self._at[place],
-                contexts=self._contexts[place],
-                without_evidence=self._contexts[place] - self._with_evidence[place],
-            )
-            ranks.append(counts)
-        return EvidencePlaces(
-            metric=metric,
-            statements=self._statements,
-            nowhere=self._statements - self._at.total(),
-            ranks=tuple(ranks),
-        )

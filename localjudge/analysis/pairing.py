@@ -8,7 +8,7 @@ order.
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from localjudge.dataset.samples import content_hash
@@ -16,6 +16,8 @@ from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.types import Label, Record, Sample
 
 Ground = Literal["id", "content", "question"]
+Pairs = dict[int, int]
+"""Position of a sample in the baseline by its position in the new run."""
 
 
 class SampleKeys(NamedTuple):
@@ -29,26 +31,10 @@ class SampleKeys(NamedTuple):
     """Not a key for pairing."""
 
 
-class Pair(NamedTuple):
-    """Positions of one sample in both runs, and the key that matched.
-
-    `same_question`: neither the question nor the reference is another text.
-    """
-
-    before: int
-    after: int
-    ground: Ground
-    same_content: bool
-    same_question: bool
-
-
-_GROUNDS: Mapping[str, Ground] = {
-    "id": "id",
-    "content": "content",
-    "question": "question",
-    "user_input": "question",
-}
+_KEYS = ("id", "content", "question", "user_input")
 """Keys for pairing in order of priority."""
+_ALSO_REPEATED = ("id", "content")
+"""Samples with one of these keys in common pair in order. By others, only unique samples pair."""
 
 
 def sample_keys(sample: Sample) -> SampleKeys:
@@ -75,30 +61,23 @@ def _hash_texts(*texts: str | None) -> bytes | None:
     return hashlib.sha256(json.dumps(texts).encode()).digest()
 
 
-def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> list[Pair]:
+def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> Pairs:
     """Return the pairs in the order of `after`."""
-    partners: dict[int, tuple[int, Ground]] = {}
+    partners: Pairs = {}
     unpaired_before = list(range(len(before)))
     unpaired_after = list(range(len(after)))
-    for key, ground in _GROUNDS.items():
+    for key in _KEYS:
         old_positions = _group_by_key(before, unpaired_before, key)
         new_positions = _group_by_key(after, unpaired_after, key)
         for value, positions in new_positions.items():
             others = old_positions.get(value, [])
-            if ground == "question" and not len(positions) == len(others) == 1:
-                continue
-            for position, other in zip(positions, others, strict=False):
-                partners[position] = (other, ground)
-        taken = {other for other, _ in partners.values()}
+            is_unique = len(positions) == len(others) == 1
+            if is_unique or key in _ALSO_REPEATED:
+                partners.update(zip(positions, others, strict=False))
+        taken = set(partners.values())
         unpaired_before = [position for position in unpaired_before if position not in taken]
         unpaired_after = [position for position in unpaired_after if position not in partners]
-    pairs = []
-    for position, (other, ground) in sorted(partners.items()):
-        old = before[other]
-        new = after[position]
-        same_content = old.content == new.content
-        pairs.append(Pair(other, position, ground, same_content, _is_same_question(old, new)))
-    return pairs
+    return dict(sorted(partners.items()))
 
 
 def _group_by_key(
@@ -112,7 +91,16 @@ def _group_by_key(
     return groups
 
 
-def _is_same_question(before: SampleKeys, after: SampleKeys) -> bool:
+def find_ground(before: SampleKeys, after: SampleKeys) -> Ground:
+    """Return the key that paired two samples: the first one that they have in common."""
+    if before.id == after.id:
+        return "id"
+    if before.content == after.content:
+        return "content"
+    return "question"
+
+
+def is_same_question(before: SampleKeys, after: SampleKeys) -> bool:
     """Return whether no text that both samples have is another one."""
     for old, new in (
         (before.user_input, after.user_input),

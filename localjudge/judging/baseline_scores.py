@@ -26,8 +26,8 @@ class BaselineScores:
         pairs = pair_samples(self._baseline.samples, self._keys)
         if self._groups is None and self._baseline.groups and self._sampling.by_groups:
             self._groups = {}
-            for pair in pairs:
-                self._groups[self._keys[pair.after].id] = self._baseline.groups[pair.before]
+            for new, old in pairs.items():
+                self._groups[self._keys[new].id] = self._baseline.groups[old]
         self._scores: dict[str, dict[int, float | None]] = {}
         """By metric, then by place of a judged sample. None without a score."""
         self._waiting: dict[str, set[int]] = {}
@@ -35,9 +35,9 @@ class BaselineScores:
         for metric in metrics:
             self._scores[metric] = {}
             self._waiting[metric] = set()
-            for pair in pairs:
-                if self._baseline.score(metric, pair.before) is not None:
-                    self._waiting[metric].add(pair.after)
+            for new, old in pairs.items():
+                if self._baseline.score(metric, old) is not None:
+                    self._waiting[metric].add(new)
         self.failed_too_often: dict[str, int] = {}
         for name in baseline.summary.failed_beyond(baseline.max_failed):
             if name in metrics:
@@ -66,14 +66,14 @@ class BaselineScores:
         after: list[float] = []
         groups: list[str] = []
         keys = [self._keys[place] for place in places]
-        for pair in pair_samples(self._baseline.samples, keys):
-            place = places[pair.after]
-            old = self._baseline.score(metric, pair.before)
-            new = scores[place]
-            if old is None or new is None:
+        for new, old in pair_samples(self._baseline.samples, keys).items():
+            place = places[new]
+            score_before = self._baseline.score(metric, old)
+            score_after = scores[place]
+            if score_before is None or score_after is None:
                 continue
-            before.append(old)
-            after.append(new)
+            before.append(score_before)
+            after.append(score_after)
             if self._groups:
                 groups.append(self._groups.get(self._keys[place].id, ""))
         if not before:

@@ -254,7 +254,7 @@ def _rounded(p_yes: float | None) -> float | None:
 def _pair(before: ComparedRun, run: RunRecord) -> dict[int, int]:
     """Return the position of each sample's partner in the baseline, by its position in the run."""
     samples = [sample_keys(sample) for sample in run.iter_samples()]
-    return {pair.after: pair.before for pair in pair_samples(before.samples, samples)}
+    return pair_samples(before.samples, samples)
 
 
 def _partner_score(before: ComparedRun, partner: int | None, metric: str) -> float | None:

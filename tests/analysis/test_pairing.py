@@ -5,7 +5,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from localjudge.analysis.pairing import Pair, pair_samples, sample_keys
+from localjudge.analysis.pairing import (
+    Pairs,
+    find_ground,
+    is_same_question,
+    pair_samples,
+    sample_keys,
+)
 from localjudge.dataset.samples import content_hash
 from localjudge.types import Context, Sample
 
@@ -32,8 +38,17 @@ def samples(words: str) -> list[Sample]:
     return [sample(row[0], None if row[1] == "-" else row[1], *row[2:]) for row in rows]
 
 
-def paired(before: list[Sample], after: list[Sample]) -> list[Pair]:
+def paired(before: list[Sample], after: list[Sample]) -> Pairs:
     return pair_samples([*map(sample_keys, before)], [*map(sample_keys, after)])
+
+
+def partners(before: list[Sample], after: list[Sample]) -> list[tuple[str, str, str]]:
+    """Return the ids of each pair and the key that matched."""
+    found: list[tuple[str, str, str]] = []
+    for new, old in paired(before, after).items():
+        ground = find_ground(sample_keys(before[old]), sample_keys(after[new]))
+        found.append((before[old].id, after[new].id, ground))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -61,10 +76,7 @@ def paired(before: list[Sample], after: list[Sample]) -> list[Pair]:
 def test_pairs_by_hand(before: str, after: str, pairs: str) -> None:
     old = samples(before)
     new = samples(after)
-    assert (
-        ", ".join(f"{old[p.before].id} {new[p.after].id} {p.ground}" for p in paired(old, new))
-        == pairs
-    )
+    assert ", ".join(map(" ".join, partners(old, new))) == pairs
 
 
 _SAMPLES = st.lists(
@@ -118,18 +130,15 @@ def by_the_rules(before: list[Sample], after: list[Sample]) -> set[tuple[str, st
 @settings(max_examples=500)
 def test_pairs_match_the_slow_implementation(before: list[Sample], after: list[Sample]) -> None:
     pairs = paired(before, after)
-    assert {
-        (before[pair.before].id, after[pair.after].id, pair.ground) for pair in pairs
-    } == by_the_rules(before, after)
-    for pair in pairs:
-        old = before[pair.before]
-        new = after[pair.after]
-        assert pair.same_content == (content_hash(old) == content_hash(new))
+    assert set(partners(before, after)) == by_the_rules(before, after)
+    for place, other in pairs.items():
+        old = before[other]
+        new = after[place]
         texts = [(old.user_input, new.user_input), (old.reference, new.reference)]
-        assert pair.same_question == all(None in both or both[0] == both[1] for both in texts)
-    assert len({pair.before for pair in pairs}) == len(pairs)
-    places = [pair.after for pair in pairs]
-    assert places == sorted(set(places))
+        is_same = all(None in both or both[0] == both[1] for both in texts)
+        assert is_same_question(sample_keys(old), sample_keys(new)) == is_same
+    assert len(set(pairs.values())) == len(pairs)
+    assert list(pairs) == sorted(pairs)
 
 
 def test_two_runs_of_100_000_samples_are_paired_in_little_memory() -> None:
@@ -140,4 +149,4 @@ def test_two_runs_of_100_000_samples_are_paired_in_little_memory() -> None:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most * (100_000 / count) < 150 * 2**20
-    assert [pair.before for pair in pairs] == list(range(count - 1, -1, -1))
+    assert list(pairs.values()) == list(range(count - 1, -1, -1))
