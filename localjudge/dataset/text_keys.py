@@ -10,7 +10,7 @@ A key is judged by its last word: `chunk_text` and `pageContent` are texts, `doc
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 _TEXT_WORDS = {
     "text", "texts", "content", "contents", "body", "passage", "passages", "paragraph",
@@ -46,21 +46,19 @@ TEXT, SHORTENED_TEXT, UNKNOWN_TEXT, SHORT_TEXT = range(4)
 """How likely a key contains the text of a context, best first."""
 
 
-class TextKey(NamedTuple):
-    """A path to a text, as in a mapping, and how likely it is the text of a context."""
-
-    path: str
-    kind: int
-
-
-def find_texts(value: Any, path: str) -> list[TextKey]:
-    """Return the most likely paths to texts inside a value at `path`.
+def find_texts(value: Any, path: str) -> list[str]:
+    """Return the most likely paths to texts inside a value at `path`, as in a mapping.
 
     There are several if their names do not decide.
     """
-    keys = dict.fromkeys(_walk(value, path, _MAX_LEVELS))
-    best = min((key.kind for key in keys), default=None)
-    return [key for key in keys if key.kind == best]
+    texts = dict.fromkeys(_walk(value, path, _MAX_LEVELS))
+    best = min((kind for _, kind in texts), default=None)
+    return [inner for inner, kind in texts if kind == best]
+
+
+def has_named_text(value: Any) -> bool:
+    """Return whether a key inside an object has the name of a text."""
+    return any(kind == TEXT for _, kind in _walk(value, "", _MAX_LEVELS))
 
 
 def is_collection(value: Any) -> bool:
@@ -90,7 +88,8 @@ def has_texts_only(value: Any) -> bool:
     return all(_kind_of_text(str(key), item) == UNKNOWN_TEXT for key, item in value.items())
 
 
-def _walk(value: Any, path: str, levels: int) -> Iterator[TextKey]:
+def _walk(value: Any, path: str, levels: int) -> Iterator[tuple[str, int]]:
+    """Yield the path to each text inside a value, and how likely it is the text of a context."""
     if not isinstance(value, Mapping) or not levels:
         return
     for key, item in value.items():
@@ -107,7 +106,7 @@ def _walk(value: Any, path: str, levels: int) -> Iterator[TextKey]:
         else:
             kind = _kind_of_text(key, _first_text(item))
             if kind is not None:
-                yield TextKey(inner, kind)
+                yield inner, kind
 
 
 def _first_text(value: Any) -> Any:
