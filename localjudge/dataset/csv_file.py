@@ -13,7 +13,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from threading import Lock
@@ -63,21 +63,28 @@ def read_csv(
         delimiter = separator[1] if separator else _most_frequent_delimiter(header)
         skips_spaces = _has_spaces_before_quotes(head, delimiter)
     reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=skips_spaces)
-    table: _Table | None = None
+    names: list[str] = []
+    is_export = False
     is_separator_next = separator is not None
     row_number = 0
     for first_line, cells in _read_records(reader, source):
+        lines.begin_record()
         has_text = any(cell.strip() for cell in cells)
         if is_separator_next and has_text:
             is_separator_next = False  # a spreadsheet does not show this line
-        else:
-            row_number += 1
-            if table is not None and cells:
-                place = Place(source, line=first_line, row=row_number if edited else None)
-                yield table.row(cells, place)
-            elif table is None and has_text and _has_columns(cells, columns):
-                table = _Table(cells, source, edited)
-        lines.room = _MAX_HEADER if table is None else ALWAYS_UNPACKED
+            continue
+        row_number += 1
+        if names and cells:
+            place = Place(source, line=first_line)
+            record: Sequence[str] = cells
+            if edited:
+                place = Place(source, line=first_line, row=row_number)
+                record = _add_trailing_cells(cells, len(names))
+            yield _make_row(names, record, place, is_export=is_export)
+        elif not names and has_text and _has_columns(cells, columns):
+            names = _name_columns(cells, source)
+            is_export = _is_export(names)
+            lines.begin_record(ALWAYS_UNPACKED)
 
 
 def check_column_names(names: Iterable[str], source: str) -> None:
@@ -106,36 +113,38 @@ def _read_records(reader: "_csv.Reader", source: str) -> Iterator[tuple[int, lis
         first_line = reader.line_num + 1
 
 
-class _Table:
-    """The header of a table, which makes rows of cells."""
+def _name_columns(header: Sequence[str], source: str) -> list[str]:
+    """Return the names of all columns. Raises DataError if two are equal."""
+    names = []
+    for number, cell in enumerate(header, 1):
+        names.append(cell.strip() or f"column {number}")
+    check_column_names(names, source)
+    return names
 
-    def __init__(self, header: list[str], source: str, edited: bool) -> None:
-        self._columns = []
-        for number, cell in enumerate(header, 1):
-            self._columns.append(cell.strip() or f"column {number}")
-        check_column_names(self._columns, source)
-        self._edited = edited
-        self._is_export = _is_export(self._columns)
-        if self._is_export:
-            self._columns = list(map(unescape_formula, self._columns))
 
-    def row(self, cells: list[str], place: Place) -> RawRow | Problem:
-        count = len(self._columns)
-        if self._edited and not any(cells[count:]):
-            cells = [*cells, *[""] * count][:count]
-        if len(cells) != count:
-            expected = f"{count} cells, one for each column of the header"
-            return Problem.at(place, None, f"a record of {len(cells)}", expected)
-        values = map(self._value, cells)
-        columns = dict(zip(self._columns, values, strict=True))
-        return RawRow(place, columns, typed=False, literal=self._is_export)
+def _add_trailing_cells(cells: Sequence[str], count: int) -> Sequence[str]:
+    """Return `count` cells, if only empty ones at the end are missing or too many."""
+    if any(cells[count:]):
+        return cells
+    missing = count - len(cells)
+    return [*cells[:count], *[""] * missing]
 
-    def _value(self, cell: str) -> str | None:
-        if self._is_export:
-            return unescape_formula(cell) or None
-        if cell.strip():
-            return cell
-        return None
+
+def _make_row(
+    names: Sequence[str], cells: Sequence[str], place: Place, *, is_export: bool
+) -> RawRow | Problem:
+    if len(cells) != len(names):
+        expected = f"{len(names)} cells, one for each column of the header"
+        return Problem.at(place, None, f"a record of {len(cells)}", expected)
+    values: dict[str, str | None] = {}
+    for name, cell in zip(names, cells, strict=True):
+        if is_export:
+            values[unescape_formula(name)] = unescape_formula(cell) or None
+        elif cell.strip():
+            values[name] = cell
+        else:
+            values[name] = None
+    return RawRow(place, values, typed=False, literal=is_export)
 
 
 def _is_export(columns: list[str]) -> bool:
@@ -215,18 +224,27 @@ def _large_cells() -> Iterator[None]:
 
 
 class _BoundedLines:
-    """Lines for `csv.reader`. Raises DataError if a record has more than `room` characters."""
+    """Lines for `csv.reader`. Raises DataError if a record is too large, as for an unclosed quote.
 
-    room = _MAX_HEADER
+    Before the header, a record may have `_MAX_HEADER` characters.
+    """
 
     def __init__(self, stream: TextIO, source: str) -> None:
         self._stream = stream
         self._source = source
+        self._limit = _MAX_HEADER
+        self._left = _MAX_HEADER
+
+    def begin_record(self, limit: int | None = None) -> None:
+        """Count the characters of the next record, with another limit from now on if given."""
+        if limit is not None:
+            self._limit = limit
+        self._left = self._limit
 
     def __iter__(self) -> Iterator[str]:
-        while line := self._stream.readline(self.room + 1):
-            self.room -= len(line)
-            if self.room < 0:
+        while line := self._stream.readline(self._left + 1):
+            self._left -= len(line)
+            if self._left < 0:
                 hint = (
                     "check that it is CSV, that each row ends with a line break and that every "
                     "quote is closed"

@@ -22,7 +22,7 @@ import ast
 import re
 from typing import Any
 
-from localjudge.dataset.problems import DECODER, RepeatedKeyError
+from localjudge.dataset.problems import DECODER
 
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _STRING = re.compile(
@@ -61,14 +61,15 @@ _CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 
 
 def parse_printed(text: str) -> list[Any] | dict[str, Any] | None:
-    """Parse a list, a tuple or an object in JSON or Python notation. Return None for other text."""
+    """Parse a list, a tuple or an object in JSON or Python notation.
+
+    Return None for other text, and for an object with a repeated key.
+    """
     text = text.strip()
     if text[:1] not in _CLOSERS:
         return None
     try:
         value = DECODER.decode(text)
-    except RepeatedKeyError:
-        return None
     except (ValueError, RecursionError):
         value = _parse_python(text)
     if isinstance(value, tuple):
@@ -86,9 +87,19 @@ def _parse_python(text: str) -> Any:
     if not _PRINTED_ESCAPES.fullmatch(text):
         return None
     try:
-        return ast.literal_eval(text)
+        tree = ast.parse(text, mode="eval")
+        if any(map(_has_repeated_key, ast.walk(tree))):
+            return None
+        return ast.literal_eval(tree)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
+
+
+def _has_repeated_key(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Dict):
+        return False
+    keys = {ast.literal_eval(key) for key in node.keys if key is not None}
+    return len(keys) < len(node.keys)
 
 
 def looks_printed(text: str) -> bool:

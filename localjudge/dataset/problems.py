@@ -91,23 +91,20 @@ BLANK = " \t\n\r\ufeff"
 """JSON's white space, and byte-order marks."""
 
 
-class RepeatedKeyError(ValueError):
-    """A key occurs twice in one JSON object."""
-
-
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object with these keys and values. Raises ValueError for a repeated key."""
     value = dict(pairs)
     if len(value) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise RepeatedKeyError(f"the key {twice!r} appears twice in one object")
+        raise ValueError(f"the key {twice!r} appears twice in one object")
     return value
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 """Raises ValueError or RecursionError.
 
-A ValueError is a RepeatedKeyError, a JSONDecodeError, or a number with thousands of digits.
+A ValueError is a JSONDecodeError, a repeated key, or a number with thousands of digits.
 """
 
 

@@ -222,3 +222,22 @@ def test_any_text_is_read_without_a_warning(text: str) -> None:
 def test_long_and_deep_texts_are_read_quickly(text: str) -> None:
     assert parse_printed(text) is None
     looks_printed(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"text": "It rains.", "text": "It snows."}',
+        "{'text': 'It rains.', 'text': 'It snows.'}",
+        "[{'meta': {'page': 1, 'page': 2}}]",
+        "{1: 'It rains.', True: 'It snows.'}",
+    ],
+)
+def test_an_object_with_a_repeated_key_is_not_read(text: str) -> None:
+    """One of the values would be lost without a word."""
+    assert parse_printed(text) is None
+
+
+def test_equal_keys_of_different_objects_are_read() -> None:
+    text = "[{'text': 'a', 'meta': {'text': 'b'}}, {'text': 'c'}]"
+    assert parse_printed(text) == [{"text": "a", "meta": {"text": "b"}}, {"text": "c"}]
