@@ -81,7 +81,7 @@ class MetricResult(MetricSummary):
 
 @notebook_html.register
 def _show_comparison(comparison: RunComparison) -> str:
-    return as_html(comparison_view(comparison))
+    return as_html(*comparison_view(comparison))
 
 
 @notebook_html.register

@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import RenderableType
-
 from localjudge.analysis.check import Check, check, checked_obstacles
 from localjudge.analysis.gates import check_baseline, check_metrics, parse_gate
 from localjudge.cli.arguments import pick
@@ -96,11 +94,11 @@ def gate_values(result: Check) -> dict[str, Any]:
     return values
 
 
-def gate_views(result: Check, report: Path | None = None) -> list[RenderableType]:
+def gate_views(result: Check, report: Path | None = None) -> list[Table]:
     """Return the comparison, the gates and the path of the report, if there are any."""
-    views: list[RenderableType] = []
+    views: list[Table] = []
     if result.comparison:
-        views.append(comparison_view(result.comparison))
+        views += comparison_view(result.comparison)
     if result.decisions:
         views.append(gates_view(result.decisions))
     if report:

@@ -81,7 +81,7 @@ def calibrate_command(
     if as_json:
         print_json([calibration.model_dump(mode="json") for calibration in calibrations])
     else:
-        show(calibrations_view(calibrations))
+        show(*calibrations_view(calibrations))
     if not quiet and not as_json:
         for calibration in calibrations:
             click.echo(_advise(calibration, options["name"]), err=True)
@@ -185,6 +185,7 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     if as_json:
         print_json(diagnosis)
     else:
+        put("\n")
         show(conclusion_view(diagnosis))
     if diagnosis.result == "failed":
         return ExitCode.NOTHING_JUDGED

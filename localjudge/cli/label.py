@@ -277,7 +277,7 @@ def _label_in_terminal(labelling: Labelling) -> None:
     keys = list_keys(has_evidence=labelling.run.has_evidence and not labelling.show_evidence)
     with _terminal_keys() as pressed:
         while labelling.rows:
-            show(row_view(labelling.rows[0], labelling.labelled, labelling.total, keys))
+            show(*row_view(labelling.rows[0], labelling.labelled, labelling.total, keys))
             if labelling.show_evidence:
                 show(closest_view(labelling.open_evidence()))
             while (key := next(pressed, "q")) not in keys or key == EVIDENCE_KEY:

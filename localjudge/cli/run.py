@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import RenderableType
 
 from localjudge import resources
 from localjudge.analysis.check import Check
@@ -30,7 +29,7 @@ from localjudge.report.html_page import write_report
 from localjudge.report.metric_views import metric_list
 from localjudge.report.sample_views import verdicts_view
 from localjudge.report.summary_views import summary_values, summary_view
-from localjudge.report.terminal import show
+from localjudge.report.terminal import Table, show
 from localjudge.report.verification_views import verification_view
 from localjudge.report.verify_report import check_report
 from localjudge.run_directory.run_record import RunRecord
@@ -155,12 +154,10 @@ def _values(run: RunRecord, result: Check, report: Path | None) -> dict[str, Any
     return {**values, **gate_values(result)}
 
 
-def _views(
-    run: RunRecord, result: Check, report: Path | None, *, is_demo: bool
-) -> list[RenderableType]:
-    views: list[RenderableType] = []
+def _views(run: RunRecord, result: Check, report: Path | None, *, is_demo: bool) -> list[Table]:
+    views: list[Table] = []
     if is_demo:
-        views.append(verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC))
+        views += verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC)
     views.append(summary_view(run, labels=result.labels, advice=names_next_step()))
     return [*views, *gate_views(result, report)]
 
@@ -233,7 +230,7 @@ def _list_metrics(as_json: bool) -> int:
             rows.append({**metric._asdict(), "about": metric.about._asdict()})
         print_json(rows)
     else:
-        show(metric_list(metrics))
+        show(*metric_list(metrics))
     return ExitCode.DONE
 
 

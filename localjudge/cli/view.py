@@ -29,7 +29,7 @@ from localjudge.report.sample_views import find_sample, prompts_view, sample_vie
 from localjudge.report.sentences import two_means_view
 from localjudge.report.slice_views import slices_view
 from localjudge.report.summary_views import summary_values, summary_view
-from localjudge.report.terminal import Table, View, show
+from localjudge.report.terminal import Table, show
 from localjudge.report.worst_samples import worst_samples, worst_view
 from localjudge.resources import write_output
 from localjudge.run_directory.run_record import RunRecord
@@ -181,15 +181,15 @@ def _show_sample(
     if as_json:
         print_json(_sample_values(run, sample, metrics or list(run)))
         return
-    views: list[View] = []
+    tables: list[Table] = []
     if metrics is None:
-        views.append(sample_view(run, sample.id))
+        tables += sample_view(run, sample.id)
     for metric in metrics or ():
-        views.append(sample_view(run, sample.id, metric=metric))
+        tables += sample_view(run, sample.id, metric=metric)
     if prompts:
         for metric in metrics or run:
-            views.append(prompts_view(run, sample.id, metric))
-    show(*views)
+            tables += prompts_view(run, sample.id, metric)
+    show(*tables)
 
 
 def _sample_values(run: RunRecord, sample: Sample, metrics: Sequence[str]) -> dict[str, Any]:
@@ -273,7 +273,7 @@ def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
     if as_json:
         print_json(_certificate_values(certificate))
     else:
-        show(_certificate_view(certificate))
+        show(*_certificate_tables(certificate))
     return _exit_code(passed=certificate.passed)
 
 
@@ -291,14 +291,14 @@ def _certificate_values(certificate: Certificate) -> dict[str, Any]:
     return shown
 
 
-def _certificate_view(certificate: Certificate) -> View:
+def _certificate_tables(certificate: Certificate) -> list[Table]:
     lines = [f"certificate {certificate.file}"]
     for problem in certificate.problems:
         lines.append(f"do not quote its results: {problem}")
-    parts = [Table(notes=lines)]
+    tables = [Table(notes=lines)]
     if certificate.decisions:
-        parts.append(gates_view(certificate.decisions))
-    return View(parts)
+        tables.append(gates_view(certificate.decisions))
+    return tables
 
 
 @command("export", "localjudge export runs/data-3f9a1c2e --format csv --out scores.csv")
@@ -375,4 +375,4 @@ def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_js
         print_json(comparison)
         return
     page = call("report", str(run), "baseline", str(baseline))
-    show(comparison_view(comparison), Table(notes=[f"next: {page}"]))
+    show(*comparison_view(comparison), Table(notes=[f"next: {page}"]))

@@ -7,13 +7,13 @@ from itertools import groupby
 from rich.text import Text
 
 from localjudge.labels.recommended_uses import recommendation
-from localjudge.report.terminal import Table, View, number
+from localjudge.report.terminal import Table, number
 from localjudge.run_directory.calibration import Calibration, Figure, LabelsUsed
 
 _FIGURES = {"auc": "AUC", "gain": "gain in balanced accuracy"}
 
 
-def calibrations_view(calibrations: Sequence[Calibration]) -> View:
+def calibrations_view(calibrations: Sequence[Calibration]) -> list[Table]:
     """Return a table of judges for each question with a recommendation.
 
     A single judge of a question is shown with all its figures.
@@ -24,7 +24,7 @@ def calibrations_view(calibrations: Sequence[Calibration]) -> View:
         if len(judges) == 1:
             tables += calibration_view(judges[0])
         tables.append(_judges_table(judges))
-    return View(tables)
+    return tables
 
 
 def _judges_table(judges: Sequence[Calibration]) -> Table:
@@ -107,7 +107,7 @@ def _labels_line(labels: LabelsUsed) -> str:
     )
 
 
-def calibration_view(calibration: Calibration) -> View:
+def calibration_view(calibration: Calibration) -> list[Table]:
     """Return all figures of a judge: of its probabilities, and of its decisions at thresholds."""
     title = f"calibration {calibration.name}: {calibration.question}"
     about = [f"judge {calibration.card}", _labels_line(calibration.labels)]
@@ -124,14 +124,12 @@ def calibration_view(calibration: Calibration) -> View:
     for name, reason in calibration.undefined.items():
         remarks.append(f"{_figure_name(name)}: {reason}")
     remarks += calibration.remarks
-    return View(
-        [
-            Table(titles=[title], notes=about),
-            Table(rows=figures),
-            Table(("", "at 0.5", "held out"), decisions, [_describe_threshold(calibration)]),
-            Table(notes=remarks),
-        ]
-    )
+    return [
+        Table(titles=[title], notes=about),
+        Table(rows=figures),
+        Table(("", "at 0.5", "held out"), decisions, [_describe_threshold(calibration)]),
+        Table(notes=remarks),
+    ]
 
 
 def _describe_threshold(calibration: Calibration) -> str:

@@ -21,7 +21,7 @@ from localjudge.analysis.gate_decisions import signed
 from localjudge.metrics import catalog
 from localjudge.report.remarks import ALWAYS_VALID
 from localjudge.report.slice_views import EACH_ALONE, slice_name, uncorrected_slices
-from localjudge.report.terminal import Table, View, number, safe_text
+from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import excerpt
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import Comparison, decide, smallest_detectable_difference
@@ -40,7 +40,7 @@ _DIGITS = 3
 _UNITS_SHOWN = 10
 
 
-def comparison_view(comparison: RunComparison) -> View:
+def comparison_view(comparison: RunComparison) -> list[Table]:
     """Return the means, counts, slices and remarks, and the samples with the largest changes."""
     scores: list[tuple[str, ...]] = []
     counts: list[tuple[str, ...]] = []
@@ -56,7 +56,7 @@ def comparison_view(comparison: RunComparison) -> View:
     if comparison.by:
         tables += _slice_tables(comparison.by)
     tables.append(Table(notes=list(comparison_lines(comparison))))
-    return View([*tables, *moved])
+    return [*tables, *moved]
 
 
 def _slice_tables(changes: SlicedChanges) -> Iterator[Table]:

@@ -6,7 +6,7 @@ from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis
 from localjudge.doctor.inventory import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.labels.recommended_uses import recommendation
-from localjudge.report.terminal import Table, View, safe_text
+from localjudge.report.terminal import Table, safe_text
 from localjudge.words import numbered, printable
 
 _STATUS_STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}
@@ -25,7 +25,7 @@ def check_view(check: CheckResult) -> Table:
     return Table(rows=[(status, Text(f"{check.name:<{_NAME_WIDTH}}"), finding)])
 
 
-def conclusion_view(diagnosis: Diagnosis) -> View:
+def conclusion_view(diagnosis: Diagnosis) -> Table:
     """Return the counts of doctor's findings, skipped checks, and the recommended uses."""
     statuses = [check.status for check in diagnosis.checks]
     warnings = numbered(statuses.count("warning"), "warning")
@@ -39,7 +39,7 @@ def conclusion_view(diagnosis: Diagnosis) -> View:
             for task, names in uses.items():
                 parts.append(f"{task}: {recommendation(names)}")
             lines.append("; ".join(parts))
-    return View([Table(), Table(notes=lines)])
+    return Table(notes=lines)
 
 
 def model_list(inventory: Inventory, *, verbose: bool) -> str:

@@ -10,7 +10,7 @@ from localjudge.labels.label_sheet import name_context
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead
 from localjudge.labels.shown_texts import AnswerAround
-from localjudge.report.terminal import Table, View, terminal
+from localjudge.report.terminal import Table, terminal
 from localjudge.run_directory.label_rows import LABELS
 from localjudge.words import call, numbered, printable_lines
 
@@ -32,7 +32,9 @@ def keys_line(keys: Mapping[str, str]) -> str:
     return ", ".join(f"{key} {what}" for key, what in keys.items())
 
 
-def row_view(row: Mapping[str, Any], labelled: int, total: int, keys: Mapping[str, str]) -> View:
+def row_view(
+    row: Mapping[str, Any], labelled: int, total: int, keys: Mapping[str, str]
+) -> list[Table]:
     """Return a statement to label, below the texts to compare it with, and above the keys."""
     answer: AnswerAround | None = row.get("source_text")
     cells: list[tuple[Text, str | Text]] = []
@@ -41,17 +43,13 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int, keys: Mapping[st
     if answer:
         cells.append((Text(answer.field, style="dim"), _marked(answer)))
     metric = str(row.get("metric"))
-    return View(
-        [
-            Table(
-                titles=[f"{labelled:,} of {total:,} answered   {metric}"],
-                notes=[str(row.get("asks"))],
-            ),
-            Table(rows=cells),
-            Table(titles=[f"> {row.get('text')}"]),
-            Table(notes=[Text(keys_line(keys), style="dim")]),
-        ]
-    )
+    title = f"{labelled:,} of {total:,} answered   {metric}"
+    return [
+        Table(titles=[title], notes=[str(row.get("asks"))]),
+        Table(rows=cells),
+        Table(titles=[f"> {row.get('text')}"]),
+        Table(notes=[Text(keys_line(keys), style="dim")]),
+    ]
 
 
 def closest_view(sentences: Sequence[ClosestSentence]) -> Table:

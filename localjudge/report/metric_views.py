@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from localjudge.metrics.catalog import MetricDescription
-from localjudge.report.terminal import Table, View
+from localjudge.report.terminal import Table
 
 _LEGEND = (
     "* computed by default; of several metrics for one question, the first with all its columns in "
@@ -14,9 +14,9 @@ _LEGEND = (
 )
 
 
-def metric_list(metrics: Sequence[MetricDescription]) -> View:
+def metric_list(metrics: Sequence[MetricDescription]) -> list[Table]:
     """Return what each metric asks, needs and costs."""
-    return View([*map(_metric_table, metrics), Table(notes=_LEGEND)])
+    return [*map(_metric_table, metrics), Table(notes=_LEGEND)]
 
 
 def _metric_table(metric: MetricDescription) -> Table:

@@ -22,7 +22,7 @@ from localjudge.report.evidence_views import (
     evidence_to_show,
     misplaced_citation,
 )
-from localjudge.report.terminal import Table, View, number, safe_text
+from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.jury import is_divided
@@ -41,7 +41,7 @@ _Against = int | str | None
 _Cells = Sequence[str | Text]
 
 
-def sample_view(run: RunRecord, name: str, *, metric: str | None = None) -> View:
+def sample_view(run: RunRecord, name: str, *, metric: str | None = None) -> list[Table]:
     """Return texts, scores and units of a sample. Raises InputError for an unknown sample."""
     sample = find_sample(run, name)
     rows = [(Text(field, style="dim"), text) for field, text in _texts(sample)]
@@ -50,7 +50,7 @@ def sample_view(run: RunRecord, name: str, *, metric: str | None = None) -> View
         verdicts.append(_with_remark(verdict))
     texts = Table(rows=rows, titles=[sample.id], indent=2)
     judged = verdicts_view(run.scores_of(sample.id), verdicts, metric)
-    return View([texts, *judged, Table(notes=[f"judge {run.judge}"])])
+    return [texts, *judged, Table(notes=[f"judge {run.judge}"])]
 
 
 def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
@@ -81,7 +81,7 @@ def _with_remark(verdict: LabelledVerdict) -> VerdictRow:
 
 def verdicts_view(
     scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], metric: str | None = None
-) -> View:
+) -> list[Table]:
     """Return the scores, or the ones of a metric, each above its units."""
     units: dict[tuple[str, str], list[VerdictRow]] = {}
     for verdict in verdicts:
@@ -95,7 +95,7 @@ def verdicts_view(
         for cells in _tabulate(rows):
             tables.append(Table(rows=cells, titles=titles, indent=2))
             titles = []
-    return View(tables)
+    return tables
 
 
 def _in_brief(verdict: VerdictRow) -> VerdictRow:
@@ -303,7 +303,7 @@ def format_verdict(verdict: VerdictRow) -> str:
     return printable(f"  {label}{_probability(verdict)} {verdict.text}")
 
 
-def prompts_view(run: RunRecord, sample_id: str, metric: str) -> View:
+def prompts_view(run: RunRecord, sample_id: str, metric: str) -> list[Table]:
     """Return the prompts about a sample as the judge got them."""
     prompts = stored_prompts(run.directory / STORE, sample_id, metric)
     tables: list[Table] = []
@@ -311,7 +311,7 @@ def prompts_view(run: RunRecord, sample_id: str, metric: str) -> View:
         rows = [[line] for line in prompt.split("\n")]
         title = f"{metric}: prompt {place} of {len(prompts)}"
         tables.append(Table(rows=rows, titles=[title], indent=2))
-    return View(tables)
+    return tables
 
 
 def find_sample(run: RunRecord, name: str) -> Sample:

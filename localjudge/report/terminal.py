@@ -1,8 +1,8 @@
 """Tables for terminal, HTML and Markdown, and the progress of a run.
 
-Views are a `Table`, or a `View` of several. Texts of users, models and other packages are escaped,
-and no writer interprets them as markup. Lines have no trailing blanks, so that outputs can be
-compared and copied.
+A view is a `Table` or several. Texts of users, models and other packages are escaped, and no writer
+interprets them as markup. Lines have no trailing blanks, so that outputs can be compared and
+copied.
 """
 
 import html
@@ -41,27 +41,6 @@ def safe_text(text: str | Text, *, style: str = "") -> Text:
 
 def terminal() -> Console:
     return Console(markup=False, emoji=False, highlight=False)
-
-
-def show(*views: RenderableType) -> None:
-    console = terminal()
-    texts = [drawn(view, console) for view in views]
-    put("\n".join(texts))
-
-
-def drawn(view: RenderableType, console: Console) -> str:
-    with console.capture() as captured:
-        console.print(view)
-    return _END_OF_LINE.sub(lambda end: end.group().replace(" ", ""), captured.get())
-
-
-def put(text: str) -> None:
-    """Write the text to standard output. A closed pipe is not an error."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader is gone; Python must not complain on exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def number(value: float | None) -> str:
@@ -123,24 +102,32 @@ class Table:
         return grid
 
 
-class View(tuple[Table, ...]):
-    """Several tables, separated by empty lines."""
-
-    def __rich_console__(
-        self, console: Console, options: ConsoleOptions
-    ) -> Iterator[RenderableType]:
-        for place, table in enumerate(self):
-            if place > 0:
-                yield Text()
-            yield table
+def show(*tables: Table) -> None:
+    """Print the tables, separated by empty lines."""
+    console = terminal()
+    put("\n".join(draw(table, console) for table in tables))
 
 
-def as_html(view: Table | View) -> str:
-    """Return the view as HTML without styles or scripts."""
-    if isinstance(view, Table):
-        view = View([view])
+def draw(table: Table, console: Console) -> str:
+    """Return the table as the console prints it, without trailing blanks."""
+    with console.capture() as captured:
+        console.print(table)
+    return _END_OF_LINE.sub(lambda end: end.group().replace(" ", ""), captured.get())
+
+
+def put(text: str) -> None:
+    """Write the text to standard output. A closed pipe is not an error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader is gone; Python must not complain on exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def as_html(*tables: Table) -> str:
+    """Return the tables as HTML without styles or scripts."""
     lines: list[str] = []
-    for table in view:
+    for table in tables:
         lines += _html_lines(table)
     return "\n".join(lines)
 

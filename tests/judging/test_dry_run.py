@@ -14,7 +14,7 @@ from localjudge.judging.plan import plan
 from localjudge.judging.settings import checked
 from localjudge.judging.verify import verify_run
 from localjudge.report.estimate_views import estimate_view
-from localjudge.report.terminal import drawn
+from localjudge.report.terminal import draw
 from localjudge.words import roughly
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
@@ -110,7 +110,7 @@ def test_the_estimate_has_an_interval(tmp_path: Path) -> None:
     low, high = estimate.seconds_ci95
     assert 33 < low < estimate.seconds < high
     assert estimate.seconds - low == pytest.approx(high - estimate.seconds)
-    printed = drawn(estimate_view(estimate), Console(width=200))
+    printed = draw(estimate_view(estimate), Console(width=200))
     assert f"{roughly(estimate.seconds, (low, high))}: measured on 11 of 80 questions" in printed
     assert f"11 answers in {tmp_path}, which the run uses" in printed
 
@@ -123,7 +123,7 @@ def test_an_estimate_from_one_answer_has_no_interval(tmp_path: Path) -> None:
         plan(single, METRICS, checked({})), out=tmp_path / "one", engine=engine()
     )
     assert (estimate.measured, estimate.seconds_ci95) == (1, None)
-    assert "1 of 1 questions, too few" in drawn(estimate_view(estimate), Console(width=200))
+    assert "1 of 1 questions, too few" in draw(estimate_view(estimate), Console(width=200))
 
 
 def other_run(out: Path) -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.labels.corrected_mean import CorrectedMean, LabelledMean
-from localjudge.report.terminal import Table, View, drawn
+from localjudge.report.terminal import Table, draw
 
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."
 HOSTILE = (
@@ -42,7 +42,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def printed(view: Table | View, width: int = 120, *, colour: bool = False) -> str:
+def printed(view: Table | Sequence[Table], width: int = 120, *, colour: bool = False) -> str:
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -52,12 +52,13 @@ def printed(view: Table | View, width: int = 120, *, colour: bool = False) -> st
         force_terminal=colour,
         color_system="standard" if colour else None,
     )
-    text = drawn(view, console)
+    tables = [view] if isinstance(view, Table) else view
+    text = "\n".join(draw(table, console) for table in tables)
     assert colour == bool(_COLOUR.search(text))
     return _COLOUR.sub("", text)
 
 
-def print_lines(view: Table | View, width: int = 100) -> list[str]:
+def print_lines(view: Table | Sequence[Table], width: int = 100) -> list[str]:
     return [line.strip() for line in printed(view, width).splitlines()]
 
 

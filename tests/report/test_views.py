@@ -4,7 +4,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from localjudge.report.sample_views import (
     verdicts_view,
 )
 from localjudge.report.summary_views import summary_view
-from localjudge.report.terminal import Table, View, as_html, as_markdown
+from localjudge.report.terminal import Table, as_html, as_markdown
 from localjudge.report.verification_views import verification_view
 from localjudge.report.worst_samples import worst_scores, worst_view
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
@@ -80,18 +80,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
     return before, after
 
 
-VIEWS: dict[str, Callable[[Run, Run], Table | View]] = {
-    "summary": lambda before, after: summary_view(before),
+VIEWS: dict[str, Callable[[Run, Run], Sequence[Table]]] = {
+    "summary": lambda before, after: [summary_view(before)],
     "verdicts": lambda before, after: verdicts_view(before.iter_scores(), before.iter_verdicts()),
     "sample": lambda before, after: sample_view(before, "4"),
     "comparison": lambda before, after: comparison_view(compare(before, after)),
-    "gates": lambda before, after: gates_view(
-        check(before, gates=["context_relevancy_chunk>=0.8", "context_recall>=0.1"]).decisions
-    ),
-    "verification": lambda before, after: verification_view(
-        verify(before, engine=ScriptedEngine({}, default=0.7))
-    ),
-    "worst": lambda before, after: worst_view(before, count=5),
+    "gates": lambda before, after: [
+        gates_view(
+            check(before, gates=["context_relevancy_chunk>=0.8", "context_recall>=0.1"]).decisions
+        )
+    ],
+    "verification": lambda before, after: [
+        verification_view(verify(before, engine=ScriptedEngine({}, default=0.7)))
+    ],
+    "worst": lambda before, after: [worst_view(before, count=5)],
     "prompts": lambda before, after: prompts_view(before, "=evil\x1b[2J", "context_recall"),
 }
 
@@ -125,7 +127,7 @@ def test_views_fit_the_terminal_and_escape_user_text(
             ]
             assert acting == []
             assert "\u202e" not in text
-    html = as_html(view)
+    html = as_html(*view)
     assert set(re.findall(r"</?([a-z]+)", html)) <= {"table", "tr", "th", "td", "p", "br", "strong"}
     assert not set("\x1b\u202e") & set(html)
 
