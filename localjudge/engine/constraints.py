@@ -61,12 +61,15 @@ class Position(NamedTuple):
 class CompiledGrammar(NamedTuple):
     """Grammar in one vocabulary.
 
-    `longest` counts the tokens of an answer up to and with its last decision.
+    `longest` counts the tokens of an answer up to and with its last decision. A verdict before its
+    reason is read as if no reason followed, because other tokens may express the label then:
+    `verdict_before_reason` is the choice without the reason.
     """
 
     grammar: Grammar
     start: Position
     longest: int
+    verdict_before_reason: Choice | None = None
 
 
 class Constraints:
@@ -85,8 +88,23 @@ class Constraints:
         )
         self._blank = np.array([not piece.strip() for piece in vocabulary.pieces])
 
-    def compile(self, grammar: Grammar) -> CompiledGrammar:
-        """Compile a grammar. Raises ModelError if the vocabulary cannot write its answers."""
+    def compile(self, grammar: Grammar, explanation: Grammar | None = None) -> CompiledGrammar:
+        """Compile a grammar, or the `explanation` that adds a reason after its verdict.
+
+        Raises ModelError if the vocabulary cannot write its answers, or if the explanation does not
+        begin as the grammar.
+        """
+        verdict = self._compile(grammar)
+        if explanation is None:
+            return verdict
+        explained = self._compile(explanation)
+        if explained.start.forced != verdict.start.forced:
+            raise ModelError(
+                f"{explanation.name!r} does not begin as {grammar.name!r}, which it explains"
+            )
+        return explained._replace(verdict_before_reason=verdict.start.choice)
+
+    def _compile(self, grammar: Grammar) -> CompiledGrammar:
         key = grammar.model_dump_json()
         if key not in self._compiled:
             matcher = llguidance.LLMatcher(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,19 +11,11 @@ from localjudge.engine.constraints import Choice
 from localjudge.errors import SampleError
 
 
-class Reading(NamedTuple):
-    """Verdict from the logits.
+def read_verdict(choice: Choice, logits: NDArray[np.floating[Any]]) -> tuple[float, float]:
+    """Return p_yes, the expected label, and the probability of valid tokens.
 
-    `label` is the value nearest to `p_yes`, `valid_mass` the share of valid tokens.
+    `logits` (vocabulary,). Raises SampleError if they are not finite.
     """
-
-    label: float
-    p_yes: float
-    valid_mass: float
-
-
-def read_verdict(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
-    """Read the verdict from logits (vocabulary,). Raises SampleError if they are not finite."""
     scores = logits.astype(np.float64)
     _require_finite(scores.max(), *scores[choice.valid])
     by_label = {label: _log_sum_exp(scores[ids]) for label, ids in choice.labels.items()}
@@ -31,9 +23,12 @@ def read_verdict(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
     p_yes = 0.0
     for label, score in by_label.items():
         p_yes += label * _share(score, by_label.values())
-    p_yes = min(p_yes, 1.0)
-    nearest = min(by_label, key=lambda label: (abs(label - p_yes), -label))
-    return Reading(nearest, p_yes, valid_mass)
+    return min(p_yes, 1.0), valid_mass
+
+
+def nearest_label(p_yes: float, labels: Iterable[float]) -> float:
+    """Return the label nearest to `p_yes`, the larger one of two."""
+    return min(labels, key=lambda label: (abs(label - p_yes), -label))
 
 
 def greedy(valid: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:

@@ -19,6 +19,13 @@ def equal_requests(requests: Sequence[VerdictRequest]) -> list[list[int]]:
     return list(equal.values())
 
 
+def start_of_prompts(vocabulary: Vocabulary, *, begin_of_text: bool) -> tuple[int, ...]:
+    """Return the tokens at the start of every prompt."""
+    if begin_of_text and vocabulary.begin is not None:
+        return (vocabulary.begin,)
+    return ()
+
+
 def tokenize_node(vocabulary: Vocabulary, node: Node) -> tuple[int, ...]:
     """Tokenize a node.
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from localjudge import model_registry
-from localjudge.engine.classification import ClassifyingEngine, answer_from, answer_texts
+from localjudge.engine.classification import answer_from, answer_texts
 from localjudge.engine.llamacpp.classifier import LlamaCppClassifier
 from localjudge.engine.opening import can_judge, model_facts, open_engine
 from localjudge.engine.protocol import EngineSettings
@@ -53,7 +53,7 @@ def profile(tmp_path: Path) -> Path:
 
 
 def collect_answers(
-    engine: ClassifyingEngine, requests: Sequence[VerdictRequest]
+    engine: LlamaCppClassifier, requests: Sequence[VerdictRequest]
 ) -> list[Answer | NoAnswer]:
     answers = dict(engine.answers(requests))
     return [answers[index] for index in range(len(requests))]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from localjudge.engine.constraints import Choice, Constraints
 from localjudge.engine.decoding import ConstrainedAnswer
-from localjudge.engine.logits import read_verdict
+from localjudge.engine.logits import nearest_label, read_verdict
 from localjudge.judge import answer_grammars as grammars
 from tests.engine.conftest import OpenVocabulary
 
@@ -33,30 +33,30 @@ def test_the_mean_of_two_labels_is_the_probability_of_yes(
     no: float, yes: float, other: float
 ) -> None:
     """1 / (1 + exp(no - yes)), bit for bit, so that earlier runs verify. Label 1 from a half."""
-    reading = read_verdict(choice(0, 1), logits(no, yes, other))
-    p_yes = float(1 / (1 + np.exp(np.clip(np.float64(no) - np.float64(yes), -700, 700))))
-    assert (reading.p_yes, reading.label) == (p_yes, 1 if p_yes >= 0.5 else 0)
+    p_yes, _ = read_verdict(choice(0, 1), logits(no, yes, other))
+    assert p_yes == float(1 / (1 + np.exp(np.clip(np.float64(no) - np.float64(yes), -700, 700))))
+    assert nearest_label(p_yes, (0, 1)) == int(p_yes >= 0.5)
 
 
 def test_the_value_of_levels_is_their_mean() -> None:
     """Shares .1, .2, .4, .2, .1 of the valid half: .05 + .2 + .15 + .1 = .5, level 3."""
     shares = [0.1, 0.2, 0.4, 0.2, 0.1]
-    reading = read_verdict(choice(*LEVELS), logits(*map(math.log, shares), 0.0))
-    assert (reading.p_yes, reading.valid_mass, reading.label) == pytest.approx(
-        (0.5, 0.5, 0.5), abs=1e-6
-    )
-    torn = read_verdict(choice(*LEVELS), logits(-99, -99, 0.0, math.log(3), -99, -99))
-    assert torn.p_yes == pytest.approx(0.25 * 0.5 + 0.75 * 0.75, abs=1e-6)
-    assert torn.label == 0.75
+    p_yes, valid_mass = read_verdict(choice(*LEVELS), logits(*map(math.log, shares), 0.0))
+    assert (p_yes, valid_mass) == pytest.approx((0.5, 0.5), abs=1e-6)
+    assert nearest_label(p_yes, LEVELS) == 0.5
+    torn, _ = read_verdict(choice(*LEVELS), logits(-99, -99, 0.0, math.log(3), -99, -99))
+    assert torn == pytest.approx(0.25 * 0.5 + 0.75 * 0.75, abs=1e-6)
+    assert nearest_label(torn, LEVELS) == 0.75
 
 
 @given(st.tuples(*[SCORES] * 6))
 def test_the_mean_of_levels_is_in_0_to_1_and_the_nearest_level_is_written(
     scores: tuple[float, ...],
 ) -> None:
-    reading = read_verdict(choice(*LEVELS), logits(*scores))
-    assert 0 <= reading.p_yes <= 1
-    assert abs(reading.label - reading.p_yes) == min(abs(level - reading.p_yes) for level in LEVELS)
+    p_yes, _ = read_verdict(choice(*LEVELS), logits(*scores))
+    assert 0 <= p_yes <= 1
+    label = nearest_label(p_yes, LEVELS)
+    assert abs(label - p_yes) == min(abs(level - p_yes) for level in LEVELS)
 
 
 @pytest.mark.parametrize(("level", "text"), list(enumerate("12345")))
@@ -65,9 +65,8 @@ def test_a_certain_level_is_written_as_its_digit(
 ) -> None:
     with open_vocabulary("bytes") as vocabulary:
         constraints = Constraints(vocabulary)
-        answer = ConstrainedAnswer(
-            constraints, constraints.compile(grammars.load_grammar("level")), None
-        )
+        grammar = constraints.compile(grammars.load_grammar("level"))
+        answer = ConstrainedAnswer(constraints, grammar)
         scores = np.full(vocabulary.size, -50, np.float32)
         scores[vocabulary.user(text)] = 50
         answer.take(scores)

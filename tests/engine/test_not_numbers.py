@@ -13,7 +13,7 @@ from localjudge import model_registry
 from localjudge.engine.constraints import Choice
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.self_check import SelfCheckResult
-from localjudge.engine.logits import greedy, read_verdict
+from localjudge.engine.logits import greedy, nearest_label, read_verdict
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import answer_grammars as grammars
@@ -153,13 +153,13 @@ LABELS = Choice(
 def test_a_verdict_is_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
     """For logits of any 32 bits. The written label matches the probability, also near 0.5."""
     try:
-        reading = read_verdict(LABELS, logits)
+        p_yes, valid_mass = read_verdict(LABELS, logits)
     except SampleError:
         assert not np.isfinite(logits).all()
         return
-    assert 0 <= reading.p_yes <= 1
-    assert 0 <= reading.valid_mass <= 1 + 1e-9
-    assert reading.label == int(reading.p_yes >= 0.5)
+    assert 0 <= p_yes <= 1
+    assert 0 <= valid_mass <= 1 + 1e-9
+    assert nearest_label(p_yes, LABELS.labels) == int(p_yes >= 0.5)
 
 
 @settings(max_examples=300)

@@ -175,10 +175,10 @@ def test_prompts_decode_to_their_text_and_every_verdict_is_valid(
     words = engine.vocabulary
     begin = words.spell_token(words.bos) if engine.identity["begin_of_text"] else ""
     for request in requests:
-        tokenized = engine.tokenize(request)
-        tokens = list(chain.from_iterable(tokenized.path))
+        path, grammar = engine.tokenize(request)
+        tokens = list(chain.from_iterable(path))
         text = "".join(piece.text for piece in chain.from_iterable(request.path))
-        written = text + tokenized.grammar.start.text.decode()
+        written = text + grammar.start.text.decode()
         assert words.decode(tokens).decode() == (
             written if begin and written.startswith(begin) else begin + written
         )

@@ -67,7 +67,7 @@ def test_prompts_decode_to_their_text_and_hostile_text_cannot_end_a_turn(
     judge = PromptWriter(made_for, ends)
     requests = [judge.request(task) for task in (*ASKED[profile], hostile(profile))]
     control = engine.vocabulary.reserved
-    paths = [engine.tokenize(request).path for request in requests]
+    paths = [engine.tokenize(request)[0] for request in requests]
     controls = [[token for node in path for token in node if token in control] for path in paths]
     assert controls[-1] == controls[0]
     assert {answer.reason for answer in checked_answers(engine, requests)} == {None}
@@ -89,7 +89,7 @@ def load_answer_grammar(profile: str, task: str) -> Grammar:
 def decide(vocabulary: Vocabulary, grammar: Grammar, wish: str) -> Answer:
     """Return the answer of a model that prefers tokens by how much of the wish they spell."""
     constraints = Constraints(vocabulary)
-    answer = ConstrainedAnswer(constraints, constraints.compile(grammar), None)
+    answer = ConstrainedAnswer(constraints, constraints.compile(grammar))
     while not answer.finished:
         rest = wish.encode()[len(answer._text) :]
         shares = [

@@ -127,7 +127,7 @@ def test_a_random_model_cannot_leave_the_grammar(
     chance = np.random.default_rng(seed)
     constraints = Constraints(vocabulary)
     compiled = constraints.compile(grammars.load_grammar(name))
-    answer = ConstrainedAnswer(constraints, compiled, None)
+    answer = ConstrainedAnswer(constraints, compiled)
     tokens = 0
     while not answer.finished:
         tokens += len(answer.pending)

@@ -5,27 +5,40 @@ because each sequence is evaluated alone, in one step, without flash attention, 
 stays in memory.
 """
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from functools import lru_cache, partial
+from itertools import chain
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from localjudge.engine.classification import ClassifyingEngine
+from localjudge.engine.classification import answer_from, require_reading, share_step
 from localjudge.engine.llamacpp.encoder import Encoder
 from localjudge.engine.llamacpp.loading import load
-from localjudge.engine.protocol import EngineSettings
+from localjudge.engine.protocol import EngineSettings, EngineStats
+from localjudge.engine.requests import (
+    equal_requests,
+    require_room,
+    start_of_prompts,
+    tokenize_node,
+)
+from localjudge.engine.tokens import Vocabulary
+from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
+from localjudge.types import SHARE_PLACE, Answer, ChatEnds, NoAnswer, Node, Piece, VerdictRequest
+
+_NODES_KEPT = 4096
 
 
-class LlamaCppClassifier(ClassifyingEngine):
+class LlamaCppClassifier:
     """Answer requests with one GGUF classifier. Reports a self-test to `progress`.
 
     `begin_of_text`: whether prompts start with the model's begin token. Raises ModelError if the
-    model cannot be used, OutOfResource for too little memory.
+    model cannot be used, OutOfResource for too little memory. Equal requests are evaluated once.
     """
+
+    shares_prefixes = True  # nothing can be shared: every token reads all others
 
     def __init__(
         self,
@@ -36,21 +49,26 @@ class LlamaCppClassifier(ClassifyingEngine):
         progress: Progress | None = None,
     ) -> None:
         loaded = load(file, settings or EngineSettings(), progress)
-        model = loaded.model
+        vocabulary = loaded.model.vocabulary
         with ExitStack() as undo:
             undo.callback(loaded.close)
-            super().__init__(
-                model.vocabulary,
-                outputs=loaded.outputs,
-                capacity=loaded.n_ctx,
-                begin_of_text=begin_of_text,
+            self._encoder = Encoder(
+                loaded.model.pointer, n_ctx=loaded.n_ctx, threads=loaded.threads
             )
-            self._encoder = Encoder(model.pointer, n_ctx=loaded.n_ctx, threads=loaded.threads)
             undo.pop_all()
         self._loaded = loaded
+        self._begin = start_of_prompts(vocabulary, begin_of_text=begin_of_text)
+        # Not bound to self: a vocabulary in a cycle of references would be freed too late.
+        self._tokenize_pieces = lru_cache(maxsize=_NODES_KEPT)(
+            partial(_tokenize_pieces, vocabulary)
+        )
+        self._seconds_total = 0.0
+        self.vocabulary = vocabulary
+        self.outputs = loaded.outputs
         self.name = file.name
         self.metadata = loaded.metadata
         self.shape = loaded.shape
+        self.capacity = loaded.n_ctx
         self.memory_bytes = loaded.memory_bytes
 
     @property
@@ -62,13 +80,96 @@ class LlamaCppClassifier(ClassifyingEngine):
             "begin_of_text": bool(self._begin),
         }
 
+    @property
+    def chat_ends(self) -> ChatEnds | None:
+        return None
+
+    @property
+    def chat_without_ends(self) -> ChatEnds | None:
+        return None
+
+    @property
+    def stats(self) -> EngineStats:
+        return EngineStats(
+            unique_tokens=self._encoder.evaluated_tokens,
+            evaluated_tokens=self._encoder.evaluated_tokens,
+            seconds_inside=self._encoder.seconds_inside,
+            seconds_total=self._seconds_total,
+        )
+
+    def tokenize(self, request: VerdictRequest) -> tuple[tuple[int, ...], int]:
+        """Return the tokens of a request, and how many of them are its first text.
+
+        Raises SampleError for unreadable text, ModelError for a request for another kind of model.
+        """
+        reading = require_reading(request, self.outputs)
+        pieces: list[tuple[Piece, tuple[int, ...]]] = []
+        for node in request.path:
+            pieces += self._tokenize_pieces(node)
+        texts = [tokens for piece, tokens in pieces if not piece.trusted]
+        first: tuple[int, ...] = ()
+        if texts:
+            first = texts[0]
+        step: tuple[int, ...] = ()
+        if reading.share:
+            others = frozenset(chain.from_iterable(texts[1:]))
+            step = (reading.share[share_step(self.vocabulary, first, others, len(reading.share))],)
+        tokens = list(self._begin)
+        for piece, piece_tokens in pieces:
+            if piece.trusted and SHARE_PLACE in piece.text:
+                before, after = piece.text.split(SHARE_PLACE, 1)
+                tokens += [*self.vocabulary.trusted(before), *step, *self.vocabulary.trusted(after)]
+            else:
+                tokens += piece_tokens
+        if self._begin and tokens[1:2] == list(self._begin):
+            del tokens[0]
+        return tuple(tokens), len(first)
+
+    def length(self, request: VerdictRequest) -> int:
+        tokens, _ = self.tokenize(request)
+        return len(tokens)
+
+    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
+        total = 0
+        for indices in equal_requests(requests):
+            with suppress(SampleError):
+                total += self.length(requests[indices[0]])
+        return total
+
+    def read_back(self, request: VerdictRequest) -> str | None:
+        if not self.vocabulary.exact or require_reading(request, self.outputs).share:
+            return None
+        all_tokens, _ = self.tokenize(request)
+        tokens = list(all_tokens)
+        begin = self.vocabulary.decode(list(self._begin)).decode(errors="replace")
+        if not request.path[0][0].text.startswith(begin):
+            tokens = tokens[len(self._begin) :]
+        return self.vocabulary.decode(tokens).decode(errors="replace")
+
+    def answers(
+        self, requests: Sequence[VerdictRequest]
+    ) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        for indices in equal_requests(requests):
+            started = time.perf_counter()
+            answer = self._answer(requests[indices[0]])
+            self._seconds_total += time.perf_counter() - started
+            for index in indices:
+                yield index, answer
+
+    def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
+        try:
+            tokens, first_count = self.tokenize(request)
+            beginning = f"the prompt (first text: {first_count} tokens) has"
+            require_room(len(tokens), self.capacity, beginning)
+            outputs = self._encoder.outputs(tokens)
+            return answer_from(outputs, require_reading(request, self.outputs), request.grammar)
+        except SampleError as error:
+            return NoAnswer(error=error.in_one_line)
+
     def close(self) -> None:
         self._encoder.close()
         self._loaded.close()
 
-    @property
-    def _evaluated(self) -> tuple[int, float]:
-        return self._encoder.evaluated_tokens, self._encoder.seconds_inside
 
-    def _outputs_for(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        return self._encoder.outputs(tokens)
+def _tokenize_pieces(vocabulary: Vocabulary, node: Node) -> list[tuple[Piece, tuple[int, ...]]]:
+    return [(piece, tokenize_node(vocabulary, (piece,))) for piece in node]
