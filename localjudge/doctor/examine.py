@@ -148,7 +148,8 @@ class _Examiner:
             yield failed(self.step, error.message, error.hint)
 
     def _check_model(self, model: ModelFile) -> Iterator[CheckResult]:
-        yield machine.check_gpu(opening.engine_build(), self.settings.gpu_layers)
+        library, backends, uses_gpu = opening.engine_build()
+        yield machine.check_gpu(library, backends, self.settings.gpu_layers, uses_gpu=uses_gpu)
         metadata = opening.model_metadata(model)
         self.step = "prompts"
         profile, _ = self.settings.profile_for(model.profile, metadata)
@@ -161,7 +162,7 @@ class _Examiner:
             progress=self.progress,
         )
         with closing(engine):
-            yield machine.check_model(model, engine)
+            yield machine.check_model(model, opening.model_facts(model.path), engine)
             yield machine.check_memory(engine, free)
             self._begin("prompts")
             writer = PromptWriter(profile, judges.find_chat_ends(profile, engine))

@@ -10,7 +10,7 @@ from localjudge import model_registry
 from localjudge.doctor.check_result import CheckResult, failed, ok, warn_if, warning
 from localjudge.engine import opening
 from localjudge.engine.hardware import readable
-from localjudge.engine.protocol import Engine, EngineBuild, InspectableEngine
+from localjudge.engine.protocol import Engine, InspectableEngine, ModelFacts
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge.answer_grammars import COMPILER
 from localjudge.model_registry import ModelFile
@@ -53,54 +53,59 @@ def _import(module: str) -> None:
         import_module(module)
 
 
-def check_gpu(build: EngineBuild, layers: int | None) -> CheckResult:
-    """`layers` is the requested number, None for all."""
-    backends = ", ".join(build.gpu_backends) or "the processor only"
-    finding = f"{build.library} {build.version} was built for {backends}"
+def check_gpu(
+    library: str, backends: Sequence[str], layers: int | None, *, uses_gpu: bool
+) -> CheckResult:
+    """Check whether the engine's `library` uses a GPU if its `backends` or the user expect it.
+
+    `layers` is the requested number, None for all.
+    """
+    names = ", ".join(backends) or "the processor only"
+    finding = f"{library} was built for {names}"
     advice = (
         "build llama-cpp-python with a GPU backend (such as CMAKE_ARGS=-DGGML_CUDA=on), "
         "or omit gpu_layers"
     )
-    if build.gpu_backends and not build.uses_gpu:
+    if backends and not uses_gpu:
         finding += ", but finds no usable GPU"
         advice = (
             "check that the driver is installed, and that this user or container may open "
             "the device"
         )
-    if build.uses_gpu:
+    if uses_gpu:
         number = "all"
         if layers is not None:
             number = f"{layers:,}"
         finding += f": {number} layers on the GPU"
     elif layers:
         finding += f"; gpu_layers = {layers} has no effect"
-    is_expected = bool(build.gpu_backends or layers)
+    is_expected = bool(backends or layers)
     return warn_if(
-        is_expected and not build.uses_gpu,
+        is_expected and not uses_gpu,
         "gpu",
         finding,
         advice,
-        offload=build.uses_gpu,
-        backends=build.gpu_backends,
+        offload=uses_gpu,
+        backends=backends,
     )
 
 
-def check_model(model: ModelFile, engine: InspectableEngine) -> CheckResult:
+def check_model(model: ModelFile, facts: ModelFacts, engine: Engine) -> CheckResult:
     is_pinned = model.name in model_registry.registered()
     if is_pinned:
         proof = f"sha256 {model.sha256[:12]} as pinned in the registry"
     else:
         proof = f"not pinned; compare its sha256 with the publisher's: {model.sha256}"
     identity = engine.identity
-    layers, width, trained_context = engine.shape
     quantisation = identity["quantisation"].removeprefix(_GUESSED)
     finding = (
         f"{model.path.name}, {readable(model.size)}, {proof}; "
-        f"{identity['architecture']}, {quantisation}, {layers} layers of width {width:,}; "
-        f"context of {engine.capacity:,} tokens, trained for {trained_context:,}"
+        f"{identity['architecture']}, {quantisation}, "
+        f"{facts.layers} layers of width {facts.width:,}; "
+        f"context of {engine.capacity:,} tokens, trained for {facts.trained_context:,}"
     )
     return warn_if(
-        engine.capacity < min(_SHORT_CONTEXT, trained_context),
+        engine.capacity < min(_SHORT_CONTEXT, facts.trained_context),
         "model",
         finding,
         "long texts are judged in many windows: use a larger context (n_ctx)",
@@ -109,9 +114,9 @@ def check_model(model: ModelFile, engine: InspectableEngine) -> CheckResult:
         sha256=model.sha256,
         pinned=is_pinned,
         n_ctx=engine.capacity,
-        trained_n_ctx=trained_context,
+        trained_n_ctx=facts.trained_context,
         gpu_layers=identity["gpu_layers"],
-        layers=layers,
+        layers=facts.layers,
     )
 
 

@@ -3,7 +3,6 @@
 from collections import Counter, deque
 from collections.abc import Sequence
 from itertools import groupby, islice
-from typing import NamedTuple
 
 from localjudge.engine.prompt_tree import depth_first
 from localjudge.errors import OutOfResource
@@ -17,13 +16,6 @@ Group = tuple[int, ...]
 Answered = tuple[int, Answer | NoAnswer]
 
 
-class Node(NamedTuple):
-    """A machine with workers."""
-
-    id: str
-    name: str
-
-
 def group_by_prefix(requests: Sequence[VerdictRequest]) -> list[Group]:
     """Return groups of requests that share all nodes but the last, in the order of evaluation."""
     order = depth_first([request.path for request in requests])
@@ -34,18 +26,14 @@ def group_by_prefix(requests: Sequence[VerdictRequest]) -> list[Group]:
     return groups
 
 
-class WaitingGroups(deque[Group]):
-    """Groups that no worker has yet."""
+def ask_again(group: Group, waiting: deque[Group], losses: Counter[Group]) -> None:
+    """Put the group of a lost worker before the `waiting` ones, and count its `losses`.
 
-    def __init__(self, requests: Sequence[VerdictRequest]) -> None:
-        super().__init__(group_by_prefix(requests))
-        self._losses: Counter[Group] = Counter()
-
-    def ask_again(self, group: Group) -> None:
-        """Put the group of a lost worker first. Raises OutOfResource after too many losses."""
-        self._losses[group] += 1
-        if self._losses[group] > MAX_REPEATS:
-            problem = f"{self._losses[group]} workers were lost while they answered the same"
-            hint = "check the memory of the machines, and run the same command again to resume"
-            raise OutOfResource(f"{problem} questions", hint=hint)
-        self.appendleft(group)
+    Raises OutOfResource after too many losses.
+    """
+    losses[group] += 1
+    if losses[group] > MAX_REPEATS:
+        problem = f"{losses[group]} workers were lost while they answered the same questions"
+        hint = "check the memory of the machines, and run the same command again to resume"
+        raise OutOfResource(problem, hint=hint)
+    waiting.appendleft(group)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from localjudge import model_registry
-from localjudge.engine.protocol import EngineBuild, EngineSettings, InspectableEngine, ModelFacts
+from localjudge.engine.protocol import EngineSettings, InspectableEngine, ModelFacts
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
@@ -126,7 +126,8 @@ def can_judge(path: Path) -> bool:
     return True
 
 
-def engine_build() -> EngineBuild:
+def engine_build() -> tuple[str, tuple[str, ...], bool]:
+    """Return the engine's library with its version, its GPU backends, and whether it uses a GPU."""
     from localjudge.engine.llamacpp.model import build
 
     return build()

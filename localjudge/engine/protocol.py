@@ -105,7 +105,11 @@ class EngineStats(Record):
 
 @runtime_checkable
 class Engine(Protocol):
-    """A model in memory that answers requests until closed. Only `answers` runs it."""
+    """A model in memory that answers requests until closed. Only `answers` runs it.
+
+    An engine that answers several requests at the same time also has their number, `workers`, and
+    may have a method `start_workers`, which returns where they are.
+    """
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -165,75 +169,33 @@ class Engine(Protocol):
         """Free all resources."""
 
 
-class DescribedEngine(Protocol):
-    """Engine with metadata that select the prompt profile."""
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """Values of `general.name`, `general.basename` and `general.architecture`.
-
-        A classifier also has `OUTPUTS_KEY`.
-        """
-
-    @property
-    def chat_without_ends(self) -> ChatEnds | None:
-        """Chat template for conversations only, or None without one."""
-
-
-def is_described(engine: Engine) -> TypeGuard[DescribedEngine]:
-    return hasattr(engine, "metadata")
-
-
-@runtime_checkable
-class ParallelEngine(Protocol):
-    """Engine with workers that answer at the same time."""
-
-    @property
-    def workers(self) -> int:
-        """Number of workers, including the ones that have not started."""
-
-    @property
-    def place(self) -> str:
-        """Where the workers are that are ready: `4 workers on 2 nodes`."""
-
-    def start(self) -> None:
-        """Start the workers and wait until they are ready.
-
-        Raises ModelError if no machine can judge.
-        """
-
-
 def count_workers(engine: Engine) -> int:
-    """Return how many requests an engine answers at the same time, at least 1."""
-    if isinstance(engine, ParallelEngine):
-        return max(1, engine.workers)
-    return 1
+    """Return how many requests an engine answers at the same time: its `workers`, or 1."""
+    workers: int = getattr(engine, "workers", 1)
+    return max(1, workers)
 
 
-class EngineBuild(NamedTuple):
-    """Library of an engine, and its use of a GPU on this machine."""
+def start_workers(engine: Engine) -> str | None:
+    """Start the workers of an engine, and return where they are: `4 workers on 2 nodes`.
 
-    library: str
-    version: str
-    uses_gpu: bool
-    gpu_backends: tuple[str, ...] = ()
-
-
-class ModelShape(NamedTuple):
-    """Size of a model and its training context in tokens."""
-
-    layers: int
-    width: int
-    trained_context: int
+    None for an engine without `start_workers`. Raises ModelError if no machine can judge.
+    """
+    if not hasattr(engine, "start_workers"):
+        return None
+    place: str = engine.start_workers()
+    return place
 
 
 class ModelFacts(NamedTuple):
     """Facts from a model file.
 
-    `memory_bytes` is that with `n_ctx` tokens, `outputs` are the names of a classifier's outputs.
+    `trained_context` and `n_ctx` are in tokens. `memory_bytes` is the memory needed with `n_ctx`,
+    `outputs` are the names of a classifier's outputs.
     """
 
     quantisation: str | None
+    layers: int
+    width: int
     trained_context: int
     chat_template: bool
     n_ctx: int
@@ -248,11 +210,23 @@ class InspectableEngine(Engine, Protocol):
     """
 
     @property
-    def shape(self) -> ModelShape:
-        """Size of the model."""
+    def metadata(self) -> Mapping[str, str]:
+        """Values that select the prompt profile.
+
+        They are `general.name`, `general.basename`, `general.architecture` and, of a classifier,
+        `OUTPUTS_KEY`.
+        """
+
+    @property
+    def chat_without_ends(self) -> ChatEnds | None:
+        """Chat template for conversations only, or None without one."""
 
     def read_back(self, request: VerdictRequest) -> str | None:
         """Return the prompt decoded from its tokens.
 
         None for a vocabulary that folds case or accents.
         """
+
+
+def has_model_file(engine: Engine) -> TypeGuard[InspectableEngine]:
+    return hasattr(engine, "metadata")

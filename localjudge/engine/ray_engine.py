@@ -16,7 +16,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from localjudge.engine.groups import MAX_REPEATS, Answered, Group, Node, WaitingGroups
+from localjudge.engine.groups import MAX_REPEATS, Answered, Group, ask_again, group_by_prefix
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 from localjudge.progress import Progress
@@ -55,11 +55,13 @@ class RayEngine:
         self._threads = threads
         self._gpus = int(bool(engine.identity["gpu_layers"]))
         self._progress = progress
-        self._opening: dict[Any, tuple[Any, Node]] = {}
-        self._ready: dict[Any, Node] = {}
+        # Workers by the call that opens their model, with the id of their node; then by worker.
+        self._opening: dict[Any, tuple[Any, str]] = {}
+        self._ready: dict[Any, str] = {}
         self._idle: deque[Any] = deque()
-        self._losses: Counter[Node] = Counter()
-        self._excluded: dict[Node, str] = {}
+        self._node_names: dict[str, str] = {}
+        self._losses: Counter[str] = Counter()
+        self._excluded: dict[str, str] = {}
         self._next_look = 0.0
         self._reported = ""
         self.stats = EngineStats()
@@ -77,13 +79,16 @@ class RayEngine:
         place = f"{numbered(len(self._ready), 'worker')} on {nodes}"
         return f"{place}, {len(self._opening)} starting" if self._opening else place
 
-    def start(self) -> None:
+    def start_workers(self) -> str:
+        """Start the workers, wait until they are ready, and return where they are."""
         while self._opening or not self._ready:
             self._wait([])
+        return self.place
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[Answered]:
         began = time.perf_counter()
-        waiting = WaitingGroups(requests)
+        waiting = deque(group_by_prefix(requests))
+        losses: Counter[Group] = Counter()
         running: dict[Any, tuple[Any, Group]] = {}
         try:
             while waiting or running:
@@ -97,7 +102,7 @@ class RayEngine:
                     result = self._result(reference)
                     if result is None:
                         self._lose(worker, self._ready.pop(worker))
-                        waiting.ask_again(group)
+                        ask_again(group, waiting, losses)
                         continue
                     self._idle.append(worker)
                     self._losses[self._ready[worker]] = 0
@@ -136,16 +141,17 @@ class RayEngine:
         actor = ray.remote(num_cpus=self._threads, num_gpus=self._gpus)(Worker)
         for node, room in self._find_room().items():
             wanted = room if node in self._ready.values() else min(room, 1)
-            on_node = NodeAffinitySchedulingStrategy(node.id, soft=False)
+            on_node = NodeAffinitySchedulingStrategy(node, soft=False)
             for _ in range(present[node], wanted):
                 worker = actor.options(scheduling_strategy=on_node).remote()
                 self._opening[worker.open.remote(self._open_engine)] = (worker, node)
 
-    def _find_room(self) -> dict[Node, int]:
-        """Return the number of workers for which each node has room."""
-        room: dict[Node, int] = {}
+    def _find_room(self) -> dict[str, int]:
+        """Return the number of workers for which each node has room, by the node's id."""
+        room: dict[str, int] = {}
         for facts in ray.nodes():
-            node = Node(facts["NodeID"], f"{facts['NodeManagerHostname']} ({facts['NodeName']})")
+            node = facts["NodeID"]
+            self._node_names[node] = f"{facts['NodeManagerHostname']} ({facts['NodeName']})"
             count = facts["Resources"].get("CPU", 0) // self._threads
             if self._gpus:
                 count = min(count, facts["Resources"].get("GPU", 0))
@@ -153,7 +159,7 @@ class RayEngine:
                 room[node] = int(count)
         return room
 
-    def _admit(self, opened: Any, worker: Any, node: Node) -> None:
+    def _admit(self, opened: Any, worker: Any, node: str) -> None:
         """Take a worker that has opened the model, or exclude its node."""
         try:
             if self._result(opened) is None:
@@ -186,15 +192,17 @@ class RayEngine:
                 raise ModelError(str(error).strip().splitlines()[-1]) from error
             return None
 
-    def _lose(self, worker: Any, node: Node, refusal: str = "") -> None:
+    def _lose(self, worker: Any, node: str, refusal: str = "") -> None:
         """Let another worker replace one, unless its node refuses or loses one after the other."""
         ray.kill(worker)  # it may be there: perhaps only its answer was lost
         self._next_look = 0.0
         if not refusal:
-            _log.warning(printable(f"a worker on node {node.name} was lost"))
+            _log.warning(printable(f"a worker on node {self._node_names[node]} was lost"))
             self._losses[node] += 1
         if self._losses[node] > MAX_REPEATS:
             refusal = f"it lost {self._losses[node]} workers without an answer between them"
         if refusal:
-            self._excluded[node] = printable(f"node {node.name} is not used: {refusal}")
+            self._excluded[node] = printable(
+                f"node {self._node_names[node]} is not used: {refusal}"
+            )
             _log.warning(self._excluded[node])

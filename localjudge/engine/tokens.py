@@ -14,7 +14,7 @@ usually a newline, and the anchor's tokens are removed.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from localjudge.engine.chat_template import ChatTemplate
 from localjudge.errors import ModelError, SampleError
@@ -26,14 +26,20 @@ _ANCHORS = (b"\n", b".", b"a")
 _MAX_BYTES = 16 * 2**20
 
 
-class TokenTable(NamedTuple):
-    """Tokens of a vocabulary by id.
+def is_reserved(literal: bytes, *, control: bool) -> bool:
+    """Return whether user text must not produce a token with this literal."""
+    return bool(literal.strip()) and (control or len(literal.decode(errors="replace")) > 1)
+
+
+@dataclass(eq=False)
+class Vocabulary:
+    """Tokens of one model by id, with its chat template.
 
     `exact`: False if it folds case or accents, so that tokens do not decode to the text.
     `reserved`: tokens that user text must not produce, with their literals. `byte_tokens`: tokens
     of single bytes. `bos`, `eos`: negative if missing. `begin`: at the start of every text.
-    `tokenize`: without parsing or adding control tokens. `score`: log-probability in a unigram
-    vocabulary, otherwise 0 or a rank.
+    `tokenize_bytes`: without parsing or adding control tokens. `score`: log-probability in a
+    unigram vocabulary, otherwise 0 or a rank.
     """
 
     pieces: list[bytes]
@@ -43,30 +49,12 @@ class TokenTable(NamedTuple):
     bos: int
     eos: int
     begin: int | None
-    tokenize: Callable[[bytes], list[int]]
+    tokenize_bytes: Callable[[bytes], list[int]]
     score: Callable[[int], float]
+    chat_template: str | None = None
 
-
-def is_reserved(literal: bytes, *, control: bool) -> bool:
-    """Return whether user text must not produce a token with this literal."""
-    return bool(literal.strip()) and (control or len(literal.decode(errors="replace")) > 1)
-
-
-class Vocabulary:
-    """Tokens of one model, with the fields of its table."""
-
-    def __init__(self, table: TokenTable, chat_template: str | None = None) -> None:
-        self.pieces = table.pieces
-        self.exact = table.exact
-        self.reserved = table.reserved
-        self.bos = table.bos
-        self.eos = table.eos
-        self.begin = table.begin
-        self.score = table.score
-        self._byte_tokens = table.byte_tokens
-        self._tokenize = table.tokenize
-        self.size = len(table.pieces)
-        self.chat_template = chat_template
+    def __post_init__(self) -> None:
+        self.size = len(self.pieces)
         self._by_literal = {literal: token for token, literal in self.reserved.items()}
         self._literals = _match_any(set(self._by_literal))
         self._anchors = self._find_anchors()
@@ -161,7 +149,7 @@ class Vocabulary:
         if not data:
             return []
         for anchor, head in self._anchors.items():
-            tokens = self._tokenize(anchor + data)
+            tokens = self.tokenize_bytes(anchor + data)
             if tokens[: len(head)] == head:
                 return tokens[len(head) :]
         beginning = f"a text that begins with {data[:20]!r}"
@@ -169,12 +157,12 @@ class Vocabulary:
 
     def _find_anchors(self) -> dict[bytes, list[int]]:
         """Return texts, with their tokens, after which the vocabulary adds no space."""
-        if not self.exact or self.decode(self._tokenize(b"x")) == b"x":
+        if not self.exact or self.decode(self.tokenize_bytes(b"x")) == b"x":
             return {b"": []}
         anchors = {}
         for anchor in _ANCHORS:
-            head = self._tokenize(anchor)
-            if self._tokenize(anchor + b"x")[: len(head)] == head:
+            head = self.tokenize_bytes(anchor)
+            if self.tokenize_bytes(anchor + b"x")[: len(head)] == head:
                 anchors[anchor] = head
         if not anchors:
             raise ModelError(
@@ -184,9 +172,9 @@ class Vocabulary:
 
     def _spelled_space_mark(self) -> list[int]:
         """Return the byte tokens of `▁` if the vocabulary treats it as a space."""
-        if self.decode(self._tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
+        if self.decode(self.tokenize_bytes(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
             return []
-        spelled = [self._byte_tokens.get(bytes([byte]), -1) for byte in _SPACE_MARK]
+        spelled = [self.byte_tokens.get(bytes([byte]), -1) for byte in _SPACE_MARK]
         if -1 in spelled:
             return []
         return spelled

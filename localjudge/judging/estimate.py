@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from localjudge.engine.protocol import Engine, ParallelEngine, count_workers
+from localjudge.engine.protocol import Engine, count_workers, start_workers
 from localjudge.judging.job import Job, open_job
 from localjudge.judging.judge_or_jury import JudgeNames, make_loop
 from localjudge.judging.judges import LoadedJudge, earlier_answers
@@ -188,9 +188,7 @@ def _estimate_judge(
     max_answers: float = _MAX_ANSWERS * count_workers(judge.engine)
     if must_decide:
         max_answers = math.inf
-    if isinstance(judge.engine, ParallelEngine):
-        judge.engine.start()
-        work = work._replace(workers=judge.engine.place)
+    work = work._replace(workers=start_workers(judge.engine))
     stopwatch = _Stopwatch(clock, max_answers)
     aims = _measure(job, place, judge, stopwatch, earlier)
     work = work._replace(aims=aims, measured=len(stopwatch.requests))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from localjudge import model_registry
 from localjudge.engine.opening import can_judge, find_model, model_metadata, open_engine
-from localjudge.engine.protocol import Engine, EngineStats, is_described
+from localjudge.engine.protocol import Engine, EngineStats, has_model_file
 from localjudge.errors import InputError, LocaljudgeError
 from localjudge.judge.profile import PromptProfile
 from localjudge.judge.profile_choice import ChosenProfile
@@ -193,14 +193,14 @@ def _choose_profile(
     if registered is not None:
         name = registered.profile
     metadata: Mapping[str, str] = {}
-    if is_described(engine):
+    if has_model_file(engine):
         metadata = engine.metadata
     return settings.profile_for(name, metadata)
 
 
 def find_chat_ends(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
     """Return the text of the chat template around a prompt, or None without a chat."""
-    if profile.converses and is_described(engine):
+    if profile.converses and has_model_file(engine):
         return engine.chat_without_ends
     if profile.chat:
         return engine.chat_ends

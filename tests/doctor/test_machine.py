@@ -7,7 +7,7 @@ import pytest
 
 from localjudge.doctor import machine
 from localjudge.doctor.plain_cases import plain_tasks
-from localjudge.engine.protocol import EngineBuild, InspectableEngine
+from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import SampleError
 from localjudge.types import VerdictRequest
 from tests.doctor.scripted_judges import WRITER
@@ -28,16 +28,19 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "layers", "status"),
+    ("backends", "layers", "uses_gpu", "status"),
     [
-        (EngineBuild("llama.cpp", "1.0", uses_gpu=False), None, "ok"),
-        (EngineBuild("llama.cpp", "1.0", uses_gpu=False), 8, "warning"),
-        (EngineBuild("llama.cpp", "1.0", False, ("cuda",)), None, "warning"),
-        (EngineBuild("llama.cpp", "1.0", uses_gpu=True), 12, "ok"),
+        ((), None, False, "ok"),
+        ((), 8, False, "warning"),
+        (("cuda",), None, False, "warning"),
+        ((), 12, True, "ok"),
     ],
 )
-def test_a_missing_gpu_is_a_warning(build: EngineBuild, layers: int | None, status: str) -> None:
-    assert machine.check_gpu(build, layers).status == status
+def test_a_missing_gpu_is_a_warning(
+    backends: tuple[str, ...], layers: int | None, uses_gpu: bool, status: str
+) -> None:
+    check = machine.check_gpu("llama.cpp 1.0", backends, layers, uses_gpu=uses_gpu)
+    assert check.status == status
 
 
 def engine(**described: Any) -> InspectableEngine:

@@ -3,6 +3,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import random_model
 
 from localjudge import model_registry
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.model import loaded_tokens, open_model
+from localjudge.engine.llamacpp.model import load_vocabulary, open_model
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import answer_grammars as grammars
@@ -156,18 +157,20 @@ def opened(open_engine: Opener, small_model: ModelFile) -> Opener:
     return functools.partial(open_engine, small_model)
 
 
+@dataclass(eq=False)
 class LoadedVocabulary(Vocabulary):
     """A vocabulary together with llama.cpp's own."""
 
-    def __init__(self, pointer: Any) -> None:
-        super().__init__(loaded_tokens(pointer))
-        self.pointer = pointer
+    pointer: Any = None
 
 
 @contextmanager
 def open_vocabulary_file(path: Path) -> Iterator[LoadedVocabulary]:
     with closing(open_model(path, gpu_layers=0, vocabulary_only=True)) as model:
-        yield LoadedVocabulary(llama_cpp.llama_model_get_vocab(model.pointer))
+        pointer = llama_cpp.llama_model_get_vocab(model.pointer)
+        vocabulary = load_vocabulary(pointer)
+        values = {field.name: getattr(vocabulary, field.name) for field in fields(vocabulary)}
+        yield LoadedVocabulary(**values, pointer=pointer)
 
 
 OpenVocabulary = Callable[[str], AbstractContextManager[LoadedVocabulary]]

@@ -63,7 +63,7 @@ def test_the_header_gives_facts_without_opening_the_model(
     assert str(facts.quantisation).startswith(quantisation)
     assert facts.chat_template == (template is not None)
     assert (facts.trained_context, facts.n_ctx) == (2048, 2048)
-    assert facts.memory_bytes == memory.needed(model_check.check(path), n_ctx=2048).total
+    assert facts.memory_bytes == memory.needed_bytes(model_check.check(path), 2048)
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])

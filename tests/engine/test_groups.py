@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter, deque
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from localjudge.cli.main import ExitCode
 from localjudge.engine.cluster import joined
-from localjudge.engine.groups import MAX_REPEATS, WaitingGroups, group_by_prefix
+from localjudge.engine.groups import MAX_REPEATS, Group, ask_again, group_by_prefix
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judge import answer_grammars
 from localjudge.types import Node, Piece, VerdictRequest
@@ -50,14 +51,15 @@ def test_the_groups_of_a_metric_come_together() -> None:
 
 
 def test_a_lost_group_is_asked_again_before_others_and_three_times_at_most() -> None:
-    groups = WaitingGroups(requests_with([["a", "1"], ["b", "1"]]))
-    lost = groups.popleft()
+    waiting = deque(group_by_prefix(requests_with([["a", "1"], ["b", "1"]])))
+    losses: Counter[Group] = Counter()
+    lost = waiting.popleft()
     for _ in range(MAX_REPEATS):
-        groups.ask_again(lost)
-        assert groups.popleft() == lost
+        ask_again(lost, waiting, losses)
+        assert waiting.popleft() == lost
     with pytest.raises(OutOfResource, match="4 workers were lost"):
-        groups.ask_again(lost)
-    assert list(groups) == [(1,)]
+        ask_again(lost, waiting, losses)
+    assert list(waiting) == [(1,)]
 
 
 def test_an_address_of_a_server_is_refused_without_a_connection() -> None:

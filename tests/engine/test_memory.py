@@ -12,7 +12,7 @@ import random_model
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp import memory, model_check
 from localjudge.engine.llamacpp.loading import load
-from localjudge.engine.llamacpp.memory import UBATCH, MemoryNeed
+from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import OutOfResource
 from tests.engine.conftest import ModelMaker
@@ -28,12 +28,13 @@ def _listen(_level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
     _said.append(text.decode(errors="replace"))
 
 
-def allocated(path: Path, n_ctx: int) -> MemoryNeed:
+def allocated(path: Path, n_ctx: int) -> tuple[int, int, int]:
+    """Return the bytes of weights, keys and values, and working space."""
     _said.clear()
     llama_cpp.llama_log_set(_listen, ctypes.c_void_p(0))
-    weights = llama_cpp.llama_model_default_params()
-    weights.use_extra_bufts = False
-    model = llama_cpp.llama_model_load_from_file(str(path).encode(), weights)
+    how = llama_cpp.llama_model_default_params()
+    how.use_extra_bufts = False
+    model = llama_cpp.llama_model_load_from_file(str(path).encode(), how)
     parameters = llama_cpp.llama_context_default_params()
     parameters.n_ctx = n_ctx
     parameters.n_batch = parameters.n_ubatch = UBATCH
@@ -44,10 +45,11 @@ def allocated(path: Path, n_ctx: int) -> MemoryNeed:
     llama_cpp.llama_free(context)
     llama_cpp.llama_model_free(model)
     sizes = re.findall(r"(model|KV|compute) buffer size =\s*([\d.]+) MiB", "".join(_said))
-    sums = (
-        sum(float(size) for of, size in sizes if of == kind) for kind in ("model", "KV", "compute")
-    )
-    return MemoryNeed(*(int(size * 2**20) for size in sums))
+    mebibytes = {"model": 0.0, "KV": 0.0, "compute": 0.0}
+    for kind, size in sizes:
+        mebibytes[kind] += float(size)
+    weights, cache, working = (int(size * 2**20) for size in mebibytes.values())
+    return weights, cache, working
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2", "phi3", "gpt2", "lfm2"])
@@ -58,11 +60,14 @@ def test_the_estimate_matches_the_allocation(
     """Weights and cache within 5 %, compute buffers between 95 % and 150 %."""
     shape = random_model.Shape(width=256, heads=heads, layers=4, feed_forward=1024, context=8192)
     path = make_model(architecture, shape=shape).path
-    estimate = memory.needed(model_check.check(path), n_ctx=n_ctx)
-    real = allocated(path, n_ctx)
-    assert estimate.weights == pytest.approx(real.weights, rel=0.05)
-    assert estimate.cache == pytest.approx(real.cache, rel=0.05)
-    assert 0.95 * real.working < estimate.working < 1.5 * real.working
+    model = model_check.check(path)
+    weights, cache, working = allocated(path, n_ctx)
+    assert model.weight_bytes == pytest.approx(weights, rel=0.05)
+    assert memory.cache_bytes(model, n_ctx) == pytest.approx(cache, rel=0.05)
+    assert 0.95 * working < memory.working_bytes(model, n_ctx) < 1.5 * working
+    assert memory.needed_bytes(model, n_ctx) == (
+        model.weight_bytes + memory.cache_bytes(model, n_ctx) + memory.working_bytes(model, n_ctx)
+    )
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers(

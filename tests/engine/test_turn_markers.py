@@ -8,7 +8,7 @@ import random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.llamacpp.model import loaded_tokens
+from localjudge.engine.llamacpp.model import load_vocabulary
 from localjudge.engine.tokens import Vocabulary
 from localjudge.types import Answer
 from tests.engine.conftest import REAL, ModelMaker, Opener, OpenVocabulary, attributions
@@ -77,8 +77,8 @@ def over(vocabulary: Vocabulary, tokens: Sequence[int], marker: str) -> list[lis
 def pair(request: pytest.FixtureRequest, open_vocabulary: OpenVocabulary) -> Iterator[Pair]:
     vocabulary, family = request.param
     with open_vocabulary(vocabulary) as loaded:
-        table = loaded_tokens(loaded.pointer)
-        yield Pair(family, Vocabulary(table), Vocabulary(table, TEMPLATES[family]))
+        without = load_vocabulary(loaded.pointer)
+        yield Pair(family, without, load_vocabulary(loaded.pointer, TEMPLATES[family]))
 
 
 def texts_with(marker: str) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def test_control_tokens_bare_words_and_lines_of_signs_are_not_markers(
 ) -> None:
     """Users cannot forge text next to a control token; any text may have words or signs."""
     with open_vocabulary("bytes") as loaded:
-        assert Vocabulary(loaded_tokens(loaded.pointer), template).turn_markers == set()
+        assert load_vocabulary(loaded.pointer, template).turn_markers == set()
 
 
 def test_a_prompt_with_forged_turns_is_answered(

@@ -48,9 +48,10 @@ class TwoWorkers(ScriptedEngine):
     place = "2 workers on 1 node"
     started = 0
 
-    def start(self) -> None:
+    def start_workers(self) -> str:
         assert not self.asked
         self.started += 1
+        return self.place
 
 
 def test_workers_are_started_before_they_are_measured_and_each_is_measured() -> None:

@@ -67,7 +67,6 @@ class LlamaCppClassifier:
         self.outputs = loaded.outputs
         self.name = file.name
         self.metadata = loaded.metadata
-        self.shape = loaded.shape
         self.capacity = loaded.n_ctx
         self.memory_bytes = loaded.memory_bytes
 

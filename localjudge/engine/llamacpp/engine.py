@@ -79,7 +79,6 @@ class LlamaCppEngine:
         self.vocabulary = vocabulary
         self.name = file.name
         self.metadata = loaded.metadata
-        self.shape = loaded.shape
         self.capacity = loaded.n_ctx
         self.memory_bytes = loaded.memory_bytes
         self.shares_prefixes = rewind_mode != "recompute"

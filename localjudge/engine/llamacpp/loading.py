@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 from localjudge import model_registry
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp import memory, model_check
+from localjudge.engine.llamacpp.gguf import Header
 from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model, usable_threads
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, find_self_check
-from localjudge.engine.protocol import EngineSettings, ModelShape
+from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.local_models import parts
 from localjudge.model_registry import ModelFile
@@ -33,7 +34,6 @@ class LoadedModel(NamedTuple):
 
     file: ModelFile
     model: OpenModel
-    shape: ModelShape
     n_ctx: int
     memory_bytes: int
     gpu_layers: int
@@ -83,9 +83,8 @@ def load(
             f"{trained_context:,} tokens are used",
         )
     gpu_layers = _gpu_layers(settings)
-    need = memory.needed(header, n_ctx=n_ctx)
     if not gpu_layers:  # the free memory of a GPU is unknown
-        _require_memory(file.path, need, n_ctx)
+        _require_memory(file.path, header, n_ctx)
     threads = usable_threads(settings.used_threads, gpu_layers)
     wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=threads)
     try:
@@ -99,7 +98,7 @@ def load(
     except OutOfResource as error:
         if gpu_layers:
             raise
-        numbers = memory.needed_and_free(need, n_ctx)
+        numbers = memory.needed_and_free(header, n_ctx)
         problem = f"{error.message}; the model needs {numbers}"
         raise OutOfResource(problem, hint=error.hint) from error
     outputs: tuple[str, ...] = ()
@@ -108,11 +107,8 @@ def load(
     return LoadedModel(
         file=file,
         model=model,
-        shape=ModelShape(
-            header.size("block_count"), header.size("embedding_length"), trained_context
-        ),
         n_ctx=n_ctx,
-        memory_bytes=need.total,
+        memory_bytes=memory.needed_bytes(header, n_ctx),
         gpu_layers=gpu_layers,
         threads=threads,
         self_check=self_check,
@@ -129,10 +125,10 @@ def _gpu_layers(settings: EngineSettings) -> int:
     return settings.gpu_layers
 
 
-def _require_memory(path: Path, need: memory.MemoryNeed, n_ctx: int) -> None:
+def _require_memory(path: Path, header: Header, n_ctx: int) -> None:
     free = hardware.available_bytes()
-    if free is not None and need.total > free:
-        numbers = memory.needed_and_free(need, n_ctx)
+    if free is not None and memory.needed_bytes(header, n_ctx) > free:
+        numbers = memory.needed_and_free(header, n_ctx)
         problem = f"{path} does not fit into memory: it needs {numbers}"
         raise OutOfResource(problem, hint=memory.memory_hint())
 

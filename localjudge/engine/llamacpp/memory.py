@@ -11,7 +11,6 @@ at once.
 """
 
 import re
-from typing import NamedTuple
 
 from localjudge.engine import hardware
 from localjudge.engine.hardware import readable
@@ -31,18 +30,6 @@ _OUT_OF_MEMORY = re.compile(
 )
 
 
-class MemoryNeed(NamedTuple):
-    """Memory of a judge in bytes."""
-
-    weights: int
-    cache: int
-    working: int
-
-    @property
-    def total(self) -> int:
-        return sum(self)
-
-
 def context_for(model: Header, wanted: int | None) -> int:
     """Return the tokens of context for a model, at most as in its training."""
     if not wanted and model.is_classifier:
@@ -50,30 +37,39 @@ def context_for(model: Header, wanted: int | None) -> int:
     return min(wanted or _MAX_DEFAULT_CONTEXT, model.size("context_length"))
 
 
-def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
-    """Estimate the memory of a model and its context. The module's docstring has the formulas."""
+def needed_bytes(model: Header, n_ctx: int) -> int:
+    """Estimate the memory of a model and its context of `n_ctx` tokens."""
+    return model.weight_bytes + cache_bytes(model, n_ctx) + working_bytes(model, n_ctx)
+
+
+def cache_bytes(model: Header, n_ctx: int) -> int:
+    """Estimate the memory of keys and values, by the module's formula."""
+    if model.is_classifier:
+        return 0
+    return n_ctx * _cached_numbers(model) * _F16_BYTES
+
+
+def working_bytes(model: Header, n_ctx: int) -> int:
+    """Estimate the memory of one step, by the module's formula."""
     heads = model.size("attention.head_count")
     width = model.size("embedding_length")
     streams = 2 * (n_ctx + model.size("feed_forward_length") + 2 * width)
     if model.is_classifier:
-        working = (heads * n_ctx + streams) * n_ctx * _F32_BYTES
-        return MemoryNeed(model.weight_bytes, 0, working)
+        return (heads * n_ctx + streams) * n_ctx * _F32_BYTES
     vocabulary = model.lengths.get("tokenizer.ggml.tokens", 0)
-    working = (max(heads * n_ctx, vocabulary) + streams) * UBATCH * _F32_BYTES
-    cache = n_ctx * _cached_numbers(model) * _F16_BYTES
-    return MemoryNeed(model.weight_bytes, cache, working)
+    return (max(heads * n_ctx, vocabulary) + streams) * UBATCH * _F32_BYTES
 
 
-def needed_and_free(need: MemoryNeed, n_ctx: int) -> str:
+def needed_and_free(model: Header, n_ctx: int) -> str:
     """Say how much memory a judge needs, and how much is free."""
     free = hardware.available_bytes()
     room = "the amount of free memory is unknown"
     if free is not None:
         room = f"{readable(free)} are free"
     return (
-        f"about {readable(need.total)} (weights {readable(need.weights)}, "
-        f"cache for {n_ctx:,} tokens {readable(need.cache)}, "
-        f"working space {readable(need.working)}), and {room}"
+        f"about {readable(needed_bytes(model, n_ctx))} (weights {readable(model.weight_bytes)}, "
+        f"cache for {n_ctx:,} tokens {readable(cache_bytes(model, n_ctx))}, "
+        f"working space {readable(working_bytes(model, n_ctx))}), and {room}"
     )
 
 

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.engine.llamacpp import memory
-from localjudge.engine.protocol import EngineBuild
-from localjudge.engine.tokens import TokenTable, Vocabulary, is_reserved
+from localjudge.engine.tokens import Vocabulary, is_reserved
 from localjudge.errors import InputError, LocaljudgeError, ModelError, OutOfResource
 
 # Otherwise OpenMP's threads spin while they wait: on a busy machine, two threads were ten times
@@ -133,12 +132,13 @@ def _warn_of_fork() -> None:
     )
 
 
-def build() -> EngineBuild:
+def build() -> tuple[str, tuple[str, ...], bool]:
+    """Return the version of llama.cpp, its GPU backends, and whether it uses a GPU here."""
     files = (Path(llama_cpp.__file__).parent / "lib").glob("*ggml-*")
     libraries = {path.name.partition(".")[0].removeprefix("lib") for path in files}
     backends = tuple(name for name in _GPU_BACKENDS if f"ggml-{name}" in libraries)
-    offloads = bool(llama_cpp.llama_supports_gpu_offload())
-    return EngineBuild("llama.cpp", llama_cpp.llama_version().decode(), offloads, backends)
+    uses_gpu = bool(llama_cpp.llama_supports_gpu_offload())
+    return f"llama.cpp {llama_cpp.llama_version().decode()}", backends, uses_gpu
 
 
 @dataclass(frozen=True)
@@ -184,8 +184,9 @@ def open_model(
                 f"{path} cannot judge: it has an encoder", hint="use a text-generation model"
             )
         template = llama_cpp.llama_model_chat_template(pointer, None) or b""
-        tokens = loaded_tokens(llama_cpp.llama_model_get_vocab(pointer))
-        vocabulary = Vocabulary(tokens, template.decode(errors="replace") or None)
+        vocabulary = load_vocabulary(
+            llama_cpp.llama_model_get_vocab(pointer), template.decode(errors="replace") or None
+        )
         undo.pop_all()
     quantisation = llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b""
     return OpenModel(pointer, vocabulary, quantisation.decode())
@@ -205,8 +206,8 @@ def _refused(path: Path) -> LocaljudgeError:
     )
 
 
-def loaded_tokens(pointer: Any) -> TokenTable:
-    """Return the tokens of llama.cpp's vocabulary, which must outlive the table."""
+def load_vocabulary(pointer: Any, chat_template: str | None = None) -> Vocabulary:
+    """Return llama.cpp's vocabulary, whose memory must outlive it."""
     exact = llama_cpp.llama_vocab_type(pointer) not in _NORMALISING
     size = llama_cpp.llama_vocab_n_tokens(pointer)
     pieces = [_piece(pointer, token) for token in range(size)]
@@ -228,7 +229,7 @@ def loaded_tokens(pointer: Any) -> TokenTable:
     begin = None
     if llama_cpp.llama_vocab_get_add_bos(pointer) and bos >= 0:
         begin = bos
-    return TokenTable(
+    return Vocabulary(
         pieces=pieces,
         exact=exact,
         reserved=reserved,
@@ -236,8 +237,9 @@ def loaded_tokens(pointer: Any) -> TokenTable:
         bos=bos,
         eos=llama_cpp.llama_vocab_eos(pointer),
         begin=begin,
-        tokenize=lambda data: _tokenized(pointer, data),
+        tokenize_bytes=lambda data: _tokenized(pointer, data),
         score=lambda token: float(llama_cpp.llama_vocab_get_score(pointer, token)),
+        chat_template=chat_template,
     )
 
 

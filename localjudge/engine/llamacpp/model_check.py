@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from localjudge.engine.llamacpp.gguf import ENCODERS, Header, read
-from localjudge.engine.llamacpp.memory import context_for, needed
+from localjudge.engine.llamacpp.memory import context_for, needed_bytes
 from localjudge.engine.protocol import ModelFacts
 from localjudge.errors import ModelError
 from localjudge.local_models import parts
@@ -52,10 +52,12 @@ def read_model_facts(path: Path, n_ctx: int | None) -> ModelFacts:
         outputs = model.outputs
     return ModelFacts(
         quantisation=_FILE_TYPE_NAMES.get(model.number("general.file_type", -1)),
+        layers=model.size("block_count"),
+        width=model.size("embedding_length"),
         trained_context=model.size("context_length"),
         chat_template="tokenizer.chat_template" in model.keys,
         n_ctx=n_ctx,
-        memory_bytes=needed(model, n_ctx=n_ctx).total,
+        memory_bytes=needed_bytes(model, n_ctx),
         outputs=outputs,
     )
 
