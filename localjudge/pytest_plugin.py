@@ -179,7 +179,7 @@ def assert_score(
         __tracebackhide__ = True
         from localjudge.errors import InputError
         from localjudge.report.sample_views import describe_outcome
-        from localjudge.run_directory.result_rows import score_rows, verdict_rows
+        from localjudge.run_directory.evaluations import score_rows, verdict_rows
         from localjudge.types import Sample
         from localjudge.words import printable
 

@@ -10,7 +10,12 @@ import numpy as np
 
 from localjudge.analysis.pairing import sample_keys
 from localjudge.run_directory.result_rows import VerdictRow
-from localjudge.run_directory.run_record import RunRecord, unknown_sample
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import (
+    iter_verdict_places,
+    read_verdicts_at,
+    unknown_sample,
+)
 from localjudge.stats.interval import Floats, Indices
 
 _NO_PLACE = -1
@@ -44,7 +49,7 @@ class ComparedRun:
 
     def _read_places(self, positions: dict[str, int]) -> None:
         """Store the place of each sample's first verdict on each metric."""
-        for verdict, place in self.run.verdict_places():
+        for place, verdict in iter_verdict_places(self.run):
             position = positions.get(verdict.sample_id)
             places = self._places.get(verdict.metric)
             if position is not None and places is not None and places[position] == _NO_PLACE:
@@ -63,4 +68,4 @@ class ComparedRun:
         place = int(self._places[metric][position])
         if place == _NO_PLACE:
             return []
-        return list(self.run.verdicts_at(place))
+        return read_verdicts_at(self.run, place)

@@ -33,6 +33,7 @@ from localjudge.report.terminal import Table, show
 from localjudge.report.worst_samples import worst_samples, worst_view
 from localjudge.resources import write_output
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.types import Sample
 from localjudge.words import call, option_name
 
@@ -193,9 +194,10 @@ def _show_sample(
 
 
 def _sample_values(run: RunRecord, sample: Sample, metrics: Sequence[str]) -> dict[str, Any]:
-    scores = [vars(row) for row in run.scores_of(sample.id) if row.metric in metrics]
+    score_rows, verdict_rows = read_sample_rows(run, sample.id)
+    scores = [vars(row) for row in score_rows if row.metric in metrics]
     verdicts: list[Mapping[str, Any]] = []
-    for verdict in with_labels(run, run.verdicts_with_evidence_of(sample.id)):
+    for verdict in with_labels(run, verdict_rows):
         if verdict.row.metric in metrics:
             evidence = verdict.row.values_with_evidence["evidence"]
             verdicts.append({**verdict.values, "evidence": evidence})

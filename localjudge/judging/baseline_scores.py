@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from localjudge.analysis.compared_run import ComparedRun
 from localjudge.analysis.pairing import pair_samples, sample_keys
 from localjudge.judging.plan import Plan
-from localjudge.run_directory.result_rows import Evaluation
+from localjudge.run_directory.evaluations import Evaluation
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.sampling import Sampling
 from localjudge.stats.interval import Interval

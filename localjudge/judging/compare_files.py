@@ -11,8 +11,9 @@ from localjudge.judging.settings import RunSettings
 from localjudge.run_directory import directory as run_directory
 from localjudge.run_directory.differences import differences
 from localjudge.run_directory.directory import excerpt, open_regular
-from localjudge.run_directory.files import row_files, row_lines, summary_text
-from localjudge.run_directory.result_rows import Evaluation
+from localjudge.run_directory.evaluations import Evaluation
+from localjudge.run_directory.files import row_lines, summary_text
+from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import Summary
 from localjudge.run_directory.totals import Totals

@@ -21,14 +21,8 @@ from localjudge.evidence.finder import CLOSE, CLOSE_UNREAD, Finder, Match
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
-from localjudge.run_directory.result_rows import (
-    Evaluation,
-    EvidenceRow,
-    JudgedUnit,
-    VerdictRow,
-    verdict_rows,
-)
-from localjudge.run_directory.run_record import with_evidence
+from localjudge.run_directory.evaluations import Evaluation, JudgedUnit, verdict_rows, with_evidence
+from localjudge.run_directory.result_rows import EvidenceRow, VerdictRow
 from localjudge.text.judged_sentences import JudgedSentences
 from localjudge.text.mark_names import RANK
 from localjudge.types import Sample, Span, Unit, Verdict, context_texts

@@ -43,13 +43,14 @@ from localjudge.run_directory.directory import (
     remove_file,
 )
 from localjudge.run_directory.environment import Session, all_versions, host
-from localjudge.run_directory.files import ResultFiles, rows_so_far, write_manifest
+from localjudge.run_directory.evaluations import Evaluation
+from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_far, write_manifest
 from localjudge.run_directory.identity import JudgeIdentity, signature
 from localjudge.run_directory.label_rows import LabelRow, label_file, now
 from localjudge.run_directory.manifest import Manifest, finished_part
-from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
-from localjudge.run_directory.run_record import RunRecord, read_manifest
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import has_one_order
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.summary import SUMMARY, Summary
 from localjudge.run_directory.totals import allowed_failures
@@ -290,7 +291,7 @@ class Job:
             has_mean = metric.scored > 0 and metric.failed <= max_failed
             if has_mean != (metric.mean is not None):
                 return None
-        if not run.in_one_order():
+        if not has_one_order(run):
             return None
         return summary
 

@@ -24,8 +24,8 @@ from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import list_tasks
 from localjudge.progress import Progress
+from localjudge.run_directory.evaluations import Evaluation
 from localjudge.run_directory.identity import JudgeIdentity
-from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import EarlierAnswers
 from localjudge.run_directory.store import Store
 from localjudge.types import Sample

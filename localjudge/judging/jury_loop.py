@@ -29,7 +29,7 @@ from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
-from localjudge.run_directory.result_rows import Evaluation
+from localjudge.run_directory.evaluations import Evaluation
 from localjudge.run_directory.reuse import EarlierAnswers
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.store_reader import AskedUnit

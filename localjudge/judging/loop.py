@@ -22,8 +22,8 @@ from localjudge.judging.settings import RunSettings
 from localjudge.judging.verdicts import decide_verdicts
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
+from localjudge.run_directory.evaluations import Evaluation
 from localjudge.run_directory.request_keys import KeyedRequest
-from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.reuse import AnswerMemory, EarlierAnswers
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow

@@ -36,9 +36,9 @@ from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.archive import stored_keys
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE
+from localjudge.run_directory.evaluations import Evaluation
 from localjudge.run_directory.identity import DataIdentity, signature
 from localjudge.run_directory.label_rows import LABELS
-from localjudge.run_directory.result_rows import Evaluation
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.summary import SUMMARY, Summary
 from localjudge.run_directory.totals import Totals

@@ -25,9 +25,9 @@ from localjudge.metrics import Metric
 from localjudge.run_directory.archive import answers_of_units
 from localjudge.run_directory.differences import differences
 from localjudge.run_directory.directory import STORE, excerpt
+from localjudge.run_directory.evaluations import Evaluation, JudgedUnit
 from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.label_rows import LABELS
-from localjudge.run_directory.result_rows import Evaluation, JudgedUnit
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import SUMMARY
 from localjudge.types import NoAnswer, Verdict, VerdictRule

@@ -24,9 +24,11 @@ import numpy as np
 from localjudge.errors import InputError
 from localjudge.labels.shown_texts import find_metrics, statement_key
 from localjudge.run_directory.column_values import column_values
+from localjudge.run_directory.evaluations import Evaluation, verdict_rows
 from localjudge.run_directory.jury import is_divided
-from localjudge.run_directory.result_rows import Evaluation, VerdictRow, verdict_rows
-from localjudge.run_directory.run_record import RunRecord, unknown_sample
+from localjudge.run_directory.result_rows import VerdictRow
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import unknown_sample
 from localjudge.stats.interval import Flags, Floats, Indices
 from localjudge.types import Sample, Scored, Verdict
 from localjudge.words import suggestion

@@ -37,8 +37,8 @@ from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.verify_report import check_report
 from localjudge.run_directory.column_values import NO_VALUE
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE, file_sha256
-from localjudge.run_directory.files import row_files
 from localjudge.run_directory.label_rows import LABELS, label_file, now
+from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import SUMMARY
 from localjudge.run_directory.verification import VERIFICATION, LastVerification, last_verification
@@ -344,7 +344,7 @@ def _slice_basis(headline: Headline, corrected: CorrectedMean | None, messages: 
 
 
 def _checked_files(run: RunRecord) -> Iterator[str]:
-    for name in (MANIFEST, STORE, SUMMARY, *run.row_files, LABELS):
+    for name in (MANIFEST, STORE, SUMMARY, *row_files(with_evidence=run.has_evidence), LABELS):
         if (run.directory / name).exists():
             yield name
 

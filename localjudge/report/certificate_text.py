@@ -8,7 +8,8 @@ from localjudge.labels.evidence_use import EvidenceUse
 from localjudge.labels.label_counts import LabelCounts
 from localjudge.report.messages import Messages
 from localjudge.run_directory.identity import UNPROVED
-from localjudge.run_directory.run_record import Origin, RunRecord
+from localjudge.run_directory.origins import Origin
+from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import JudgeCard
 
 Limits = tuple[float, float] | None

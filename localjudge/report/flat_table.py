@@ -17,6 +17,7 @@ from localjudge.labels.labelled_statements import with_labels
 from localjudge.report.evidence_columns import evidence_kinds, evidence_values
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import has_one_order, iter_scored_samples
 from localjudge.types import CONTEXT_FIELDS, Context, Sample
 
 Row = dict[str, Any]
@@ -96,7 +97,7 @@ def flat_table(
     kinds = _kinds(run, rows)
     if not texts and not columns:
         return FlatTable(kinds, lambda: plain_rows(run, rows))
-    if rows != "samples" and not run.in_one_order():
+    if rows != "samples" and not has_one_order(run):
         raise RunDirectoryError(
             f"the samples in {run.directory} are in another order than their scores",
             hint="repeat the command that made the run, or export without texts and columns",
@@ -220,7 +221,7 @@ def _verdict_values(run: RunRecord) -> Iterator[Row]:
 
 
 def _sample_rows(run: RunRecord) -> Iterator[Row]:
-    for sample, scores in run.iter_scored_samples():
+    for sample, scores in iter_scored_samples(run):
         row: Row = {"sample_id": sample.id}
         for metric in run.summary.metrics:
             score = scores.get(metric)

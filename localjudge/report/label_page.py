@@ -22,7 +22,7 @@ from typing import Any
 from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.report.messages import Messages
 from localjudge.report.private_page import browser_offset, page_parts, write_page
-from localjudge.run_directory.evidence_rows import select_context
+from localjudge.run_directory.result_rows import select_context
 from localjudge.types import Language
 
 _STYLES = ("base.css", "label.css")

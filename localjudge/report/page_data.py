@@ -27,11 +27,16 @@ from localjudge.report.overview import Values
 from localjudge.report.private_page import browser_offset
 from localjudge.report.sample_views import describe_outcome, explain_score, remark_on
 from localjudge.run_directory.directory import BY_HAND
-from localjudge.run_directory.evidence_rows import select_context
-from localjudge.run_directory.files import VERDICTS
 from localjudge.run_directory.jury import is_divided
-from localjudge.run_directory.result_rows import ScoreRow, VerdictRow, json_line
+from localjudge.run_directory.result_rows import (
+    VERDICTS,
+    ScoreRow,
+    VerdictRow,
+    json_line,
+    select_context,
+)
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import iter_scored_samples
 from localjudge.types import CONTEXT_FIELDS, Context, Sample, context_texts
 
 _SAMPLES_OF_A_LIST = 2_000
@@ -121,7 +126,7 @@ def _iter_judged_samples(
     """
     groups = groupby(run.iter_verdicts_with_evidence(), key=lambda row: row.sample_id)
     judged_id, rows = next(groups, _NO_MORE)
-    for sample, scores in run.iter_scored_samples():
+    for sample, scores in iter_scored_samples(run):
         verdicts: dict[str, list[VerdictRow]] = {metric: [] for metric in scores}
         if judged_id == sample.id:
             for row in rows:

@@ -28,6 +28,7 @@ from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.types import CONTEXT_FIELDS, Context, Sample
 from localjudge.words import numbered, printable, suggestion
 
@@ -45,11 +46,12 @@ def sample_view(run: RunRecord, name: str, *, metric: str | None = None) -> list
     """Return texts, scores and units of a sample. Raises InputError for an unknown sample."""
     sample = find_sample(run, name)
     rows = [(Text(field, style="dim"), text) for field, text in _texts(sample)]
+    scores, judged_units = read_sample_rows(run, sample.id)
     verdicts: list[VerdictRow] = []
-    for verdict in with_labels(run, run.verdicts_with_evidence_of(sample.id)):
+    for verdict in with_labels(run, judged_units):
         verdicts.append(_with_remark(verdict))
     texts = Table(rows=rows, titles=[sample.id], indent=2)
-    judged = verdicts_view(run.scores_of(sample.id), verdicts, metric)
+    judged = verdicts_view(scores, verdicts, metric)
     return [texts, *judged, Table(notes=[f"judge {run.judge}"])]
 
 

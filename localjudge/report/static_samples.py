@@ -20,8 +20,7 @@ from localjudge.report.evidence_views import (
 )
 from localjudge.report.sample_views import describe_outcome, remark_on
 from localjudge.report.terminal import number
-from localjudge.run_directory.evidence_rows import select_context
-from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow
+from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow, select_context
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Sample, context_texts
 from localjudge.words import printable_lines

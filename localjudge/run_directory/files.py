@@ -1,6 +1,9 @@
-"""Write the result files of a run.
+"""Write and read the files of a run that are objects, and write its rows.
 
-`so-far.json` has the bytes of each part file up to the last complete sample.
+manifest.json    first, and again at the end with the checksums of the other files
+NAME.part        rows of scores, verdicts and evidence, as samples are judged
+so-far.json      the bytes of each part file up to the last complete sample
+summary.json     last: a run with it is finished
 """
 
 import hashlib
@@ -8,34 +11,35 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import NonNegativeInt
 
+from localjudge.errors import RunDirectoryError
 from localjudge.run_directory.directory import (
     MANIFEST,
     PartFile,
+    excerpt,
     read_object,
     remove_file,
     validated,
     write_file,
 )
-from localjudge.run_directory.evidence_rows import EVIDENCE
-from localjudge.run_directory.manifest import Manifest
+from localjudge.run_directory.evaluations import Evaluation, score_rows, verdict_rows
+from localjudge.run_directory.manifest import MANIFEST_VERSION, Manifest
 from localjudge.run_directory.result_rows import (
-    Evaluation,
+    EVIDENCE,
+    SCORES,
+    VERDICTS,
     EvidenceRow,
     json_line,
-    score_rows,
-    verdict_rows,
+    row_files,
 )
-from localjudge.run_directory.summary import SUMMARY, Summary
+from localjudge.run_directory.summary import SUMMARY, SUMMARY_VERSION, Summary
 from localjudge.types import Record
 
-SCORES = "scores.jsonl"
-VERDICTS = "verdicts.jsonl"
-ROW_FILES = (SCORES, VERDICTS)
 _SO_FAR = "so-far.json"
+_Object = TypeVar("_Object", Manifest, Summary)
 
 
 class RowsSoFar(Record):
@@ -99,13 +103,6 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
     write_file(directory / MANIFEST, _pretty(manifest.model_dump(mode="json")))
 
 
-def row_files(*, with_evidence: bool) -> tuple[str, ...]:
-    """Return the names of a run's row files."""
-    if with_evidence:
-        return (*ROW_FILES, EVIDENCE)
-    return ROW_FILES
-
-
 def row_lines(
     evaluations: Sequence[Evaluation], evidence: Iterable[EvidenceRow] | None
 ) -> dict[str, Iterator[str]]:
@@ -125,3 +122,26 @@ def summary_text(summary: Summary) -> str:
 
 def _pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_manifest(directory: Path) -> Manifest | None:
+    """Return the manifest in a directory, or None without one. Raises RunDirectoryError."""
+    file = directory / MANIFEST
+    if not os.path.lexists(file):
+        return None
+    return _read_object(file, Manifest, MANIFEST_VERSION)
+
+
+def read_summary(directory: Path) -> Summary:
+    return _read_object(directory / SUMMARY, Summary, SUMMARY_VERSION)
+
+
+def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Object:
+    content = read_object(file)
+    if content.get("schema_version") != schema_version:
+        version = excerpt(content.get("schema_version"))
+        raise RunDirectoryError(
+            f"{file} has schema version {version}, expected {schema_version}",
+            hint="read it with the version of localjudge that wrote it",
+        )
+    return validated(kind, content, str(file))

@@ -1,50 +1,29 @@
-"""Rows of `scores.jsonl` and `verdicts.jsonl`: one JSON object per line, keys in a fixed order.
+"""Rows of `scores.jsonl`, `verdicts.jsonl` and `evidence.jsonl`.
 
-Equal outcomes give equal bytes. Text offsets count Unicode code points.
+    scores.jsonl     sample_id, metric
+    verdicts.jsonl   sample_id, metric, position         for each judged unit of text
+    evidence.jsonl   sample_id, metric, position, rank   0 to 2 for each judged statement
+
+A line is a JSON object with its keys in a fixed order, and equal outcomes give equal bytes. The
+rows have the order of the data, then of the metrics, positions and ranks. Text offsets count
+Unicode code points.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
-from localjudge.types import (
-    AgainstText,
-    Failed,
-    Label,
-    NoAnswer,
-    Outcome,
-    Scored,
-    Span,
-    Undefined,
-    Unit,
-    UnitKind,
-    UnitSource,
-    Verdict,
-)
+from localjudge.run_directory.directory import BY_HAND
+from localjudge.types import AgainstText, Label, UnitKind, UnitSource
 
-
-class JudgedUnit(NamedTuple):
-    """A unit of text with its verdict, or the reason why it has none."""
-
-    unit: Unit
-    verdict: Verdict | NoAnswer
-
-
-class Evaluation(NamedTuple):
-    """One metric on one sample: the outcome and all judged units in the order of asking."""
-
-    sample_id: str
-    metric: str
-    outcome: Outcome
-    units: tuple[JudgedUnit, ...] = ()
-
-
+SCORES = "scores.jsonl"
+VERDICTS = "verdicts.jsonl"
+EVIDENCE = "evidence.jsonl"
 _LARGEST = 2**63 - 1
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -151,62 +130,9 @@ class VerdictRow:
         return {**self.values, "evidence": [dict(vars(row)) for row in self.evidence]}
 
 
-_OF_VERDICT = ("p_yes", "label", "reason", "window", "error", "judges")
-_NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))
 SCORE_ROWS = TypeAdapter(ScoreRow)
 VERDICT_ROWS = TypeAdapter(VerdictRow)
-
-
-def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
-    for sample_id, metric, outcome, _ in evaluations:
-        match outcome:
-            case Scored(value=value, detail=detail):
-                fraction = _count(outcome.numerator), _count(outcome.denominator)
-                yield ScoreRow(sample_id, metric, "scored", value, *fraction, detail)
-            case Undefined(reason=reason):
-                yield ScoreRow(sample_id, metric, "undefined", None, None, None, reason)
-            case Failed(reason=reason):
-                yield ScoreRow(sample_id, metric, "failed", None, None, None, reason)
-
-
-def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
-    for evaluation in evaluations:
-        for position, (unit, verdict) in enumerate(evaluation.units):
-            parts: dict[str, Any] = {name: getattr(verdict, name, None) for name in _OF_VERDICT}
-            yield VerdictRow(
-                sample_id=evaluation.sample_id,
-                metric=evaluation.metric,
-                unit=unit.kind,
-                index=unit.index,
-                source=unit.source,
-                source_index=unit.source_index,
-                start=unit.span.start,
-                end=unit.span.end,
-                text=unit.span.text,
-                against=unit.against,
-                position=position,
-                valid_mass=verdict.valid_mass,
-                **parts,
-            )
-
-
-def join_rows(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -> Iterator[Evaluation]:
-    """Rebuild the evaluations from rows in the order of the data, then of the metrics.
-
-    Raises RunDirectoryError for a verdict without a score row, and for an invalid score.
-    """
-    groups = groupby(verdicts, key=lambda row: (row.sample_id, row.metric))
-    key, rows = next(groups, _NO_MORE)
-    for score in scores:
-        units: tuple[JudgedUnit, ...] = ()
-        if key == (score.sample_id, score.metric):
-            units = tuple(map(_judged_unit, rows))
-            key, rows = next(groups, _NO_MORE)
-        yield Evaluation(score.sample_id, score.metric, _outcome(score), units)
-    if key is not None:
-        raise RunDirectoryError(
-            "a verdict has no score", hint="was a file of the run changed by hand?"
-        )
+EVIDENCE_ROWS = TypeAdapter(EvidenceRow)
 
 
 def json_line(values: Any) -> str:
@@ -214,49 +140,16 @@ def json_line(values: Any) -> str:
     return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
 
 
-def _outcome(row: ScoreRow) -> Outcome:
-    match row.status:
-        case "scored" if row.score is not None:
-            return Scored(
-                value=row.score,
-                numerator=row.numerator,
-                denominator=row.denominator,
-                detail=row.detail,
-            )
-        case "scored":
-            raise RunDirectoryError(
-                "a scored row has no score", hint="was a file of the run changed by hand?"
-            )
-        case "undefined":
-            return Undefined(reason=row.detail or "")
-        case "failed":
-            return Failed(reason=row.detail or "")
+def row_files(*, with_evidence: bool) -> tuple[str, ...]:
+    """Return the names of a run's files with rows."""
+    if with_evidence:
+        return (SCORES, VERDICTS, EVIDENCE)
+    return (SCORES, VERDICTS)
 
 
-def _judged_unit(row: VerdictRow) -> JudgedUnit:
-    span = Span(start=row.start, end=row.end, text=row.text)
-    unit = Unit(
-        kind=row.unit,
-        index=row.index,
-        source=row.source,
-        source_index=row.source_index,
-        span=span,
-        against=row.against,
-    )
-    if row.label is None:
-        return JudgedUnit(unit, NoAnswer(error=row.error or "", valid_mass=row.valid_mass))
-    verdict = Verdict(
-        label=row.label,
-        p_yes=row.p_yes,
-        valid_mass=row.valid_mass,
-        reason=row.reason,
-        window=row.window,
-        judges=row.judges,
-    )
-    return JudgedUnit(unit, verdict)
-
-
-def _count(number: float | None) -> float | None:
-    if number is not None and number.is_integer():
-        return int(number)
-    return number
+def select_context(texts: Sequence[str], context: int) -> str:
+    """Return the context that a row names, from 0. Raises RunDirectoryError if there is none."""
+    if context >= len(texts):
+        problem = f"a row of {EVIDENCE} names context {context} of {len(texts)}, counted from 0"
+        raise RunDirectoryError(problem, hint=BY_HAND)
+    return texts[context]

@@ -13,8 +13,8 @@ from localjudge.run_directory.archive import stored_answers
 from localjudge.run_directory.differences import differences, format_differences, updates
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.environment import all_versions
+from localjudge.run_directory.files import read_manifest
 from localjudge.run_directory.identity import JudgeIdentity
-from localjudge.run_directory.run_record import read_manifest
 from localjudge.types import Answer, NoAnswer
 
 MAX_ANSWERS = 65_536

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby, islice, zip_longest
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -15,7 +15,6 @@ from localjudge.errors import MissingRun, RunDirectoryError, UnfinishedRun
 from localjudge.run_directory.archive import (
     stored_clusters,
     stored_extras,
-    stored_ids,
     stored_sample_at,
     stored_samples,
 )
@@ -27,58 +26,33 @@ from localjudge.run_directory.directory import (
     excerpt,
     part_path,
     placed_rows,
-    read_object,
-    validated,
 )
-from localjudge.run_directory.environment import AnswersUsed, IndexLevel
-from localjudge.run_directory.evidence_rows import EVIDENCE, EVIDENCE_ROWS, evidence_by_verdict
+from localjudge.run_directory.environment import IndexLevel
+from localjudge.run_directory.evaluations import Evaluation, join_rows, with_evidence
 from localjudge.run_directory.examination import with_examination
-from localjudge.run_directory.files import SCORES, VERDICTS, RowsSoFar, row_files, rows_so_far
-from localjudge.run_directory.manifest import MANIFEST_VERSION, Manifest
+from localjudge.run_directory.files import RowsSoFar, read_manifest, read_summary, rows_so_far
+from localjudge.run_directory.manifest import Manifest
+from localjudge.run_directory.origins import Origin, list_origins
 from localjudge.run_directory.result_rows import (
+    EVIDENCE,
+    EVIDENCE_ROWS,
     SCORE_ROWS,
+    SCORES,
     VERDICT_ROWS,
-    Evaluation,
+    VERDICTS,
     EvidenceRow,
     ScoreRow,
     VerdictRow,
-    join_rows,
+    row_files,
 )
 from localjudge.run_directory.sampling import Sampling
-from localjudge.run_directory.summary import SUMMARY, SUMMARY_VERSION, MetricSummary, Summary
+from localjudge.run_directory.summary import SUMMARY, MetricSummary, Summary
 from localjudge.run_directory.totals import Totals, allowed_failures
 from localjudge.types import JudgeCard, Sample, VerdictRule
 from localjudge.words import numbered, printable, suggestion
 
 _SHOWN = 4
-_NO_MORE: tuple[None, tuple[EvidenceRow, ...]] = (None, ())
-_Object = TypeVar("_Object", Manifest, Summary)
 _Row = TypeVar("_Row", ScoreRow, VerdictRow, EvidenceRow)
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Answers or labels of a run from before its last command.
-
-    `count` of `total` are from the run or annotator `name`.
-    """
-
-    kind: Literal["reused", "stored", "labels"]
-    count: int
-    total: int
-    name: str
-
-    @property
-    def is_notable(self) -> bool:
-        """Whether this is more than some answers by an earlier command, such as a dry run."""
-        return self.kind != "stored" or self.count >= self.total
-
-    def __str__(self) -> str:
-        if self.kind == "reused":
-            return f"{self.count:,} of {self.total:,} answers were reused from {self.name}"
-        if self.kind == "stored":
-            return f"{self.count:,} of {self.total:,} answers were stored by earlier commands"
-        return f"{numbered(self.count, 'label')} of {self.name} stored before the last command"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -118,9 +92,9 @@ class RunRecord(Mapping[str, MetricSummary]):
             if so_far is None:
                 raise UnfinishedRun(path, f"the run in {path} has no finished sample yet")
             return cls._open_unfinished(path, manifest, so_far)
-        run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
+        run = cls(path, read_summary(path), manifest)
         if check:
-            check_files(path, run.summary, manifest, run.row_files)
+            check_files(path, run.summary, manifest, row_files(with_evidence=run.has_evidence))
         return run
 
     @classmethod
@@ -169,23 +143,9 @@ class RunRecord(Mapping[str, MetricSummary]):
         return allowed_failures(self.manifest.environment.settings.max_failed, self.summary.samples)
 
     @property
-    def origins(self) -> tuple[Origin, ...]:
+    def origins(self) -> list[Origin]:
         """Sources of answers and labels before the last command."""
-        environment = self.manifest.environment
-        answers = environment.answers or AnswersUsed(asked=0, reused={})
-        reused = sum(answers.reused.values())
-        total = answers.asked + reused
-        origins = []
-        for source, count in answers.reused.items():
-            origins.append(Origin("reused", count, total, excerpt(source)))
-        if environment.sessions:
-            last = environment.sessions[-1]
-            stored = last.answers_before - reused
-            if stored > 0:
-                origins.append(Origin("stored", stored, total, ""))
-            for name, count in last.labels_before.items():
-                origins.append(Origin("labels", count, count, excerpt(name)))
-        return tuple(origins)
+        return list_origins(self.manifest.environment)
 
     @property
     def index(self) -> tuple[IndexLevel, ...]:
@@ -234,19 +194,19 @@ class RunRecord(Mapping[str, MetricSummary]):
 
     def iter_scores(self) -> Iterator[ScoreRow]:
         """Yield one row for each sample and metric, in this order."""
-        for _, row in self._rows(SCORES, SCORE_ROWS):
+        for _, row in self.iter_rows(SCORES, SCORE_ROWS):
             yield row
 
     def iter_verdicts(self) -> Iterator[VerdictRow]:
         """Yield one row for each judged unit, in the order of the scores."""
-        for row, _ in self.verdict_places():
+        for _, row in self.iter_rows(VERDICTS, VERDICT_ROWS):
             yield row
 
     def iter_evidence(self) -> Iterator[EvidenceRow]:
         """Yield the sentences of evidence, in the order of the verdicts; none for a run without."""
         if not self.has_evidence:
             return iter(())
-        return (row for _, row in self._rows(EVIDENCE, EVIDENCE_ROWS))
+        return (row for _, row in self.iter_rows(EVIDENCE, EVIDENCE_ROWS))
 
     def iter_verdicts_with_evidence(self) -> Iterator[VerdictRow]:
         """Yield the rows of `iter_verdicts`, each with its evidence."""
@@ -255,11 +215,6 @@ class RunRecord(Mapping[str, MetricSummary]):
     @property
     def has_evidence(self) -> bool:
         return self.manifest.environment.evidence is not None
-
-    @property
-    def row_files(self) -> tuple[str, ...]:
-        """Names of the files with rows."""
-        return row_files(with_evidence=self.has_evidence)
 
     def iter_evaluations(self) -> Iterator[list[Evaluation]]:
         """Yield the evaluations of each sample."""
@@ -277,50 +232,6 @@ class RunRecord(Mapping[str, MetricSummary]):
     def iter_extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
         return stored_extras(self.directory / STORE)
 
-    def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
-        """Yield the rows of `iter_verdicts` with their byte offsets, for `verdicts_at`."""
-        for place, row in self._rows(VERDICTS, VERDICT_ROWS):
-            yield row, place
-
-    def verdicts_at(self, place: int) -> Iterator[VerdictRow]:
-        """Yield the rows of the sample and metric at this byte offset."""
-        first = None
-        for _, row in self._rows(VERDICTS, VERDICT_ROWS, place):
-            if first is None:
-                first = row
-            if (row.sample_id, row.metric) != (first.sample_id, first.metric):
-                return
-            yield row
-
-    def scores_of(self, sample_id: str) -> list[ScoreRow]:
-        return [row for row in self.iter_scores() if row.sample_id == sample_id]
-
-    def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
-        return [row for row in self.iter_verdicts() if row.sample_id == sample_id]
-
-    def verdicts_with_evidence_of(self, sample_id: str) -> list[VerdictRow]:
-        """Return the verdicts of a sample, each with its evidence."""
-        evidence = (row for row in self.iter_evidence() if row.sample_id == sample_id)
-        return list(with_evidence(self.verdicts_of(sample_id), evidence))
-
-    def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
-        """Yield each sample with its scores by metric."""
-        if not self.in_one_order():
-            raise RunDirectoryError(
-                f"scores and samples in {self.directory} do not match",
-                hint="repeat the command that made it",
-            )
-        groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
-        for sample, (_, rows) in zip(self.iter_samples(), groups, strict=True):
-            yield sample, {row.metric: row for row in rows}
-
-    def in_one_order(self) -> bool:
-        """Return whether scores and stored samples have the same order."""
-        groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
-        scored = (sample_id for sample_id, _ in groups)
-        stored = stored_ids(self.directory / STORE)
-        return all(name == other for name, other in zip_longest(scored, stored))
-
     @cached_property
     def scores(self) -> tuple[ScoreRow, ...]:
         """All score rows, about 0.5 KB each."""
@@ -335,9 +246,10 @@ class RunRecord(Mapping[str, MetricSummary]):
     def samples(self) -> tuple[Sample, ...]:
         return tuple(self.iter_samples())
 
-    def _rows(
+    def iter_rows(
         self, name: str, kind: TypeAdapter[_Row], start: int = 0
     ) -> Iterator[tuple[int, _Row]]:
+        """Yield the rows of a file from a byte offset on, each after its own offset."""
         file = self.directory / name
         if self.so_far is None:
             return placed_rows(file, kind, start)
@@ -370,30 +282,6 @@ def _runs_beside(path: Path) -> str:
     return suggestion(path.name, runs, "the runs there", show=lambda name: excerpt(runs[name]))
 
 
-def with_evidence(
-    verdicts: Iterable[VerdictRow], evidence: Iterable[EvidenceRow]
-) -> Iterator[VerdictRow]:
-    """Yield the verdicts with their evidence. Both are in the order of the run's files.
-
-    Raises RunDirectoryError for evidence without a verdict.
-    """
-    groups = evidence_by_verdict(evidence)
-    key, rows = next(groups, _NO_MORE)
-    for verdict in verdicts:
-        if key == (verdict.sample_id, verdict.metric, verdict.position):
-            yield replace(verdict, evidence=rows)
-            key, rows = next(groups, _NO_MORE)
-        else:
-            yield verdict
-    if key is not None:
-        raise RunDirectoryError(f"a row of {EVIDENCE} has no verdict", hint=BY_HAND)
-
-
-def unknown_sample(run: RunRecord, sample_id: str) -> RunDirectoryError:
-    problem = f"{run.directory / STORE} lacks the sample {excerpt(sample_id)} of {SCORES}"
-    return RunDirectoryError(problem, hint="are both files of the same run?")
-
-
 RunLike = RunRecord | str | Path
 """A run, or its directory."""
 
@@ -413,21 +301,3 @@ def seconds_per_verdict(run: RunRecord) -> float | None:
     if not asked or not seconds:
         return None
     return seconds / asked
-
-
-def read_manifest(directory: Path) -> Manifest | None:
-    file = directory / MANIFEST
-    if not os.path.lexists(file):
-        return None
-    return _read_object(file, Manifest, MANIFEST_VERSION)
-
-
-def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Object:
-    content = read_object(file)
-    if content.get("schema_version") != schema_version:
-        version = excerpt(content.get("schema_version"))
-        raise RunDirectoryError(
-            f"{file} has schema version {version}, expected {schema_version}",
-            hint="read it with the version of localjudge that wrote it",
-        )
-    return validated(kind, content, str(file))

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from localjudge.run_directory.evaluations import Evaluation
 from localjudge.run_directory.jury import is_divided
-from localjudge.run_directory.result_rows import Evaluation, VerdictRow
+from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.sampling import Sampling
 from localjudge.run_directory.summary import MetricSummary, Summary, VerdictSummary
 from localjudge.types import Failed, JudgeCard, Scored, Undefined, Verdict, VerdictRule

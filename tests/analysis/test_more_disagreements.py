@@ -18,7 +18,7 @@ from localjudge.labels.drawing import (
 )
 from localjudge.labels.labelling import Labelling, disagreement_remark
 from localjudge.labels.units import UnitFrame
-from localjudge.run_directory.result_rows import Evaluation, JudgedUnit
+from localjudge.run_directory.evaluations import Evaluation, JudgedUnit
 from localjudge.stats.drawing import inclusion_probabilities
 from localjudge.types import Label, Scored, Span, Unit, Verdict
 from tests.analysis.conftest import JudgedRun

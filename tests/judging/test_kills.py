@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import ScriptedEngine, evaluate
-from localjudge.run_directory.files import row_files
+from localjudge.run_directory.result_rows import row_files
 
 pytestmark = pytest.mark.engine
 

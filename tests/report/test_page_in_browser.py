@@ -15,6 +15,7 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.report.html_page import write_report
 from localjudge.report.sample_views import sample_view
+from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.words import printable, printable_lines
 from tests.report.conftest import ENOUGH, Open, corrected, labelled, print_lines
 
@@ -191,7 +192,8 @@ def test_every_judged_unit_is_marked_in_its_text(
     open_page: Open, runs: tuple[Run, Run], report: Path
 ) -> None:
     details = opened_sample(open_page(report), "sample 3")
-    verdicts = [row for row in runs[1].verdicts_of("sample 3") if row.metric == "context_recall"]
+    _, rows = read_sample_rows(runs[1], "sample 3")
+    verdicts = [row for row in rows if row.metric == "context_recall"]
     assert (
         details.locator("mark:not(.evidence)").all_inner_texts()
         == [row.text for row in verdicts]

@@ -33,6 +33,7 @@ from localjudge.report.terminal import Table, as_html, as_markdown
 from localjudge.report.verification_views import verification_view
 from localjudge.report.worst_samples import worst_scores, worst_view
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
+from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.types import Label, VerdictRequest
 from localjudge.words import call, printable
 from tests.report.conftest import EVIL, HOSTILE, PageReader, one_each, print_lines, printed
@@ -281,7 +282,7 @@ def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: 
         "0 0.100  It is red.",
     ]
     assert "It snows.  (it does not fit)" in printed(
-        verdicts_view(failed_run.scores_of("bad"), failed_run.verdicts_of("bad")), colour=True
+        verdicts_view(*read_sample_rows(failed_run, "bad")), colour=True
     )
 
 

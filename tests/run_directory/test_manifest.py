@@ -16,10 +16,9 @@ from localjudge.metrics import Metric
 from localjudge.metrics.context_recall import context_recall
 from localjudge.run_directory.differences import differences
 from localjudge.run_directory.directory import MANIFEST
-from localjudge.run_directory.files import write_manifest
+from localjudge.run_directory.files import read_manifest, write_manifest
 from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, signature
 from localjudge.run_directory.manifest import Manifest
-from localjudge.run_directory.run_record import read_manifest
 from localjudge.types import ChatEnds, VerdictRule
 
 ROWS: list[dict[str, Any]] = [

@@ -11,6 +11,7 @@ from localjudge import Run, ScriptedEngine
 from localjudge.analysis.compare import compare
 from localjudge.analysis.comparison import RunComparison
 from localjudge.report.export import exported_parts
+from localjudge.run_directory.run_rows import iter_scored_samples
 
 pytestmark = pytest.mark.engine
 
@@ -49,7 +50,7 @@ def consume(rows: Iterator[object]) -> None:
 
 
 READERS: list[Callable[[Run], Iterator[object]]] = [
-    *(Run.iter_scores, Run.iter_verdicts, Run.iter_samples, Run.iter_scored_samples),
+    *(Run.iter_scores, Run.iter_verdicts, Run.iter_samples, iter_scored_samples),
     lambda run: exported_parts(run, "jsonl", "verdicts"),
 ]
 
@@ -69,6 +70,6 @@ def test_a_comparison_uses_bounded_memory(run: Run) -> None:
 
 def test_each_sample_comes_with_its_scores(run: Run) -> None:
     assert [sample.id for sample in run.samples] == [f"s{number}" for number in range(SAMPLES)]
-    assert [(sample, tuple(scores.values())) for sample, scores in run.iter_scored_samples()] == [
+    assert [(sample, tuple(scores.values())) for sample, scores in iter_scored_samples(run)] == [
         (sample, (score,)) for sample, score in zip(run.samples, run.scores, strict=True)
     ]

@@ -10,6 +10,7 @@ import localjudge
 from localjudge import Run, ScriptedEngine
 from localjudge.analysis.evidence_places import evidence_places
 from localjudge.errors import RunDirectoryError, UnfinishedRun
+from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.types import VerdictRequest
 from tests.cli.conftest import called
 from tests.run_directory.conftest import Stopped, edited
@@ -63,7 +64,7 @@ def test_a_stopped_run_has_the_numbers_of_a_run_of_its_samples(
     assert run.summary.metrics == whole.summary.metrics
     assert (run.summary.metrics["context_recall"].mean, run.summary.samples) == (0.5, IN_BLOCKS)
     assert (run.scores, run.verdicts) == (whole.scores, whole.verdicts)
-    assert run.verdicts_of("7") == whole.verdicts_of("7")
+    assert read_sample_rows(run, "7") == read_sample_rows(whole, "7")
     assert evidence_places(run) == evidence_places(whole)
     assert evidence_places(run)["context_recall"].statements == IN_BLOCKS
 
