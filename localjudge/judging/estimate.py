@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -107,38 +107,29 @@ def estimate_plan(
 
 
 def _estimate(job: Job, clock: Callable[[], float]) -> Estimate:
+    """Estimate the work of each judge, add it up, and say what the aims of the run need."""
     settings = job.plan.settings
-    count = len(job.plan.dataset.samples)
     earlier = earlier_answers(job.judge.memory, job.identity, settings, job.progress)
     aims: list[AimStatus] = []
     if isinstance(job.judge, LoadedJury) and settings.optional_stopping:
         aims = _pilot_jury(job, earlier)
-    works: list[_Work] = []
+    estimates: list[Estimate] = []
     for place in range(len(job.judge.members)):
-        works.append(_estimate_judge(job, place, earlier, clock))
-    total = _add_up(works)
-    aims = aims or list(total.aims)
+        estimate, statuses = _estimate_judge(job, place, earlier, clock)
+        estimates.append(estimate)
+        aims = aims or statuses
+    total = _add_up(estimates)
     seconds_each = 0.0
-    if count:
-        seconds_each = (total.seconds or 0) / count
-    if settings.budget and count:
-        aims.append(_fit_in_budget(settings.budget, count, seconds_each))
-    return Estimate(
-        judge=with_examination(job.judge.card, job.identity),
-        samples=count,
-        metrics=tuple(metric.name for metric in job.plan.metrics),
-        verdicts=total.verdicts,
-        requests=total.requests,
-        reused=total.reused,
-        tokens=total.tokens,
-        seconds=total.seconds,
-        seconds_ci95=total.limits,
-        memory_bytes=job.judge.memory_bytes,
-        directory=str(job.path),
-        measured=total.measured,
-        workers=total.workers,
-        until=tuple(_need(aim, seconds_each) for aim in aims),
-    )
+    if total.samples:
+        seconds_each = (total.seconds or 0) / total.samples
+    if settings.budget and total.samples:
+        aims = [*aims, _fit_in_budget(settings.budget, total.samples, seconds_each)]
+    values = {
+        "judge": with_examination(job.judge.card, job.identity),
+        "memory_bytes": job.judge.memory_bytes,
+        "until": tuple(_need(aim, seconds_each) for aim in aims),
+    }
+    return total.model_copy(update=values)
 
 
 def _fit_in_budget(budget: str, count: int, seconds_each: float) -> AimStatus:
@@ -153,87 +144,71 @@ def _need(aim: AimStatus, seconds_each: float) -> Needed:
     return Needed(aim=aim.words, samples=aim.needed, seconds=seconds)
 
 
-class _Work(NamedTuple):
-    """Work of one judge, or of all judges of a jury.
-
-    `seconds` have the 95 % interval `limits`. Both are None if nothing was measured. `workers` is
-    where a cluster measured them.
-    """
-
-    verdicts: int
-    requests: int
-    reused: dict[str, int]
-    tokens: int
-    seconds: float | None = None
-    limits: Limits | None = None
-    measured: int = 0
-    workers: str | None = None
-    aims: Sequence[AimStatus] = ()
-
-
 def _estimate_judge(
     job: Job, place: int, earlier: Sequence[EarlierAnswers], clock: Callable[[], float]
-) -> _Work:
-    """Count the questions of one judge, and measure it on the first ones."""
+) -> tuple[Estimate, list[AimStatus]]:
+    """Count the questions of one judge, and measure it on the first ones.
+
+    Also returns how far these answers bring the aims.
+    """
     judge = job.judge.open(place)
     stored: list[EarlierAnswers] = []
     if (job.path / STORE).exists():
         stored.append(OtherRun(job.path, job.identity))
     earlier = [*stored, *earlier]
-    work = _count_questions(job.plan, judge, earlier, job.progress)
+    estimate = _count_questions(job, judge, earlier)
     is_single = isinstance(job.judge, LoadedJudge)
     must_decide = is_single and job.plan.settings.optional_stopping
-    if not must_decide and not work.tokens:
-        return work
+    if not must_decide and not estimate.tokens:
+        return estimate, []
     max_answers: float = _MAX_ANSWERS * count_workers(judge.engine)
     if must_decide:
         max_answers = math.inf
-    work = work._replace(workers=start_workers(judge.engine))
+    workers = start_workers(judge.engine)
     stopwatch = _Stopwatch(clock, max_answers)
     aims = _measure(job, place, judge, stopwatch, earlier)
-    work = work._replace(aims=aims, measured=len(stopwatch.requests))
+    values: dict[str, Any] = {"measured": len(stopwatch.requests), "workers": workers}
     if stopwatch.requests:
-        seconds, limits = stopwatch.extrapolate(judge.engine, work.tokens)
-        work = work._replace(seconds=seconds, limits=limits)
-    return work
+        seconds, limits = stopwatch.extrapolate(judge.engine, estimate.tokens)
+        values |= {"seconds": seconds, "seconds_ci95": limits}
+    return estimate.model_copy(update=values), aims
 
 
-def _add_up(works: Sequence[_Work]) -> _Work:
+def _add_up(estimates: Sequence[Estimate]) -> Estimate:
     """Return the work of all judges, without an interval of the time for several."""
-    if len(works) == 1:
-        return works[0]
+    if len(estimates) == 1:
+        return estimates[0]
     reused: Counter[str] = Counter()
-    for work in works:
-        reused.update(work.reused)
-    measured_seconds = [work.seconds for work in works if work.seconds is not None]
+    for estimate in estimates:
+        reused.update(estimate.reused)
+    measured_seconds = [each.seconds for each in estimates if each.seconds is not None]
     seconds = None
     if measured_seconds:
         seconds = sum(measured_seconds)
-    return _Work(
-        verdicts=works[0].verdicts,
-        requests=sum(work.requests for work in works),
-        reused=dict(reused),
-        tokens=sum(work.tokens for work in works),
-        seconds=seconds,
-        measured=sum(work.measured for work in works),
-        workers=works[-1].workers,
-        aims=works[0].aims,
-    )
+    values = {
+        "requests": sum(each.requests for each in estimates),
+        "reused": dict(reused),
+        "tokens": sum(each.tokens for each in estimates),
+        "seconds": seconds,
+        "seconds_ci95": None,
+        "measured": sum(each.measured for each in estimates),
+        "workers": estimates[-1].workers,
+    }
+    return estimates[0].model_copy(update=values)
 
 
-def _count_questions(
-    planned: Plan, judge: LoadedJudge, earlier: Sequence[EarlierAnswers], progress: Progress
-) -> _Work:
+def _count_questions(job: Job, judge: LoadedJudge, earlier: Sequence[EarlierAnswers]) -> Estimate:
     """Count the first round's verdicts and distinct requests, and the tokens of new requests."""
-    settings = planned.settings
-    samples = planned.dataset.samples
+    settings = job.plan.settings
+    metrics = job.plan.metrics
+    samples = job.plan.dataset.samples
     wording = Wording(judge, settings.sentences)
     seen: set[bytes] = set()
     verdicts = 0
     tokens = 0
     reused = {source.name: 0 for source in earlier}
-    for block in blocks(count_with_progress(samples, progress, "counting", len(samples))):
-        tasks = _first_round_tasks(block, planned.metrics, settings.sentences)
+    for block in blocks(count_with_progress(samples, job.progress, "counting", len(samples))):
+        tasks = _first_round_tasks(block, metrics, settings.sentences)
         verdicts += len(tasks)
         requests: dict[str, VerdictRequest] = {}
         for key, keyed in distinct(wording.word(tasks)).items():
@@ -247,7 +222,18 @@ def _count_questions(
                 del requests[key]
         if requests:
             tokens += judge.engine.distinct_tokens(list(requests.values()))
-    return _Work(verdicts, len(seen), reused, tokens)
+    return Estimate(
+        judge=judge.card,
+        samples=len(samples),
+        metrics=tuple(metric.name for metric in metrics),
+        verdicts=verdicts,
+        requests=len(seen),
+        reused=reused,
+        tokens=tokens,
+        seconds=None,
+        memory_bytes=judge.memory_bytes,
+        directory=str(job.path),
+    )
 
 
 def _first_round_tasks(
