@@ -45,8 +45,9 @@ from localjudge.report.flat_table import Rows
 from localjudge.report.gate_views import gates_view
 from localjudge.report.html_page import write_report
 from localjudge.report.label_page import write_label_page
+from localjudge.report.shown_progress import Bar, progress_on
 from localjudge.report.summary_views import summary_view
-from localjudge.report.terminal import Bar, as_html, progress_on
+from localjudge.report.terminal import as_html
 from localjudge.report.translated_sheet import write_translated_sheet
 from localjudge.report.verify_report import check_report
 from localjudge.resources import write_output

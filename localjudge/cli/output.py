@@ -10,7 +10,8 @@ import click
 from pydantic import BaseModel
 
 from localjudge.progress import Progress
-from localjudge.report.terminal import progress_on, put
+from localjudge.report.shown_progress import progress_on
+from localjudge.report.terminal import put
 
 STEP = object()
 """Object of a command's context within `localjudge start`, which names the next command itself."""

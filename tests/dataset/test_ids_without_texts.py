@@ -10,7 +10,7 @@ from localjudge.dataset import load
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import DataError, InputError
 from localjudge.judging.verify import verify_run as verify
-from localjudge.report.terminal import Lines
+from localjudge.report.shown_progress import Lines
 from localjudge.types import Context, Sample
 
 RAGAS: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ import pytest
 import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.report.terminal import Lines
+from localjudge.report.shown_progress import Lines
 from localjudge.run_directory.directory import locked_directory
 from localjudge.run_directory.run_record import RunRecord
 

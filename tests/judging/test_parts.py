@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.dataset.shards import shard_number
 from localjudge.judging.settings import RunSettings
+from localjudge.report.shown_progress import Lines
 from localjudge.report.summary_views import summary_view
-from localjudge.report.terminal import Lines, terminal
+from localjudge.report.terminal import terminal
 
 ROWS: list[dict[str, Any]] = [
     {

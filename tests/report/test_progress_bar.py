@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from localjudge.report.terminal import Bar, Lines, progress_on
+from localjudge.report.shown_progress import Bar, Lines, progress_on
 
 
 class Terminal(io.StringIO):
@@ -104,10 +104,10 @@ def test_a_log_gets_occasional_lines_with_rate_and_time_left(name: str) -> None:
     assert stream.getvalue().splitlines() == expected
 
 
-def drawn_by(bar: Bar, stream: Terminal, event: Callable[[], None]) -> str:
+def draw_after(bar: Bar, stream: Terminal, event: Callable[[], None]) -> str:
     before = len(stream.getvalue())
     event()
-    bar._progress.refresh()
+    bar._live.refresh()
     return stream.getvalue()[before:]
 
 
@@ -115,22 +115,22 @@ def test_a_bar_counts_rows_then_verdicts_and_pauses() -> None:
     """Rows without their number, then with it. During a pause the bar overwrites no output."""
     stream = Terminal()
     bar = Bar(stream)
-    reading = drawn_by(bar, stream, lambda: bar.rows("reading a\x1b[2J.jsonl", 1_000, None))
+    reading = draw_after(bar, stream, lambda: bar.rows("reading a\x1b[2J.jsonl", 1_000, None))
     assert "reading a\\x1b[2J.jsonl" in reading
     assert "1,000 rows" in reading
-    assert "2,000 of 3,000 rows" in drawn_by(
+    assert "2,000 of 3,000 rows" in draw_after(
         bar, stream, lambda: bar.rows("checking", 2_000, 3_000)
     )
-    judging = drawn_by(bar, stream, lambda: bar.expect(15))
+    judging = draw_after(bar, stream, lambda: bar.expect(15))
     assert "0 of 15 verdicts" in judging
     assert "rows" not in judging
-    assert "plain cases" in drawn_by(bar, stream, lambda: bar.phase("plain cases"))
+    assert "plain cases" in draw_after(bar, stream, lambda: bar.phase("plain cases"))
     bar.advance()
     bar.pause()
     before = len(stream.getvalue())
-    bar._progress.console.print("a finding")
+    bar._live.console.print("a finding")
     assert stream.getvalue()[before:] == "a finding\n"
-    later = drawn_by(bar, stream, lambda: bar.phase("injections"))
+    later = draw_after(bar, stream, lambda: bar.phase("injections"))
     bar.close()
     assert "injections" in later
     assert "1 of 15 verdicts" in later
@@ -140,3 +140,26 @@ def test_user_text_in_a_note_cannot_act_on_the_terminal() -> None:
     for stream in (Terminal(), io.StringIO()):
         progress_on(stream).note("column \x1b[2J [bold]")
         assert "column \\x1b[2J [bold]" in stream.getvalue()
+
+
+def test_the_state_of_gates_is_below_the_bar_until_it_changes() -> None:
+    stream = Terminal()
+    bar = Bar(stream)
+    bar.expect(15)
+    drawn = draw_after(bar, stream, lambda: bar.standing("faithfulness>=0.8 [bold]\x1b[2J"))
+    lines = drawn.splitlines()
+    assert "0 of 15 verdicts" in lines[-2]
+    assert "faithfulness>=0.8 [bold]\\x1b[2J" in lines[-1]
+    assert "hit_rate@3" in draw_after(bar, stream, lambda: bar.standing("hit_rate@3<0.2"))
+    bar.close()
+
+
+def test_the_bar_of_an_unknown_number_of_rows_is_not_full() -> None:
+    """A file of 1,000 rows that is being read has no total yet."""
+    bar = Bar(Terminal())
+    bar.rows("reading", 1_000, None)
+    [task] = bar._bar.tasks
+    assert (task.completed, task.total, task.finished) == (1_000, None, False)
+    bar.rows("checking", 2_000, 3_000)
+    assert (task.completed, task.total) == (2_000, 3_000)
+    bar.close()
