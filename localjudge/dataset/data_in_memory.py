@@ -1,18 +1,101 @@
 """Find the rows of data in memory: frames, Arrow tables, data sets of other packages, or lists."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from localjudge.dataset.csv_file import check_column_names
-from localjudge.dataset.problems import shown
+from localjudge.dataset.missing import is_nan
+from localjudge.dataset.nested_rows import expand, zip_columns
+from localjudge.dataset.problems import Place, Problem, shown
+from localjudge.dataset.python_values import plain, read_fields
+from localjudge.dataset.rows import RawRow, raw_row
 from localjudge.dataset.table_files import BATCH_ROWS, import_pyarrow, list_rows
 from localjudge.errors import InputError
+from localjudge.types import Sample
 
-Elements = Callable[[], Iterable[Any]]
+ReadRows = Callable[[], Iterator[RawRow | Problem]]
+"""Reads the rows of one source from the beginning."""
+_Elements = Callable[[], Iterable[Any]]
 """Gives the rows of data in memory as they are, from the first one."""
 
 
-def find_table_rows(data: Any, name: str) -> Elements | None:
+def read_in_memory(
+    data: object,
+    mapping: Mapping[str, str],
+    rows_path: str | None,
+    name: str,
+) -> ReadRows:
+    """Return what reads the rows of data in memory, called `name` in messages.
+
+    A mapping, or an object with fields, contains columns or rows. Raises InputError and DataError
+    for unusable data.
+    """
+    elements = find_table_rows(data, name)
+    whole: Mapping[str, Any] | None = None
+    if elements is None and isinstance(data, Mapping):
+        whole = data
+    elif elements is None and not isinstance(data, Sample):
+        whole = read_fields(data)
+    if whole is not None:
+        return _rows_in_object(whole, mapping, rows_path, name)
+    if elements is None:
+        elements = _find_rows(data, name)
+    return partial(_read_elements, elements, mapping, rows_path, name)
+
+
+def _rows_in_object(
+    whole: Mapping[str, Any],
+    mapping: Mapping[str, str],
+    rows_path: str | None,
+    name: str,
+) -> ReadRows:
+    row = RawRow(Place(name, row=1), plain(whole))
+    if rows_path is not None:
+        return partial(expand, row._replace(place=Place(name)), mapping, rows_path)
+    if _are_columns_of_cells(row.values):
+        return partial(zip_columns, row.values, name)
+    return partial(expand, row, mapping, rows_path)
+
+
+def _are_columns_of_cells(values: Mapping[str, Any]) -> bool:
+    """Return whether every value is a list without objects.
+
+    A list of objects may contain rows or messages.
+    """
+    if not values:
+        return False
+    for column in values.values():
+        if not isinstance(column, list) or any(isinstance(cell, Mapping) for cell in column):
+            return False
+    return True
+
+
+def _read_elements(
+    elements: _Elements,
+    mapping: Mapping[str, str],
+    rows_path: str | None,
+    name: str,
+) -> Iterator[RawRow | Problem]:
+    for number, element in enumerate(elements(), 1):
+        row = _row_of_element(element, Place(name, row=number))
+        if rows_path and isinstance(row, RawRow):
+            yield from expand(row, mapping, rows_path)
+        else:
+            yield row
+
+
+def _row_of_element(element: Any, place: Place) -> RawRow | Problem:
+    if isinstance(element, Sample):
+        return RawRow(place, element.model_dump(exclude_none=True), literal=True)
+    row = raw_row(plain(element), place)
+    if isinstance(row, Problem):
+        return row
+    nulls = {column: None for column, cell in row.values.items() if is_nan(cell)}
+    return row._replace(values={**row.values, **nulls})
+
+
+def find_table_rows(data: Any, name: str) -> _Elements | None:
     """Return the rows of a table, or None for other data.
 
     Raises InputError and DataError for unusable tables.
@@ -27,7 +110,7 @@ def find_table_rows(data: Any, name: str) -> Elements | None:
                 hint=f"pass one of them: data[{names[0]!r}]",
             )
         (data,) = data.values()
-        return find_table_rows(data, name) or find_rows(data, name)
+        return find_table_rows(data, name) or _find_rows(data, name)
     if hasattr(data, "to_frame"):
         kind = type(data).__name__
         raise InputError(
@@ -48,7 +131,7 @@ def find_table_rows(data: Any, name: str) -> Elements | None:
     return None
 
 
-def find_rows(data: Any, name: str) -> Elements:
+def _find_rows(data: Any, name: str) -> _Elements:
     """Return the rows of data that are not a table. Raises InputError for an unsupported type."""
     if isinstance(data, Iterable):
         rows = data

@@ -9,7 +9,7 @@ Uses constant memory, except for a file with one JSON array or object, and for a
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -17,6 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeGuard, get_args
 
+from localjudge.dataset.cells import splitter
+from localjudge.dataset.checked_rows import CheckedRow, check_row
 from localjudge.dataset.columns import (
     ALIASES,
     Resolved,
@@ -26,34 +28,27 @@ from localjudge.dataset.columns import (
     split_columns,
 )
 from localjudge.dataset.conversation import with_last_turn
-from localjudge.dataset.data_in_memory import Elements, find_rows, find_table_rows
+from localjudge.dataset.data_in_memory import ReadRows, read_in_memory
 from localjudge.dataset.dataset import Dataset
 from localjudge.dataset.formats import read
-from localjudge.dataset.missing import is_nan
-from localjudge.dataset.nested_rows import expand, zip_columns
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import (
     SHOWN,
-    Place,
     Problem,
     Problems,
     first_part,
     reaches_inside,
     shown,
 )
-from localjudge.dataset.python_values import plain, read_fields
-from localjudge.dataset.rows import CheckedRow, RawRow, Split, check_row, raw_row, splitter
+from localjudge.dataset.rows import RawRow
 from localjudge.dataset.samples import SampleTable
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.errors import DataError, InputError
 from localjudge.progress import Progress, count_with_progress
-from localjudge.types import FieldName, Sample
+from localjudge.types import FieldName
 from localjudge.words import option, suggestion
 
 _FIELDS = get_args(FieldName)
-
-ReadRows = Callable[[], Iterator[RawRow | Problem]]
-"""Reads the rows of one source from the beginning."""
 
 
 def load(  # noqa: PLR0913 # the options of a run that describe its data
@@ -80,31 +75,34 @@ def load(  # noqa: PLR0913 # the options of a run that describe its data
     """
     mapping = mapping or {}
     progress = progress or Progress()
+    _check_fields(mapping)
+    if context_separator == "":
+        raise InputError(
+            "the context separator is empty",
+            hint="use the text between two contexts, such as '|'",
+        )
     files = data
     if isinstance(data, str | Path):
         files = [data]
-    if not _are_files(files):
-        tables = [(name, _rows_in_memory(data, mapping, rows_path, name))]
-        return _build(
-            tables,
-            mapping,
-            skip_bad_rows,
-            context_separator,
-            keeps_answer_words,
-            progress,
-        )
-    names = list(map(str, files))
-    _check_file_names(names)
     with ExitStack() as stack:
-        sources = [stack.enter_context(closing(Source(file))) for file in names]
-        tables = [(source.name, partial(read, source, mapping, rows_path)) for source in sources]
-        dataset = _build(
-            tables,
-            mapping,
-            skip_bad_rows,
-            context_separator,
-            keeps_answer_words,
-            progress,
+        sources: list[Source] = []
+        tables: list[_Table] = []
+        if _are_files(files):
+            names = list(map(str, files))
+            _check_file_names(names)
+            sources = [stack.enter_context(closing(Source(file))) for file in names]
+        else:
+            read_rows = read_in_memory(data, mapping, rows_path, name)
+            tables.append(_Table(name, read_rows, mapping))
+        for source in sources:
+            tables.append(_Table(source.name, partial(read, source, mapping, rows_path), mapping))
+        for table in tables:
+            table.survey_columns(progress)
+        _check_mapped_columns_exist(tables, mapping)
+        for table in tables:
+            table.choose_columns()
+        dataset = _check_tables(
+            tables, context_separator, skip_bad_rows, keeps_answer_words, progress
         )
         windows_1252 = tuple(source.name for source in sources if source.is_windows_1252)
         return replace(dataset, windows_1252=windows_1252)
@@ -134,123 +132,6 @@ def _check_file_names(names: Sequence[str]) -> None:
             )
 
 
-def _rows_in_memory(
-    data: object,
-    mapping: Mapping[str, str],
-    rows_path: str | None,
-    name: str,
-) -> ReadRows:
-    elements = find_table_rows(data, name)
-    whole: Mapping[str, Any] | None = None
-    if elements is None and isinstance(data, Mapping):
-        whole = data
-    elif elements is None and not isinstance(data, Sample):
-        whole = read_fields(data)
-    if whole is not None:
-        return _rows_in_object(whole, mapping, rows_path, name)
-    if elements is None:
-        elements = find_rows(data, name)
-    return partial(_read_elements, elements, mapping, rows_path, name)
-
-
-def _rows_in_object(
-    whole: Mapping[str, Any],
-    mapping: Mapping[str, str],
-    rows_path: str | None,
-    name: str,
-) -> ReadRows:
-    row = RawRow(Place(name, row=1), plain(whole))
-    if rows_path is not None:
-        return partial(expand, row._replace(place=Place(name)), mapping, rows_path)
-    if _are_columns_of_cells(row.values):
-        return partial(zip_columns, row.values, name)
-    return partial(expand, row, mapping, rows_path)
-
-
-def _are_columns_of_cells(values: Mapping[str, Any]) -> bool:
-    """Return whether every value is a list without objects.
-
-    A list of objects may contain rows or messages.
-    """
-    if not values:
-        return False
-    for column in values.values():
-        if not isinstance(column, list) or any(isinstance(cell, Mapping) for cell in column):
-            return False
-    return True
-
-
-def _read_elements(
-    elements: Elements,
-    mapping: Mapping[str, str],
-    rows_path: str | None,
-    name: str,
-) -> Iterator[RawRow | Problem]:
-    for number, element in enumerate(elements(), 1):
-        row = _row_of_element(element, Place(name, row=number))
-        if rows_path and isinstance(row, RawRow):
-            yield from expand(row, mapping, rows_path)
-        else:
-            yield row
-
-
-def _row_of_element(element: Any, place: Place) -> RawRow | Problem:
-    if isinstance(element, Sample):
-        return RawRow(place, element.model_dump(exclude_none=True), literal=True)
-    row = raw_row(plain(element), place)
-    if isinstance(row, Problem):
-        return row
-    nulls = {column: None for column, cell in row.values.items() if is_nan(cell)}
-    return row._replace(values={**row.values, **nulls})
-
-
-def _build(
-    tables: Sequence[tuple[str, ReadRows]],
-    mapping: Mapping[str, str],
-    skip_bad_rows: bool,
-    context_separator: str | None,
-    keeps_answer_words: bool,
-    progress: Progress,
-) -> Dataset:
-    _check_fields(mapping)
-    if context_separator == "":
-        raise InputError(
-            "the context separator is empty",
-            hint="use the text between two contexts, such as '|'",
-        )
-    sources = [_SurveyedSource(name, rows, mapping, progress) for name, rows in tables]
-    _check_mapped_columns_exist(sources, mapping)
-    for source in sources:
-        source.resolve(context_separator)
-    checked = _check_rows(sources, keeps_answer_words, progress)
-    table = checked.table
-    problems = checked.problems
-    total = sum(source.count for source in sources)
-    if problems.count and not (skip_bad_rows and len(table)):
-        hint = "correct the rows"
-        if not skip_bad_rows:
-            hint += f", or skip them: {option('skip_bad_rows', True)}"
-        raise problems.error(
-            f"{problems.bad_rows} of {total} rows cannot be used, so nothing was judged "
-            f"(problems: {problems.count})",
-            hint=hint,
-        )
-    table.complete_ids()
-    return Dataset(
-        table=table,
-        sources=tuple(name for name, _ in tables),
-        mappings=tuple(source.mapping for source in sources),
-        unused=tuple(source.survey.unused(source.mapping) for source in sources),
-        placeholders=checked.placeholders,
-        joined=checked.joined,
-        json_responses=checked.json_responses,
-        conversations=sum(source.conversations for source in sources),
-        skipped=problems.bad_rows,
-        problem_count=problems.count,
-        problems=tuple(problems.lines),
-    )
-
-
 def _check_fields(mapping: Mapping[str, str]) -> None:
     """Raise InputError for a mapping of an unknown field."""
     for field, column in mapping.items():
@@ -262,41 +143,30 @@ def _check_fields(mapping: Mapping[str, str]) -> None:
             )
 
 
-class _SurveyedSource:
-    """A source with rows that can be read repeatedly, and a survey of its columns."""
+class _Table:
+    """The rows of one source, which are read twice: for a survey of the columns, and to be checked.
 
-    mapping: Resolved
-    split: Split
+    `columns` is the column of each field, once it has been chosen.
+    """
 
-    def __init__(
-        self,
-        name: str,
-        rows: ReadRows,
-        mapping: Mapping[str, str],
-        progress: Progress,
-    ) -> None:
+    def __init__(self, name: str, read_rows: ReadRows, mapping: Mapping[str, str]) -> None:
         self.name = name
-        self._rows = rows
+        self._read_rows = read_rows
         self._mapping = mapping
-        columns = split_columns(mapping)
-        self._reached_into = {first_part(column) for column in columns if reaches_inside(column)}
+        mapped = split_columns(mapping)
+        self._reached_into = {first_part(column) for column in mapped if reaches_inside(column)}
         self.survey = Survey(mapping)
+        self.columns: Resolved = {}
         self.count = 0
         self.readable = 0
         self.conversations = 0
-        for row in count_with_progress(self.rows(), progress, f"reading {name}"):
-            self.count += 1
-            if isinstance(row, RawRow):
-                self.readable += 1
-                self.conversations += row.conversation
-                self.survey.add(row.values)
 
     def rows(self) -> Iterator[RawRow | Problem]:
         """Yield the rows.
 
         Conversations become their last turn, and texts that the mapping reaches into are parsed.
         """
-        for row in self._rows():
+        for row in self._read_rows():
             if isinstance(row, Problem):
                 yield row
                 continue
@@ -320,15 +190,24 @@ class _SurveyedSource:
             return {**values, **parsed}
         return values
 
-    def resolve(self, separator: str | None) -> None:
+    def survey_columns(self, progress: Progress) -> None:
+        """Read all rows, and note their columns."""
+        for row in count_with_progress(self.rows(), progress, f"reading {self.name}"):
+            self.count += 1
+            if isinstance(row, RawRow):
+                self.readable += 1
+                self.conversations += row.conversation
+                self.survey.add(row.values)
+
+    def choose_columns(self) -> None:
+        """Choose the column of each field. Raises DataError without rows or a known column."""
         if not self.count:
             raise DataError(
                 f"{self.name} has no rows",
                 hint="omit it, or check that it is complete",
             )
-        self.mapping = resolve(self.survey, self._mapping, self.name)
-        self.split = splitter(separator, self.survey.has)
-        if self.readable and not self.mapping.keys() - {"id"}:
+        self.columns = resolve(self.survey, self._mapping, self.name)
+        if self.readable and not self.columns.keys() - {"id"}:
             names = map(str, islice(self.survey.columns, SHOWN))
             columns = ", ".join(map(shown, names)) or "none"
             mapping = f"map {', '.join(_FIELDS)}: {option('mapping', {'user_input': 'COLUMN'})}"
@@ -338,65 +217,97 @@ class _SurveyedSource:
             )
 
 
-class _CheckedRows:
-    """The samples of all rows, counts of what was noticed, and problems."""
+def _check_tables(
+    tables: Sequence[_Table],
+    separator: str | None,
+    skip_bad_rows: bool,
+    keeps_answer_words: bool,
+    progress: Progress,
+) -> Dataset:
+    """Return the samples of all valid rows.
 
-    def __init__(self) -> None:
-        self.table = SampleTable()
-        self.problems = Problems()
-        self.placeholders: dict[str, Counter[str]] = {}
-        self.joined = 0
-        self.json_responses = 0
-
-    def add(self, row: CheckedRow, id_column: str | None) -> None:
-        other_place = self.table.add(row.values, row.extras, row.place)
-        if other_place:
-            again = f"the id {row.values['id']!r} again (first at {other_place})"
-            self.problems.add_row([Problem.at(row.place, id_column, again, "a unique id")])
-            return
-        self.joined += row.joined
-        self.json_responses += row.is_json_response
+    Raises DataError for invalid rows, unless they are skipped and others are left.
+    """
+    samples = SampleTable()
+    problems = Problems()
+    placeholders: dict[str, Counter[str]] = {}
+    joined = 0
+    json_responses = 0
+    total = sum(table.count for table in tables)
+    rows = _check_rows(tables, samples, separator, keeps_answer_words)
+    for row in count_with_progress(rows, progress, "checking", total):
+        if isinstance(row, list):
+            problems.add_row(row)
+            continue
+        joined += row.joined
+        json_responses += row.is_json_response
         for column, word in row.placeholders:
-            self.placeholders.setdefault(column, Counter())[word] += 1
+            placeholders.setdefault(column, Counter())[word] += 1
+    if problems.count and not (skip_bad_rows and len(samples)):
+        raise _refuse_rows(problems, total, skip_bad_rows)
+    samples.complete_ids()
+    return Dataset(
+        table=samples,
+        sources=tuple(table.name for table in tables),
+        mappings=tuple(table.columns for table in tables),
+        unused=tuple(table.survey.unused(table.columns) for table in tables),
+        placeholders=placeholders,
+        joined=joined,
+        json_responses=json_responses,
+        conversations=sum(table.conversations for table in tables),
+        skipped=problems.bad_rows,
+        problem_count=problems.count,
+        problems=tuple(problems.lines),
+    )
 
 
 def _check_rows(
-    sources: Sequence[_SurveyedSource],
+    tables: Sequence[_Table],
+    samples: SampleTable,
+    separator: str | None,
     keeps_answer_words: bool,
-    progress: Progress,
-) -> _CheckedRows:
-    checked = _CheckedRows()
-    total = sum(source.count for source in sources)
-    rows = ((source, row) for source in sources for row in source.rows())
-    for source, row in count_with_progress(rows, progress, "checking", total):
-        if isinstance(row, Problem):
-            checked.problems.add_row([row])
-            continue
-        outcome = check_row(
-            row,
-            source.mapping,
-            source.split,
-            keeps_answer_words=keeps_answer_words,
-        )
-        if isinstance(outcome, list):
-            checked.problems.add_row(outcome)
-        else:
-            checked.add(outcome, source.mapping.get("id"))
-    return checked
+) -> Iterator[CheckedRow | list[Problem]]:
+    """Add the sample of each valid row. Yield the row, or its problems."""
+    for table in tables:
+        split = splitter(separator, table.survey.has)
+        for row in table.rows():
+            if isinstance(row, Problem):
+                yield [row]
+                continue
+            checked = check_row(row, table.columns, split, keeps_answer_words=keeps_answer_words)
+            if isinstance(checked, list):
+                yield checked
+                continue
+            other_place = samples.add(checked.values, checked.extras, checked.place)
+            if other_place is None:
+                yield checked
+                continue
+            again = f"the id {checked.values['id']!r} again (first at {other_place})"
+            yield [Problem.at(checked.place, table.columns.get("id"), again, "a unique id")]
 
 
-def _check_mapped_columns_exist(
-    sources: Sequence[_SurveyedSource], mapping: Mapping[str, str]
-) -> None:
-    if not any(source.readable for source in sources):
+def _refuse_rows(problems: Problems, total: int, skip_bad_rows: bool) -> DataError:
+    hint = "correct the rows"
+    if not skip_bad_rows:
+        hint += f", or skip them: {option('skip_bad_rows', True)}"
+    return problems.error(
+        f"{problems.bad_rows} of {total} rows cannot be used, so nothing was judged "
+        f"(problems: {problems.count})",
+        hint=hint,
+    )
+
+
+def _check_mapped_columns_exist(tables: Sequence[_Table], mapping: Mapping[str, str]) -> None:
+    """Raise InputError for a mapped column that no row has."""
+    if not any(table.readable for table in tables):
         return
     for field, column in mapping.items():
-        if any(source_has(field, column, source.survey.has) for source in sources):
+        if any(source_has(field, column, table.survey.has) for table in tables):
             continue
         names: dict[str, None] = {}
-        for source in sources:
-            names.update(dict.fromkeys(map(str, source.survey.columns)))
-        files = ", ".join(source.name for source in sources)
+        for table in tables:
+            names.update(dict.fromkeys(map(str, table.survey.columns)))
+        files = ", ".join(table.name for table in tables)
         raise InputError(
             f"the mapping {field}={column} names a column that no row of {files} has",
             hint=suggestion(column, list(names), "the columns", show=shown),

@@ -1,0 +1,215 @@
+"""Read the cells of a row by our fields, and replace the words for missing values.
+
+In CSV, a placeholder for a missing value (`NaN`, `NULL`, `-`) becomes null and is counted; NaN is
+null in every format. Contexts may be in several columns, or in one text that is split.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import compress
+from typing import Any
+
+from localjudge.dataset.columns import ID_COLUMNS, Resolved, split_columns
+from localjudge.dataset.contexts import find_text, objects_of_columns, read_cell
+from localjudge.dataset.missing import is_answer_word, is_nan, is_placeholder
+from localjudge.dataset.printed import parse_printed
+from localjudge.dataset.problems import Place, Report, lookup, shown
+from localjudge.dataset.rows import RawRow
+from localjudge.dataset.text_keys import whole_collection
+from localjudge.errors import DataError, InputError
+from localjudge.types import CONTEXT_FIELDS
+from localjudge.words import option
+
+_LIST_FIELDS = (*CONTEXT_FIELDS, *ID_COLUMNS)
+
+Placeholder = tuple[str, str]
+"""A column, and a word for a missing value in it."""
+Split = Callable[[Any, Place, str], Any]
+"""Receives a value, its place and its column. Returns the value, or parts of a text."""
+
+
+def read_cells(
+    row: RawRow,
+    resolved: Resolved,
+    split: Split,
+    *,
+    keeps_answer_words: bool,
+    report: Report,
+) -> tuple[dict[str, Any], list[Placeholder]]:
+    """Return the values of a row by our fields, and the placeholders that they had.
+
+    Raises DataError if `split` refuses a text.
+    """
+    cells: dict[str, Any] = {}
+    for field, column in resolved.items():
+        cells[field] = _read_cell(row, field, column, report)
+    placeholders: list[Placeholder] = []
+    if row.literal:
+        return cells, placeholders
+    if "reference" in cells:
+        cells["reference"] = _choose_reference(cells["reference"], row, resolved, report)
+    for field, cell in cells.items():
+        is_answer = field == "response" and keeps_answer_words and is_answer_word(cell)
+        if _is_missing(cell, row) and not is_answer:
+            placeholders.append((resolved[field], _describe_missing(cell)))
+            cells[field] = None
+    for field in _LIST_FIELDS:
+        if field in cells:
+            cells[field] = split(cells[field], row.place, resolved[field])
+    for ids, field in ID_COLUMNS.items():
+        if field in cells:
+            words = _remove_missing_contexts(cells, row, field, ids)
+            placeholders += [(f"{resolved[field]}[]", word) for word in words]
+    return cells, placeholders
+
+
+def read_other_columns(row: RawRow, resolved: Resolved) -> tuple[dict[str, Any], list[Placeholder]]:
+    """Return the columns without a field, and the placeholders that they had."""
+    used = split_columns(resolved)
+    others: dict[str, Any] = {}
+    placeholders: list[Placeholder] = []
+    for column, value in row.values.items():
+        if column in used:
+            continue
+        others[column] = value
+        if not row.literal and isinstance(value, str) and _is_missing(value, row):
+            placeholders.append((column, value.strip()))
+            others[column] = None
+    return others, placeholders
+
+
+def _is_missing(value: Any, row: RawRow) -> bool:
+    return is_nan(value) or (not row.typed and is_placeholder(value))
+
+
+def _describe_missing(value: Any) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    return "NaN"
+
+
+def _read_cell(row: RawRow, field: str, column: str, report: Report) -> Any:
+    """Return the value of a column, or one list for several columns of contexts."""
+    if field not in _LIST_FIELDS:
+        return lookup(row.values, column)
+    if column in row.values or "," not in column:
+        cell = _read_list(row, field, column, report)
+        _refuse_part_of_contexts(row, field, column, cell)
+        return cell
+    joined: list[Any] = []
+    for name in column.split(","):
+        cell = _read_list(row, field, name, report)
+        if isinstance(cell, list | tuple):
+            joined += cell
+        elif cell is not None and not _is_missing(cell, row):
+            joined.append(cell)
+    return joined or None
+
+
+def _read_list(row: RawRow, field: str, column: str, report: Report) -> Any:
+    """Return the contexts or ids in a column. A text may be a printed list of them."""
+    value = lookup(row.values, column)
+    if isinstance(value, str):
+        return read_cell(value, field, report)
+    return value
+
+
+def _refuse_part_of_contexts(row: RawRow, field: str, column: str, cell: Any) -> None:
+    """Raise InputError for one context of several: the others would be dropped silently."""
+    if column in row.values or not isinstance(cell, str | Mapping):
+        return
+    path = whole_collection(row.values, column)
+    if path is not None:
+        raise InputError(
+            f"{row.place}: {field}={column} uses one context of several",
+            hint=f"to use all of them: {option('mapping', {field: path})}",
+        )
+
+
+def _choose_reference(cell: Any, row: RawRow, resolved: Resolved, report: Report) -> Any:
+    """Return the only one of a list of references, or the cell if it is no list.
+
+    Report references that differ.
+    """
+    references = cell
+    if isinstance(cell, str) and not row.typed:
+        references = _parse_texts(cell) or cell
+    if not isinstance(references, list | tuple):
+        return references
+    if not references:
+        return None
+    if any(other != references[0] for other in references):
+        first = option("mapping", {"reference": f"{resolved['reference']}.0"})
+        expected = f"one (choose the one that counts; for the first: {first})"
+        report("reference", f"{len(references)} reference answers", expected)
+    return references[0]
+
+
+def _parse_texts(text: str) -> list[str] | None:
+    """Parse a printed list of texts, such as the right answers of older ragas.
+
+    Return None for other text.
+    """
+    value = parse_printed(text)
+    if not isinstance(value, list) or not value:
+        return None
+    if all(isinstance(item, str) for item in value):
+        return value
+    return None
+
+
+def _remove_missing_contexts(cells: dict[str, Any], row: RawRow, field: str, ids: str) -> list[str]:
+    """Remove contexts that are placeholders, with their ids. Return the placeholders."""
+    contexts = objects_of_columns(cells[field]) or cells[field]
+    if not isinstance(contexts, list | tuple):
+        return []
+    texts = list(map(find_text, contexts))
+    keep = [not _is_missing(text, row) for text in texts]
+    if all(keep):
+        return []
+    cells[field] = [*compress(contexts, keep)] or None
+    identifiers = cells.get(ids)
+    if isinstance(identifiers, list | tuple) and len(identifiers) == len(keep):
+        cells[ids] = [*compress(identifiers, keep)] or None
+    return [_describe_missing(text) for text in texts if _is_missing(text, row)]
+
+
+_MARK = "|"
+_DEEPEVAL_COLUMNS = (
+    "additional_metadata",
+    "custom_column_key_values",
+    "expected_tools",
+    "source_file",
+    "tools_called",
+)
+
+
+def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
+    """Return a function that splits a text into its non-empty contexts.
+
+    Without a separator, it raises DataError for `first|second` in a source with DeepEval's columns:
+    DeepEval 4.3.1 joins lists like this, and one text would get another score.
+    """
+    # Every DeepEval file has these columns, and handwritten data do not.
+    is_of_deepeval = any(map(has, _DEEPEVAL_COLUMNS))
+
+    def split(value: Any, place: Place, column: str) -> Any:
+        if not isinstance(value, str):
+            return value
+        if separator is not None:
+            return list(_nonempty_parts(value, separator))
+        if is_of_deepeval and _MARK in value:
+            raise DataError(
+                f"{place}: {shown(column)}: found one text with {_MARK!r}, "
+                "which joins the texts of a list in DeepEval",
+                hint=f"to split it: {option('context_separator', _MARK)}; "
+                "DeepEval's save_as('json') keeps lists",
+            )
+        return value
+
+    return split
+
+
+def _nonempty_parts(text: str, separator: str) -> Iterator[str]:
+    for part in text.split(separator):
+        if part.strip():
+            yield part.strip()
