@@ -28,11 +28,10 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.run_directory.totals import allowed_failures
 from localjudge.stats.interval import Interval
-from localjudge.stats.paired import Decision, decide, labels_needed
+from localjudge.stats.paired import GateOutcome, decide, labels_needed, samples_to_decide
 from localjudge.types import Record
 from localjudge.words import numbered, option
 
-Outcome = Literal["pass", "fail", "undecided"]
 Undecided = Literal["pass", "fail"]
 
 NO_LABELS = "0 labels"
@@ -49,7 +48,7 @@ class GateDecision(Record):
 
     gate: str
     metric: str
-    outcome: Outcome
+    outcome: GateOutcome
     passed: bool
     value: float | None
     ci95: tuple[float, float] | None
@@ -101,7 +100,7 @@ def decide_gate(
     return decision.model_copy(update={"passed": is_passed, "reason": reason})
 
 
-def _overrule(decision: GateDecision, outcome: Outcome, reason: str) -> GateDecision:
+def _overrule(decision: GateDecision, outcome: GateOutcome, reason: str) -> GateDecision:
     """Replace the outcome by one that no number of samples or labels would change."""
     update = {
         "outcome": outcome,
@@ -223,17 +222,26 @@ def _decide_on_interval(
     """
     if interval is None:
         return _without_interval(gate, "no sample has a score")
-    decision = decide(interval, gate.comparison, gate.threshold)
-    outcome = decision.outcome
-    samples_needed = None
+    outcome = decide(interval, gate.comparison, gate.threshold)
+    reason = _describe_interval(gate, interval, corrected)
+    larger_sample = None
     labels_to_decide = None
-    if decision.samples_needed and judge and corrected:
-        labels_to_decide = _count_labels_to_decide(gate.threshold, interval, judge, corrected)
+    if outcome == "undecided":
+        larger_sample = samples_to_decide(interval, gate.threshold)
+        if larger_sample and judge and corrected:
+            labels_to_decide = _count_labels_to_decide(gate.threshold, interval, judge, corrected)
+        if not interval.one_cluster:
+            shortage = _describe_shortage(
+                gate, interval, larger_sample, labels_to_decide, corrected, labels
+            )
+            reason = f"{reason}: {shortage}"
+    if labels and not corrected:
+        reason = f"by the judge only: {reason}"
     if _is_biased_by_gaps(corrected, labels):
         outcome = "undecided"
-    elif not interval.one_cluster and not labels_to_decide:
-        samples_needed = decision.samples_needed
-    reason = _explain_decision(gate, interval, decision, corrected, labels, labels_to_decide)
+        larger_sample = None
+    if interval.one_cluster or labels_to_decide:
+        larger_sample = None
     labels_used = None
     if corrected:
         labels_used = corrected.labels
@@ -245,7 +253,7 @@ def _decide_on_interval(
         value=interval.mean,
         ci95=interval.limits,
         samples=interval.n,
-        samples_needed=samples_needed,
+        samples_needed=larger_sample,
         corrected=corrected is not None,
         labels=labels_used,
         labels_needed=labels_to_decide,
@@ -329,26 +337,6 @@ def _describe_failures(summary: MetricSummary) -> str:
     return f"failed samples: {summary.failed:,}, with whose scores {mean}"
 
 
-def _explain_decision(
-    gate: Gate,
-    interval: Interval,
-    decision: Decision,
-    corrected: _Corrected | None,
-    labels: RunLabels | None,
-    labels_to_decide: int | None,
-) -> str:
-    reason = _describe_interval(gate, interval, corrected)
-    if decision.outcome == "undecided" and not interval.one_cluster:
-        pace = SECONDS_A_LABEL
-        if labels:
-            pace = labels.seconds_a_label
-        shortage = _describe_shortage(gate, interval, decision, corrected, labels_to_decide, pace)
-        reason = f"{reason}: {shortage}"
-    if labels and not corrected:
-        reason = f"by the judge only: {reason}"
-    return reason
-
-
 def _describe_interval(gate: Gate, interval: Interval, corrected: _Corrected | None) -> str:
     write = _number_format(gate)
     mean = write(interval.mean)
@@ -364,20 +352,23 @@ def _describe_interval(gate: Gate, interval: Interval, corrected: _Corrected | N
 def _describe_shortage(
     gate: Gate,
     interval: Interval,
-    decision: Decision,
-    corrected: _Corrected | None,
+    larger_sample: int | None,
     labels_to_decide: int | None,
-    pace: float,
+    corrected: _Corrected | None,
+    labels: RunLabels | None,
 ) -> str:
-    """Say what would decide the gate, with a `pace` in seconds for each label."""
+    """Say what would decide the gate: a sample size, or a number of labels with the time left."""
     quantity = "mean"
     if gate.delta:
         quantity = "difference"
-    if decision.samples_needed is None:
+    if larger_sample is None:
         return f"the {quantity} equals the threshold, which no number of samples can decide"
     shortage = "samples"
-    needed = f"{decision.samples_needed:,}"
+    needed = f"{larger_sample:,}"
     if labels_to_decide and corrected:
+        pace = SECONDS_A_LABEL
+        if labels:
+            pace = labels.seconds_a_label
         minutes = math.ceil((labels_to_decide - corrected.labelled) * pace / 60)
         shortage = "labels"
         needed = f"{labels_to_decide:,} labels ({numbered(minutes, 'minute')} more)"

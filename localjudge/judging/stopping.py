@@ -26,7 +26,13 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import ALL_JUDGED, MetricSummary
 from localjudge.run_directory.totals import allowed_failures
 from localjudge.stats.interval import Interval
-from localjudge.stats.paired import WIDTH_EXPONENT, Decision, decide, samples_needed
+from localjudge.stats.paired import (
+    WIDTH_EXPONENT,
+    GateOutcome,
+    decide,
+    samples_needed,
+    samples_to_decide,
+)
 from localjudge.words import numbered
 
 _NOT_REACHED = "not reached"
@@ -226,22 +232,24 @@ class Stopping:
         words = f"{words}, needs {gate.comparison} {gate.threshold:g}"
         judged = len(self.positions)
         max_failed = self.plan.settings.max_failed
-        decision = Decision("undecided")
+        outcome: GateOutcome = "undecided"
         if interval is not None:
-            decision = decide(interval, gate.comparison, gate.threshold)
+            outcome = decide(interval, gate.comparison, gate.threshold)
         if failed_before or summary.failed > allowed_failures(max_failed, self._count):
-            decision = Decision("fail")
+            outcome = "fail"
             words = f"{words} (failed samples: {max(failed_before, summary.failed):,})"
         elif summary.failed > allowed_failures(max_failed, judged):
             words = f"{words} (failed samples: {summary.failed:,})"
             return AimStatus(words, decided=False, needed=None)
-        elif is_last and decision.outcome == "undecided" and judged < self._count:
+        elif is_last and outcome == "undecided" and judged < self._count:
             words = f"{words} (the baseline has no more samples)"
             return AimStatus(words, decided=True, needed=None)
         needed = None
-        if interval is not None and decision.samples_needed:
-            needed = self._extrapolate(interval, decision.samples_needed)
-        return AimStatus(words, decision.outcome != "undecided", needed)
+        if interval is not None and outcome == "undecided":
+            scored = samples_to_decide(interval, gate.threshold)
+            if scored is not None:
+                needed = self._extrapolate(interval, scored)
+        return AimStatus(words, outcome != "undecided", needed)
 
     def _extrapolate(self, interval: Interval, scored: int) -> int:
         """Return the samples to judge for this number of scored ones."""

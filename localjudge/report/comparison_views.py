@@ -24,7 +24,7 @@ from localjudge.report.slice_views import EACH_ALONE, slice_name, uncorrected_sl
 from localjudge.report.terminal import Table, number, safe_text
 from localjudge.run_directory.directory import excerpt
 from localjudge.stats.interval import Interval
-from localjudge.stats.paired import Comparison, decide, smallest_detectable_difference
+from localjudge.stats.paired import samples_to_decide, smallest_detectable_difference
 from localjudge.stats.sequence import METHOD
 from localjudge.types import Label
 from localjudge.words import numbered
@@ -227,10 +227,7 @@ def _describe_no_difference(change: MetricChange, interval: Interval) -> str:
     if smallest > 1:
         detectable = "no difference"
     line = f"not significant; with {compared}, {detectable} can be detected"
-    direction: Comparison = "<"
-    if interval.mean > 0:
-        direction = ">"
-    needed = decide(interval, direction, 0).samples_needed
+    needed = samples_to_decide(interval, 0)
     if not needed or not round(interval.mean, _DIGITS):
         return line
     samples = f"about {needed:,} samples"

@@ -17,7 +17,7 @@ G. Miller (1974), Biometrika 61, 1-15; docs/statistics.md.
 
 import math
 from statistics import NormalDist
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,18 +47,10 @@ _GUARD_DECAY = 4.0
 _POWER = 0.8
 
 Comparison = Literal[">=", ">", "<=", "<"]
+GateOutcome = Literal["pass", "fail", "undecided"]
 
 
-class Decision(NamedTuple):
-    """Outcome, and the total sample size that would decide it (None if the mean equals the
-    threshold).
-    """
-
-    outcome: Literal["pass", "fail", "undecided"]
-    samples_needed: int | None = None
-
-
-def decide(interval: Interval, comparison: Comparison, threshold: float) -> Decision:
+def decide(interval: Interval, comparison: Comparison, threshold: float) -> GateOutcome:
     """Decide `mean <comparison> threshold` on the interval of a mean or of a paired difference."""
     if comparison in ("<=", "<"):
         mirrored = interval._replace(mean=-interval.mean, low=-interval.high, high=-interval.low)
@@ -66,14 +58,22 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
         return decide(mirrored, opposite, -threshold)
     touching_passes = comparison == ">="
     if interval.low > threshold or (touching_passes and interval.low == threshold):
-        return Decision("pass")
+        return "pass"
     if interval.high < threshold or (not touching_passes and interval.high == threshold):
-        return Decision("fail")
+        return "fail"
+    return "undecided"
+
+
+def samples_to_decide(interval: Interval, threshold: float) -> int | None:
+    """Return the total sample size that would decide an undecided gate at the same mean.
+
+    None if the mean equals the threshold.
+    """
     distance = abs(interval.mean - threshold)
     if distance < _ON_THRESHOLD:
-        return Decision("undecided")
+        return None
     half_width = _half_width(interval, below=interval.mean > threshold)
-    return Decision("undecided", samples_needed(interval, half_width, distance))
+    return samples_needed(interval, half_width, distance)
 
 
 def samples_needed(

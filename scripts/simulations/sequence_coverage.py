@@ -23,7 +23,7 @@ from paired_coverage import SHAPES, Shape, independent, moves, statements
 
 from localjudge.stats.distributions import clopper_pearson
 from localjudge.stats.interval import Counts, Floats, mean_interval
-from localjudge.stats.paired import decide, paired_difference
+from localjudge.stats.paired import decide, paired_difference, samples_to_decide
 from localjudge.stats.sequence import FRACTIONS, LOG_TARGET, SHARES, sequence_interval
 
 SAMPLES_OF_A_RUN = 300
@@ -186,9 +186,10 @@ def decided(population: Population, gate: float, *, repeats: int, limit: int, se
     ratios = [np.nan]
     for size, pilot in zip(exits, pilots, strict=True):
         if size > PILOT:
-            needed = decide(
-                sequence_interval(pilot, lowest=population.lowest), ">=", gate
-            ).samples_needed
+            interval = sequence_interval(pilot, lowest=population.lowest)
+            needed = None
+            if decide(interval, ">=", gate) == "undecided":
+                needed = samples_to_decide(interval, gate)
             ratio = np.inf
             if needed is not None:
                 ratio = needed / size

@@ -10,7 +10,7 @@ from localjudge.analysis.gate_decisions import GateDecision, decide_gate
 from localjudge.analysis.gates import Gate, check_baseline, parse_gate
 from localjudge.errors import InputError
 from localjudge.stats.interval import mean_interval
-from localjudge.stats.paired import decide
+from localjudge.stats.paired import samples_to_decide
 from tests.conftest import ScriptedRun
 
 
@@ -107,7 +107,7 @@ def test_a_mean_above_the_threshold_is_not_enough(
     decision = decided(
         scripted_run("run", rows(10), zeros(0)), "context_recall>=0.8", undecided=undecided
     )
-    needed = decide(mean_interval([0.0] + [1.0] * 9), ">=", 0.8).samples_needed
+    needed = samples_to_decide(mean_interval([0.0] + [1.0] * 9), 0.8)
     assert (decision.outcome, decision.passed, decision.samples_needed) == (
         "undecided",
         kept,

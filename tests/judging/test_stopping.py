@@ -101,8 +101,7 @@ def test_a_run_stops_at_the_first_deciding_sample(stopped: Run) -> None:
     scores = collect_scores(stopped)
     ordered = [scores[name] for name in in_order()[: len(scores)]]
     outcomes = [
-        decide(sequence_interval(ordered[:k]), ">=", 0.6).outcome
-        for k in range(1, len(ordered) + 1)
+        decide(sequence_interval(ordered[:k]), ">=", 0.6) for k in range(1, len(ordered) + 1)
     ]
     assert outcomes == ["undecided"] * (len(ordered) - 1) + ["pass"]
     assert stopped["context_recall"].ci95 == sequence_interval(ordered).limits

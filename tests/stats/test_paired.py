@@ -10,6 +10,7 @@ from localjudge.stats.paired import (
     count_changes,
     decide,
     paired_difference,
+    samples_to_decide,
     smallest_detectable_difference,
 )
 
@@ -169,38 +170,43 @@ def decided_on(low: float, mean: float, high: float, n: int = 100) -> Interval:
 def test_a_gate_is_decided_by_the_interval(
     low: float, high: float, comparison: Comparison, outcome: str
 ) -> None:
-    assert (
-        decide(decided_on(low, (low + high) / 2 + 0.01, high), comparison, 0.8).outcome == outcome
-    )
+    interval = decided_on(low, (low + high) / 2 + 0.01, high)
+    assert decide(interval, comparison, 0.8) == outcome
 
 
 @pytest.mark.parametrize(
-    ("limits", "gate", "expected"),
+    ("limits", "gate", "outcome", "samples"),
     [
         # Mean 0.875, lower arm 0.25, distance 0.125: twice too wide, so 2^2 times as many.
-        ((0.625, 0.875, 0.95), (">=", 0.75), ("undecided", 400)),
+        ((0.625, 0.875, 0.95), (">=", 0.75), "undecided", 400),
         # Mean 0.5 below 0.625: upper arm 0.375, distance 0.125: 3^2 times as many to fail.
-        ((0.375, 0.5, 0.875), (">=", 0.625), ("undecided", 900)),
+        ((0.375, 0.5, 0.875), (">=", 0.625), "undecided", 900),
         # Mean 0.25 below 0.375: upper arm 0.5, distance 0.125: 4^2 times as many to pass.
-        ((0.125, 0.25, 0.75), ("<=", 0.375), ("undecided", 1600)),
-        ((-0.01, 0.0, 0.01), (">=", -0.02), ("pass", None)),
+        ((0.125, 0.25, 0.75), ("<=", 0.375), "undecided", 1600),
+        ((-0.01, 0.0, 0.01), (">=", -0.02), "pass", None),
         # 0.1 + 0.7 is 0.7999999999999999: no number of samples moves a mean off the threshold.
-        ((0.7, 0.1 + 0.7, 0.9), (">=", 0.8), ("undecided", None)),
-        ((0.8, 0.9, 1.0), (">", 0.8), ("undecided", 101)),
+        ((0.7, 0.1 + 0.7, 0.9), (">=", 0.8), "undecided", None),
+        ((0.8, 0.9, 1.0), (">", 0.8), "undecided", 101),
     ],
 )
 def test_recommended_sample_size_by_hand(
     limits: tuple[float, float, float],
     gate: tuple[Comparison, float],
-    expected: tuple[str, int | None],
+    outcome: str,
+    samples: int | None,
 ) -> None:
-    assert decide(decided_on(*limits), *gate) == expected
+    interval = decided_on(*limits)
+    assert decide(interval, *gate) == outcome
+    if outcome == "undecided":
+        assert samples_to_decide(interval, gate[1]) == samples
 
 
 @pytest.mark.parametrize("threshold", [0.7, 0.75, 0.85])
 def test_the_recommended_sample_size_decides_the_gate(threshold: float) -> None:
     scores = [1, 1, 1, 1, 0.5, 1, 1, 0.5, 1, 1]
-    decision = decide(mean_interval(scores), ">=", threshold)
-    assert decision.samples_needed is not None
-    repeats = -(-decision.samples_needed // len(scores))
-    assert decide(mean_interval(scores * repeats), ">=", threshold).outcome == "pass"
+    interval = mean_interval(scores)
+    assert decide(interval, ">=", threshold) == "undecided"
+    needed = samples_to_decide(interval, threshold)
+    assert needed is not None
+    repeats = -(-needed // len(scores))
+    assert decide(mean_interval(scores * repeats), ">=", threshold) == "pass"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from localjudge.stats import sequence
 from localjudge.stats.interval import DISTINCT, Floats, Interval
-from localjudge.stats.paired import decide
+from localjudge.stats.paired import samples_to_decide
 from localjudge.stats.sequence import FRACTIONS, METHOD, SHARES, sequence_interval
 
 ROUNDING = 2e-9
@@ -154,8 +154,8 @@ def test_binning_many_distinct_values_only_widens_the_interval() -> None:
 def test_planner_uses_the_shrink_rate_of_a_confidence_sequence() -> None:
     """From arm 0.2 to 0.1: 2^1.6 = 3.03 times the samples, and 2^2 = 4 times for a fixed number."""
     interval = Interval(0.8, 0.6, 0.9, METHOD, 100, 100)
-    assert decide(interval, ">=", 0.7).samples_needed == 304
-    assert decide(interval._replace(method="bootstrap"), ">=", 0.7).samples_needed == 400
+    assert samples_to_decide(interval, 0.7) == 304
+    assert samples_to_decide(interval._replace(method="bootstrap"), 0.7) == 400
 
 
 def test_a_cluster_beyond_the_largest_counts_as_the_largest() -> None:
