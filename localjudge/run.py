@@ -31,6 +31,7 @@ from localjudge.errors import InputError
 from localjudge.judging.judges import JudgeName
 from localjudge.judging.verify import Verification, verify_run
 from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_sheet import Separator
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
@@ -370,19 +371,17 @@ class Run(run_record.RunRecord):
         path = Path(out).expanduser()
         if isinstance(metrics, str):
             metrics = [metrics]
-        labelling = Labelling(
-            self,
-            annotator,
+        options = DrawingOptions(
             sample=sample,
             minutes=minutes,
             metrics=metrics,
             seed=seed,
-            again=again,
-            disputed=disputed,
             by=by,
             more_disagreements=more_disagreements,
-            show_evidence=show_evidence,
+            again=again,
+            disputed=disputed,
         )
+        labelling = Labelling(self, annotator, options, show_evidence=show_evidence)
         rows = labelling.rows_to_send()
         if path.suffix == ".html":
             write_label_page(

@@ -1,8 +1,8 @@
 """Difference of two runs, corrected by the labels of both.
 
 Labels match statements by the text shown to the annotator, so a label of A also counts for the same
-statement of B. A run uses only labels drawn from its statements (`localjudge.labels.decisions`),
-or all if every statement has one.
+statement of B. A run uses only labels drawn from its statements
+(`localjudge.labels.label_drawings`), or all if every statement has one.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -11,6 +11,7 @@ from typing import Any
 from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE, labels_in_words
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.label_counts import LabelCounts, count_labels
+from localjudge.labels.label_drawings import labelled_drawings
 from localjudge.labels.labelled_units import LabelledMetric, LabelledUnits
 from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
@@ -94,8 +95,8 @@ class BothLabels:
         if self._decisions.rows:
             self._frames_before = unit_frames(before)
             self._frames_after = unit_frames(after)
-        self._drawings_before = self._decisions.drawings(self._frames_before)
-        self._drawings_after = self._decisions.drawings(self._frames_after)
+        self._drawings_before = labelled_drawings(self._decisions, self._frames_before)
+        self._drawings_after = labelled_drawings(self._decisions, self._frames_after)
 
     def difference(
         self, metric: str, clusters_before: _Clusters, clusters_after: _Clusters

@@ -15,6 +15,7 @@ from localjudge.cli.arguments import pick, typed_arguments
 from localjudge.cli.command import command
 from localjudge.cli.output import names_next_step, print_json
 from localjudge.errors import InputError
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_sheet import Separator
 from localjudge.labels.labelling import NO_DISPUTE, Labelling
 from localjudge.labels.read_labels import read_all_labels
@@ -36,19 +37,6 @@ from localjudge.types import Language
 from localjudge.words import call, numbered, printable
 
 _END = "\x04"
-_DRAWING = (
-    "sample",
-    "minutes",
-    "metrics",
-    "seed",
-    "by",
-    "more_disagreements",
-    "again",
-    "disputed",
-    "annotator",
-    "show_evidence",
-)
-"""Options of `Labelling`."""
 # Sequences of arrows, Home and similar keys (ECMA-48, 5.4), and of a key with Alt.
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")
 
@@ -183,7 +171,12 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         _read_sources(run, typed["read"], typed.get("annotator"), as_json)
         return
     files = _check_files(typed, as_json)
-    labelling = Labelling(run, **pick(typed, _DRAWING))
+    labelling = Labelling(
+        run,
+        typed.get("annotator"),
+        DrawingOptions(**pick(typed, DrawingOptions._fields)),
+        show_evidence=typed.get("show_evidence", False),
+    )
     if labelling.disputed and not labelling.rows:
         if as_json:
             print_json({"rows": 0})

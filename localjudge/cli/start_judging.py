@@ -15,8 +15,8 @@ from localjudge.errors import MissingRun, UnfinishedRun
 from localjudge.judging.estimate import Estimate, estimate_plan
 from localjudge.judging.plan import Plan, plan
 from localjudge.judging.settings import checked
-from localjudge.labels.decisions import SECONDS_A_LABEL
 from localjudge.labels.labelling import DEFAULT_COUNT
+from localjudge.labels.labelling_time import SECONDS_A_LABEL
 from localjudge.report.estimate_views import estimate_view
 from localjudge.report.terminal import put, show
 from localjudge.run_directory.examination import NOT_EXAMINED

@@ -12,8 +12,9 @@ from localjudge.cli.start_folder import StartFolder
 from localjudge.cli.start_steps import run_step
 from localjudge.errors import InputError
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.decisions import SECONDS_A_LABEL
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import DEFAULT_COUNT, Labelling
+from localjudge.labels.labelling_time import SECONDS_A_LABEL
 from localjudge.labels.run_labels import RunLabels, find_corrected, read_run_labels
 from localjudge.report.sentences import state_mean
 from localjudge.report.terminal import number
@@ -61,7 +62,7 @@ def write_page(
     """
     mean = find_corrected(labels, metric)
     if mean and mean.unsettled:
-        labelling = Labelling(run, metrics=[metric], disputed=True)
+        labelling = Labelling(run, options=DrawingOptions(metrics=[metric], disputed=True))
         page = folder.page(len(labelling.rows), "disputed")
         drawing = ["--disputed"]
     elif mean and (mean.ci95 or not mean.needed):
@@ -69,7 +70,7 @@ def write_page(
     else:
         count = _choose_count(labels, mean)
         try:
-            labelling = Labelling(run, metrics=[metric], sample=count)
+            labelling = Labelling(run, options=DrawingOptions(metrics=[metric], sample=count))
         except InputError:  # no verdicts
             return None
         page = folder.page(count)

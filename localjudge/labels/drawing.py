@@ -49,6 +49,32 @@ _NAME = re.compile(
 )
 
 
+class DrawingOptions(NamedTuple):
+    """Which statements to draw.
+
+    `sample` is their number, by default 50, or as many as the annotator labels in `minutes`. `by`
+    draws about as many from each slice by a column. `more_disagreements` draws statements on which
+    the judges of a jury disagree more often. `again` takes statements that others have labelled, by
+    default those of the newest drawing. `disputed` takes all statements with different labels, to
+    settle them.
+    """
+
+    sample: int | None = None
+    minutes: float | None = None
+    metrics: Sequence[str] | None = None
+    seed: int | None = None
+    by: str | None = None
+    more_disagreements: bool = False
+    again: bool = False
+    disputed: bool = False
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the draw itself has no option, so that those of another draw can be repeated."""
+        is_plain = self.metrics is None and self.by is None and not self.more_disagreements
+        return self.seed is None and is_plain
+
+
 class DrawnStatement(NamedTuple):
     """A drawn statement: key, first verdict, share of the total size, and number from 1."""
 
@@ -114,8 +140,9 @@ def draw_statements(
         key = keys[number]
         share = float(shares[number])
         statements.append(DrawnStatement(key, places[key], share, draw_index))
-    options = DrawingOptions(seed, list(frames), by, more_disagreements)
-    return Drawing(_drawing_name(options, shares), hash_frames(frames.values()), statements)
+    options = DrawingOptions(seed=seed, by=by, more_disagreements=more_disagreements)
+    name = _name_drawing(frames, options, shares)
+    return Drawing(name, hash_frames(frames.values()), statements)
 
 
 def _check_drawing(count: int, seed: int) -> None:
@@ -167,20 +194,11 @@ def _list_units(frame: UnitFrame, numbers: Mapping[str, int]) -> tuple[list[int]
     return statements, units
 
 
-class DrawingOptions(NamedTuple):
-    """Options of a drawing, as in its name."""
-
-    seed: int
-    metrics: list[str]
-    by: str | None
-    more_disagreements: bool
-
-
-def _drawing_name(options: DrawingOptions, shares: Floats) -> str:
-    """Return the name of a drawing, which has its options and the hash of the shares."""
+def _name_drawing(metrics: Iterable[str], options: DrawingOptions, shares: Floats) -> str:
+    """Return the name of a drawing: its seed, metrics, hash of the shares, and column."""
     # In single precision, because the last bits of the sum differ between machines.
     digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
-    name = f"{options.seed}: {_AND.join(options.metrics)} {digest}"
+    name = f"{options.seed}: {_AND.join(metrics)} {digest}"
     if options.more_disagreements:
         name += _MORE_DISAGREEMENTS
     if options.by is not None:
@@ -256,8 +274,8 @@ def parse_metrics(drawing: str) -> list[str]:
     return parts["metrics"].split(_AND)
 
 
-def drawing_options(name: str) -> DrawingOptions | None:
-    """Return the options in a drawing's name, or None for an invalid name."""
+def parse_options(name: str) -> DrawingOptions | None:
+    """Return seed, metrics, column and disagreements in a drawing's name, None if it is invalid."""
     parts = _NAME.fullmatch(name)
     if parts is None:
         return None
@@ -265,19 +283,23 @@ def drawing_options(name: str) -> DrawingOptions | None:
         by = json.loads(parts["by"] or "null")
     except ValueError:
         return None
-    metrics = parts["metrics"].split(_AND)
-    return DrawingOptions(int(parts["seed"]), metrics, by, parts["more"] is not None)
+    return DrawingOptions(
+        metrics=parts["metrics"].split(_AND),
+        seed=int(parts["seed"]),
+        by=by,
+        more_disagreements=parts["more"] is not None,
+    )
 
 
 def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
     """Return the first statements of the named drawing, if these frames reproduce it."""
     if name == DISPUTED:
         return disputed_statements(frames, first_places(frames.values()))
-    options = drawing_options(name)
+    options = parse_options(name)
     if options is None:
         return None
     drawn_frames: dict[str, UnitFrame] = {}
-    for metric in options.metrics:
+    for metric in options.metrics or ():
         if metric in frames and frames[metric].by_key:
             drawn_frames[metric] = frames[metric]
     if not drawn_frames:
@@ -286,7 +308,7 @@ def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawin
         drawing = draw_statements(
             drawn_frames,
             count,
-            options.seed,
+            options.seed or 0,
             options.by,
             more_disagreements=options.more_disagreements,
         )

@@ -12,6 +12,7 @@ from itertools import chain
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawnStatement
+from localjudge.labels.label_drawings import labelled_drawings
 from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.run_labels import check_labels_allowed, read_run_labels
@@ -76,8 +77,8 @@ def _find_drawings(
 ) -> _Drawings:
     """Return the drawings of the first run that has any."""
     for frames in frames_by_run:
-        drawings = decisions.drawings(frames)
-        if drawings:
+        drawings = labelled_drawings(decisions, frames)
+        if any(drawings.values()):
             return drawings
     return {}
 

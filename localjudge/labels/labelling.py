@@ -5,8 +5,7 @@ the current drawing, and its statement is not shown again.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -17,19 +16,27 @@ from localjudge.labels.closest_sentences import (
     closest_sentences,
     require_evidence,
 )
-from localjudge.labels.corrected_mean import cannot_correct
-from localjudge.labels.decisions import Decisions, pace
+from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import (
     Drawing,
     DrawingOptions,
     disputed_statements,
     draw_statements,
-    drawing_options,
+    parse_options,
     sheet_rows,
 )
+from localjudge.labels.drawing_remarks import disagreement_remark, list_obstacles, slice_outlook
+from localjudge.labels.label_drawings import carry_over
 from localjudge.labels.label_sheet import EVIDENCE, EVIDENCE_SEEN, PLANNED, SheetRow
+from localjudge.labels.labelling_time import seconds_a_label
 from localjudge.labels.run_labels import check_labels_allowed
-from localjudge.labels.units import UnitFrame, correctable, unit_frames, verdicts_at
+from localjudge.labels.units import (
+    UnitFrame,
+    correctable,
+    statement_keys,
+    unit_frames,
+    verdicts_at,
+)
 from localjudge.run_directory.label_rows import (
     Decision,
     EvidenceSeen,
@@ -40,13 +47,11 @@ from localjudge.run_directory.label_rows import (
     stored_labels,
 )
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.stats.corrected import MIN_CLUSTERS
-from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
-from localjudge.stats.looks import MIN_PLANNED_LABELS, look_at
 from localjudge.types import Label
-from localjudge.words import numbered, option, option_name
+from localjudge.words import option, option_name
 
 DEFAULT_COUNT = 50
+PLAIN_DRAWING = DrawingOptions()
 NO_DISPUTE = "no disputed statement remains to be settled"
 
 
@@ -56,99 +61,93 @@ class Labelling:
     `rows` remain to be labelled, in order. `remarks` name the means that labels cannot correct.
     """
 
-    def __init__(  # noqa: PLR0913 # the options of `label`
+    def __init__(
         self,
         run: RunRecord | str | Path,
         annotator: str | None = None,
+        options: DrawingOptions = PLAIN_DRAWING,
         *,
-        sample: int | None = None,
-        minutes: float | None = None,
-        metrics: Sequence[str] | None = None,
-        seed: int | None = None,
-        again: bool = False,
-        disputed: bool = False,
-        by: str | None = None,
-        more_disagreements: bool = False,
         show_evidence: bool = False,
     ) -> None:
-        """Draw `sample` statements (default 50), or as many as this annotator labels in `minutes`.
+        """Draw the statements for this annotator, by default the user of this machine.
 
-        `by` draws about as many from each slice by a column. `more_disagreements` draws statements
-        on which the judges of a jury disagree more often. `again` takes statements that others
-        have labelled, by default those of the newest drawing. `disputed` takes all statements with
-        different labels, to settle them. `show_evidence` shows the closest sentences at once,
-        and marks the labels. Raises InputError for a metric without judge verdicts, a count below
-        1, options that exclude each other, an unsuitable column, more disagreements of a single
-        judge, evidence of a run without, or a run stopped by scores; RunDirectoryError for a
-        folder without a run.
+        `show_evidence` shows the closest sentences at once, and marks the labels. Raises InputError
+        for a metric without judge verdicts, a count below 1, options that exclude each other, an
+        unsuitable column, more disagreements of a single judge, evidence of a run without, or a run
+        stopped by scores; RunDirectoryError for a folder without a run.
         """
-        _check_choices(
-            sample=sample is not None,
-            minutes=minutes is not None,
-            disputed=disputed,
-            seed=disputed and bool(seed),
-            again=disputed and again,
-            by=disputed and by is not None,
-            more_disagreements=disputed and more_disagreements,
-        )
-        if minutes is not None and not 0 < minutes < math.inf:
-            raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
+        _check_options(options)
         self.run = as_run(run)
         check_labels_allowed(self.run)
-        if more_disagreements:
+        if options.more_disagreements:
             _check_jury(self.run)
         if show_evidence:
             require_evidence(self.run)
         self.show_evidence = show_evidence
-        self._again = again
-        self.disputed = disputed
+        self.disputed = options.disputed
+        self._again = options.again
         self._passed: list[SheetRow] = []
         self._decisions = Decisions(stored_labels(self.run.directory))
         self._named = annotator
         self.annotator = self._decisions.spell(name_annotator(annotator))
         self._opened = self._opened_earlier()
-        is_plain = seed is None and metrics is None and by is None and not more_disagreements
-        newest = self._newest_drawing() if again and is_plain else None
-        if newest is not None:
-            (seed, metrics, by, more_disagreements), last_index = newest
-            if sample is None and minutes is None:
-                sample = last_index
-        frames = correctable(self.run, metrics)
+        if options.again and options.is_default:
+            options = self._repeat_newest_drawing(options)
+        frames = correctable(self.run, options.metrics)
         most = None
-        if minutes is not None:
-            most = self._labels_in(minutes)
-            sample = most + len(self._decisions.answers)
-        if disputed:
-            shown = unit_frames(self.run) if metrics is None else frames
-            self._drawing = disputed_statements(shown, self._decisions.disputed)
-        else:
-            count = DEFAULT_COUNT if sample is None else sample
-            self._drawing = draw_statements(
-                frames, count, seed or 0, by, more_disagreements=more_disagreements
-            )
+        if options.minutes is not None:
+            most = self._count_in_time(options.minutes)
+        self._drawing = self._draw(frames, options, most)
         self._select_rows(most)
-        self.remarks = list(self._remarks(frames, by, more_disagreements=more_disagreements))
-        statements = {key for frame in frames.values() for key in frame.by_key}
-        self._complete = statements <= self._decisions.human.keys()
+        self.remarks = self._list_remarks(frames, options)
+        self._complete = statement_keys(frames.values()) <= self._decisions.human.keys()
 
-    def _remarks(
-        self, frames: Mapping[str, UnitFrame], by: str | None, *, more_disagreements: bool
-    ) -> Iterator[str]:
-        """Yield what the annotator should know before labelling."""
-        yield from _list_obstacles(frames)
-        if by is not None and not self.disputed:
-            drawn = len(self._drawing.statements)
-            is_first = not self._decisions.rows
-            yield slice_outlook(frames, by, drawn, is_first=is_first)
-        if more_disagreements:
-            yield disagreement_remark(frames)
-        if self.show_evidence and self.rows and not self.closest_sentences:
-            yield "no drawn statement has evidence, so none is shown"
+    def _draw(
+        self, frames: Mapping[str, UnitFrame], options: DrawingOptions, most: int | None
+    ) -> Drawing:
+        """Draw as many statements as are wanted, or all disputed ones.
 
-    def _labels_in(self, minutes: float) -> int:
+        `most` is the number that the annotator can label now, after the answered ones.
+        """
+        if options.disputed:
+            if options.metrics is None:
+                frames = unit_frames(self.run)
+            return disputed_statements(frames, self._decisions.disputed)
+        count = DEFAULT_COUNT
+        if most is not None:
+            count = most + len(self._decisions.answers)
+        elif options.sample is not None:
+            count = options.sample
+        return draw_statements(
+            frames,
+            count,
+            options.seed or 0,
+            options.by,
+            more_disagreements=options.more_disagreements,
+        )
+
+    def _repeat_newest_drawing(self, options: DrawingOptions) -> DrawingOptions:
+        """Return the options of the newest drawing that others labelled, if there is one.
+
+        Without a number or a time, it has as many statements as reach its last labelled one.
+        """
+        metrics = set(self.run.summary.metrics)
+        for row in reversed(self._decisions.rows):
+            newest = parse_options(row.draw or "")
+            if newest is None or row.annotator == self.annotator:
+                continue
+            if metrics.issuperset(newest.metrics or ()):
+                sample = options.sample
+                if sample is None and options.minutes is None:
+                    rows = [other for other in self._decisions.rows if other.draw == row.draw]
+                    sample = max(other.draw_index or 0 for other in rows)
+                return newest._replace(sample=sample, minutes=options.minutes, again=True)
+        return options
+
+    def _count_in_time(self, minutes: float) -> int:
         """Return how many statements this annotator can label in this time."""
         rows = [row for row in self._decisions.rows if row.annotator == self.annotator]
-        return max(1, round(60 * minutes / pace(rows)))
+        return max(1, round(60 * minutes / seconds_a_label(rows)))
 
     def _select_rows(self, most: int | None) -> None:
         """Choose the drawn statements that remain for this annotator, at most this number."""
@@ -166,20 +165,18 @@ class Labelling:
         if left and most:
             self.total = asked.index(left[-1]) + 1
 
-    def _newest_drawing(self) -> tuple[DrawingOptions, int] | None:
-        """Return the options of the newest drawing that others labelled.
-
-        Also return the number of its last labelled statement.
-        """
-        metrics = set(self.run.summary.metrics)
-        for row in reversed(self._decisions.rows):
-            options = drawing_options(row.draw or "")
-            if options is None or row.annotator == self.annotator:
-                continue
-            if metrics.issuperset(options.metrics):
-                rows = [other for other in self._decisions.rows if other.draw == row.draw]
-                return options, max(other.draw_index or 0 for other in rows)
-        return None
+    def _list_remarks(self, frames: Mapping[str, UnitFrame], options: DrawingOptions) -> list[str]:
+        """Return what the annotator should know before labelling."""
+        remarks = list_obstacles(frames)
+        if options.by is not None and not options.disputed:
+            drawn = len(self._drawing.statements)
+            is_first = not self._decisions.rows
+            remarks.append(slice_outlook(frames, options.by, drawn, is_first=is_first))
+        if options.more_disagreements:
+            remarks.append(disagreement_remark(frames))
+        if self.show_evidence and self.rows and not self.closest_sentences:
+            remarks.append("no drawn statement has evidence, so none is shown")
+        return remarks
 
     def _answered_statements(self) -> tuple[set[str], set[str]]:
         """Return the statements answered by this annotator, and those labelled by others."""
@@ -304,21 +301,24 @@ class Labelling:
         self._decisions = Decisions([*self._decisions.rows, *rows])
 
 
-def _check_choices(**choices: bool) -> None:
-    """Raise InputError if more than one of these options is given."""
-    names = [option_name(name) for name, is_given in choices.items() if is_given]
+def _check_options(options: DrawingOptions) -> None:
+    """Raise InputError for options that exclude each other, or an invalid time."""
+    is_disputed = options.disputed
+    choices = {
+        "sample": options.sample is not None,
+        "minutes": options.minutes is not None,
+        "disputed": is_disputed,
+        "seed": is_disputed and bool(options.seed),
+        "again": is_disputed and options.again,
+        "by": is_disputed and options.by is not None,
+        "more_disagreements": is_disputed and options.more_disagreements,
+    }
+    names = [option_name(name) for name, is_chosen in choices.items() if is_chosen]
     if len(names) > 1:
         raise InputError(f"{' and '.join(names)} exclude each other", hint="omit one of them")
-
-
-def _list_obstacles(frames: Mapping[str, UnitFrame]) -> list[str]:
-    """Return a remark for each mean that labels of some statements cannot correct."""
-    remarks = []
-    for name, frame in frames.items():
-        reason = cannot_correct(frame)
-        if reason:
-            remarks.append(f"{name}: {reason}")
-    return remarks
+    minutes = options.minutes
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
 
 
 def _check_jury(run: RunRecord) -> None:
@@ -330,68 +330,3 @@ def _check_jury(run: RunRecord) -> None:
             f"{run.manifest.card.name} only",
             hint=f"omit {name}, or judge the data with several judges",
         )
-
-
-def disagreement_remark(frames: Mapping[str, UnitFrame]) -> str:
-    """Return on how many of the statements the judges of a jury disagree."""
-    statements: set[str] = set()
-    divided: set[str] = set()
-    for frame in frames.values():
-        for key, units in frame.by_key.items():
-            statements.add(key)
-            if frame.divided[units].any():
-                divided.add(key)
-    counted = f"{len(divided):,} of {numbered(len(statements), 'statement')}"
-    if not divided:
-        return f"the judges disagree on {counted}, so none is drawn more often"
-    return f"the judges disagree on {counted}; such a statement is drawn about twice as often"
-
-
-def slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_first: bool) -> str:
-    """Return how wide the intervals of slices will be with this number of labels.
-
-    As many labels go to each slice of enough samples, and to all smaller ones together. The width
-    is the one of n labels without a judge at a share of one half, 2 t 0.5 / sqrt(n). The first
-    labels of a run are planned, so their intervals are ordinary ones; for later labels the last
-    look (`stats.looks`) counts.
-    """
-    slices = 0
-    statements = 0
-    for frame in frames.values():
-        values = Counter(frame.values_of(by).values())
-        large = sum(count >= MIN_CLUSTERS for count in values.values())
-        has_small = large < len(values)
-        slices = max(slices, large + has_small)
-        statements = max(statements, len(frame.by_key))
-    each = labels // max(1, slices)
-    counted = f"about {numbered(each, 'label')} for each of {numbered(slices, 'slice')}"
-    if each < MIN_PLANNED_LABELS:
-        needed = MIN_PLANNED_LABELS * slices
-        return f"{counted}: too few for intervals of slices, which need {needed:,} labels in all"
-    if is_first:
-        width = _width_at(each, CONFIDENCE)
-        return f"{counted}: their 95 % intervals will be about {width:.2f} wide"
-    look = look_at(each, max(each + 1, statements))
-    width = _width_at(look.labels, look.confidence or CONFIDENCE)
-    reason = f"because the run has labels already, and so {look.labels:,} labels count at this look"
-    return f"{counted}: their 95 % intervals will be about {width:.2f} wide, {reason}"
-
-
-def _width_at(labels: int, confidence: float) -> float:
-    return 2 * two_sided_quantile(confidence, labels - 1) * 0.5 / math.sqrt(labels)
-
-
-def carry_over(drawing: Drawing, draw_index: int, decisions: Decisions) -> list[LabelRow]:
-    """Return rows that carry existing labels over to this drawing, before a statement of it."""
-    labels: dict[str, LabelRow] = {}
-    for row in decisions.rows:
-        counts = decisions.answers.get(row.key, {}).get(row.annotator) == row.human
-        if row.human in (0, 1) and not row.adjudicated and counts:
-            labels[row.key] = row
-    of_drawing = decisions.drawn.get((drawing.name, drawing.frame), {})
-    rows = []
-    for drawn in drawing.statements:
-        is_earlier = drawn.draw_index < draw_index
-        if is_earlier and drawn.key not in of_drawing and drawn.key in labels:
-            rows.append(labels[drawn.key].model_copy(update=drawing.describe(drawn)))
-    return rows

@@ -13,8 +13,8 @@ from typing import Any
 from localjudge.errors import DataError
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import draw_again
+from localjudge.labels.label_drawings import carry_over
 from localjudge.labels.label_sheet import SheetLabel
-from localjudge.labels.labelling import carry_over
 from localjudge.labels.units import UnitFrame, UnitPlace, first_places, verdicts_at
 from localjudge.run_directory.label_rows import LabelRow, now
 from localjudge.run_directory.run_record import RunRecord

@@ -3,8 +3,9 @@
 from collections.abc import Set
 from typing import NamedTuple
 
-from localjudge.labels.decisions import Decisions, count_undrawn
+from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawnStatement
+from localjudge.labels.label_drawings import count_undrawn, labelled_drawings
 from localjudge.labels.units import UnitFrame, statement_keys, unit_frames
 from localjudge.run_directory.label_rows import LabelRow, planned_statements
 from localjudge.run_directory.run_cache import cached_by_run
@@ -36,7 +37,7 @@ def match_labels(
     return MatchedLabels(
         frames=frames,
         decisions=decisions,
-        drawings=decisions.drawings(frames),
+        drawings=labelled_drawings(decisions, frames),
         undrawn=count_undrawn(own, frames),
         plans=(planned_statements(own), planned_statements(others)),
         own={row.key for row in own} & decisions.human.keys(),

@@ -250,8 +250,8 @@ def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> C
         latest[row.key, row.annotator, row.adjudicated] = row
     counts: Counter[str] = Counter()
     for row in latest.values():
-        old = before.select_role(row).get(row.key, {}).get(row.annotator)
-        new = after.select_role(row).get(row.key, {}).get(row.annotator)
+        old = before.current_answer(row)
+        new = after.current_answer(row)
         effect = _name_effect(old, new, row)
         if effect is not None:
             counts[effect] += 1

@@ -6,7 +6,8 @@ from pathlib import Path
 from localjudge.errors import InputError
 from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean, correct_mean
-from localjudge.labels.decisions import count_passed_over, pace
+from localjudge.labels.label_drawings import count_passed_over
+from localjudge.labels.labelling_time import seconds_a_label
 from localjudge.labels.matched_labels import match_labels
 from localjudge.run_directory.label_rows import LabelRow, stored_labels
 from localjudge.run_directory.run_cache import cached_by_run
@@ -86,7 +87,7 @@ def _correct_means(
     decisions = matched.decisions
     if not decisions.human:
         return None
-    seconds = pace(decisions.rows)
+    seconds = seconds_a_label(decisions.rows)
     failed = run.summary.failed_beyond(run.max_failed)
     corrected: dict[str, CorrectedMean] = {}
     for name, frame in matched.frames.items():

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 
 JudgedRun = Callable[..., Run]
@@ -77,7 +78,7 @@ def label(
     **how: Any,
 ) -> Run:
     """Give human labels to `n` drawn statements, or to all. `say` returns None to skip."""
-    labelling = Labelling(run, annotator, sample=n, **how)
+    labelling = Labelling(run, annotator, DrawingOptions(sample=n, **how))
     for _ in range(len(labelling.rows)):
         answer = say(labelling.rows[0]["text"])
         if answer is None:

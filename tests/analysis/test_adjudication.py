@@ -6,6 +6,7 @@ import pytest
 
 from localjudge import InputError, Run
 from localjudge.labels.decisions import Decisions
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelled_statements import disputed_statements, labelled_statements
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
@@ -21,7 +22,7 @@ def contradicted(run: Run, n: int = 30) -> Run:
 
 
 def settled(run: Run, annotator: str = "carol", say: Any = label_words) -> Run:
-    labelling = Labelling(run, annotator, disputed=True)
+    labelling = Labelling(run, annotator, DrawingOptions(disputed=True))
     while labelling.rows:
         labelling.answer(say(labelling.rows[0]["text"]))
     return run
@@ -78,16 +79,16 @@ def test_the_latest_adjudication_counts_until_it_is_withdrawn(judged_run: Judged
 
 def test_undo_in_the_terminal_reopens_the_dispute(judged_run: JudgedRun) -> None:
     run = contradicted(judged_run(), 2)
-    labelling = Labelling(run, "carol", disputed=True)
+    labelling = Labelling(run, "carol", DrawingOptions(disputed=True))
     labelling.answer(1)
-    assert len(Labelling(run, disputed=True).rows) == 1
+    assert len(Labelling(run, options=DrawingOptions(disputed=True)).rows) == 1
     assert labelling.undo()
-    assert len(Labelling(run, disputed=True).rows) == 2
+    assert len(Labelling(run, options=DrawingOptions(disputed=True)).rows) == 2
 
 
 def test_a_sheet_settles_disputes_and_an_emptied_cell_reopens_them(judged_run: JudgedRun) -> None:
     run = contradicted(judged_run(), 6)
-    rows = Labelling(run, "carol", disputed=True).rows_to_send()
+    rows = Labelling(run, "carol", DrawingOptions(disputed=True)).rows_to_send()
     assert {row["draw"] for row in rows} == {"disputed"}
     assert not any(
         "ann" in str(cell) or "bob" in str(cell) for row in rows for cell in row.values()
@@ -100,7 +101,7 @@ def test_a_sheet_settles_disputes_and_an_emptied_cell_reopens_them(judged_run: J
     ):
         filled = [{**row, "human": human} for row, human in zip(rows, humans, strict=True)]
         assert read_labels(run, written(sheet, *filled), "carol") == counts
-        assert len(Labelling(run, disputed=True).rows) == open_disputes
+        assert len(Labelling(run, options=DrawingOptions(disputed=True)).rows) == open_disputes
     assert labels(run).annotators == {"ann": 6, "bob": 6}
 
 
@@ -109,7 +110,7 @@ def test_statements_show_all_answers_and_the_label_that_counts(judged_run: Judge
     run = label(judged_run(), lambda _: 1, 3)
     texts = [row.text for row in stored_labels(run.directory)]
     label(run, lambda words: int(words == texts[0]), 3, "bob", again=True)
-    carol = Labelling(run, "carol", disputed=True)
+    carol = Labelling(run, "carol", DrawingOptions(disputed=True))
     first = carol.rows[0]["text"]
     carol.answer(0)
     found = {statement.text: statement for statement in labelled_statements(run).values()}
@@ -131,7 +132,7 @@ def test_adjudicated_labels_go_to_a_run_with_the_same_statements(judged_run: Jud
     other = judged_run("other")
     assert read_labels(other, run.directory).new == 15
     assert labels(other).corrected == labels(run).corrected
-    assert Labelling(other, disputed=True).rows == []
+    assert Labelling(other, options=DrawingOptions(disputed=True)).rows == []
 
 
 def test_an_adjudicated_label_is_not_carried_over_to_a_drawing(judged_run: JudgedRun) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
@@ -36,7 +37,9 @@ AROUND = ("response", "😀 It rained in May.\n", STATEMENT, " Snow fell \x1b[2J
 
 
 def map_rows(run: Run) -> dict[str, dict[str, Any]]:
-    return {row["text"]: row for row in Labelling(run, "ann", metrics=list(run)).rows}
+    return {
+        row["text"]: row for row in Labelling(run, "ann", DrawingOptions(metrics=list(run))).rows
+    }
 
 
 def test_a_statement_has_the_answer_around_it(scripted_run: ScriptedRun) -> None:
@@ -117,7 +120,7 @@ CITATIONS = ("faithfulness", "citation_support", "citation_support(of=all)")
 
 def keys_by_text(run: Run, metric: str) -> dict[str, set[str]]:
     keys: dict[str, set[str]] = {}
-    for row in Labelling(run, "ann", metrics=[metric]).rows:
+    for row in Labelling(run, "ann", DrawingOptions(metrics=[metric])).rows:
         keys.setdefault(row["text"], set()).add(row["label_id"])
     return keys
 
@@ -142,7 +145,7 @@ def test_a_statement_is_another_one_if_it_cites_something_else(scripted_run: Scr
 
 def test_labels_of_faithfulness_do_not_correct_citations(scripted_run: ScriptedRun) -> None:
     run = cited_towns(scripted_run, "run", CITING)
-    labelling = Labelling(run, "ann", metrics=["faithfulness"])
+    labelling = Labelling(run, "ann", DrawingOptions(metrics=["faithfulness"]))
     while labelling.rows:
         labelling.answer(1)
 
@@ -176,8 +179,8 @@ def test_a_context_is_shown_with_the_id_that_a_citation_names(
     }
     run = scripted_run("run", [row], {}, metrics=["faithfulness", "citation_support"])
 
-    supported = Labelling(run, "ann", metrics=["faithfulness"]).rows
-    cited = Labelling(run, "ann", metrics=["citation_support"]).rows
+    supported = Labelling(run, "ann", DrawingOptions(metrics=["faithfulness"])).rows
+    cited = Labelling(run, "ann", DrawingOptions(metrics=["citation_support"])).rows
     assert [row["context_ids"] for row in (*supported, *cited)] == [None] * 2 + [list(ids)] * 2
     assert f"context 2, id {ids[1]}" in printed(row_view(cited[0], 0, 2, {}))
     write_sheet(tmp_path / "sheet.csv", cited, separator="comma")

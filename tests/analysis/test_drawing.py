@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from localjudge import Criterion, InputError, Run
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import (
+    DrawingOptions,
     draw_again,
     draw_statements,
     hash_frames,
     parse_metrics,
     sheet_rows,
 )
+from localjudge.labels.label_drawings import labelled_drawings
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.units import correctable, unit_frames
@@ -98,7 +100,7 @@ def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
     drawing = draw_statements(correctable(run), 99, 0)
     assert len(drawing.statements) == len({drawn.key for drawn in drawing.statements}) == 13
-    labelling = Labelling(run, "ann", sample=99)
+    labelling = Labelling(run, "ann", DrawingOptions(sample=99))
     while labelling.rows:
         labelling.answer(0 if labelling.rows[0]["text"].startswith("Fact 1 ") else 1)
     recall = run["context_recall"].corrected
@@ -118,14 +120,15 @@ def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(
 ) -> None:
     """All faithfulness statements are in context_recall, which has as many others."""
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
-    labelling = Labelling(run, "ann", sample=99, metrics=["faithfulness"])
+    labelling = Labelling(run, "ann", DrawingOptions(sample=99, metrics=["faithfulness"]))
     while labelling.rows:
         labelling.answer(1)
     decisions = Decisions(stored_labels(run.directory))
     frames = unit_frames(run)
-    drawings = decisions.drawings(frames)
+    drawings = labelled_drawings(decisions, frames)
     assert {name: len(sampling_weights(of_metric)) for name, of_metric in drawings.items()} == {
-        "faithfulness": 12
+        "context_recall": 0,
+        "faithfulness": 12,
     }
     assert run["faithfulness"].corrected.ci95 is not None  # type: ignore[union-attr]
     recall = run["context_recall"].corrected
@@ -273,14 +276,14 @@ def run(judged_run: JudgedRun) -> Run:
 def test_any_keys_give_the_labels_of_a_plain_list(run: Run, pressed: list[str]) -> None:
     """The model is a dict of answers. `!` kills and restarts the session, which clears undo."""
     Path(run.directory / "labels.jsonl").unlink(missing_ok=True)
-    labelling = Labelling(run, "ann", sample=5)
+    labelling = Labelling(run, "ann", DrawingOptions(sample=5))
     order = [row["label_id"] for row in labelling.rows]
     model = dict[str, Any]()
     opened = [*order]
     passed = list[str]()
     for key in pressed:
         if key == "!":
-            labelling = Labelling(run, "ann", sample=5)
+            labelling = Labelling(run, "ann", DrawingOptions(sample=5))
             opened = [name for name in order if name not in model]
             passed = []
         elif key == "u":
@@ -311,7 +314,7 @@ def test_minutes_set_the_number_of_drawn_statements(judged_run: JudgedRun) -> No
     """At 18 seconds a label, 2 minutes give 7 (6.67) new ones."""
     run = judged_run()
     for seed, metrics in ((0, None), (0, None), (3, None)):
-        labelling = Labelling(run, "ann", minutes=2, seed=seed, metrics=metrics)
+        labelling = Labelling(run, "ann", DrawingOptions(minutes=2, seed=seed, metrics=metrics))
         assert len(labelling.rows) == 7
         assert labelling.labelled == labelling.total - 7
         while labelling.rows:
@@ -321,13 +324,16 @@ def test_minutes_set_the_number_of_drawn_statements(judged_run: JudgedRun) -> No
 
 def test_a_second_annotator_gets_statements_that_others_labelled(judged_run: JudgedRun) -> None:
     run = judged_run()
-    ann = Labelling(run, "ann", sample=5)
+    ann = Labelling(run, "ann", DrawingOptions(sample=5))
     for label in (1, 0, "?", 1):
         ann.answer(label)
-    bob = Labelling(run, "bob", sample=9, again=True)
+    bob = Labelling(run, "bob", DrawingOptions(sample=9, again=True))
     assert (len(bob.rows), bob.labelled, bob.total) == (3, 0, 3)
     bob.answer(1)
-    assert (len(Labelling(run, "bob", sample=9, again=True).rows), bob.labelled) == (2, 1)
+    assert (
+        len(Labelling(run, "bob", DrawingOptions(sample=9, again=True)).rows),
+        bob.labelled,
+    ) == (2, 1)
     # Bob gets the statements that ann left undecided, but not those she labelled.
-    assert len(Labelling(run, "bob", sample=5).rows) == 2
-    assert len(Labelling(run, "ann", sample=5).rows) == 1
+    assert len(Labelling(run, "bob", DrawingOptions(sample=5)).rows) == 2
+    assert len(Labelling(run, "ann", DrawingOptions(sample=5)).rows) == 1

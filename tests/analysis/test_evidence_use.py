@@ -11,6 +11,7 @@ import pytest
 from localjudge import DataError, InputError, Run, ScriptedEngine, calibrate, evaluate
 from localjudge.engine.scripted import unit_text
 from localjudge.labels.closest_sentences import ClosestSentence
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.evidence_use import EvidenceUse
 from localjudge.labels.labelling import Labelling
 from localjudge.report.certificate import write_certificate
@@ -111,7 +112,7 @@ def test_they_lie_in_the_texts_that_are_shown(tmp_path: Path, metric: str) -> No
         samples.append({**sample, "reference": reference, "response": response})
     engine = ScriptedEngine(judge)
     run = evaluate(samples, metrics=[metric], out=tmp_path / metric, engine=engine)
-    labelling = Labelling(run, metrics=[metric])
+    labelling = Labelling(run, options=DrawingOptions(metrics=[metric]))
 
     checked = 0
     for row in labelling.rows:
@@ -141,7 +142,9 @@ def test_units_without_evidence_are_remarked(tmp_path: Path) -> None:
     engine = ScriptedEngine({}, default=0.9)
     run = evaluate(samples, metrics=["context_precision"], out=tmp_path / "run", engine=engine)
 
-    labelling = Labelling(run, metrics=["context_precision"], show_evidence=True)
+    labelling = Labelling(
+        run, options=DrawingOptions(metrics=["context_precision"]), show_evidence=True
+    )
 
     assert [remark for remark in labelling.remarks if "evidence" in remark]
     assert {row["evidence_seen"] for row in labelling.rows_to_send()} == {None}
@@ -236,7 +239,7 @@ def test_a_calibration_on_labels_with_open_evidence_says_so(
     for index in range(len(CITIES)):
         if index < with_evidence:
             labelling.open_evidence()
-        labelling.answer(index % 2)
+        labelling.answer(1 if index % 2 else 0)
     (calibration,) = calibrate(run)
     remarks = [remark for remark in calibration.remarks if "evidence" in remark]
     numbers = [re.findall(r"\d+", remark) for remark in remarks]
@@ -335,7 +338,7 @@ def test_evidence_shown_at_once_marks_each_label(run: Run) -> None:
 
 
 def label_all(run: Run, annotator: str, opened: set[str], label: int = 1) -> None:
-    labelling = Labelling(run, annotator, again=bool(stored_labels(run.directory)))
+    labelling = Labelling(run, annotator, DrawingOptions(again=bool(stored_labels(run.directory))))
     while labelling.rows:
         if labelling.rows[0]["sample_id"] in opened:
             labelling.open_evidence()

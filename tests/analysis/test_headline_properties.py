@@ -16,6 +16,7 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.analysis.headline import choose_headline
 from localjudge.analysis.slices import slices
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_labels
 from localjudge.labels.run_labels import read_run_labels
@@ -66,7 +67,7 @@ def labelled(
     shutil.rmtree(directory, ignore_errors=True)
     shutil.copytree(template.directory, directory)
     run = Run.open(directory)
-    rows = Labelling(run, "ann", sample=STATEMENTS).rows_to_send()
+    rows = Labelling(run, "ann", DrawingOptions(sample=STATEMENTS)).rows_to_send()
     assert len(rows) == STATEMENTS
     filled = [
         {**row, "human": human, "source_text": None}

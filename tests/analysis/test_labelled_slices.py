@@ -14,7 +14,7 @@ from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.drawing import draw_again, draw_statements
+from localjudge.labels.drawing import DrawingOptions, draw_again, draw_statements
 from localjudge.labels.label_sheet import read_sheet
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.run_labels import read_run_labels
@@ -102,13 +102,13 @@ def test_a_second_opinion_repeats_the_newest_drawing(departments: Callable[..., 
     was not shown.
     """
     run = label(label(departments(), label_text, 10, seed=3), label_text, 70, by="department")
-    second = Labelling(run, "bob", again=True)
+    second = Labelling(run, "bob", DrawingOptions(again=True))
     newest = [
         row.key for row in stored_labels(run.directory) if row.draw and "department" in row.draw
     ]
     assert {row["label_id"] for row in second.rows} == {*newest}
     assert len(second.rows) >= 70
-    assert len(Labelling(run, "bob", again=True, sample=20).rows) == 20
+    assert len(Labelling(run, "bob", DrawingOptions(again=True, sample=20)).rows) == 20
     while second.rows:
         second.answer(1)
     found = read_run_labels(run)
@@ -126,7 +126,7 @@ def test_statements_that_a_second_annotator_was_not_shown_are_no_warning(
     assert found is not None
     assert 0 < found.annotators["bob"] < 40
     assert found.passed_over == 0
-    skipping = Labelling(run, "cy", sample=90, seed=6)
+    skipping = Labelling(run, "cy", DrawingOptions(sample=90, seed=6))
     skipping.skip()
     for _ in range(5):
         skipping.answer(0)
@@ -406,7 +406,9 @@ def test_the_width_of_slices_is_stated_before_the_work(
     departments: Callable[..., Run], labels: int, each: int, expected: str
 ) -> None:
     """Three slices. With 25 labels each: 2 x 2.064 x 0.5 / 5 = 0.413."""
-    [outlook] = Labelling(departments(), "ann", sample=labels, by="department").remarks
+    [outlook] = Labelling(
+        departments(), "ann", DrawingOptions(sample=labels, by="department")
+    ).remarks
     assert f"about {each} labels for each of 3 slices" in outlook
     assert expected in outlook
 
@@ -420,7 +422,7 @@ def test_the_stated_width_of_slices_counts_looks_already_taken(
     sqrt(20) = 0.936.
     """
     run = label(departments(), label_text, 60)
-    [outlook] = Labelling(run, "ann", sample=75, by="department").remarks
+    [outlook] = Labelling(run, "ann", DrawingOptions(sample=75, by="department")).remarks
     assert "about 0.94 wide" in outlook
     assert "20 labels count" in outlook
 

@@ -21,10 +21,12 @@ from localjudge.labels.corrected_mean import (
     TOO_SMALL,
     CorrectedMean,
 )
-from localjudge.labels.decisions import SECONDS_A_LABEL, Decisions, pace
-from localjudge.labels.drawing import draw_statements, sheet_rows
+from localjudge.labels.decisions import Decisions
+from localjudge.labels.drawing import DrawingOptions, draw_statements, sheet_rows
+from localjudge.labels.label_drawings import drawn_statements, labelled_drawings
 from localjudge.labels.labelled_units import sampling_weights
 from localjudge.labels.labelling import Labelling
+from localjudge.labels.labelling_time import SECONDS_A_LABEL, seconds_a_label
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.labels.units import correctable, unit_frames
@@ -243,7 +245,8 @@ def test_labels_of_a_second_drawing_count_after_the_first_drawing(judged_run: Ju
     mean = corrected(run)
     assert (mean.labels, mean.next_look) == (50, 100)
     assert mean.labelled > 60
-    drawings = Decisions(stored_labels(run.directory)).drawings(unit_frames(run))[METRIC]
+    decisions = Decisions(stored_labels(run.directory))
+    drawings = labelled_drawings(decisions, unit_frames(run))[METRIC]
     counted = sampling_weights(drawings, 50).keys()
     assert {row.key for row in rows} < counted
     assert [drawn.key for drawn in drawings[0]] == [row.key for row in rows]
@@ -269,8 +272,8 @@ def test_the_pace_is_the_median_without_pauses() -> None:
     times = [0, 10, 20, 32, 52, 3652, 3663]
     rows = [*map(decision, times), decision(5, annotator="bob"), decision(45, annotator="bob")]
     rows += [decision(second, annotator="carl", way="sheet") for second in range(50)]
-    assert pace(rows) == pytest.approx(11.5)
-    assert pace(rows[:5]) == pace([]) == SECONDS_A_LABEL
+    assert seconds_a_label(rows) == pytest.approx(11.5)
+    assert seconds_a_label(rows[:5]) == seconds_a_label([]) == SECONDS_A_LABEL
 
 
 def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
@@ -280,12 +283,12 @@ def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
     - 19 2 / (12 8) = .604.
     """
     run = judged_run(samples=30)
-    statements = [row["label_id"] for row in Labelling(run, sample=10).rows]
+    statements = [row["label_id"] for row in Labelling(run, options=DrawingOptions(sample=10)).rows]
     for name, said in (
         ("ann", (1, 1, 1, 1, 1, 1, 0, 0, 0, 0)),
         ("bob", (1, 1, 1, 1, 1, 0, 0, 0, 0, 1)),
     ):
-        labelling = Labelling(run, name, sample=10, again=name == "bob")
+        labelling = Labelling(run, name, DrawingOptions(sample=10, again=name == "bob"))
         assert [row["label_id"] for row in labelling.rows] == statements
         for answer in said:
             labelling.answer(answer)  # type: ignore[arg-type]
@@ -455,7 +458,7 @@ def test_labels_of_other_data_are_reported_and_do_not_correct(judged_run: Judged
         read_labels(none, larger.directory)
     # New labels correct it; existing ones are not asked for again.
     label(larger, n=40)
-    drawn = Decisions(stored_labels(larger.directory)).drawn
+    drawn = drawn_statements(stored_labels(larger.directory))
     assert corrected(larger).labelled == len(drawn[last_drawing(larger), next(reversed(drawn))[1]])
 
 
@@ -475,7 +478,7 @@ def test_an_existing_label_counts_once_for_a_second_drawing(judged_run: JudgedRu
     assert sum(labels(run).annotators.values()) == labels(run).statements == corrected(run).labelled
     # Bob labels 0, ann labels 1 and withdraws it: only bob's label is copied to the third drawing.
     run = judged_run("taken")
-    [first] = Labelling(run, "none", sample=1).rows
+    [first] = Labelling(run, "none", DrawingOptions(sample=1)).rows
     values = {part: first[part] for part in ("sample_id", "metric", "position", "text")} | {
         "key": first["label_id"]
     }
@@ -624,7 +627,7 @@ def test_white_space_around_a_name_makes_no_second_annotator(judged_run: JudgedR
         [row.model_copy(update={"annotator": "Ann "}) for row in stored_labels(run.directory)],
     )
     assert labels(run).annotators == {"Ann": 12}
-    assert Labelling(run, "Ann ", sample=12).rows == []
+    assert Labelling(run, "Ann ", DrawingOptions(sample=12)).rows == []
 
 
 def test_a_file_with_a_foreign_label_is_refused_whole(
@@ -684,7 +687,7 @@ def test_names_that_look_the_same_are_one_annotator(judged_run: JudgedRun, name:
     assert read(run, ONES[:12], annotator=name) == LabelsRead(known=12)
     found = labels(run)
     assert (found.annotators, found.agreement) == ({"Ann": 12}, None)
-    assert Labelling(run, name, sample=12).rows == []
+    assert Labelling(run, name, DrawingOptions(sample=12)).rows == []
 
 
 def test_names_that_look_alike_are_named_in_a_remark(judged_run: JudgedRun) -> None:

@@ -1,7 +1,6 @@
 """Draw statements on which the judges of a jury disagree more often, with known probabilities."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +10,14 @@ from hypothesis import strategies as st
 from localjudge import InputError
 from localjudge.labels.drawing import (
     Drawing,
+    DrawingOptions,
     draw_again,
     draw_statements,
-    drawing_options,
     parse_metrics,
+    parse_options,
 )
-from localjudge.labels.labelling import Labelling, disagreement_remark
+from localjudge.labels.drawing_remarks import disagreement_remark
+from localjudge.labels.labelling import Labelling
 from localjudge.labels.units import UnitFrame
 from localjudge.run_directory.evaluations import Evaluation, JudgedUnit
 from localjudge.stats.drawing import inclusion_probabilities
@@ -123,7 +124,10 @@ def test_a_disagreement_has_twice_the_share_in_any_drawing(
 def test_the_name_of_a_drawing_has_its_options(frame: UnitFrame, by: str | None) -> None:
     for more_disagreements in (False, True):
         drawing = draw_statements({METRIC: frame}, 5, 3, by, more_disagreements=more_disagreements)
-        assert drawing_options(drawing.name) == (3, [METRIC], by, more_disagreements)
+        options = parse_options(drawing.name)
+        assert options is not None
+        assert (options.seed, options.metrics, options.by) == (3, [METRIC], by)
+        assert options.more_disagreements == more_disagreements
         assert parse_metrics(drawing.name) == [METRIC]
         assert draw_again(drawing.name, {METRIC: frame}, 5) == drawing
 
@@ -156,12 +160,12 @@ def test_the_remark_counts_disagreements() -> None:
 def test_a_single_judge_is_refused(judged_run: JudgedRun) -> None:
     run = judged_run(samples=12)
     with pytest.raises(InputError) as refused:
-        Labelling(run, "ann", more_disagreements=True)
+        Labelling(run, "ann", DrawingOptions(more_disagreements=True))
     assert "more_disagreements" in str(refused.value)
     assert "jury" in str(refused.value)
 
 
 def test_disputed_statements_are_not_drawn(judged_run: JudgedRun) -> None:
-    options: dict[str, Any] = {"disputed": True, "more_disagreements": True}
+    options = DrawingOptions(disputed=True, more_disagreements=True)
     with pytest.raises(InputError, match="more_disagreements exclude each other"):
-        Labelling(judged_run(samples=12), "ann", **options)
+        Labelling(judged_run(samples=12), "ann", options)

@@ -12,6 +12,9 @@ import pytest
 from localjudge import Run
 from localjudge.errors import DataError
 from localjudge.labels.corrected_mean import CorrectedMean
+from localjudge.labels.decisions import Decisions
+from localjudge.labels.drawing import DrawingOptions
+from localjudge.labels.label_drawings import labelled_drawings
 from localjudge.labels.label_sheet import write_sheet
 from localjudge.labels.labelled_units import LabelledMetric
 from localjudge.labels.labelling import Labelling
@@ -32,7 +35,7 @@ def sheet(
     run: Run, count: int, say: Say = label_words, annotator: str = "ann"
 ) -> list[dict[str, Any]]:
     """Return the rows of a sheet of the next statements with labels."""
-    rows = Labelling(run, annotator, sample=count).rows_to_send()
+    rows = Labelling(run, annotator, DrawingOptions(sample=count)).rows_to_send()
     return [{**row, "human": say(row["text"]), "source_text": None} for row in rows]
 
 
@@ -48,9 +51,7 @@ def ordinary(run: Run, mean: CorrectedMean) -> tuple[float, float] | None:
     rows = stored_labels(run.directory)
     frame = unit_frames(run)[METRIC]
     labels = {row.key: float(row.human) for row in rows if row.human in (0, 1)}
-    from localjudge.labels.decisions import Decisions
-
-    drawings = Decisions(rows).drawings({METRIC: frame})[METRIC]
+    drawings = labelled_drawings(Decisions(rows), {METRIC: frame})[METRIC]
     units = LabelledMetric(frame, labels, drawings, [labels.keys()]).units()
     assert len(units.counted) == mean.labels
     return prediction_powered(units.units, CONFIDENCE).limits
@@ -232,7 +233,7 @@ def test_written_sheets_say_how_many_statements_they_have(
 ) -> None:
     run = judged_run()
     path = tmp_path / f"sheet{ending}"
-    write_sheet(path, Labelling(run, "ann", sample=12).rows_to_send())
+    write_sheet(path, Labelling(run, "ann", DrawingOptions(sample=12)).rows_to_send())
     text = path.read_text(encoding="utf-8-sig")
     assert "planned" in text
     if ending == ".jsonl":

@@ -11,6 +11,7 @@ from localjudge.analysis.compare import compare
 from localjudge.analysis.comparison import ComparedSlice
 from localjudge.analysis.slices import slices
 from localjudge.errors import InputError
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.slice_views import slices_table
 from localjudge.run_directory import column_values
@@ -145,7 +146,7 @@ def test_a_slice_with_failures_has_no_mean(
     values = json.loads(called(capfd, "show", run.directory, "--by", "topic", "--json")[1])
     assert [part["value"] for part in values["slices"]] == ["a", "b"]
     assert called(capfd, "show", run.directory, "1", "--by", "topic")[0] == 1
-    Labelling(run, metrics=[METRIC]).answer(1)
+    Labelling(run, options=DrawingOptions(metrics=[METRIC])).answer(1)
     assert [[*part.corrected] for part in slices(run, "topic").slices] == [[METRIC], []]
 
 

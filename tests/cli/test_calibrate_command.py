@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 import localjudge
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.resources import demo_file
 from localjudge.run_directory.calibration import calibration_file, saved_calibrations
@@ -122,7 +123,7 @@ def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
     for name, script in scripts.items():
         engine = localjudge.ScriptedEngine(script)
         run = localjudge.evaluate(rows, metrics=["faithfulness"], out=name, engine=engine)
-    labelling = Labelling(run, sample=48)
+    labelling = Labelling(run, options=DrawingOptions(sample=48))
     while labelling.rows:
         row = labelling.rows[0]
         labelling.answer(1 if int(row["sample_id"][1:]) % 2 else 0)

@@ -8,6 +8,7 @@ import pytest
 import localjudge
 from localjudge import Run, ScriptedEngine
 from localjudge.errors import DataError
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.judge_figures import label_savings
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.run_labels import read_run_labels
@@ -57,7 +58,7 @@ def judged(out: str, noise: float, *, metrics: Any = METRICS, script: Any = None
 def label(
     run: Run, count: int = 1_000, annotator: str = "ann", says: Any = human, **options: Any
 ) -> None:
-    labelling = Labelling(run, annotator, sample=count, **options)
+    labelling = Labelling(run, annotator, DrawingOptions(sample=count, **options))
     while labelling.rows:
         row = labelling.rows[0]
         labelling.answer(says(row["text"]))

@@ -10,6 +10,7 @@ import localjudge
 from localjudge import Run, ScriptedEngine
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judging.verify import verify_run as verify
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.directory import validated
@@ -52,7 +53,7 @@ def calibration() -> Calibration:
 
 
 def calibrated(run: Run, name: str) -> Calibration:
-    labelling = Labelling(run, sample=1_000)
+    labelling = Labelling(run, options=DrawingOptions(sample=1_000))
     while labelling.rows:
         row = labelling.rows[0]
         labelling.answer(1 if row["text"].startswith("One") == (row["sample_id"] != "3") else 0)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from localjudge import InputError, Run
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.certificate import write_certificate
 from localjudge.run_directory.directory import file_sha256
@@ -66,7 +67,7 @@ def test_a_certificate_names_result_inputs_labels_and_commands(run: Run, text: T
 def test_a_certificate_names_who_settled_disputes(run: Run, text: Text) -> None:
     """Bo contradicts ann's 40 labels, and carol settles all."""
     label(run, lambda words: 1 - label_words(words), n=40, annotator="bo", again=True)
-    adjudication = Labelling(run, "carol", disputed=True)
+    adjudication = Labelling(run, "carol", DrawingOptions(disputed=True))
     while adjudication.rows:
         adjudication.answer(1)
     page = text(run)

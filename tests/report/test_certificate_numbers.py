@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from localjudge import Run, ScriptedEngine
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_labels
 from localjudge.report.certificate import write_certificate
@@ -73,17 +74,17 @@ def judged(scripted_run: ScriptedRun) -> tuple[Run, dict[str, float]]:
 
 def label_run(run: Run, folder: Path) -> None:
     """Ann labels a planned sheet of 75, Bo contradicts every fifth label, Carol settles these."""
-    rows = Labelling(run, "ann", sample=75, by="unit").rows_to_send()
+    rows = Labelling(run, "ann", DrawingOptions(sample=75, by="unit")).rows_to_send()
     sheet = [{**row, "human": truth(row["text"]), "source_text": None} for row in rows]
     read_labels(run, written(folder / "ann.jsonl", *sheet), "ann")
-    again = Labelling(run, "bo", again=True)
+    again = Labelling(run, "bo", DrawingOptions(again=True))
     while again.rows:
         text = again.rows[0]["text"]
         label = truth(text)
         if int(text.split()[1]) % 5 == 0:
             label = 1 - label
         again.answer(label)  # type: ignore[arg-type]
-    settling = Labelling(run, "carol", disputed=True)
+    settling = Labelling(run, "carol", DrawingOptions(disputed=True))
     while settling.rows:
         settling.answer(truth(settling.rows[0]["text"]))  # type: ignore[arg-type]
 

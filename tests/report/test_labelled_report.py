@@ -9,6 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelled_statements import disagreements
 from localjudge.labels.labelling import Labelling
 from localjudge.report.label_views import disagreements_view
@@ -20,7 +21,7 @@ ANSWERS = {"It rains.": (1, 1), "It snows.": (1, 0), "It is red.": (0, 0), "It p
 
 
 def answer(run: Run, annotator: str, **how: Any) -> None:
-    labelling = Labelling(run, annotator, **how)
+    labelling = Labelling(run, annotator, DrawingOptions(**how))
     while labelling.rows:
         first, second = ANSWERS.get(labelling.rows[0]["text"], (1, 0))
         labelling.answer(first if annotator == "ann" else second)  # type: ignore[arg-type]

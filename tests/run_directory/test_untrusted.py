@@ -11,6 +11,7 @@ import pytest
 import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.judging.verify import verify_run as verify
+from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.sample_views import prompts_view, sample_view
 from localjudge.run_directory.directory import locked_directory, placed_rows
@@ -63,7 +64,9 @@ READERS: dict[str, Callable[[Path], object]] = {
     "reuse": lambda directory: localjudge.evaluate(
         reuse=directory, out=directory.parent / "again", engine=engine()
     ),
-    "label": lambda directory: Labelling(directory, sample=2, annotator="x").answer(1),
+    "label": lambda directory: Labelling(
+        directory, options=DrawingOptions(sample=2), annotator="x"
+    ).answer(1),
     "resume": made,
 }
 

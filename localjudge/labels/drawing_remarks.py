@@ -1,0 +1,71 @@
+"""What an annotator should know about a drawing before labelling."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+from localjudge.labels.corrected_mean import cannot_correct
+from localjudge.labels.units import UnitFrame
+from localjudge.stats.corrected import MIN_CLUSTERS
+from localjudge.stats.distributions import CONFIDENCE, two_sided_quantile
+from localjudge.stats.looks import MIN_PLANNED_LABELS, look_at
+from localjudge.words import numbered
+
+
+def list_obstacles(frames: Mapping[str, UnitFrame]) -> list[str]:
+    """Return a remark for each mean that labels of some statements cannot correct."""
+    remarks = []
+    for name, frame in frames.items():
+        reason = cannot_correct(frame)
+        if reason:
+            remarks.append(f"{name}: {reason}")
+    return remarks
+
+
+def disagreement_remark(frames: Mapping[str, UnitFrame]) -> str:
+    """Return on how many of the statements the judges of a jury disagree."""
+    statements: set[str] = set()
+    divided: set[str] = set()
+    for frame in frames.values():
+        for key, units in frame.by_key.items():
+            statements.add(key)
+            if frame.divided[units].any():
+                divided.add(key)
+    counted = f"{len(divided):,} of {numbered(len(statements), 'statement')}"
+    if not divided:
+        return f"the judges disagree on {counted}, so none is drawn more often"
+    return f"the judges disagree on {counted}; such a statement is drawn about twice as often"
+
+
+def slice_outlook(frames: Mapping[str, UnitFrame], by: str, labels: int, *, is_first: bool) -> str:
+    """Return how wide the intervals of slices will be with this number of labels.
+
+    As many labels go to each slice of enough samples, and to all smaller ones together. The width
+    is the one of n labels without a judge at a share of one half, 2 t 0.5 / sqrt(n). The first
+    labels of a run are planned, so their intervals are ordinary ones; for later labels the last
+    look (`stats.looks`) counts.
+    """
+    slices = 0
+    statements = 0
+    for frame in frames.values():
+        values = Counter(frame.values_of(by).values())
+        large = sum(count >= MIN_CLUSTERS for count in values.values())
+        has_small = large < len(values)
+        slices = max(slices, large + has_small)
+        statements = max(statements, len(frame.by_key))
+    each = labels // max(1, slices)
+    counted = f"about {numbered(each, 'label')} for each of {numbered(slices, 'slice')}"
+    if each < MIN_PLANNED_LABELS:
+        needed = MIN_PLANNED_LABELS * slices
+        return f"{counted}: too few for intervals of slices, which need {needed:,} labels in all"
+    if is_first:
+        width = _width_at(each, CONFIDENCE)
+        return f"{counted}: their 95 % intervals will be about {width:.2f} wide"
+    look = look_at(each, max(each + 1, statements))
+    width = _width_at(look.labels, look.confidence or CONFIDENCE)
+    reason = f"because the run has labels already, and so {look.labels:,} labels count at this look"
+    return f"{counted}: their 95 % intervals will be about {width:.2f} wide, {reason}"
+
+
+def _width_at(labels: int, confidence: float) -> float:
+    return 2 * two_sided_quantile(confidence, labels - 1) * 0.5 / math.sqrt(labels)
