@@ -5,14 +5,15 @@ statement of B. A run uses only labels drawn from its statements
 (`localjudge.labels.label_drawings`), or all if every statement has one.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 from typing import Any
 
 from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE, labels_in_words
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.label_counts import LabelCounts, count_labels
 from localjudge.labels.label_drawings import labelled_drawings
-from localjudge.labels.labelled_units import LabelledMetric, LabelledUnits
+from localjudge.labels.labelled_units import LabelledUnits, find_plan, label_units
 from localjudge.labels.units import UnitFrame, unit_frames
 from localjudge.run_directory.label_rows import planned_statements, stored_labels
 from localjudge.run_directory.run_record import RunRecord
@@ -182,29 +183,30 @@ class BothLabels:
         self, before: UnitFrame, after: UnitFrame, human: Mapping[str, float]
     ) -> tuple[LabelledUnits, LabelledUnits, Look]:
         """Return the units of both runs with one annotator's labels, at the same look."""
-        drawings_before = self._drawings_before[before.metric]
-        drawings_after = self._drawings_after[after.metric]
-        metric_before = LabelledMetric(before, human, drawings_before, self._plans)
-        metric_after = LabelledMetric(after, human, drawings_after, self._plans)
-        units_before = metric_before.units()
-        units_after = metric_after.units()
+        label_before = partial(label_units, before, human, self._drawings_before[before.metric])
+        label_after = partial(label_units, after, human, self._drawings_after[after.metric])
+        units_before = label_before(self._plans)
+        units_after = label_after(self._plans)
         if units_before.is_complete and units_after.is_complete:
             # The look with the smaller error is valid for both.
             look = max(units_before.look, units_after.look, key=lambda each: each.confidence or 0)
             return units_before, units_after, look
-        plan_before = metric_before.planned_among(units_before.labelled)
-        plan_after = metric_after.planned_among(units_after.labelled)
+        plan_before = find_plan(before, self._plans, units_before.labelled)
+        plan_after = find_plan(after, self._plans, units_after.labelled)
         if not plan_before or not plan_after:
-            return _look_without_plans(
-                metric_before._replace(plans=()), metric_after._replace(plans=())
-            )
+            return _look_without_plans(label_before, label_after)
         planned = min(len(plan_before), len(plan_after))
         labels = min(len(units_before.labelled), len(units_after.labelled))
         statements = max(len(before.by_key), len(after.by_key))
         look = look_at(labels, statements, planned)
+        labels_before = len(plan_before)
+        labels_after = len(plan_after)
         if look.labels > planned:
-            return metric_before.units(look.labels), metric_after.units(look.labels), look
-        return metric_before.units(len(plan_before)), metric_after.units(len(plan_after)), look
+            labels_before = look.labels
+            labels_after = look.labels
+        units_before = label_before(self._plans, labels_before)
+        units_after = label_after(self._plans, labels_after)
+        return units_before, units_after, look
 
 
 def _cover(
@@ -240,17 +242,19 @@ def _cover(
 
 
 def _look_without_plans(
-    before: LabelledMetric, after: LabelledMetric
+    label_before: Callable[..., LabelledUnits], label_after: Callable[..., LabelledUnits]
 ) -> tuple[LabelledUnits, LabelledUnits, Look]:
     """Return the units of both runs at the earlier one of their looks."""
-    units_before = before.units()
-    units_after = after.units()
+    units_before = label_before()
+    units_after = label_after()
     looks = [units_before.look, units_after.look]
     unfinished = [look for look in looks if look.next is not None]
     if not unfinished or not units_before.counted or not units_after.counted:
         return units_before, units_after, max(looks, key=lambda look: look.labels)
     look = min(unfinished, key=lambda look: look.labels)
-    return before.units(look.labels), after.units(look.labels), look
+    units_before = label_before(most=look.labels)
+    units_after = label_after(most=look.labels)
+    return units_before, units_after, look
 
 
 def _estimate_change(

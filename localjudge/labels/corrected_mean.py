@@ -17,7 +17,7 @@ from typing import Any
 from localjudge.labels.evidence_use import EvidenceUse, count_evidence_use
 from localjudge.labels.judge_figures import FEW
 from localjudge.labels.label_counts import LabelCounts, count_labels
-from localjudge.labels.labelled_units import LabelledMetric, LabelledUnits
+from localjudge.labels.labelled_units import LabelledUnits, label_units
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import (
@@ -184,12 +184,11 @@ def correct_mean(
     if agreement and agreement.is_too_low:
         disputes = {"remark": agreement.request, "unsettled": agreement.unsettled}
         return corrected.model_copy(update=disputes)
-    people: dict[str, LabelledMetric] = {}
+    drawings = matched.drawings[frame.metric]
     labels = decisions.by_annotator(frame.by_key.keys() & decisions.human.keys())
+    units: dict[str, LabelledUnits] = {}
     for name, human in labels.items():
-        drawings = matched.drawings[frame.metric]
-        people[name] = LabelledMetric(frame, human, drawings, matched.plans)
-    units = {name: person.units() for name, person in people.items()}
+        units[name] = label_units(frame, human, drawings, matched.plans)
     first = next(iter(units.values()))
     update: dict[str, Any] = {
         "labels": len(first.counted),
@@ -200,7 +199,7 @@ def correct_mean(
     }
     if first.counted:
         update |= _estimate_mean(units)
-        update["pooled"] = _estimate_pooled(people.values())
+        update["pooled"] = _estimate_pooled(frame, labels.values(), matched)
     elif corrected.counts:
         update["remark"] = NOT_DRAWN
     if not update.get("ci95"):
@@ -232,12 +231,15 @@ def _missing_labels(units: LabelledUnits, seconds: float) -> dict[str, int]:
     return {"needed": more, "minutes": max(1, math.ceil(more * seconds / 60))}
 
 
-def _estimate_pooled(people: Iterable[LabelledMetric]) -> LabelledMean:
-    """Return the corrected share of all units of all samples."""
+def _estimate_pooled(
+    frame: UnitFrame, labels: Iterable[Mapping[str, float]], matched: MatchedLabels
+) -> LabelledMean:
+    """Return the corrected share of all units of all samples, by each annotator's labels."""
+    drawings = matched.drawings[frame.metric]
     estimates = []
-    for person in people:
-        pooled = person._replace(frame=person.frame.pooled())
-        estimates.append(pooled.units().estimate())
+    for human in labels:
+        units = label_units(frame.pooled(), human, drawings, matched.plans)
+        estimates.append(units.estimate())
     return _labelled_mean(covering(estimates))
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -87,63 +87,60 @@ class LabelledUnits(NamedTuple):
         return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
 
 
-class LabelledMetric(NamedTuple):
-    """The labels of one metric's statements by one annotator.
+def label_units(
+    frame: UnitFrame,
+    human: Mapping[str, float],
+    drawings: Iterable[Iterable[DrawnStatement]],
+    plans: Iterable[Set[str]] = (),
+    most: int | None = None,
+) -> LabelledUnits:
+    """Return the units of a metric with the labels that count, for at most `most` statements.
 
-    `plans` are the statements of first readings that were complete.
+    `human` is one annotator's label of each statement, and `plans` are the statements of first
+    readings that were complete.
     """
+    keys = frame.by_key.keys() & human.keys()
+    drawings = _select_labels(drawings, keys)
+    weights = sampling_weights(drawings)
+    is_complete = len(keys) == len(frame.by_key)
+    if most is not None and most < len(keys):
+        # The labels of a drawing are cut off at the look; others have no order.
+        is_complete = is_complete and len(weights) < len(keys)
+    labelled: Set[str] = weights.keys()
+    if is_complete:
+        labelled = keys
+    planned = find_plan(frame, plans, labelled)
+    number = len(labelled)
+    if most is not None:
+        number = min(number, most)
+    look = look_at(number, len(frame.by_key), len(planned) or None)
+    is_planned = bool(planned) and look.labels == len(planned)
+    if is_complete:
+        weights = dict.fromkeys(keys, 1.0)
+    elif look.labels < len(labelled):
+        if is_planned:
+            drawings = _select_labels(drawings, planned)
+        weights = sampling_weights(drawings, look.labels)
+    return LabelledUnits(
+        frame=frame,
+        units=_judged_units(frame, human, weights),
+        counted=weights.keys(),
+        labelled=labelled,
+        look=look,
+        is_complete=is_complete,
+        is_planned=is_planned,
+    )
 
-    frame: UnitFrame
-    human: Mapping[str, float]
-    drawings: Sequence[Sequence[DrawnStatement]]
-    plans: Sequence[Set[str]] = ()
 
-    def units(self, most: int | None = None) -> LabelledUnits:
-        """Return the units with the labels that count, for at most `most` statements."""
-        keys = self.frame.by_key.keys() & self.human.keys()
-        drawings = _select_labels(self.drawings, keys)
-        weights = sampling_weights(drawings)
-        is_complete = self._is_complete(keys, len(weights), most)
-        labelled: Set[str] = weights.keys()
-        if is_complete:
-            labelled = keys
-        planned = self.planned_among(labelled)
-        number = len(labelled)
-        if most is not None:
-            number = min(number, most)
-        look = look_at(number, len(self.frame.by_key), len(planned) or None)
-        is_planned = bool(planned) and look.labels == len(planned)
-        if is_complete:
-            weights = dict.fromkeys(keys, 1.0)
-        elif look.labels < len(labelled):
-            if is_planned:
-                drawings = _select_labels(drawings, planned)
-            weights = sampling_weights(drawings, look.labels)
-        return LabelledUnits(
-            frame=self.frame,
-            units=_judged_units(self.frame, self.human, weights),
-            counted=weights.keys(),
-            labelled=labelled,
-            look=look,
-            is_complete=is_complete,
-            is_planned=is_planned,
-        )
-
-    def _is_complete(self, keys: Set[str], drawn: int, most: int | None) -> bool:
-        """Return whether all statements have a label that counts, `drawn` of them by a drawing."""
-        if len(keys) < len(self.frame.by_key):
-            return False
-        return most is None or most >= len(keys) or drawn < len(keys)
-
-    def planned_among(self, labelled: Set[str]) -> Set[str]:
-        """Return the largest plan for the labelled statements, or none if it is too small."""
-        largest: Set[str] = frozenset()
-        for plan in self.plans:
-            planned = plan & self.frame.by_key.keys()
-            is_usable = len(planned) >= MIN_PLANNED_LABELS and planned <= labelled
-            if is_usable and len(planned) > len(largest):
-                largest = planned
-        return largest
+def find_plan(frame: UnitFrame, plans: Iterable[Set[str]], labelled: Set[str]) -> Set[str]:
+    """Return the largest plan for the labelled statements, or none if it is too small."""
+    largest: Set[str] = frozenset()
+    for plan in plans:
+        planned = plan & frame.by_key.keys()
+        is_usable = len(planned) >= MIN_PLANNED_LABELS and planned <= labelled
+        if is_usable and len(planned) > len(largest):
+            largest = planned
+    return largest
 
 
 def _select_labels(

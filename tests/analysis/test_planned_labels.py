@@ -16,7 +16,7 @@ from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.label_drawings import labelled_drawings
 from localjudge.labels.label_sheet import write_sheet
-from localjudge.labels.labelled_units import LabelledMetric
+from localjudge.labels.labelled_units import label_units
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_all_labels, read_labels
 from localjudge.labels.run_labels import read_run_labels
@@ -52,7 +52,7 @@ def ordinary(run: Run, mean: CorrectedMean) -> tuple[float, float] | None:
     frame = unit_frames(run)[METRIC]
     labels = {row.key: float(row.human) for row in rows if row.human in (0, 1)}
     drawings = labelled_drawings(Decisions(rows), {METRIC: frame})[METRIC]
-    units = LabelledMetric(frame, labels, drawings, [labels.keys()]).units()
+    units = label_units(frame, labels, drawings, [labels.keys()])
     assert len(units.counted) == mean.labels
     return prediction_powered(units.units, CONFIDENCE).limits
 
