@@ -25,17 +25,15 @@ class GateOptions:
             until = [until]
         gates = dict.fromkeys([*arguments.get("gates", ()), *until])
         self._gates = list(map(parse_gate, gates))
+        self._rules = pick(arguments, ("undecided", "allow_different"))
+        self._junit: str | Path | None = arguments.get("junit")
+        self._markdown: str | Path | None = arguments.get("markdown")
         self.baseline: RunRecord | None = None
         if arguments.get("baseline"):
             self.baseline = RunRecord.open(arguments["baseline"])
         checked_obstacles(arguments.get("allow_different", ()))
-        self._rules = pick(arguments, ("undecided", "allow_different"))
-        self._files: dict[str, Path] = {}
-        for name in ("junit", "markdown"):
-            if arguments.get(name):
-                self._files[name] = Path(arguments[name])
         check_baseline(self._gates, self.baseline)
-        if "junit" in self._files and not self._gates:
+        if self._junit and not self._gates:
             hint = "add --gate or --until, or omit --junit"
             raise InputError("--junit writes the outcome of gates", hint=hint)
 
@@ -51,19 +49,25 @@ class GateOptions:
             )
 
     def begin(self) -> None:
-        self._write(junit=unfinished(self._gates), markdown=UNFINISHED_MARKDOWN)
+        """Write that the run did not finish, which remains true unless it does."""
+        if self._junit:
+            _write(self._junit, unfinished(self._gates))
+        if self._markdown:
+            _write(self._markdown, UNFINISHED_MARKDOWN)
 
     def check(self, run: RunRecord) -> Check:
         """Decide the gates, and write the files."""
         gates = list(map(str, self._gates))
         result = check(run, gates=gates, baseline=self.baseline, **self._rules)
-        junit = finished(result.decisions, _describe_run(run, result))
-        self._write(junit=junit, markdown=run_markdown(run, result))
+        if self._junit:
+            _write(self._junit, finished(result.decisions, _describe_run(run, result)))
+        if self._markdown:
+            _write(self._markdown, run_markdown(run, result))
         return result
 
-    def _write(self, **contents: str) -> None:
-        for name, file in self._files.items():
-            write_output(file, [contents[name].encode()])
+
+def _write(file: str | Path, content: str) -> None:
+    write_output(Path(file), [content.encode()])
 
 
 def _describe_run(run: RunRecord, result: Check) -> dict[str, str]:

@@ -32,6 +32,8 @@ from localjudge.report.summary_views import summary_values, summary_view
 from localjudge.report.terminal import Table, show
 from localjudge.report.worst_samples import worst_samples, worst_view
 from localjudge.resources import write_output
+from localjudge.run_directory.archive import stored_prompts
+from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import read_sample_rows
 from localjudge.types import Sample
@@ -79,19 +81,18 @@ def show_command(
     _check_metrics(run, chosen_metrics or ())
     _check_one_view(sample, column, options)
     metrics = chosen_metrics or list(run)
-    tables_of: Sequence[str | None] = chosen_metrics or [None]
     if options["labels"]:
         _show_disputes(run, metrics, as_json)
     elif options["disagree"]:
         _show_disagreements(run, metrics, as_json)
     elif column is not None:
-        _show_slices(run, column, tables_of, as_json)
+        _show_slices(run, column, chosen_metrics, as_json)
     elif sample is not None:
         _show_sample(run, sample, chosen_metrics, options["prompts"], as_json)
     elif as_json:
         print_json(_values(run, metrics, options["worst"]))
     else:
-        show(*_run_tables(run, tables_of, options["worst"], details=options["details"]))
+        show(*_run_tables(run, chosen_metrics, options["worst"], details=options["details"]))
 
 
 def _check_metrics(run: RunRecord, names: Sequence[str]) -> None:
@@ -101,7 +102,7 @@ def _check_metrics(run: RunRecord, names: Sequence[str]) -> None:
 
 
 def _check_one_view(sample: str | None, column: str | None, options: Mapping[str, Any]) -> None:
-    """Raise InputError for arguments that each name another view."""
+    """Raise InputError for arguments that each name another view, or that need one."""
     chosen = [f"--{name}" for name in ("labels", "disagree", "details") if options[name]]
     if column is not None:
         chosen.insert(0, "--by")
@@ -109,6 +110,8 @@ def _check_one_view(sample: str | None, column: str | None, options: Mapping[str
         chosen.insert(0, "SAMPLE")
     if len(chosen) > 1:
         raise InputError(f"{' and '.join(chosen)} exclude each other", hint="name one of them")
+    if options["prompts"] and sample is None:
+        raise InputError("--prompts shows the prompts of one sample", hint="name a SAMPLE")
 
 
 def _show_disputes(run: RunRecord, metrics: Sequence[str], as_json: bool) -> None:
@@ -127,25 +130,24 @@ def _show_disagreements(run: RunRecord, metrics: Sequence[str], as_json: bool) -
         show(disagreements_view(verdicts))
 
 
-def _show_slices(run: RunRecord, column: str, metrics: Sequence[str | None], as_json: bool) -> None:
+def _show_slices(run: RunRecord, column: str, metrics: Sequence[str] | None, as_json: bool) -> None:
     parts = slices(run, column)
     if as_json:
         print_json(parts)
     else:
-        views = [slices_view(run, parts, metric=metric) for metric in metrics]
-        show(*views)
+        show(*[slices_view(run, parts, metric=metric) for metric in metrics or (None,)])
 
 
 def _run_tables(
     run: RunRecord,
-    metrics: Sequence[str | None],
+    metrics: Sequence[str] | None,
     worst: int,
     *,
     details: bool,
 ) -> list[Table]:
-    """Return for each metric, or for all together (None), the summary and the worst samples."""
+    """Return the summary and the worst samples for each of these metrics, or for all together."""
     shown: list[Table] = []
-    for metric in metrics:
+    for metric in metrics or (None,):
         shown.append(summary_view(run, metric=metric, details=details))
         shown.append(two_means_view(run, metric=metric))
         if details:
@@ -180,7 +182,10 @@ def _show_sample(
 ) -> None:
     sample = find_sample(run, name)
     if as_json:
-        print_json(_sample_values(run, sample, metrics or list(run)))
+        values = _sample_values(run, sample, metrics or list(run))
+        if prompts:
+            values["prompts"] = _prompts(run, sample, metrics or list(run))
+        print_json(values)
         return
     tables: list[Table] = []
     if metrics is None:
@@ -208,6 +213,14 @@ def _sample_values(run: RunRecord, sample: Sample, metrics: Sequence[str]) -> di
         "scores": scores,
         "verdicts": verdicts,
     }
+
+
+def _prompts(run: RunRecord, sample: Sample, metrics: Sequence[str]) -> dict[str, list[str]]:
+    """Return the prompts about a sample by metric."""
+    prompts: dict[str, list[str]] = {}
+    for metric in metrics:
+        prompts[metric] = stored_prompts(run.directory / STORE, sample.id, metric)
+    return prompts
 
 
 @command("report", "localjudge report runs/new --baseline runs/old")
@@ -266,7 +279,7 @@ def report_command(
 
 def _certify(directory: Path, file: Path, as_json: bool, **how: Any) -> int:
     typed = typed_arguments()
-    others = typed.keys() & {"baseline", "out"}
+    others = typed.keys() & {"baseline", "out", "allow_different"}
     if others:
         hint = f"omit {option_name(min(others))}, or write the report by another command"
         raise InputError("--certificate writes no report", hint=hint)
@@ -345,6 +358,9 @@ def export_command(
     if as_format == "parquet" and out is None and sys.stdout.isatty():
         problem = "Parquet is binary and cannot be shown on a terminal"
         raise InputError(problem, hint="name a file with --out")
+    if as_json and out is None:
+        hint = "name a file with --out, or omit --json"
+        raise InputError("--json describes the file that is written", hint=hint)
     parts = exported_parts(RunRecord.open(directory), as_format, rows, **added)
     if out is None:
         for part in parts:

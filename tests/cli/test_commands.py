@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import ScriptedEngine, evaluate
+from localjudge.cli.main import ExitCode
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import MetricDescription, described
 from tests.cli.conftest import Call
@@ -41,6 +42,20 @@ def test_show_one_sample_with_its_prompts(directory: str, output: Callable[..., 
     assert "context_recall 1/2 = 0.500" in printed
     assert "prompt 2 of 2" in printed
     assert "context_relevancy" not in printed
+
+
+def test_prompts_are_of_one_sample_also_as_json(directory: str, call: Call) -> None:
+    """Its reference has two sentences, so two prompts; relevancy asks about one context."""
+    code, printed, errors = call("show", directory, "--prompts")
+    assert (code, printed) == (ExitCode.NOTHING_JUDGED, "")
+    assert "SAMPLE" in errors
+    said = json.loads(call("show", directory, "a", "--prompts", "--json")[1])
+    assert {metric: len(prompts) for metric, prompts in said["prompts"].items()} == {
+        "context_recall": 2,
+        "context_relevancy": 1,
+    }
+    assert all("It rains." in prompt for prompt in said["prompts"]["context_recall"][:1])
+    assert "prompts" not in json.loads(call("show", directory, "a", "--json")[1])
 
 
 def test_show_as_json(directory: str, output: Callable[..., str]) -> None:
@@ -86,6 +101,9 @@ def test_export_to_standard_output_and_to_a_file(directory: str, call: Call) -> 
     )
     assert Path("out.jsonl").read_text() == printed
     assert said == {"file": "out.jsonl", "format": "jsonl", "bytes": len(printed.encode())}
+    code, printed, errors = call("export", directory, "--format", "jsonl", "--json")
+    assert (code, printed) == (ExitCode.NOTHING_JUDGED, "")
+    assert "--out" in errors
 
 
 def test_every_metric_is_listed_with_its_options(call: Call) -> None:

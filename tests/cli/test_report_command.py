@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from localjudge.cli.main import ExitCode
 from tests.cli.conftest import Call, config_here
 from tests.conftest import ScriptedRun
 
@@ -36,6 +37,18 @@ def test_only_a_certificate_has_a_language(folder: Path, call: Call) -> None:
     assert not (folder / "new" / "report.html").exists()
     code, _, errors = call("report", "new", "--certificate", "c.html", "--language", "it")
     assert (code, "'it' is not one of 'en', 'de', 'fr', 'es'" in errors) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "others", [("--baseline", "old"), ("--out", "page.html"), ("--allow-different", "judges")]
+)
+def test_a_certificate_refuses_the_options_of_a_report(
+    others: tuple[str, str], folder: Path, call: Call
+) -> None:
+    code, _, errors = call("report", "new", "--certificate", "c.html", *others)
+    assert code == ExitCode.NOTHING_JUDGED
+    assert others[0] in errors
+    assert not (folder / "c.html").exists()
 
 
 def test_a_report_shows_slices_of_a_column(folder: Path, call: Call) -> None:
