@@ -99,9 +99,6 @@ def _decide_by_windows(windows: Sequence[AskedWindow], rule: VerdictRule) -> Ver
         answers.append((window.answer, window.number))
     if not answers:
         return NOT_YET
-    if len(answers) == 1 and windows[0].number == 0:
-        answer, _ = answers[0]
-        answers = [(answer, None)]  # about the whole text
     return decide_verdict(answers, rule)
 
 

@@ -134,7 +134,7 @@ def _windows_by_unit(
     windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
     for task, questions in zip(tasks, worded, strict=True):
         if isinstance(questions, tuple):
-            windows = [AskedWindow(window or 0, keyed.key) for keyed, window in questions]
+            windows = [AskedWindow(window, keyed.key) for keyed, window in questions]
             windows_by_unit[task.asked(judge)] = windows
     return windows_by_unit
 

@@ -162,12 +162,12 @@ class JudgeReplay:
         return altered_requests(self._store, [self._identity], self._wording.keys.shapes)
 
 
-def _list_windows(asked: WordedTask) -> list[tuple[str, int]]:
+def _list_windows(asked: WordedTask) -> list[tuple[str, int | None]]:
     """Return key and number of each window about which a task asks."""
-    windows: list[tuple[str, int]] = []
+    windows: list[tuple[str, int | None]] = []
     if isinstance(asked, tuple):
         for keyed, number in asked:
-            windows.append((keyed.key, number or 0))
+            windows.append((keyed.key, number))
     return windows
 
 

@@ -207,7 +207,10 @@ def _unit_rows(
     for unit, windows in windows_by_unit.items():
         sample_id = storable(unit.sample_id)
         for window in windows:
-            yield sample_id, unit.metric, unit.position, unit.judge, window.number, window.key
+            number = 0
+            if window.number is not None:
+                number = window.number + 1
+            yield sample_id, unit.metric, unit.position, unit.judge, number, window.key
 
 
 def _node_columns(node: Node) -> tuple[str, str]:

@@ -45,9 +45,12 @@ class AskedUnit(NamedTuple):
 
 
 class AskedWindow(NamedTuple):
-    """A window of a unit with the key of its request, and None without an answer."""
+    """A window of a unit with the key of its request, and None without an answer.
 
-    number: int
+    `number` counts the parts of a long input from 0. It is None for a whole input.
+    """
+
+    number: int | None
     key: str
     answer: Answer | NoAnswer | None = None
 
@@ -113,8 +116,11 @@ def select_windows(
     rows = sorted(select_named(connection, tuple[str, str, int, int, int, str], query, samples))
     answers = select_answers(connection, dict.fromkeys(key for *_, key in rows))
     windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
-    for sample_id, metric, position, judge, number, key in rows:
+    for sample_id, metric, position, judge, stored_number, key in rows:
         unit = AskedUnit(sample_id, metric, position, judge)
+        number = None
+        if stored_number:
+            number = stored_number - 1
         window = AskedWindow(number, key, answers.get(key))
         windows_by_unit.setdefault(unit, []).append(window)
     return windows_by_unit

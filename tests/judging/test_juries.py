@@ -114,6 +114,21 @@ def test_a_jury_combines_the_verdicts_that_its_judges_give_alone(
     assert str(run.judge.caution).startswith("compares words")
 
 
+def test_a_jury_names_the_window_in_which_its_judges_read_a_sentence(
+    small: str, tmp_path: Path
+) -> None:
+    """Also the first window, which is no whole text."""
+    sentences = " ".join(f"The bridge number {number} opened in 1850." for number in range(60))
+    rows = [{"id": "long", "user_input": "When did it open?", "retrieved_contexts": [sentences]}]
+    windows: dict[str, list[int | None]] = {}
+    for name, judge in {"lexical": "lexical", "small": small, "jury": ["lexical", small]}.items():
+        evaluate(judge, tmp_path / name, rows=rows, metrics=["context_relevancy"])
+        windows[name] = [row["window"] for row in verdicts(tmp_path / name)]
+    assert {0, 1} <= set(windows["small"])
+    assert set(windows["lexical"]) == {None}
+    assert windows["jury"] == windows["small"]
+
+
 def test_any_order_of_judges_has_the_same_bytes(small: str, tmp_path: Path) -> None:
     first = jury(small, tmp_path / "first")
     second = evaluate(

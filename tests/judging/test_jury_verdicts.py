@@ -89,12 +89,24 @@ def test_windows_of_each_judge_are_judged_first() -> None:
             AskedWindow(0, "k0", answer(0.1)),
             AskedWindow(1, "k1", answer(0.8)),
         ],
-        AskedUnit("1", "faithfulness", 0, 1): [AskedWindow(0, "k2", answer(0.25))],
+        AskedUnit("1", "faithfulness", 0, 1): [AskedWindow(None, "k2", answer(0.25))],
     }
     of_jury = stored_verdict(TASK, NAMES, answers, {}, RULE)
     assert isinstance(of_jury, Verdict)
     assert of_jury.p_yes == pytest.approx(4 / 7)
     assert of_jury.window == 1
+
+
+@pytest.mark.parametrize("number", [None, 0, 3])
+def test_the_only_window_of_a_unit_has_its_number(number: int | None) -> None:
+    """A sentence is judged in the window where it begins. None stands for the whole text."""
+    answers = {
+        AskedUnit("1", "faithfulness", 0, 0): [AskedWindow(number, "k0", answer(0.8))],
+        AskedUnit("1", "faithfulness", 0, 1): [AskedWindow(None, "k1", answer(0.25))],
+    }
+    of_jury = stored_verdict(TASK, NAMES, answers, {}, RULE)
+    assert isinstance(of_jury, Verdict)
+    assert of_jury.window == number
 
 
 @pytest.mark.parametrize(
@@ -116,7 +128,7 @@ def test_a_missing_answer_is_waited_for_and_a_failure_is_one(
     unasked: dict[AskedUnit, Verdict | NoAnswer],
     expected: NoAnswer,
 ) -> None:
-    answers = {AskedUnit("1", "faithfulness", 0, 0): [AskedWindow(0, "a", answer(0.8))]}
+    answers = {AskedUnit("1", "faithfulness", 0, 0): [AskedWindow(None, "a", answer(0.8))]}
     if windows:
         answers[AskedUnit("1", "faithfulness", 0, 1)] = windows
     of_jury = stored_verdict(TASK, NAMES, answers, unasked, RULE)
@@ -126,8 +138,8 @@ def test_a_missing_answer_is_waited_for_and_a_failure_is_one(
 
 def test_too_little_valid_mass_of_one_judge_fails() -> None:
     answers = {
-        AskedUnit("1", "faithfulness", 0, 0): [AskedWindow(0, "a", answer(0.8))],
-        AskedUnit("1", "faithfulness", 0, 1): [AskedWindow(0, "b", answer(0.8, mass=0.001))],
+        AskedUnit("1", "faithfulness", 0, 0): [AskedWindow(None, "a", answer(0.8))],
+        AskedUnit("1", "faithfulness", 0, 1): [AskedWindow(None, "b", answer(0.8, mass=0.001))],
     }
     of_jury = stored_verdict(TASK, NAMES, answers, {}, RULE)
     assert isinstance(of_jury, NoAnswer)
@@ -139,7 +151,7 @@ def test_a_judge_without_a_weight_for_the_metric_takes_no_part() -> None:
     """Only b has one, and answers 0.8; no judge waits for a."""
     rule = VerdictRule(0.5, 0.01, combinations={"faithfulness": Combination({"b": 1.0})})
     unit_of_b = AskedUnit("1", "faithfulness", 0, 1)
-    answers = {unit_of_b: [AskedWindow(0, "key", answer(0.8))]}
+    answers = {unit_of_b: [AskedWindow(None, "key", answer(0.8))]}
     of_jury = stored_verdict(TASK, NAMES, answers, {}, rule)
     assert isinstance(of_jury, Verdict)
     assert of_jury.p_yes == pytest.approx(0.8)

@@ -78,17 +78,26 @@ def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(
 def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) -> None:
     request = keyed("Water is wet.", context="Water wets.")
     unit = AskedUnit("sample 1", "context_recall", 0, 0)
-    store.add_requests({request.key: request}, {unit: [AskedWindow(0, request.key)]})
+    store.add_requests({request.key: request}, {unit: [AskedWindow(None, request.key)]})
     store.add_answers({request.key: Answer(p_yes=0.75, valid_mass=1, raw="")})
     row = ("sample 1", "context_recall", "Context: Water wets.Water is wet.", 0.75)
     assert selected(path, "SELECT sample_id, metric, prompt, p_yes FROM verdict") == [row]
+
+
+@pytest.mark.parametrize("numbers", [[None], [0], [1], [0, 1, 2]], ids=str)
+def test_windows_are_read_with_their_numbers(store: Store, numbers: list[int | None]) -> None:
+    request = keyed("Water is wet.", context="Water wets.")
+    unit = AskedUnit("sample 1", "context_recall", 0, 0)
+    windows = [AskedWindow(number, request.key) for number in numbers]
+    store.add_requests({request.key: request}, {unit: windows})
+    assert store.answers_about(["sample 1"]) == {unit: windows}
 
 
 def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:
     requests = [keyed("a\ud800"), keyed("a\\ud800"), keyed("a\0b")]
     assert len({request.key for request in requests}) == 3
     unit = AskedUnit("id \ud800", "context_recall", 0, 0)
-    windows = [AskedWindow(0, requests[0].key)]
+    windows = [AskedWindow(None, requests[0].key)]
     store.add_requests({request.key: request for request in requests}, {unit: windows})
 
 
