@@ -24,8 +24,9 @@ from localjudge.metrics import Metric
 from localjudge.open_judge import Judge, make_run
 from localjudge.progress import Progress
 from localjudge.run import Output, Run, list_runs, progress_for
-from localjudge.run_directory.calibration import Calibration, CalibrationLike
+from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.run_record import RunLike, as_run
+from localjudge.run_directory.saved_calibrations import CalibrationLike
 from localjudge.words import option_name
 
 

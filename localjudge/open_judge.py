@@ -38,10 +38,10 @@ from localjudge.judging.stored_data import plan_run
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run import Output, Run, directory_for, progress_for
-from localjudge.run_directory.calibration import CalibrationLike
 from localjudge.run_directory.evaluations import Evaluation, score_rows
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.run_directory.reuse import AnswerMemory
+from localjudge.run_directory.saved_calibrations import CalibrationLike
 from localjudge.types import JudgeCard
 from localjudge.words import option
 

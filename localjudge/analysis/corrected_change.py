@@ -15,7 +15,8 @@ from localjudge.labels.label_counts import LabelCounts, count_labels
 from localjudge.labels.label_drawings import labelled_drawings
 from localjudge.labels.labelled_units import LabelledUnits, find_plan, label_units
 from localjudge.labels.units import UnitFrame, unit_frames
-from localjudge.run_directory.label_rows import planned_statements, stored_labels
+from localjudge.run_directory.label_file import stored_labels
+from localjudge.run_directory.label_rows import planned_statements
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,

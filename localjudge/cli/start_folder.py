@@ -21,7 +21,7 @@ from localjudge.labels.label_sheet import read_sheet
 from localjudge.labels.labelling import DEFAULT_COUNT
 from localjudge.resources import write_output
 from localjudge.run_directory.directory import MANIFEST
-from localjudge.run_directory.label_rows import LABELS
+from localjudge.run_directory.label_file import LABELS
 from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.summary import SUMMARY
 from localjudge.words import option

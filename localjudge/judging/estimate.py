@@ -33,10 +33,11 @@ from localjudge.judging.settings import parse_time
 from localjudge.judging.stopping import AimStatus, Stopping
 from localjudge.metrics.metric import Metric, Sentences
 from localjudge.progress import Progress, count_with_progress
-from localjudge.run_directory.directory import STORE, refuse_unusable
+from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.examination import with_examination
 from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.writing import refuse_unusable
 from localjudge.stats.interval import ratio_interval
 from localjudge.types import JudgeCard, NoAnswer, Record, Sample, Verdict, VerdictRequest
 

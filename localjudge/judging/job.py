@@ -36,17 +36,13 @@ from localjudge.judging.stopping import Stopping, check_aims
 from localjudge.judging.stored_settings import find_judges
 from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
-from localjudge.run_directory.directory import (
-    STORE,
-    locked_directory,
-    refuse_unusable,
-    remove_file,
-)
+from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.environment import Session, all_versions, host
 from localjudge.run_directory.evaluations import Evaluation
 from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_far, write_manifest
 from localjudge.run_directory.identity import JudgeIdentity, signature
-from localjudge.run_directory.label_rows import LabelRow, label_file, now
+from localjudge.run_directory.label_file import label_file
+from localjudge.run_directory.label_rows import LabelRow, now
 from localjudge.run_directory.manifest import Manifest, finished_part
 from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
 from localjudge.run_directory.run_record import RunRecord
@@ -54,6 +50,7 @@ from localjudge.run_directory.run_rows import has_one_order
 from localjudge.run_directory.store import Store
 from localjudge.run_directory.summary import SUMMARY, Summary
 from localjudge.run_directory.totals import allowed_failures
+from localjudge.run_directory.writing import locked_directory, refuse_unusable, remove_file
 from localjudge.text.folding import fold
 from localjudge.words import numbered, option, option_name
 

@@ -18,8 +18,9 @@ from localjudge.metrics.catalog import get_question
 from localjudge.metrics.criterion import Criterion, read_criteria
 from localjudge.metrics.metric import Metric
 from localjudge.resources import criterion_files
-from localjudge.run_directory.calibration import Calibration, read_calibrations, saved_calibrations
+from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.run_record import RunLike, RunRecord
+from localjudge.run_directory.saved_calibrations import read_calibrations, saved_calibrations
 from localjudge.text import Segmenter
 from localjudge.text.user_abbreviations import read_abbreviations
 from localjudge.types import JudgeWeight, Record, VerdictRule

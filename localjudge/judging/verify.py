@@ -37,16 +37,13 @@ from localjudge.run_directory.archive import stored_keys
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.evaluations import Evaluation
+from localjudge.run_directory.files import write_verification
 from localjudge.run_directory.identity import DataIdentity, signature
-from localjudge.run_directory.label_rows import LABELS
+from localjudge.run_directory.label_file import LABELS
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.summary import SUMMARY, Summary
 from localjudge.run_directory.totals import Totals
-from localjudge.run_directory.verification import (
-    VERIFICATION,
-    Result,
-    keep_verification,
-)
+from localjudge.run_directory.verification import VERIFICATION, Result
 from localjudge.types import JudgeCard, Record
 from localjudge.words import option_name
 
@@ -264,7 +261,7 @@ def _store_result(run: RunRecord, verification: Verification, progress: Progress
     if verification:
         verified = labels.current
     try:
-        keep_verification(
+        write_verification(
             run.directory,
             verification.result,
             asked_again=verification.asked_again,

@@ -27,7 +27,7 @@ from localjudge.run_directory.differences import differences
 from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.evaluations import Evaluation, JudgedUnit
 from localjudge.run_directory.identity import DataIdentity
-from localjudge.run_directory.label_rows import LABELS
+from localjudge.run_directory.label_file import LABELS
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import SUMMARY
 from localjudge.types import NoAnswer, Verdict, VerdictRule

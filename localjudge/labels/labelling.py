@@ -37,14 +37,13 @@ from localjudge.labels.units import (
     unit_frames,
     verdicts_at,
 )
+from localjudge.run_directory.label_file import append_labels, stored_labels
 from localjudge.run_directory.label_rows import (
     Decision,
     EvidenceSeen,
     LabelRow,
-    append_labels,
     name_annotator,
     now,
-    stored_labels,
 )
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.types import Label

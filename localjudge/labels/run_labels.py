@@ -9,7 +9,8 @@ from localjudge.labels.corrected_mean import CorrectedMean, correct_mean
 from localjudge.labels.label_drawings import count_passed_over
 from localjudge.labels.labelling_time import seconds_a_label
 from localjudge.labels.matched_labels import match_labels
-from localjudge.run_directory.label_rows import LabelRow, stored_labels
+from localjudge.run_directory.label_file import stored_labels
+from localjudge.run_directory.label_rows import LabelRow
 from localjudge.run_directory.run_cache import cached_by_run
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.types import Record

@@ -37,11 +37,13 @@ from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.verify_report import check_report
 from localjudge.run_directory.column_values import NO_VALUE
 from localjudge.run_directory.directory import LOCK, MANIFEST, STORE, file_sha256
-from localjudge.run_directory.label_rows import LABELS, label_file, now
+from localjudge.run_directory.files import last_verification
+from localjudge.run_directory.label_file import LABELS, label_file
+from localjudge.run_directory.label_rows import now
 from localjudge.run_directory.result_rows import row_files
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import SUMMARY
-from localjudge.run_directory.verification import VERIFICATION, LastVerification, last_verification
+from localjudge.run_directory.verification import VERIFICATION, LastVerification
 from localjudge.types import Language
 from localjudge.words import as_typed, call, option
 

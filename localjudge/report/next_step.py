@@ -2,8 +2,8 @@
 
 from localjudge.judging.verify import REPORT
 from localjudge.labels.run_labels import RunLabels
+from localjudge.run_directory.files import last_verification
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.verification import last_verification
 from localjudge.words import call
 
 _CERTIFICATE = "certificate.html"

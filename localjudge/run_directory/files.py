@@ -1,14 +1,18 @@
-"""Write and read the files of a run that are objects, and write its rows.
+"""Write and read the files of a run.
 
-manifest.json    first, and again at the end with the checksums of the other files
-NAME.part        rows of scores, verdicts and evidence, as samples are judged
-so-far.json      the bytes of each part file up to the last complete sample
-summary.json     last: a run with it is finished
+    manifest.json       first, and again at the end with the checksums of the other files
+    NAME.part           rows of scores, verdicts and evidence, as samples are judged
+    so-far.json         the bytes of each part file up to the last complete sample
+    summary.json        last: a run with it is finished
+    verification.json   by `verify`, after that
+
+Every function that reads raises RunDirectoryError for invalid content.
 """
 
 import hashlib
 import json
 import os
+import platform
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,16 +20,16 @@ from typing import Any, TypeVar
 from pydantic import NonNegativeInt
 
 from localjudge.errors import RunDirectoryError
+from localjudge.resources import write_output
 from localjudge.run_directory.directory import (
     MANIFEST,
-    PartFile,
     excerpt,
+    file_sha256,
     read_object,
-    remove_file,
     validated,
-    write_file,
 )
 from localjudge.run_directory.evaluations import Evaluation, score_rows, verdict_rows
+from localjudge.run_directory.label_rows import now
 from localjudge.run_directory.manifest import MANIFEST_VERSION, Manifest
 from localjudge.run_directory.result_rows import (
     EVIDENCE,
@@ -36,6 +40,13 @@ from localjudge.run_directory.result_rows import (
     row_files,
 )
 from localjudge.run_directory.summary import SUMMARY, SUMMARY_VERSION, Summary
+from localjudge.run_directory.verification import (
+    VERIFICATION,
+    LastVerification,
+    Result,
+    VerifiedLabels,
+)
+from localjudge.run_directory.writing import PartFile, remove_file, write_file
 from localjudge.types import Record
 
 _SO_FAR = "so-far.json"
@@ -145,3 +156,31 @@ def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Objec
             hint="read it with the version of localjudge that wrote it",
         )
     return validated(kind, content, str(file))
+
+
+def write_verification(
+    directory: Path,
+    result: Result,
+    *,
+    asked_again: int,
+    stored: int,
+    labels: VerifiedLabels | None = None,
+) -> None:
+    verification = LastVerification(
+        result=result,
+        when=now(),
+        labels=labels,
+        asked_again=asked_again,
+        stored=stored,
+        machine=f"{platform.system()} {platform.machine()}",
+        manifest_sha256=file_sha256(directory / MANIFEST),
+    )
+    write_output(directory / VERIFICATION, [f"{verification.model_dump_json(indent=2)}\n".encode()])
+
+
+def last_verification(directory: Path) -> LastVerification | None:
+    """Return the result of the last `verify`, or None without one. Raises RunDirectoryError."""
+    path = directory / VERIFICATION
+    if not os.path.lexists(path):
+        return None
+    return validated(LastVerification, read_object(path), str(path))

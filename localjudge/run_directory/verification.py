@@ -1,13 +1,9 @@
-"""Store and read the result of the last `verify` in `verification.json`."""
+"""`verification.json`: the result of the last `verify`."""
 
-import os
-import platform
 from pathlib import Path
 from typing import Literal
 
-from localjudge.resources import write_output
-from localjudge.run_directory.directory import MANIFEST, file_sha256, read_object, validated
-from localjudge.run_directory.label_rows import now
+from localjudge.run_directory.directory import MANIFEST, file_sha256
 from localjudge.types import Record
 
 Result = Literal["bit-identical", "same verdicts", "different"]
@@ -45,30 +41,3 @@ class LastVerification(Record):
 
     def is_about(self, directory: Path) -> bool:
         return self.manifest_sha256 == file_sha256(directory / MANIFEST)
-
-
-def keep_verification(
-    directory: Path,
-    result: Result,
-    *,
-    asked_again: int,
-    stored: int,
-    labels: VerifiedLabels | None = None,
-) -> None:
-    verification = LastVerification(
-        result=result,
-        when=now(),
-        labels=labels,
-        asked_again=asked_again,
-        stored=stored,
-        machine=f"{platform.system()} {platform.machine()}",
-        manifest_sha256=file_sha256(directory / MANIFEST),
-    )
-    write_output(directory / VERIFICATION, [f"{verification.model_dump_json(indent=2)}\n".encode()])
-
-
-def last_verification(directory: Path) -> LastVerification | None:
-    path = directory / VERIFICATION
-    return (
-        validated(LastVerification, read_object(path), str(path)) if os.path.lexists(path) else None
-    )

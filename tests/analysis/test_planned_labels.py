@@ -21,7 +21,8 @@ from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_all_labels, read_labels
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import unit_frames
-from localjudge.run_directory.label_rows import planned_statements, stored_labels
+from localjudge.run_directory.label_file import stored_labels
+from localjudge.run_directory.label_rows import planned_statements
 from localjudge.stats.corrected import prediction_powered
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import mean_interval

@@ -8,7 +8,7 @@ import pytest
 from localjudge import Run
 from localjudge.analysis.pooled import PooledShare, pooled_shares
 from localjudge.report.sentences import pooled_for_page
-from localjudge.run_directory.label_rows import stored_labels
+from localjudge.run_directory.label_file import stored_labels
 from localjudge.stats.drawing import inclusion_probabilities
 from localjudge.stats.interval import mean_interval
 from tests.analysis.conftest import label

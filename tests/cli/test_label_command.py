@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.run_directory.label_rows import stored_labels
+from localjudge.run_directory.label_file import stored_labels
 from tests.cli.conftest import Call, write_rows
 from tests.conftest import ScriptedRun
 

@@ -9,8 +9,8 @@ import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.report.shown_progress import Lines
-from localjudge.run_directory.directory import locked_directory
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.writing import locked_directory
 
 ROWS: list[dict[str, Any]] = [
     {

@@ -14,8 +14,8 @@ from localjudge import InputError, Run, ScriptedEngine
 from localjudge.errors import RunDirectoryError
 from localjudge.judging.verify import verify_run as verify
 from localjudge.progress import Progress
+from localjudge.run_directory.files import last_verification
 from localjudge.run_directory.request_keys import RequestKeys
-from localjudge.run_directory.verification import last_verification
 from localjudge.types import VerdictRequest
 from tests.conftest import OneJudge, ScriptedRun
 

@@ -10,7 +10,7 @@ from localjudge import Run
 from localjudge.judging.verify import REPORT
 from localjudge.report.verification_views import verification_view
 from localjudge.report.verify_report import check_report
-from localjudge.run_directory.verification import last_verification
+from localjudge.run_directory.files import last_verification
 from tests.analysis.conftest import label, text
 from tests.analysis.labelled_runs import METRIC, make_run, same_judge
 from tests.conftest import ScriptedRun

@@ -21,15 +21,15 @@ from hypothesis import strategies as st
 
 from localjudge import InputError, RunDirectoryError
 from localjudge.labels.decisions import Decisions
-from localjudge.run_directory.directory import locked_directory
-from localjudge.run_directory.label_rows import (
+from localjudge.run_directory.label_file import (
     LABELS,
-    LabelRow,
     append_labels,
     hash_first_labels,
     label_file,
     stored_labels,
 )
+from localjudge.run_directory.label_rows import LabelRow
+from localjudge.run_directory.writing import locked_directory
 from localjudge.stats.drawing import MAX_POINTS
 
 VALUES: dict[str, Any] = {

@@ -14,8 +14,9 @@ from localjudge.judging.verify import verify_run as verify
 from localjudge.labels.drawing import DrawingOptions
 from localjudge.labels.labelling import Labelling
 from localjudge.report.sample_views import prompts_view, sample_view
-from localjudge.run_directory.directory import locked_directory, placed_rows
+from localjudge.run_directory.directory import placed_rows
 from localjudge.run_directory.result_rows import SCORE_ROWS
+from localjudge.run_directory.writing import locked_directory
 from tests.run_directory.conftest import edited, in_store
 
 Attack = Callable[[Path], object]
