@@ -218,14 +218,8 @@ class CustomQuestion(Record):
     contexts: tuple[str, ...] = ()
     reference: str | None = None
     response: str | None = None
-    examples: tuple["AnsweredQuestion", ...] = ()
-
-
-class AnsweredQuestion(Record):
-    """An example with its answer as the judge would write it."""
-
-    asked: CustomQuestion
-    answer: str
+    examples: tuple[tuple["CustomQuestion", str], ...] = ()
+    """Other questions, each with its answer as the judge would write it."""
 
 
 Task = Attribution | Relevance | Usefulness | Sufficiency | Refusal | CustomQuestion

@@ -15,7 +15,6 @@ import click
 
 from localjudge.cli.questions import ask
 from localjudge.dataset.preview import (
-    ColumnPreview,
     guess_columns,
     preview_columns,
     unused_evidence,
@@ -49,7 +48,7 @@ def ask_columns(files: Sequence[str], known: Mapping[str, str]) -> dict[str, str
         default: Sequence[str] = guesses[field]
         if field in known:
             default = known[field].split(",")
-        names = _ask_names(question, columns, mapping, default, several=field == _CONTEXTS)
+        names = _ask_names(question, list(columns), mapping, default, several=field == _CONTEXTS)
         if names:
             mapping[field] = ",".join(names)
     return mapping
@@ -72,14 +71,14 @@ def _split_columns(mapping: Mapping[str, str]) -> set[str]:
     return names
 
 
-def _print_columns(columns: Sequence[ColumnPreview]) -> None:
+def _print_columns(columns: Mapping[str, Sequence[str]]) -> None:
     width = max(shutil.get_terminal_size().columns, _MIN_WIDTH)
     name_width = 0
-    for column in columns:
-        name_width = min(max(name_width, len(printable(column.name))), _NAME_WIDTH)
+    for name in columns:
+        name_width = min(max(name_width, len(printable(name))), _NAME_WIDTH)
     click.echo("Columns of the data, each with an example:", err=True)
-    for number, column in enumerate(columns, 1):
-        line = f"{number:>3}  {printable(column.name):<{name_width}}  {printable(column.example)}"
+    for number, (name, texts) in enumerate(columns.items(), 1):
+        line = f"{number:>3}  {printable(name):<{name_width}}  {printable(''.join(texts[:1]))}"
         if len(line) >= width:
             line = f"{line[: width - 4]}..."
         click.echo(line, err=True)
@@ -90,13 +89,12 @@ def _print_columns(columns: Sequence[ColumnPreview]) -> None:
 
 def _ask_names(
     question: str,
-    columns: Sequence[ColumnPreview],
+    names: Sequence[str],
     mapping: Mapping[str, str],
     default: Sequence[str],
     *,
     several: bool,
 ) -> list[str]:
-    names = [column.name for column in columns]
     taken = _split_columns(mapping)
     numbers: list[str] = []
     for name in default:

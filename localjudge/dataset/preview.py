@@ -1,12 +1,12 @@
-"""Preview the columns of data files: names, an example, and which columns look like evidence."""
+"""Preview the columns of data files: names, examples, and which columns look like evidence."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
 from localjudge.dataset.formats import read
@@ -38,52 +38,37 @@ In this order: "expected answer" is a reference, and "text of the answer" a resp
 """
 
 
-class ColumnPreview(NamedTuple):
-    """A column with the first non-empty value and the median length of its values in characters."""
+def preview_columns(files: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns in order of appearance, each with its texts in the first rows of a file.
 
-    name: str
-    example: str
-    length: float
-
-    @property
-    def stem(self) -> str:
-        """The name without numbering: `Fundstelle` of `Fundstelle 2`."""
-        return _NUMBERING.sub("", self.name.casefold())
-
-
-def preview_columns(files: Sequence[str]) -> list[ColumnPreview]:
-    """Return the columns of the first rows of each file, in order of appearance.
-
-    Raises DataError for a file that cannot be read.
+    Empty values are left out. Raises DataError for a file that cannot be read.
     """
-    values: dict[str, list[str]] = {}
+    columns: dict[str, list[str]] = {}
     for file in files:
         with closing(Source(file)) as source:
             for row in islice(read(source, {}), _ROWS):
                 if isinstance(row, RawRow):
-                    _add_values(values, row.values)
-    previews: list[ColumnPreview] = []
-    for name, texts in values.items():
-        example = texts[0] if texts else ""
-        previews.append(ColumnPreview(name, example, median(map(len, texts or [""]))))
-    return previews
+                    _add_texts(columns, row.values)
+    return columns
 
 
-def _add_values(values: dict[str, list[str]], row: Mapping[str, Any]) -> None:
-    for name, value in row.items():
-        texts = values.setdefault(name, [])
-        text = "" if value is None else " ".join(str(value).split())
+def _add_texts(columns: dict[str, list[str]], values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        texts = columns.setdefault(name, [])
+        if value is None:
+            continue
+        text = " ".join(str(value).split())
         if text:
             texts.append(text)
 
 
-def guess_columns(columns: Iterable[ColumnPreview]) -> dict[str, list[str]]:
+def guess_columns(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the columns of each field that their names suggest: several for contexts, else one."""
     guesses: dict[str, list[str]] = {field: [] for field in _WORDS}
-    for column in columns:
-        field = _field_by_name(column.name)
+    for name in names:
+        field = _field_by_name(name)
         if field and (field == "retrieved_contexts" or not guesses[field]):
-            guesses[field].append(column.name)
+            guesses[field].append(name)
     return guesses
 
 
@@ -107,23 +92,30 @@ def _matches(word: str, beginning: str) -> bool:
 
 
 def unused_evidence(
-    columns: Iterable[ColumnPreview],
+    columns: Mapping[str, Sequence[str]],
     used: Iterable[str],
-    contexts: Iterable[str],
+    contexts: Collection[str],
 ) -> list[str]:
-    """Return the unused columns that look like evidence: by name, by a used one, or long texts."""
+    """Return the unused columns that look like evidence: by name, by a used one, or long texts.
+
+    `columns` are those of `preview_columns`. A column without texts is not evidence.
+    """
     taken = set(used)
-    chosen = set(contexts)
-    previews = list(columns)
-    stems = {column.stem for column in previews if column.name in chosen}
+    stems = {_remove_numbering(name) for name in columns if name in contexts}
     names: list[str] = []
-    for column in previews:
-        if column.name in taken:
+    for name, texts in columns.items():
+        if name in taken or not texts:
             continue
-        is_named_so = column.stem in stems or _field_by_name(column.name) == "retrieved_contexts"
-        if column.example and (is_named_so or column.length >= _LONG_TEXT):
-            names.append(column.name)
+        has_used_stem = _remove_numbering(name) in stems
+        is_named_so = has_used_stem or _field_by_name(name) == "retrieved_contexts"
+        if is_named_so or median(map(len, texts)) >= _LONG_TEXT:
+            names.append(name)
     return names
+
+
+def _remove_numbering(name: str) -> str:
+    """Return `fundstelle` for `Fundstelle 2`."""
+    return _NUMBERING.sub("", name.casefold())
 
 
 def is_label_file(file: Path) -> bool:

@@ -11,7 +11,6 @@ from functools import lru_cache
 
 from localjudge.judge.profile import PLACE, TaskPrompt
 from localjudge.types import (
-    AnsweredQuestion,
     CustomQuestion,
     Node,
     Piece,
@@ -32,7 +31,7 @@ def render(prompt: TaskPrompt, task: Task, *, form: str) -> list[RoledNode]:
     """Fill a prompt's nodes with the texts of a task. `form` describes a valid answer."""
     texts = _texts(task)
     contexts = _contexts(task)
-    examples: tuple[AnsweredQuestion, ...] = ()
+    examples: tuple[tuple[CustomQuestion, str], ...] = ()
     if isinstance(task, CustomQuestion):
         examples = task.examples
     shown = {**texts, "contexts": "".join(contexts).strip(), "examples": examples}
@@ -50,8 +49,8 @@ def render(prompt: TaskPrompt, task: Task, *, form: str) -> list[RoledNode]:
             for node in _context_nodes(text, contexts, _texts_for(text, texts)):
                 nodes.append((template.role, node))
         else:
-            for example in examples:
-                node = _example_node(prompt, template.text, example.asked, example.answer)
+            for question, answer in examples:
+                node = _example_node(prompt, template.text, question, answer)
                 nodes.append((template.role, node))
     return nodes
 
@@ -118,7 +117,7 @@ def _context_nodes(
     return tuple(nodes)
 
 
-def _example_node(prompt: TaskPrompt, heading: str, asked: CustomQuestion, answer: str) -> Node:
+def _example_node(prompt: TaskPrompt, heading: str, question: CustomQuestion, answer: str) -> Node:
     """Return an example as one node: its heading with the answer, then its texts."""
     visible = []
     for node in prompt.node[1:]:
@@ -126,7 +125,7 @@ def _example_node(prompt: TaskPrompt, heading: str, asked: CustomQuestion, answe
             visible.append(node)
     prompt_of_example = prompt.model_copy(update={"node": tuple(visible)})
     pieces = list(_fill(heading, {"answer": answer}))
-    for _, rendered in render(prompt_of_example, asked, form=""):
+    for _, rendered in render(prompt_of_example, question, form=""):
         pieces += rendered
     return tuple(pieces)
 

@@ -47,7 +47,6 @@ from localjudge.metrics.metric import (
 )
 from localjudge.text.responses import Statement
 from localjudge.types import (
-    AnsweredQuestion,
     CustomQuestion,
     Label,
     Sample,
@@ -218,7 +217,7 @@ class Criterion(UserValue):
         contexts: tuple[str, ...] | None,
         *,
         levels: tuple[str, ...] = (),
-        examples: tuple[AnsweredQuestion, ...] = (),
+        examples: tuple[tuple[CustomQuestion, str], ...] = (),
     ) -> CustomQuestion:
         """Ask about a unit of a sample or of an example, with the shown texts."""
         texts = {}
@@ -237,11 +236,12 @@ class Criterion(UserValue):
             **texts,
         )
 
-    def _answered(self, example: CriterionExample) -> AnsweredQuestion:
+    def _answered(self, example: CriterionExample) -> tuple[CustomQuestion, str]:
+        """Return the question about an example, with its answer as the judge would write it."""
         unit = Unit(kind=self.of, index=0, source=self._source, span=Span.whole(example.text))
-        asked = self._question(example, unit, example.retrieved_contexts)
+        question = self._question(example, unit, example.retrieved_contexts)
         answer = _WRITTEN.get(str(example.answer), f'{{"level":{example.answer}}}')
-        return AnsweredQuestion(asked=asked, answer=answer)
+        return question, answer
 
 
 def read_criteria(criteria: object) -> tuple[Criterion, ...]:

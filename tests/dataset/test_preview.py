@@ -5,18 +5,13 @@ from pathlib import Path
 import pytest
 
 from localjudge.dataset.preview import (
-    ColumnPreview,
     guess_columns,
     is_label_file,
     preview_columns,
     unused_evidence,
 )
 
-LONG = "A text that explains in many words when and by whom the tower was built, and what it cost."
-
-
-def column(name: str, example: str = "x", length: float = 1) -> ColumnPreview:
-    return ColumnPreview(name, example, length)
+LONG = "The tower was built in many years by many people. " * 3
 
 
 @pytest.mark.parametrize(
@@ -48,36 +43,36 @@ def column(name: str, example: str = "x", length: float = 1) -> ColumnPreview:
     ],
 )
 def test_names_suggest_fields(names: list[str], guesses: dict[str, list[str]]) -> None:
-    found = guess_columns(map(column, names))
+    found = guess_columns(names)
     assert {field: columns for field, columns in found.items() if columns} == guesses
 
 
-def test_a_preview_has_the_first_value_and_the_median_length(tmp_path: Path) -> None:
-    """Lengths of the values: 2 and 4, so the median is 3."""
+def test_a_preview_has_the_texts_of_each_column(tmp_path: Path) -> None:
     file = tmp_path / "data.csv"
     file.write_bytes("Nummer;Ort\n;Ulm\n12;\n1234;K\xf6ln\n".encode("cp1252"))
-    assert preview_columns([str(file)]) == [
-        ColumnPreview("Nummer", "12", 3),
-        ColumnPreview("Ort", "Ulm", 3.5),
-    ]
+    assert preview_columns([str(file)]) == {"Nummer": ["12", "1234"], "Ort": ["Ulm", "K\xf6ln"]}
 
 
 def test_numbers_and_lists_are_previewed_as_text(tmp_path: Path) -> None:
     file = tmp_path / "data.jsonl"
     file.write_text('{"a": 42, "b": ["x", "y"], "c": null}\n', encoding="utf-8")
-    assert [preview.example for preview in preview_columns([str(file)])] == ["42", "['x', 'y']", ""]
+    assert preview_columns([str(file)]) == {"a": ["42"], "b": ["['x', 'y']"], "c": []}
 
 
 def test_unused_columns_that_look_like_evidence() -> None:
-    """By name, by a used column's name without its number, or by length; not if empty."""
-    columns = [
-        column("Passus 1"),
-        column("Passus 2"),
-        column("Quelle"),
-        column("Notiz", LONG, len(LONG) + 20),
-        column("Abteilung"),
-        column("Quelle 2", ""),
-    ]
+    """By name, by a used column's name without its number, or by length; not if empty.
+
+    The median length is that of LONG in "Notiz", and 1 in "Anmerkung", where one of three is long.
+    """
+    columns = {
+        "Passus 1": ["x"],
+        "Passus 2": ["x"],
+        "Quelle": ["x"],
+        "Notiz": ["x", LONG, LONG],
+        "Anmerkung": ["x", "y", LONG],
+        "Abteilung": ["x"],
+        "Quelle 2": [],
+    }
     assert unused_evidence(columns, ["Passus 1"], ["Passus 1"]) == ["Passus 2", "Quelle", "Notiz"]
 
 

@@ -12,7 +12,6 @@ from localjudge.errors import InputError, SampleError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import (
-    AnsweredQuestion,
     Attribution,
     CustomQuestion,
     Piece,
@@ -51,7 +50,7 @@ def own_question(text: str, *, levels: tuple[str, ...]) -> CustomQuestion:
     """Return a criterion that shows every field, with an example that does too."""
     texts: dict[str, Any] = dict.fromkeys(("question", "user_input", "reference", "response"), text)
     shown = CustomQuestion(unit=unit("chunk", text), contexts=(text,), levels=levels, **texts)
-    return shown.model_copy(update={"examples": (AnsweredQuestion(asked=shown, answer=text),) * 2})
+    return shown.model_copy(update={"examples": ((shown, text),) * 2})
 
 
 def all_tasks(text: str) -> list[Task]:
@@ -190,7 +189,7 @@ def test_a_prompt_without_a_place_for_a_text_refuses_it(folder: Path) -> None:
     rubric = CustomQuestion(
         unit=unit("response", "In 1889."), question="Is it polite?", levels=levels
     )
-    example = AnsweredQuestion(asked=rubric, answer='{"level":5}')
+    example = (rubric, '{"level":5}')
     assert judge.request(rubric)
     for shown, text in (
         ({"response": "All of it."}, "response"),
