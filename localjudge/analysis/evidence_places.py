@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from localjudge.run_directory.result_rows import VerdictRow
-from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_record import RunRecord, unknown_sample
 from localjudge.types import Record, Sample
 
 _SEARCHED_EVERYWHERE = (None, "cited")
@@ -116,11 +116,16 @@ def _list_ranks(
 
 
 def _statements_by_sample(run: RunRecord) -> Iterator[tuple[Sample, Iterator[VerdictRow]]]:
-    """Yield the judged statements that were compared with all contexts, sample by sample."""
+    """Yield the judged statements that were compared with all contexts, sample by sample.
+
+    Raises RunDirectoryError for statements of a sample that is not stored, or in another order.
+    """
     statements = filter(_is_counted, run.iter_verdicts_with_evidence())
     samples = run.iter_samples()
     for sample_id, of_sample in groupby(statements, key=lambda verdict: verdict.sample_id):
-        sample = next(sample for sample in samples if sample.id == sample_id)
+        sample = next((sample for sample in samples if sample.id == sample_id), None)
+        if sample is None:
+            raise unknown_sample(run, sample_id)
         yield sample, of_sample
 
 

@@ -101,9 +101,11 @@ def check_baseline(gates: Sequence[Gate], baseline: RunRecord | None) -> None:
 def resolve_column(gate: Gate, run: RunRecord) -> Gate:
     """Return the gate with the first column of the data that its text can mean.
 
-    The name of a column, and a value, may contain `=`.
+    The name of a column, and a value, may contain `=`. A name in quotes is taken as it is.
     """
     if gate.column is None or gate.value is None or "=" not in gate.value:
+        return gate
+    if "=" in gate.column:  # was in quotes
         return gate
     parts = f"{gate.column}={gate.value}".split("=")
     for count in range(1, len(parts)):

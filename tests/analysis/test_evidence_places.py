@@ -1,5 +1,6 @@
 """Where the evidence of a run was: counts by rank of the context, with the arithmetic."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge import Run, ScriptedEngine, evaluate
+from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.analysis.evidence_places import EvidencePlaces, PlaceCounts, evidence_places
 from localjudge.engine.scripted import unit_text
 from localjudge.report.evidence_place_views import HEADINGS, place_rows, places_tables
@@ -127,6 +128,23 @@ def test_every_statement_is_somewhere_or_nowhere(
         assert 0 <= place.without_evidence <= place.contexts
     assert places.contexts == sum(rank + 1 for rank in ranks)
     assert places.contexts_without == places.contexts - len(yes)
+
+
+@pytest.mark.parametrize("names", [{"b": "other"}, {"a": "b", "b": "a"}])
+def test_verdicts_of_another_sample_or_order_are_an_error(
+    tmp_path: Path, names: dict[str, str]
+) -> None:
+    """Files that were changed by hand, in a run that is read without a check."""
+    run = judged(tmp_path / "run")
+    for file in ("verdicts.jsonl", "evidence.jsonl"):
+        rows = []
+        for line in (run.directory / file).read_text("utf-8").splitlines():
+            values = json.loads(line)
+            values["sample_id"] = names.get(values["sample_id"], values["sample_id"])
+            rows.append(json.dumps(values) + "\n")
+        (run.directory / file).write_text("".join(rows), "utf-8")
+    with pytest.raises(RunDirectoryError):
+        evidence_places(Run.open(run.directory, check=False))
 
 
 def make_places(*statements: int) -> EvidencePlaces:

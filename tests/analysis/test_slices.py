@@ -109,6 +109,28 @@ def test_a_gate_can_name_a_column_with_an_equals_sign(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("place", "samples"),
+    [('"a=b"=x=y', 4), ("a=b=x=y", 3), ('"a"=b=x=y', 3), ("c=d=x=y", 5), ('"c=d"=x=y', 5)],
+)
+def test_quotes_decide_between_columns_of_similar_names(
+    tmp_path: Path, place: str, samples: int
+) -> None:
+    """Without quotes, the shortest name of a column of the data counts: `a` before `a=b`."""
+    rows = []
+    for number in range(9):
+        columns = {"a": "", "a=b": "", "c=d": ""}
+        if number < 3:
+            columns["a"] = "b=x=y"
+        if number < 4:
+            columns["a=b"] = "x=y"
+        if number < 5:
+            columns["c=d"] = "x=y"
+        rows.append(row(number + 10, **columns))
+    [decision] = judged(tmp_path / "run", rows).check([f"{METRIC}[{place}]>=0.1"]).decisions
+    assert decision.samples == samples
+
+
+@pytest.mark.parametrize(
     ("column", "problem"),
     [
         ("tag", "no column tag\n  hint: did you mean tags"),
