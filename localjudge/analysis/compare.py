@@ -25,7 +25,7 @@ from localjudge.analysis.comparison import (
     SlicedChanges,
     VerdictChanges,
 )
-from localjudge.analysis.corrected_change import BothLabels, CorrectedDifference
+from localjudge.analysis.corrected_change import CorrectedDifference, correct_difference
 from localjudge.analysis.pairing import (
     Pairs,
     UnitChange,
@@ -35,6 +35,7 @@ from localjudge.analysis.pairing import (
     unit_changes,
 )
 from localjudge.errors import InputError
+from localjudge.labels.matched_labels import match_labels_of_both
 from localjudge.run_directory.column_values import column_values, slice_order
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.run_record import RunRecord, as_run
@@ -139,7 +140,7 @@ class _BothRuns:
         self._is_grouped = groups is not None
         self._clusters = _number_groups(groups or range(len(after.samples)))
         self._sampling = before.run.sampling.joined(after.run.sampling)
-        self._labels = BothLabels(before.run, after.run)
+        self._labels = match_labels_of_both(before.run, after.run)
 
     def _count_pairs(self) -> SharedSamples:
         grounds: Counter[str] = Counter()
@@ -310,7 +311,7 @@ class _BothRuns:
             number = numbers.setdefault(self._clusters[new], len(numbers))
             clusters_before[self.before.samples[old].id] = number
             clusters_after[self.after.samples[new].id] = number
-        return self._labels.difference(metric, clusters_before, clusters_after)
+        return correct_difference(metric, self._labels, clusters_before, clusters_after)
 
     def slices(self, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
         values = column_values(self.after.run, column)

@@ -10,14 +10,10 @@ from functools import partial
 from typing import Any
 
 from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE, labels_in_words
-from localjudge.labels.decisions import Decisions
 from localjudge.labels.label_counts import LabelCounts, count_labels
-from localjudge.labels.label_drawings import labelled_drawings
 from localjudge.labels.labelled_units import LabelledUnits, find_plan, label_units
-from localjudge.labels.units import UnitFrame, unit_frames
-from localjudge.run_directory.label_file import stored_labels
-from localjudge.run_directory.label_rows import planned_statements
-from localjudge.run_directory.run_record import RunRecord
+from localjudge.labels.matched_labels import MatchedLabels
+from localjudge.labels.units import UnitFrame
 from localjudge.stats.corrected import (
     MIN_CLUSTERS,
     PredictionPowered,
@@ -81,145 +77,127 @@ class CorrectedDifference(Record):
         return labels_in_words(self.labels, self.labelled)
 
 
-class BothLabels:
-    """Labels and statements of two runs. Samples are read only if a run has labels."""
+def correct_difference(
+    metric: str,
+    both: tuple[MatchedLabels, MatchedLabels],
+    clusters_before: _Clusters,
+    clusters_after: _Clusters,
+) -> CorrectedDifference | None:
+    """Return the corrected difference of a metric, or None if no statement has a label.
 
-    def __init__(self, before: RunRecord, after: RunRecord) -> None:
-        self._before = before
-        self._after = after
-        labels_before = stored_labels(before.directory)
-        labels_after = stored_labels(after.directory)
-        self._own = {row.key for row in labels_after}
-        self._plans = (planned_statements(labels_before), planned_statements(labels_after))
-        self._decisions = Decisions([*labels_before, *labels_after])
-        self._frames_before: dict[str, UnitFrame] = {}
-        self._frames_after: dict[str, UnitFrame] = {}
-        if self._decisions.rows:
-            self._frames_before = unit_frames(before)
-            self._frames_after = unit_frames(after)
-        self._drawings_before = labelled_drawings(self._decisions, self._frames_before)
-        self._drawings_after = labelled_drawings(self._decisions, self._frames_after)
-
-    def difference(
-        self, metric: str, clusters_before: _Clusters, clusters_after: _Clusters
-    ) -> CorrectedDifference | None:
-        """Return the corrected difference of a metric, or None if no statement has a label.
-
-        The clusters map the samples of each run to shared numbers from 0, with the samples of a
-        pair at the same position.
-        """
-        if metric not in self._frames_before or metric not in self._frames_after:
-            return None
-        before = self._frames_before[metric].among(clusters_before)
-        after = self._frames_after[metric].among(clusters_after)
-        human = self._decisions.human
-        labelled_before = before.by_key.keys() & human.keys()
-        labelled_after = after.by_key.keys() & human.keys()
-        labelled = labelled_before | labelled_after
-        if not labelled:
-            return None
-        corrected = CorrectedDifference(
-            counts_before=count_labels(before, human),
-            counts_after=count_labels(after, human),
-            own_labels=len(labelled_after & self._own),
-            statements=len(before.by_key.keys() | after.by_key.keys()),
+    `both` are the labels of the baseline and of the new run. The clusters map the samples of each
+    run to shared numbers from 0, with the samples of a pair at the same position.
+    """
+    matched_before, matched_after = both
+    if metric not in matched_before.frames or metric not in matched_after.frames:
+        return None
+    before = matched_before.frames[metric].among(clusters_before)
+    after = matched_after.frames[metric].among(clusters_after)
+    decisions = matched_before.decisions
+    labelled_before = before.by_key.keys() & decisions.human.keys()
+    labelled_after = after.by_key.keys() & decisions.human.keys()
+    labelled = labelled_before | labelled_after
+    if not labelled:
+        return None
+    corrected = CorrectedDifference(
+        counts_before=count_labels(before, decisions.human),
+        counts_after=count_labels(after, decisions.human),
+        own_labels=len(labelled_after & matched_after.own),
+        statements=len(before.by_key.keys() | after.by_key.keys()),
+    )
+    obstacle = _find_obstacle(both, before, after, labelled)
+    if obstacle:
+        return corrected.model_copy(update=obstacle)
+    people = []
+    for human in decisions.by_annotator(labelled).values():
+        people.append(_units_at_look(both, before, after, human))
+    update = _count_used_labels(people[0])
+    shared = len(labelled_before & labelled_after)
+    if not update["labels_before"]:
+        update["remark"] = _explain_adding_labels(
+            "the baseline", matched_before, matched_after, shared, len(labelled_after)
         )
-        update = self._find_obstacle(before, after, labelled)
-        if not update:
-            update = self._estimate(before, after, clusters_before, clusters_after)
-        return corrected.model_copy(update=update)
+    elif not update["labels_after"]:
+        update["remark"] = _explain_adding_labels(
+            "this run", matched_after, matched_before, shared, len(labelled_before)
+        )
+    else:
+        update |= _cover(people, clusters_before, clusters_after)
+    return corrected.model_copy(update=update)
 
-    def _find_obstacle(
-        self, before: UnitFrame, after: UnitFrame, labelled: Set[str]
-    ) -> dict[str, Any]:
-        """Return why no label can correct the difference, {} if labels can."""
-        if self._before.sampling.optional_stopping or self._after.sampling.optional_stopping:
-            return {"remark": BY_SCORES}
-        if before.share_of is None or after.share_of is None:
-            return {"remark": NO_SHARE}
-        agreement = self._decisions.agreement(labelled)
-        if agreement and agreement.is_too_low:
-            return {"remark": agreement.request, "unsettled": agreement.unsettled}
-        return {}
 
-    def _estimate(
-        self,
-        before: UnitFrame,
-        after: UnitFrame,
-        clusters_before: _Clusters,
-        clusters_after: _Clusters,
-    ) -> dict[str, Any]:
-        """Return the fields with the estimate, which covers the labels of each annotator."""
-        labelled_before = before.by_key.keys() & self._decisions.human.keys()
-        labelled_after = after.by_key.keys() & self._decisions.human.keys()
-        people = []
-        labels = self._decisions.by_annotator(labelled_before | labelled_after)
-        for human in labels.values():
-            people.append(self._units_at_look(before, after, human))
-        first_before, first_after, look = people[0]
-        counted_before = first_before.counted
-        counted_after = first_after.counted
-        fields: dict[str, Any] = {
-            "labels_before": len(counted_before),
-            "labels_after": len(counted_after),
-            "labels": len(counted_before | counted_after),
-            "labelled": len(first_before.labelled | first_after.labelled),
-            "look": look.labels,
-        }
-        shared = len(labelled_before & labelled_after)
-        if not counted_before:
-            remark = _explain_adding_labels(
-                "the baseline", self._before, self._after, shared, len(labelled_after)
-            )
-            return fields | {"remark": remark}
-        if not counted_after:
-            remark = _explain_adding_labels(
-                "this run", self._after, self._before, shared, len(labelled_before)
-            )
-            return fields | {"remark": remark}
-        fewest = min(len(counted_before), len(counted_after))
-        return fields | _cover(people, fewest, clusters_before, clusters_after)
+def _find_obstacle(
+    both: tuple[MatchedLabels, MatchedLabels],
+    before: UnitFrame,
+    after: UnitFrame,
+    labelled: Set[str],
+) -> dict[str, Any]:
+    """Return why no label can correct the difference, {} if labels can."""
+    if any(matched.is_stopped for matched in both):
+        return {"remark": BY_SCORES}
+    if before.share_of is None or after.share_of is None:
+        return {"remark": NO_SHARE}
+    agreement = both[0].decisions.agreement(labelled)
+    if agreement and agreement.is_too_low:
+        return {"remark": agreement.request, "unsettled": agreement.unsettled}
+    return {}
 
-    def _units_at_look(
-        self, before: UnitFrame, after: UnitFrame, human: Mapping[str, float]
-    ) -> tuple[LabelledUnits, LabelledUnits, Look]:
-        """Return the units of both runs with one annotator's labels, at the same look."""
-        label_before = partial(label_units, before, human, self._drawings_before[before.metric])
-        label_after = partial(label_units, after, human, self._drawings_after[after.metric])
-        units_before = label_before(self._plans)
-        units_after = label_after(self._plans)
-        if units_before.is_complete and units_after.is_complete:
-            # The look with the smaller error is valid for both.
-            look = max(units_before.look, units_after.look, key=lambda each: each.confidence or 0)
-            return units_before, units_after, look
-        plan_before = find_plan(before, self._plans, units_before.labelled)
-        plan_after = find_plan(after, self._plans, units_after.labelled)
-        if not plan_before or not plan_after:
-            return _look_without_plans(label_before, label_after)
-        planned = min(len(plan_before), len(plan_after))
-        labels = min(len(units_before.labelled), len(units_after.labelled))
-        statements = max(len(before.by_key), len(after.by_key))
-        look = look_at(labels, statements, planned)
-        labels_before = len(plan_before)
-        labels_after = len(plan_after)
-        if look.labels > planned:
-            labels_before = look.labels
-            labels_after = look.labels
-        units_before = label_before(self._plans, labels_before)
-        units_after = label_after(self._plans, labels_after)
+
+def _count_used_labels(units: tuple[LabelledUnits, LabelledUnits, Look]) -> dict[str, Any]:
+    """Return the fields with the numbers of labels that count at the look of both runs."""
+    before, after, look = units
+    return {
+        "labels_before": len(before.counted),
+        "labels_after": len(after.counted),
+        "labels": len(before.counted | after.counted),
+        "labelled": len(before.labelled | after.labelled),
+        "look": look.labels,
+    }
+
+
+def _units_at_look(
+    both: tuple[MatchedLabels, MatchedLabels],
+    before: UnitFrame,
+    after: UnitFrame,
+    human: Mapping[str, float],
+) -> tuple[LabelledUnits, LabelledUnits, Look]:
+    """Return the units of both runs with one annotator's labels, at the same look."""
+    matched_before, matched_after = both
+    drawings_before = matched_before.drawings[before.metric]
+    drawings_after = matched_after.drawings[after.metric]
+    label_before = partial(label_units, before, human, drawings_before)
+    label_after = partial(label_units, after, human, drawings_after)
+    plans = matched_before.plans  # of both runs
+    units_before = label_before(plans)
+    units_after = label_after(plans)
+    if units_before.is_complete and units_after.is_complete:
+        # The look with the smaller error is valid for both.
+        look = max(units_before.look, units_after.look, key=lambda each: each.confidence or 0)
         return units_before, units_after, look
+    plan_before = find_plan(before, plans, units_before.labelled)
+    plan_after = find_plan(after, plans, units_after.labelled)
+    if not plan_before or not plan_after:
+        return _look_without_plans(label_before, label_after)
+    planned = min(len(plan_before), len(plan_after))
+    labels = min(len(units_before.labelled), len(units_after.labelled))
+    statements = max(len(before.by_key), len(after.by_key))
+    look = look_at(labels, statements, planned)
+    labels_before = len(plan_before)
+    labels_after = len(plan_after)
+    if look.labels > planned:
+        labels_before = look.labels
+        labels_after = look.labels
+    units_before = label_before(plans, labels_before)
+    units_after = label_after(plans, labels_after)
+    return units_before, units_after, look
 
 
 def _cover(
     people: Sequence[tuple[LabelledUnits, LabelledUnits, Look]],
-    fewest: int,
     clusters_before: _Clusters,
     clusters_after: _Clusters,
 ) -> dict[str, Any]:
-    """Return the fields of the means and the difference, which cover each annotator's.
-
-    `fewest` is the number of labels of the run with fewer of them.
-    """
+    """Return the fields of the means and the difference, which cover each annotator's."""
     changes = []
     means_before = []
     means_after = []
@@ -230,7 +208,8 @@ def _cover(
     change = covering(changes)
     remark = None
     if change.limits is None:
-        _, _, first_look = people[0]
+        first_before, first_after, first_look = people[0]
+        fewest = min(len(first_before.counted), len(first_after.counted))
         remark = _explain_missing_interval(first_look, fewest, change.clusters)
     return {
         "before": covering(means_before).mean,
@@ -289,7 +268,7 @@ def _explain_missing_interval(look: Look, fewest: int, clusters: int) -> str:
 
 
 def _explain_adding_labels(
-    name: str, run: RunRecord, other: RunRecord, shared: int, other_labels: int
+    name: str, run: MatchedLabels, other: MatchedLabels, shared: int, other_labels: int
 ) -> str:
     """Say how labels get to correct a run, the one with this name.
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from localjudge.run_directory.result_rows import VerdictRow
-from localjudge.run_directory.run_record import RunRecord, unknown_sample
+from localjudge.run_directory.run_record import RunRecord
+from localjudge.run_directory.run_rows import unknown_sample
 from localjudge.types import Record, Sample
 
 _SEARCHED_EVERYWHERE = (None, "cited")

@@ -1,20 +1,23 @@
 """Match the labels of a run, and of others, with its statements by the text shown to annotators."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from pathlib import Path
 from typing import NamedTuple
 
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawnStatement
 from localjudge.labels.label_drawings import count_undrawn, labelled_drawings
 from localjudge.labels.units import UnitFrame, statement_keys, unit_frames
+from localjudge.run_directory.label_file import stored_labels
 from localjudge.run_directory.label_rows import LabelRow, planned_statements
 from localjudge.run_directory.run_cache import cached_by_run
 from localjudge.run_directory.run_record import RunRecord
 
 
 class MatchedLabels(NamedTuple):
-    """Statements of a run, the decisions on them, and their drawings by metric."""
+    """Statements of the run in a directory, the decisions on them, and their drawings by metric."""
 
+    directory: Path
     frames: dict[str, UnitFrame]
     decisions: Decisions
     drawings: dict[str, list[list[DrawnStatement]]]
@@ -34,12 +37,46 @@ def match_labels(
     frames = unit_frames(run)
     statements = statement_keys(frames.values())
     decisions = Decisions(row for row in (*own, *others) if row.key in statements)
+    plans = (planned_statements(own), planned_statements(others))
+    return _match(run, own, frames, decisions, plans)
+
+
+def match_labels_of_both(
+    before: RunRecord, after: RunRecord
+) -> tuple[MatchedLabels, MatchedLabels]:
+    """Return the labels of both runs together, matched with the statements of each.
+
+    Statements are read only if a run has labels.
+    """
+    rows_before = stored_labels(before.directory)
+    rows_after = stored_labels(after.directory)
+    decisions = Decisions([*rows_before, *rows_after])
+    plans = (planned_statements(rows_before), planned_statements(rows_after))
+    frames_before: dict[str, UnitFrame] = {}
+    frames_after: dict[str, UnitFrame] = {}
+    if decisions.rows:
+        frames_before = unit_frames(before)
+        frames_after = unit_frames(after)
+    return (
+        _match(before, rows_before, frames_before, decisions, plans),
+        _match(after, rows_after, frames_after, decisions, plans),
+    )
+
+
+def _match(
+    run: RunRecord,
+    own: Sequence[LabelRow],
+    frames: dict[str, UnitFrame],
+    decisions: Decisions,
+    plans: tuple[Set[str], ...],
+) -> MatchedLabels:
     return MatchedLabels(
+        directory=run.directory,
         frames=frames,
         decisions=decisions,
         drawings=labelled_drawings(decisions, frames),
         undrawn=count_undrawn(own, frames),
-        plans=(planned_statements(own), planned_statements(others)),
+        plans=plans,
         own={row.key for row in own} & decisions.human.keys(),
         is_stopped=run.sampling.optional_stopping,
     )
