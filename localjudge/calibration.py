@@ -15,7 +15,8 @@ from typing import Any
 
 from localjudge import model_registry
 from localjudge.dataset import load
-from localjudge.dataset.problems import lookup
+from localjudge.dataset.missing import is_blank
+from localjudge.dataset.problems import group_name, lookup
 from localjudge.engine.protocol import Engine
 from localjudge.errors import DataError, InputError, LocaljudgeError
 from localjudge.judging.job import open_job
@@ -254,12 +255,12 @@ def _hash_texts(texts: Sequence[str]) -> str:
 
 def _read_cluster(row: LabelledText, column: str) -> str:
     value = lookup(row.columns, column)
-    if value is None or value == "" or isinstance(value, Mapping | list):
+    if is_blank(value) or isinstance(value, Mapping | list):
         raise InputError(
             f"{row.place} has no text or number in the column {column!r}",
             hint=f"{option_name('cluster_by')} needs a value for every labelled row",
         )
-    return str(value)
+    return group_name(value)
 
 
 def is_saved(calibration: Calibration, name: str | None) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from localjudge.run_directory.directory import excerpt
-from localjudge.run_directory.environment import Environment
+from localjudge.run_directory.environment import AnswersUsed, Environment
 from localjudge.words import numbered
 
 
@@ -36,17 +36,16 @@ class Origin:
 def list_origins(environment: Environment) -> list[Origin]:
     """Return the sources of a run's answers and labels before the last command."""
     origins: list[Origin] = []
-    reused = 0
-    total = 0
-    answers = environment.answers
-    if answers is not None:
-        reused = sum(answers.reused.values())
-        total = answers.asked + reused
-        for source, count in answers.reused.items():
-            origins.append(Origin("reused", count, total, excerpt(source)))
+    answers = environment.answers or AnswersUsed(asked=0, reused={})
+    reused = sum(answers.reused.values())
+    total = answers.asked + reused
+    for source, count in answers.reused.items():
+        origins.append(Origin("reused", count, total, excerpt(source)))
     if environment.sessions:
         last = environment.sessions[-1]
         stored = last.answers_before - reused
+        if last.asked is not None:  # the last command may have reused some itself
+            stored = answers.asked - last.asked
         if stored > 0:
             origins.append(Origin("stored", stored, total, ""))
         for name, count in last.labels_before.items():

@@ -102,6 +102,23 @@ def test_a_statement_is_one_question_and_clusters_share_a_context_or_group() -> 
         calibrated(cluster_by="nowhere")
 
 
+@pytest.mark.parametrize("blank", [None, "", "  ", float("nan"), ["a"], {"a": 1}])
+def test_a_label_without_a_group_is_refused(blank: object) -> None:
+    """As for the samples of a run, a blank text and NaN name no group."""
+    rows = [{**row, "doc": "one"} for row in statements()]
+    rows[7]["doc"] = blank
+    with pytest.raises(InputError, match=r"(?s)labels\.jsonl.*8.*'doc'"):
+        calibrated(rows, cluster_by="doc")
+
+
+def test_a_group_is_the_same_as_a_whole_number_with_and_without_decimals() -> None:
+    """As for the samples of a run: 7 and 7.0 are one group, so 40 rows have 10 groups."""
+    rows = statements()
+    for row in rows[::2]:
+        row["doc"] = float(row["doc"])
+    assert calibrated(rows, cluster_by="doc").labels.clusters == 10
+
+
 def test_the_order_of_the_labels_does_not_matter() -> None:
     rows = [{**row, "id": f"r{number}"} for number, row in enumerate(statements())]
     whole = calibrated(rows)

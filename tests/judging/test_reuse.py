@@ -117,6 +117,40 @@ def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, original
 
 
 @pytest.mark.parametrize(
+    ("answered", "reuses", "origins"),
+    [
+        (2, True, [("reused", 3, 6), ("stored", 2, 6)]),
+        (5, True, [("stored", 5, 6)]),
+        (2, False, [("stored", 2, 6)]),
+        (0, True, [("reused", 5, 6)]),
+    ],
+)
+def test_answers_from_before_a_command_that_reuses_others_are_counted(
+    tmp_path: Path, original: Run, answered: int, reuses: bool, origins: list[tuple[str, int, int]]
+) -> None:
+    """Of six questions, the first command answers some. The second one reuses what it lacks.
+
+    The answer to "Two 2.", the last question, is an error, which is asked again: 6 - 2 - 1 = 3.
+    """
+    stopping: Any = engine()
+    answer = stopping._answer
+
+    def stop(request: Any) -> Any:
+        if len(stopping.asked) > answered:
+            raise KeyboardInterrupt
+        return answer(request)
+
+    stopping._answer = stop
+    with pytest.raises(KeyboardInterrupt):
+        judged(tmp_path / "second", stopping)
+    reuse: dict[str, Any] = {}
+    if reuses:
+        reuse["reuse"] = original.directory
+    second = judged(tmp_path / "second", engine(), **reuse)
+    assert [(origin.kind, origin.count, origin.total) for origin in second.origins] == origins
+
+
+@pytest.mark.parametrize(
     ("name", "old", "new", "problem"),
     [
         (
