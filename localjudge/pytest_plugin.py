@@ -17,17 +17,17 @@ folder per xdist worker: `asserted-1` ... for samples with the same metrics, `da
 sets. localjudge is imported on first use.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
     from localjudge.open_judge import Judge
-    from localjudge.run_directory.result_rows import VerdictRow
+    from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
     from localjudge.types import Sample
 
 _SHOWN = 10
@@ -46,29 +46,128 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class AssertedSession:
-    """Assertions of a test session."""
+    """Assertions of a test session, with the judge that is open for all of them."""
 
     def __init__(self, judge: "Judge", config: pytest.Config) -> None:
         self._judge = judge
         self._rows: dict[str, Mapping[str, Any]] = {}
         self._metrics: dict[str, set[str]] = {}
+        self._data_sets = 0
+        self._directory = _directory(config)
         self.runs: list[str] = []
-        self.data_sets = 0
-        self.directory = _directory(config)
 
-    def identify(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
-        name = test if row.get("id") is None else str(row["id"])
+    def check_score(
+        self,
+        sample: "Mapping[str, Any] | Sample",
+        metric: str,
+        test: str,
+        limits: tuple[float, float],
+    ) -> float:
+        """Return the score of a sample, and fail the `test` if it is outside of the limits."""
+        __tracebackhide__ = True
+        from localjudge.errors import InputError
+        from localjudge.run_directory.evaluations import score_rows, verdict_rows
+        from localjudge.types import Sample
+
+        if not isinstance(sample, Mapping | Sample):
+            hint = "a mapping or a localjudge.Sample; assert_gates takes a data set"
+            raise InputError(f"assert_score takes one sample, got {sample!r:.80}", hint=hint)
+        fields: Mapping[str, Any]
+        if isinstance(sample, Mapping):
+            fields = sample
+        else:
+            fields = sample.model_dump(exclude_none=True)
+        row = self._identify(fields, test)
+        evaluated: list[Any] = []
+        for result in self._judge.evaluations([row], [metric]):
+            if result.metric == metric:
+                evaluated.append(result)
+        self._rows[row["id"]] = row
+        self._metrics.setdefault(row["id"], set()).add(metric)
+        [score] = score_rows(evaluated)
+        at_least, at_most = limits
+        if score.score is None or not at_least <= score.score <= at_most:
+            self._fail_score(score, verdict_rows(evaluated), limits)
+        return score.score
+
+    def _identify(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
+        """Return the row with its id, or with the name of the test. Other rows have other ids."""
+        name = test
+        if row.get("id") is not None:
+            name = str(row["id"])
         while self._rows.get(name, {**row, "id": name}) != {**row, "id": name}:
             name += "'"
         return {**row, "id": name}
 
-    def add(self, row: Mapping[str, Any], metric: str) -> None:
-        self._rows[row["id"]] = row
-        self._metrics.setdefault(row["id"], set()).add(metric)
+    def _fail_score(
+        self, score: "ScoreRow", verdicts: "Iterable[VerdictRow]", limits: tuple[float, float]
+    ) -> NoReturn:
+        """Fail the test with the sentences that make the score too low or too high."""
+        __tracebackhide__ = True
+        from localjudge.report.sample_views import describe_outcome
+        from localjudge.words import printable
+
+        at_least, at_most = limits
+        bad_label = 0
+        if score.score is not None and score.score > at_most:
+            bad_label = 1
+        threshold = self._judge.settings.threshold_for(score.metric)
+        head = printable(f"{score.sample_id}: {score.metric} {describe_outcome(score)}")
+        end = f"  a verdict is 1 at {threshold:g} or above"
+        if self._directory is not None:
+            end += f"; the run will be in {self._directory}"
+        lines = [
+            f"{head}, expected {at_least:g} to {at_most:g}",
+            *_sentences([verdict for verdict in verdicts if verdict.label == bad_label]),
+            end,
+        ]
+        pytest.fail("\n".join(lines), pytrace=False)
+
+    def check_gates(
+        self,
+        data: Any,
+        gates: Sequence[str],
+        rules: Mapping[str, Any],
+        options: dict[str, Any],
+        make_folder: Callable[[], Path],
+    ) -> Any:
+        """Return the run of the data, and fail the test if a gate fails.
+
+        `rules` are arguments of `Run.check`, `options` of `localjudge.evaluate`. The run is below
+        a folder of `make_folder` if the session has no directory.
+        """
+        __tracebackhide__ = True
+        from localjudge.analysis.check import check
+        from localjudge.analysis.gates import parse_gate
+        from localjudge.api import evaluate
+
+        conditions = [*gates, *_as_list(options.get("until", ()))]
+        metrics = dict.fromkeys(parse_gate(gate).metric for gate in conditions)
+        options.setdefault("metrics", list(metrics))
+        self._data_sets += 1
+        below = self._directory or make_folder()
+        out = options.pop("out", None) or below / f"data-{self._data_sets}"
+        baseline = rules["baseline"]
+        run = evaluate(
+            data, judge=self._judge, out=out, baseline=baseline, progress=False, **options
+        )
+        self.runs.append(str(out))
+        decisions = check(run, gates=conditions, **rules).decisions
+        failed = [decision for decision in decisions if not decision.passed]
+        if failed:
+            lines: list[str] = []
+            bad_labels: dict[str, int] = {}
+            for decision in failed:
+                lines.append(f"{decision.gate}: {decision.outcome}, {decision.reason}")
+                is_upper_limit = parse_gate(decision.gate).comparison.startswith("<")
+                bad_labels[decision.metric] = int(is_upper_limit)
+            rows = [row for row in run.iter_verdicts() if bad_labels.get(row.metric) == row.label]
+            pytest.fail("\n".join([*lines, *_sentences(rows), f"  run {out}"]), pytrace=False)
+        return run
 
     def write(self) -> None:
         """Write one run for each set of metrics, from answers in memory."""
-        if self.directory is None:
+        if self._directory is None:
             return
         from localjudge.api import evaluate
 
@@ -76,7 +175,7 @@ class AssertedSession:
         for name, row in self._rows.items():
             groups.setdefault(tuple(sorted(self._metrics[name])), []).append(row)
         for number, (metrics, rows) in enumerate(groups.items(), start=1):
-            out = f"{self.directory}/asserted-{number}"
+            out = f"{self._directory}/asserted-{number}"
             evaluate(rows, judge=self._judge, metrics=metrics, out=out, progress=False)
             self.runs.append(out)
 
@@ -154,14 +253,12 @@ def localjudge_session(
 
 @pytest.fixture
 def assert_score(
-    localjudge_judge: "Judge",
     localjudge_session: "AssertedSession",
     request: pytest.FixtureRequest,
 ) -> "Callable[..., float]":
     """`assert_score(sample, metric, at_least=..., at_most=...)` returns the score, or fails with
     the sentences.
     """
-    session = localjudge_session
 
     @_without_our_frames
     def check_score(
@@ -177,59 +274,23 @@ def assert_score(
         (DataError).
         """
         __tracebackhide__ = True
-        from localjudge.errors import InputError
-        from localjudge.report.sample_views import describe_outcome
-        from localjudge.run_directory.evaluations import score_rows, verdict_rows
-        from localjudge.types import Sample
-        from localjudge.words import printable
-
-        if not isinstance(sample, Mapping | Sample):
-            hint = "a mapping or a localjudge.Sample; assert_gates takes a data set"
-            raise InputError(f"assert_score takes one sample, got {sample!r:.80}", hint=hint)
-        fields: Mapping[str, Any]
-        if isinstance(sample, Mapping):
-            fields = sample
-        else:
-            fields = sample.model_dump(exclude_none=True)
-        row = session.identify(fields, request.node.nodeid)
-        evaluated: list[Any] = []
-        for result in localjudge_judge.evaluations([row], [metric]):
-            if result.metric == metric:
-                evaluated.append(result)
-        session.add(row, metric)
-        [score] = score_rows(evaluated)
-        if score.score is None or not at_least <= score.score <= at_most:
-            is_too_high = score.score is not None and score.score > at_most
-            verdicts = verdict_rows(evaluated)
-            threshold = localjudge_judge.settings.threshold_for(metric)
-            head = printable(f"{score.sample_id}: {metric} {describe_outcome(score)}")
-            end = f"  a verdict is 1 at {threshold:g} or above"
-            if session.directory is not None:
-                end += f"; the run will be in {session.directory}"
-            lines = [
-                f"{head}, expected {at_least:g} to {at_most:g}",
-                *_sentences([each for each in verdicts if each.label == int(is_too_high)]),
-                end,
-            ]
-            pytest.fail("\n".join(lines), pytrace=False)
-        return score.score
+        limits = (at_least, at_most)
+        return localjudge_session.check_score(sample, metric, request.node.nodeid, limits)
 
     return check_score
 
 
 @pytest.fixture
 def assert_gates(
-    localjudge_judge: "Judge",
     localjudge_session: "AssertedSession",
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Callable[..., Any]":
     """`assert_gates(data, gates, baseline=None, **options)` returns the run, or fails with the
     failed gates.
     """
-    session = localjudge_session
 
     @_without_our_frames
-    def check_data(
+    def check_gates(
         data: Any,
         gates: str | Sequence[str] = (),
         *,
@@ -244,40 +305,15 @@ def assert_gates(
         default those of the gates.
         """
         __tracebackhide__ = True
-        from localjudge.analysis.check import check
-        from localjudge.analysis.gates import parse_gate
-        from localjudge.api import evaluate
+        rules = {
+            "baseline": baseline,
+            "undecided": undecided,
+            "allow_different": allow_different,
+        }
+        make_folder = partial(tmp_path_factory.mktemp, "localjudge")
+        return localjudge_session.check_gates(data, _as_list(gates), rules, options, make_folder)
 
-        conditions = [*_as_list(gates), *_as_list(options.get("until", ()))]
-        metrics = dict.fromkeys(parse_gate(gate).metric for gate in conditions)
-        options.setdefault("metrics", list(metrics))
-        session.data_sets += 1
-        below = session.directory or tmp_path_factory.mktemp("localjudge")
-        out = options.pop("out", None) or below / f"data-{session.data_sets}"
-        run = evaluate(
-            data,
-            judge=localjudge_judge,
-            out=out,
-            baseline=baseline,
-            progress=False,
-            **options,
-        )
-        session.runs.append(str(out))
-        rules = {"undecided": undecided, "allow_different": allow_different}
-        decisions = check(run, gates=conditions, baseline=baseline, **rules).decisions
-        failed = [decision for decision in decisions if not decision.passed]
-        if failed:
-            lines: list[str] = []
-            bad_labels: dict[str, int] = {}
-            for decision in failed:
-                lines.append(f"{decision.gate}: {decision.outcome}, {decision.reason}")
-                is_upper_limit = parse_gate(decision.gate).comparison.startswith("<")
-                bad_labels[decision.metric] = int(is_upper_limit)
-            rows = [row for row in run.iter_verdicts() if bad_labels.get(row.metric) == row.label]
-            pytest.fail("\n".join([*lines, *_sentences(rows), f"  run {out}"]), pytrace=False)
-        return run
-
-    return check_data
+    return check_gates
 
 
 def _as_list(gates: str | Sequence[str]) -> Sequence[str]:
