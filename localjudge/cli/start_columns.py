@@ -9,7 +9,7 @@ texts that were found, one or several columns [2,3]:
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import click
 
@@ -100,28 +100,31 @@ def _ask_names(
     for name in default:
         if name in names and name not in taken:
             numbers.append(str(names.index(name) + 1))
+    suggestion = ",".join(numbers)
+    if not suggestion and not several:
+        suggestion = NONE
 
     def read(text: str) -> list[str]:
         chosen = _read_names(text, names)
-        if several and not chosen:
-            hint = "a judge compares an answer with the texts that were found"
-            raise InputError("at least one column of texts is needed", hint=hint)
-        if not several and len(chosen) > 1:
-            raise InputError(f"one column is possible here, got {len(chosen)}")
-        for name in chosen:
-            if name in taken:
-                raise InputError(
-                    f"the column {name} was already chosen", hint="name another, or none"
-                )
+        _check_names(chosen, taken, several=several)
         if question == _QUESTIONS["reference"] and not chosen and "response" not in mapping:
             hint = "without an answer and a right answer there is nothing to judge"
             raise InputError("this column is needed, because no column holds the answer", hint=hint)
         return chosen
 
-    suggestion = ",".join(numbers)
-    if not suggestion and not several:
-        suggestion = NONE
     return ask(question, read, suggestion or None)
+
+
+def _check_names(names: Sequence[str], taken: Collection[str], *, several: bool) -> None:
+    """Raise InputError for too few or too many columns, or one of another field."""
+    if several and not names:
+        hint = "a judge compares an answer with the texts that were found"
+        raise InputError("at least one column of texts is needed", hint=hint)
+    if not several and len(names) > 1:
+        raise InputError(f"one column is possible here, got {len(names)}")
+    for name in names:
+        if name in taken:
+            raise InputError(f"the column {name} was already chosen", hint="name another, or none")
 
 
 def _read_names(text: str, names: Sequence[str]) -> list[str]:

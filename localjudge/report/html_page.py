@@ -63,7 +63,7 @@ def write_report(
     suitable column `by`.
     """
     path = Path(os.path.expanduser(out or run.directory / REPORT))
-    inputs = ReportInputs.collect(run, checked, baseline, title).model_copy(update={"by": by})
+    inputs = ReportInputs.collect(run, checked, baseline, title=title, by=by)
     write_page(path, page(run, checked, baseline, inputs), kind="report")
     return path
 
@@ -87,7 +87,13 @@ class ReportInputs(Record):
 
     @classmethod
     def collect(
-        cls, run: RunRecord, checked: Check, baseline: RunRecord | None, title: str | None
+        cls,
+        run: RunRecord,
+        checked: Check,
+        baseline: RunRecord | None,
+        *,
+        title: str | None = None,
+        by: str | None = None,
     ) -> Self:
         """Return the inputs of a report written now."""
         undecided: Undecided = "fail"
@@ -106,6 +112,7 @@ class ReportInputs(Record):
             labels=hash_labels(run, baseline),
             verification=last_verification(run.directory),
             examined=run.judge.examined,
+            by=by,
             allow_different=checked.allow_different,
         )
 
@@ -130,7 +137,7 @@ def page(
     inputs: ReportInputs | None = None,
 ) -> Iterator[str]:
     """Yield the page in parts. The `inputs` of an earlier report reproduce it."""
-    inputs = inputs or ReportInputs.collect(run, checked, baseline, None)
+    inputs = inputs or ReportInputs.collect(run, checked, baseline)
     # Options are spelled as on the command line, so that the page does not depend on its writer.
     with as_typed():
         values = overview(run, checked, inputs.title, inputs.verification, inputs.examined)

@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from localjudge.labels.closest_sentences import ClosestSentence
 from localjudge.report.messages import Messages
@@ -50,36 +50,50 @@ def write_label_page(
     written.
     """
     messages = Messages(language)
-    shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]
-    for row, source in zip(shown, rows, strict=True):
-        row["asks"] = messages.question(row["metric"]) or row["asks"]
-        row["planned"] = len(rows)
-        if source.get("context_ids") is not None:
-            row["context_ids"] = source["context_ids"]
-        if row["label_id"] in parts_of_juries:
-            row["judges"] = dict(parts_of_juries[row["label_id"]])
-        if row["label_id"] in evidence:
-            row["closest"] = [_place(row, sentence) for sentence in evidence[row["label_id"]]]
-    annotator = rows[0].get("annotator") if rows else None
-    config = {
-        "key": _storage_key(title, shown),
-        "annotator": annotator,
-        "showsEvidence": show_evidence,
-        "rows": shown,
-    }
-    values: dict[str, Any] = {"config": config, "title": title, "count": len(shown)}
-    values["evidence"] = None
-    if any("closest" in row for row in shown):
-        values["evidence"] = "shown" if show_evidence else "hidden"
+    shown: list[dict[str, Any]] = []
+    for row in rows:
+        values = _row_values(row, len(rows), messages)
+        label_id = row["label_id"]
+        if label_id in parts_of_juries:
+            values["judges"] = dict(parts_of_juries[label_id])
+        if label_id in evidence:
+            values["closest"] = [_place(row, sentence) for sentence in evidence[label_id]]
+        shown.append(values)
+    annotator: str | None = None
+    if rows:
+        annotator = rows[0].get("annotator")
+    evidence_state: Literal["shown", "hidden"] | None = None
+    if any("closest" in values for values in shown):
+        evidence_state = "hidden"
+        if show_evidence:
+            evidence_state = "shown"
     parts = page_parts(
         "label.html",
         styles=_STYLES,
         scripts=_SCRIPTS,
         messages=messages,
         script_messages=["label"],
-        **values,
+        config={
+            "key": _storage_key(title, shown),
+            "annotator": annotator,
+            "showsEvidence": show_evidence,
+            "rows": shown,
+        },
+        title=title,
+        count=len(shown),
+        evidence=evidence_state,
     )
     write_page(path, parts, kind="page")
+
+
+def _row_values(row: Mapping[str, Any], planned: int, messages: Messages) -> dict[str, Any]:
+    """Return what the page shows of a sheet row, with its question in the annotator's language."""
+    values = {name: row[name] for name in (*_NAMES, *_SHOWN)}
+    values["asks"] = messages.question(row["metric"]) or row["asks"]
+    values["planned"] = planned
+    if row.get("context_ids") is not None:
+        values["context_ids"] = row["context_ids"]
+    return values
 
 
 def _place(row: Mapping[str, Any], sentence: ClosestSentence) -> list[Any]:

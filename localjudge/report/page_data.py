@@ -91,11 +91,11 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
     """Yield the entry in the list and the details of each sample."""
     metrics = list(run.summary.metrics)
     statements = labelled_statements(run)
-    before: ComparedRun | None = None
+    compared: ComparedRun | None = None
     partners: dict[int, int] = {}
     if baseline is not None:
-        before = ComparedRun(baseline, [name for name in metrics if name in baseline])
-        partners = _pair(before, run)
+        compared = ComparedRun(baseline, [name for name in metrics if name in baseline])
+        partners = _pair(compared, run)
     for position, (sample, scores, verdicts) in enumerate(_iter_judged_samples(run)):
         labelled: dict[str, list[LabelledVerdict]] = {}
         details: Values = {}
@@ -104,10 +104,10 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
             details[metric] = _details(sample, score, labelled[metric])
         entry = _list_entry(run, sample, scores)
         values: Values = {"id": sample.id, "texts": _text_values(sample), "metrics": details}
-        if before is not None:
+        if compared is not None:
             partner = partners.get(position)
-            entry.append([_partner_score(before, partner, name) for name in metrics])
-            values["before"] = _partner_values(before, partner, sample, verdicts)
+            entry.append([_partner_score(compared, partner, name) for name in metrics])
+            values["before"] = _partner_values(compared, partner, sample, verdicts)
         if statements:
             _extend(entry, _CERTAINTY_PLACE)
             entry.append([_largest_certainty(labelled.get(name, ())) for name in metrics])
@@ -256,24 +256,24 @@ def _rounded(p_yes: float | None) -> float | None:
     return round(p_yes, _PROBABILITY_DIGITS)
 
 
-def _pair(before: ComparedRun, run: RunRecord) -> dict[int, int]:
+def _pair(compared: ComparedRun, run: RunRecord) -> dict[int, int]:
     """Return the position of each sample's partner in the baseline, by its position in the run."""
     samples = [sample_keys(sample) for sample in run.iter_samples()]
-    return pair_samples(before.samples, samples)
+    return pair_samples(compared.samples, samples)
 
 
-def _partner_score(before: ComparedRun, partner: int | None, metric: str) -> float | None:
+def _partner_score(compared: ComparedRun, partner: int | None, metric: str) -> float | None:
     """Return the score of a sample's partner in the baseline, None without one."""
     if partner is None:
         return None
-    score = before.score(metric, partner)
+    score = compared.score(metric, partner)
     if score is None:
         return None
     return round(score, _SCORE_DIGITS)
 
 
 def _partner_values(
-    before: ComparedRun,
+    compared: ComparedRun,
     partner: int | None,
     sample: Sample,
     verdicts: Mapping[str, Sequence[VerdictRow]],
@@ -281,15 +281,15 @@ def _partner_values(
     """Return changed fields, scores and verdicts, or None without a partner."""
     if partner is None:
         return None
-    old = before.run.sample_at(partner)
+    old = compared.run.sample_at(partner)
     changed_texts = _changed_texts(old, sample)
     metrics: Values = {}
-    for metric in before.scores:
-        old_rows = before.verdicts(metric, partner)
+    for metric in compared.scores:
+        old_rows = compared.verdicts(metric, partner)
         rows = verdicts[metric]
         changes = unit_changes(old_rows, rows, same_content=not changed_texts)
         was = [[change.before, _rounded(change.p_before)] for change in changes[: len(rows)]]
-        metrics[metric] = {"score": _partner_score(before, partner, metric), "was": was}
+        metrics[metric] = {"score": _partner_score(compared, partner, metric), "was": was}
         # The old verdicts have other positions.
         if changed_texts or len(changes) != len(rows):
             metrics[metric]["verdicts"] = [_verdict_values(old, row) for row in old_rows]

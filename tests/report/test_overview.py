@@ -63,7 +63,7 @@ def checked(run: Run, labels: Any) -> Check:
 
 def first_screen(run: Run, labels: Any = None, title: str | None = None) -> str:
     result = checked(run, labels)
-    html = "".join(page(run, result, inputs=ReportInputs.collect(run, result, None, title)))
+    html = "".join(page(run, result, inputs=ReportInputs.collect(run, result, None, title=title)))
     return " ".join(PageReader(html).text.partition("Samples")[0].split())
 
 
