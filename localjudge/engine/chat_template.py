@@ -138,7 +138,7 @@ def _only_prompt(prompts: Sequence[_Prompt]) -> str:
 
 
 def _mark_messages(roles: Sequence[str]) -> list[dict[str, str]]:
-    """Return a conversation of these roles, in which each message is a different mark."""
+    """Return a conversation of these roles, with a different mark as each message."""
     messages = []
     for place, role in enumerate(roles):
         messages.append({"role": role, "content": f"{_MARKER}-{place}"})

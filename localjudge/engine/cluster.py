@@ -38,7 +38,7 @@ _connection = ExitStack()
 def joined(address: str | None) -> Iterator[None]:
     """Join a cluster until the end of the block: `auto`, `local` or HOST:PORT; None joins none.
 
-    A connection that the user's program has is used as it is. Raises InputError without Ray or if
+    An existing connection of the user's program is used. Raises InputError without Ray or if
     the cluster cannot be reached.
     """
     if address is None:

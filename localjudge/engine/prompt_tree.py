@@ -26,7 +26,7 @@ def distinct_tokens(paths: Sequence[TokenPath]) -> int:
 
 
 def shared_nodes(resident: Sequence[Hashable], requested: Sequence[Hashable]) -> int:
-    """Return the number of nodes with which both paths begin."""
+    """Return the number of nodes at the beginning of both paths."""
     count = 0
     for resident_node, requested_node in zip(resident, requested, strict=False):
         if resident_node != requested_node:

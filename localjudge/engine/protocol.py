@@ -108,7 +108,7 @@ class Engine(Protocol):
     """A model in memory that answers requests until closed. Only `answers` runs it.
 
     An engine that answers several requests at the same time also has their number, `workers`, and
-    may have a method `start_workers`, which returns where they are.
+    may have a method `start_workers` that returns their places.
     """
 
     @property
@@ -176,7 +176,7 @@ def count_workers(engine: Engine) -> int:
 
 
 def start_workers(engine: Engine) -> str | None:
-    """Start the workers of an engine, and return where they are: `4 workers on 2 nodes`.
+    """Start the workers of an engine, and return their places: `4 workers on 2 nodes`.
 
     None for an engine without `start_workers`. Raises ModelError if no machine can judge.
     """

@@ -1,9 +1,9 @@
 """Answer requests by workers on the nodes of a Ray cluster, each with the model in memory.
 
-    this process   lengths and identity by an engine of its own; store and results as ever
+    this process   lengths and identity by its own engine; store and results as usual
         └── groups of requests that share a prefix ──> worker on a node ──> their answers
 
-A node whose engine has another identity is not used, so the bytes are those of one process.
+A node is not used if its engine has another identity, so one process would give the same bytes.
 """
 
 import logging
@@ -80,7 +80,7 @@ class RayEngine:
         return f"{place}, {len(self._opening)} starting" if self._opening else place
 
     def start_workers(self) -> str:
-        """Start the workers, wait until they are ready, and return where they are."""
+        """Start the workers, wait for them, and return their places."""
         while self._opening or not self._ready:
             self._wait([])
         return self.place

@@ -5,13 +5,13 @@
     weight of a word    ln(1 + (n + 1) / (sentences with the word + 0.5)), n sentences in all texts;
                         a tenth of this for a stop word
     heading             words in the heading of its text, but not in the sentence, count 0.4
-    question            asserts nothing: its score counts half, and it is a heading of the next
+    question            no assertion: its score counts half, and it is a heading of the next
                         sentence
 
 A rare word says more than a frequent one. A heading ("Ulm" above "It lies on the Danube") names
 what the sentences below it are about, and so does a question before its answer. Scores are in
 [0, 1]. The weights were chosen by measurement on public data
-(`scripts/benchmarks/evidence-accuracy`), except those of questions, which are rare there.
+(`scripts/benchmarks/evidence-accuracy`), except the weight of questions, which are rare there.
 
 Everything depends on the statement and the texts only: no model is asked.
 """
@@ -32,7 +32,7 @@ VERSION = 2
 CLOSE = 0.2
 """A sentence with this score or a higher one can support its statement, if the judge agrees."""
 CLOSE_UNREAD = 0.6
-"""The same for a text that the judge has not read for this statement, where words alone decide.
+"""The same for a text that the judge has not read for this statement, where only words decide.
 
 Of 410 supported statements on public data, the best sentence of 90 % reaches 0.2 and of 36 % 0.6;
 of 410 unsupported ones 73 % and 12 %.

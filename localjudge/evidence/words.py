@@ -1,4 +1,4 @@
-r"""The words of a text, in the form in which evidence compares them.
+r"""The words of a text, in a form for comparisons.
 
     "Prices rose by 1,000 in Köln."   pric rose by 1000 in koln     (English)
     "東京は首都"                        東京 京は は首 首都          (no spaces: pairs)
@@ -52,7 +52,7 @@ def words_in(text: str, language: str = ENGLISH) -> list[str]:
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """Return the frequent words without a meaning of their own, as spaCy lists them.
+    """Return the frequent words with little meaning, as spaCy lists them.
 
     Empty for a language that spaCy has no list for, or does not know.
     """

@@ -81,7 +81,7 @@ class Conventions:
 
 
 def languages() -> tuple[str, ...]:
-    """Return the languages with word lists of their own."""
+    """Return the languages that have word lists."""
     codes = {file.stem for file in _FOLDER.glob("*.toml")}
     return tuple(sorted(codes - {ANY_LANGUAGE}))
 

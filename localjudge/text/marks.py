@@ -8,7 +8,7 @@ r"""Find the citation marks of a text. `mark_names` says what they name.
     (Source 1) (see Document 2) (Source: a.pdf)                                 a word for a source
     \cite{a} [@a] $^{1}$                                                        LaTeX and Pandoc
     \ue200cite\ue202turn0search1\ue201 :contentReference[oaicite:1]{index=1}     ChatGPT: unchecked
-    [cite_start]                                                               Gemini: cites nothing
+    [cite_start]                                                               Gemini: no source
 
 Other brackets are text: [sic], [REDACTED], [2019], [the page](url), (1) in a sentence, array[1],
 and code. The segmenter, the citation metrics and every metric that judges a response use this
@@ -59,7 +59,7 @@ class Mark(NamedTuple):
 
 
 def find_marks(text: str, ids: Collection[str] = ()) -> list[Mark]:
-    """Return the citation marks of a text in order. `ids` are those of the retrieved contexts."""
+    """Return the citation marks of a text in order. `ids` name the retrieved contexts."""
     marks: list[Mark] = []
     code: Sequence[Range] | None = None
     for match in CANDIDATE.finditer(text):

@@ -194,7 +194,7 @@ def _html_rows(text: str) -> Iterator[Block]:
 
 
 def _scripts(text: str) -> Iterator[Block]:
-    """Yield scripts and styles on lines of their own: they are no statements."""
+    """Yield scripts and styles on separate lines: they are no statements."""
     if "</s" not in text.lower():
         return
     for match in _SCRIPT.finditer(text):

@@ -167,4 +167,4 @@ PUNCTUATION_RULES: tuple[Rule, ...] = (
     _ellipsis,
     _exclamation,
 )
-"""In the order in which they are tried."""
+"""In the order of trying."""

@@ -74,7 +74,7 @@ def prepare(
     *,
     keep_thinking: bool = False,
 ) -> PreparedResponse:
-    """Prepare a response. `ids` are those of the retrieved contexts."""
+    """Prepare a response. `ids` name the retrieved contexts."""
     thinking: list[Range] = []
     if not keep_thinking:
         thinking = thinking_ranges(text)

@@ -1,4 +1,4 @@
-r"""Find the list of sources at the end of a response. It is not judged and cites nothing.
+r"""Find the list of sources at the end of a response, which is not judged and has no citations.
 
     **Sources:**\n[1] policy.pdf, p. 3\n[2] faq.html    lines after a heading, in many languages
     [^1]: policy.pdf                                     a definition without a heading
@@ -110,7 +110,7 @@ class _ListLine(NamedTuple):
 def source_ranges(text: str, marks: Sequence[Mark]) -> list[Range]:
     """Return the list of sources at the end of a text, or no range.
 
-    A text of sources alone is an answer.
+    A text that consists of sources is an answer.
     """
     has_tags = "<" in text
     if has_tags:

@@ -80,7 +80,7 @@ def _block_at(
 
 
 def _pairs(text: str) -> list[Range]:
-    """Return blocks whose names are also used for other content."""
+    """Return blocks with names that are also used for other content."""
     code = code_ranges(text)
     pairs = []
     for match in _PAIR.finditer(text):

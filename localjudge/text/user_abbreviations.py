@@ -24,7 +24,7 @@ _EDGE = re.compile(r"\b(?=\w)")
 
 
 StopsInWords = Mapping[str, tuple[str, ...]]
-"""What may follow each stop of abbreviations, by the part of the abbreviation before the stop.
+"""Texts that may follow each stop of abbreviations, by the part before the stop.
 
     n. Chr.     {"n": ("Chr.",), "n.Chr": ("",)}
 """

@@ -1,8 +1,8 @@
 """Run a model with a classification head in llama.cpp: a sequence in, the head's outputs out.
 
 A verdict has the same bits for any set of other requests, any order and any number of threads,
-because each sequence is evaluated alone, in one step, without flash attention, and nothing of it
-stays in memory.
+because each sequence is evaluated by itself, in one step, without flash attention, and removed from
+memory.
 """
 
 import time
@@ -64,9 +64,9 @@ class LlamaCppClassifier:
         )
         self._seconds_total = 0.0
         self.vocabulary = vocabulary
-        self.outputs = loaded.outputs
+        self.outputs = loaded.header.outputs
         self.name = file.name
-        self.metadata = loaded.metadata
+        self.metadata = loaded.header.metadata
         self.capacity = loaded.n_ctx
         self.memory_bytes = loaded.memory_bytes
 

@@ -78,7 +78,7 @@ class LlamaCppEngine:
         self._seconds_total = 0.0
         self.vocabulary = vocabulary
         self.name = file.name
-        self.metadata = loaded.metadata
+        self.metadata = loaded.header.metadata
         self.capacity = loaded.n_ctx
         self.memory_bytes = loaded.memory_bytes
         self.shares_prefixes = rewind_mode != "recompute"

@@ -72,7 +72,12 @@ class Header(NamedTuple):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Names of a classifier's outputs. llama.cpp gives one output to a file without names."""
+        """Names of a classifier's outputs. llama.cpp gives one output to a file without names.
+
+        Empty for another model.
+        """
+        if not self.is_classifier:
+            return ()
         labels = self.keys.get(f"{self.text('general.architecture')}{_LABELS_ENDING}")
         if isinstance(labels, tuple) and labels:
             return labels
@@ -82,7 +87,7 @@ class Header(NamedTuple):
     def metadata(self) -> dict[str, str]:
         """Values that select a prompt profile."""
         values = {key: self.text(key) for key in IDENTITY_KEYS}
-        if self.is_classifier:
+        if self.outputs:
             values[OUTPUTS_KEY] = ",".join(self.outputs)
         return values
 

@@ -6,7 +6,6 @@ this process    load the model; its bytes still have the recorded checksum
 """
 
 import logging
-from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
@@ -30,17 +29,19 @@ _log = logging.getLogger(__name__)
 
 
 class LoadedModel(NamedTuple):
-    """Open model with its self-check result, metadata, and the names of a classifier's outputs."""
+    """Model in memory, and how it is run."""
 
     file: ModelFile
+    header: Header
     model: OpenModel
     n_ctx: int
-    memory_bytes: int
     gpu_layers: int
     threads: int
     self_check: SelfCheckResult
-    metadata: Mapping[str, str]
-    outputs: tuple[str, ...] = ()
+
+    @property
+    def memory_bytes(self) -> int:
+        return memory.needed_bytes(self.header, self.n_ctx)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -55,7 +56,7 @@ class LoadedModel(NamedTuple):
             "flash_attention": False,
             "gpu_layers": self.gpu_layers,
             "batching": "isolated",
-            "architecture": self.metadata["general.architecture"],
+            "architecture": self.header.text("general.architecture"),
             "quantisation": self.model.quantisation,
             "self_check": self.self_check.verdict,
         }
@@ -89,31 +90,21 @@ def load(
     wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=threads)
     try:
         self_check = find_self_check(file.sha256, wanted, progress)
-        model = _open_as_hashed(
-            file,
-            gpu_layers=gpu_layers,
-            repack=self_check.repack,
-            classifies=header.is_classifier,
-        )
+        model = _open_as_hashed(file, header, gpu_layers=gpu_layers, repack=self_check.repack)
     except OutOfResource as error:
         if gpu_layers:
             raise
         numbers = memory.needed_and_free(header, n_ctx)
         problem = f"{error.message}; the model needs {numbers}"
         raise OutOfResource(problem, hint=error.hint) from error
-    outputs: tuple[str, ...] = ()
-    if header.is_classifier:
-        outputs = header.outputs
     return LoadedModel(
         file=file,
+        header=header,
         model=model,
         n_ctx=n_ctx,
-        memory_bytes=memory.needed_bytes(header, n_ctx),
         gpu_layers=gpu_layers,
         threads=threads,
         self_check=self_check,
-        metadata=header.metadata,
-        outputs=outputs,
     )
 
 
@@ -133,15 +124,16 @@ def _require_memory(path: Path, header: Header, n_ctx: int) -> None:
         raise OutOfResource(problem, hint=memory.memory_hint())
 
 
-def _open_as_hashed(
-    file: ModelFile, *, gpu_layers: int, repack: bool, classifies: bool
-) -> OpenModel:
+def _open_as_hashed(file: ModelFile, header: Header, *, gpu_layers: int, repack: bool) -> OpenModel:
     """Load the model. Raises ModelError if the file changed since its checksum was computed."""
     with ExitStack() as undo:
         try:
             state = _state(file.path)
             model = open_model(
-                file.path, gpu_layers=gpu_layers, repack=repack, classifies=classifies
+                file.path,
+                gpu_layers=gpu_layers,
+                repack=repack,
+                classifies=header.is_classifier,
             )
             undo.callback(model.close)
             unchanged = (

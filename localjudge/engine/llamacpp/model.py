@@ -207,7 +207,7 @@ def _refused(path: Path) -> LocaljudgeError:
 
 
 def load_vocabulary(pointer: Any, chat_template: str | None = None) -> Vocabulary:
-    """Return llama.cpp's vocabulary, whose memory must outlive it."""
+    """Return llama.cpp's vocabulary. It must not be used after the model is closed."""
     exact = llama_cpp.llama_vocab_type(pointer) not in _NORMALISING
     size = llama_cpp.llama_vocab_n_tokens(pointer)
     pieces = [_piece(pointer, token) for token in range(size)]

@@ -47,9 +47,6 @@ def check(path: Path, *, words: bool = True) -> Header:
 def read_model_facts(path: Path, n_ctx: int | None) -> ModelFacts:
     model = check(path)
     n_ctx = context_for(model, n_ctx)
-    outputs: tuple[str, ...] = ()
-    if model.is_classifier:
-        outputs = model.outputs
     return ModelFacts(
         quantisation=_FILE_TYPE_NAMES.get(model.number("general.file_type", -1)),
         layers=model.size("block_count"),
@@ -58,7 +55,7 @@ def read_model_facts(path: Path, n_ctx: int | None) -> ModelFacts:
         chat_template="tokenizer.chat_template" in model.keys,
         n_ctx=n_ctx,
         memory_bytes=needed_bytes(model, n_ctx),
-        outputs=outputs,
+        outputs=model.outputs,
     )
 
 

@@ -75,8 +75,8 @@ class SelfCheckInput(Record):
 class SelfCheckResult(Record):
     """How the engine may rewind to a shared prefix on this machine.
 
-    `rewind_mode` is None for a classifier. `difference` is that of logits after a rewind, or of
-    outputs evaluated again, as a share of their range.
+    `rewind_mode` is None for a classifier. `difference`: between logits before and after a
+    rewind, or outputs evaluated twice, as a share of their range.
     """
 
     rewind_mode: RewindMode | None
