@@ -12,25 +12,29 @@ Where labels exist, they decide: with too few labels for an interval a gate is u
 the judge's interval decides it.
 """
 
-import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from localjudge.analysis.comparison import ComparedSlice, Obstacle, RunComparison, SliceChange
 from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.gate_reasons import (
+    Corrected,
+    describe_failures,
+    describe_interval,
+    describe_shortage,
+    explain_failures,
+    explain_obstacles,
+)
 from localjudge.analysis.gates import Gate
 from localjudge.analysis.headline import withholds_mean
 from localjudge.analysis.slices import Slice
 from localjudge.labels.corrected_mean import NO_SHARE, CorrectedMean
-from localjudge.labels.labelling_time import SECONDS_A_LABEL
 from localjudge.labels.run_labels import RunLabels
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.run_directory.summary import MetricSummary
 from localjudge.run_directory.totals import allowed_failures
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import GateOutcome, decide, labels_needed, samples_to_decide
 from localjudge.types import Record
-from localjudge.words import numbered, option
 
 Undecided = Literal["pass", "fail"]
 
@@ -63,7 +67,6 @@ class GateDecision(Record):
 
 Part = Slice | ComparedSlice | None
 """The slice of a gate, None for the whole run."""
-_Corrected = CorrectedMean | CorrectedDifference
 
 
 def decide_gate(
@@ -82,7 +85,7 @@ def decide_gate(
         assert not isinstance(part, Slice)
         decision = _decide_difference(gate, comparison, labels, part)
         failures = _explain_failures_of_pair(gate, run, comparison)
-        obstacles = _explain_obstacles(comparison.obstacles(gate.metric, part), allow_different)
+        obstacles = explain_obstacles(comparison.obstacles(gate.metric, part), allow_different)
     else:
         assert not isinstance(part, ComparedSlice)
         decision = _decide_mean(gate, run, labels, part)
@@ -128,7 +131,7 @@ def _decide_mean(
         summary = part.metrics[gate.metric]
         corrected = part.corrected.get(gate.metric)
     judge = summary.interval
-    failures = _describe_failures(summary)
+    failures = describe_failures(summary)
     if corrected and corrected.mean is not None and (corrected.ci95 or corrected.is_complete):
         low, high = corrected.ci95 or (0.0, 1.0)
         interval = Interval(
@@ -212,7 +215,7 @@ def _decide_on_interval(
     gate: Gate,
     interval: Interval | None,
     judge: Interval | None,
-    corrected: _Corrected | None,
+    corrected: Corrected | None,
     labels: RunLabels | None,
     remarks: Sequence[str | None],
 ) -> GateDecision:
@@ -223,7 +226,7 @@ def _decide_on_interval(
     if interval is None:
         return _without_interval(gate, "no sample has a score")
     outcome = decide(interval, gate.comparison, gate.threshold)
-    reason = _describe_interval(gate, interval, corrected)
+    reason = describe_interval(gate, interval, corrected)
     larger_sample = None
     labels_to_decide = None
     if outcome == "undecided":
@@ -231,7 +234,7 @@ def _decide_on_interval(
         if larger_sample and judge and corrected:
             labels_to_decide = _count_labels_to_decide(gate.threshold, interval, judge, corrected)
         if not interval.one_cluster:
-            shortage = _describe_shortage(
+            shortage = describe_shortage(
                 gate, interval, larger_sample, labels_to_decide, corrected, labels
             )
             reason = f"{reason}: {shortage}"
@@ -262,7 +265,7 @@ def _decide_on_interval(
 
 
 def _count_labels_to_decide(
-    threshold: float, interval: Interval, judge: Interval, corrected: _Corrected
+    threshold: float, interval: Interval, judge: Interval, corrected: Corrected
 ) -> int | None:
     """Return the number of labels that would decide the gate at the same mean, or None."""
     labels = corrected.labels
@@ -278,7 +281,7 @@ def _count_labels_to_decide(
     return needed and round(needed * labels / look)
 
 
-def _is_biased_by_gaps(corrected: _Corrected | None, labels: RunLabels | None) -> bool:
+def _is_biased_by_gaps(corrected: Corrected | None, labels: RunLabels | None) -> bool:
     """Return whether too many drawn statements behind a corrected mean have no label."""
     if labels is None or corrected is None or not labels.is_incomplete:
         return False
@@ -300,91 +303,13 @@ def _explain_failures_of_part(gate: Gate, run: RunRecord, part: Slice | None) ->
         summary = part.metrics[gate.metric]
         samples = part.samples
     max_failed = run.manifest.environment.settings.max_failed
-    return _explain_failures(summary.failed, allowed_failures(max_failed, samples))
+    return explain_failures(summary.failed, allowed_failures(max_failed, samples))
 
 
 def _explain_failures_of_pair(gate: Gate, run: RunRecord, comparison: RunComparison) -> str:
     """Say that too many samples of the baseline or of the new run failed, or return ""."""
     change = comparison.metrics[gate.metric]
-    failures = _explain_failures(change.failed_in_baseline, change.allowed_in_baseline)
+    failures = explain_failures(change.failed_in_baseline, change.allowed_in_baseline)
     if failures:
         return failures
-    return _explain_failures(run.summary.metrics[gate.metric].failed, run.max_failed)
-
-
-def _explain_obstacles(obstacles: Mapping[Obstacle, str], allowed: Collection[Obstacle]) -> str:
-    """Say that the scores are not comparable, or return ""."""
-    forbidden = {kind: words for kind, words in obstacles.items() if kind not in allowed}
-    if not forbidden:
-        return ""
-    allow = option("allow_different", list(forbidden))
-    return f"not comparable: {'; '.join(forbidden.values())} (to decide it anyway: {allow})"
-
-
-def _explain_failures(failed: int, allowed: int) -> str:
-    """Say that too many samples failed, or return ""."""
-    if failed <= allowed:
-        return ""
-    return f"failed samples: {failed:,}, more than allowed ({allowed:,})"
-
-
-def _describe_failures(summary: MetricSummary) -> str:
-    """Return the effect of allowed failures on the mean, or ""."""
-    if not summary.failed or summary.bounds is None:
-        return ""
-    low, high = summary.bounds
-    mean = f"the mean would be {low:.3f} to {high:.3f}"
-    return f"failed samples: {summary.failed:,}, with whose scores {mean}"
-
-
-def _describe_interval(gate: Gate, interval: Interval, corrected: _Corrected | None) -> str:
-    write = _number_format(gate)
-    mean = write(interval.mean)
-    samples = numbered(interval.n, "sample")
-    if interval.one_cluster:
-        return f"{mean}, {samples}, all in one group: a decision needs more groups"
-    words = f"{mean}, 95 % interval {write(interval.low)} to {write(interval.high)}, {samples}"
-    if corrected:
-        return f"corrected by {corrected.in_words}: {words}"
-    return words
-
-
-def _describe_shortage(
-    gate: Gate,
-    interval: Interval,
-    larger_sample: int | None,
-    labels_to_decide: int | None,
-    corrected: _Corrected | None,
-    labels: RunLabels | None,
-) -> str:
-    """Say what would decide the gate: a sample size, or a number of labels with the time left."""
-    quantity = "mean"
-    if gate.delta:
-        quantity = "difference"
-    if larger_sample is None:
-        return f"the {quantity} equals the threshold, which no number of samples can decide"
-    shortage = "samples"
-    needed = f"{larger_sample:,}"
-    if labels_to_decide and corrected:
-        pace = SECONDS_A_LABEL
-        if labels:
-            pace = labels.seconds_a_label
-        minutes = math.ceil((labels_to_decide - corrected.labelled) * pace / 60)
-        shortage = "labels"
-        needed = f"{labels_to_decide:,} labels ({numbered(minutes, 'minute')} more)"
-    elif corrected:
-        needed = f"{needed} with proportionally more labels"
-    condition = f"if the {quantity} stays at {_number_format(gate)(interval.mean)}"
-    return f"too few {shortage} to decide; {condition}, about {needed} would decide it"
-
-
-def _number_format(gate: Gate) -> Callable[[float], str]:
-    if gate.delta:
-        return signed
-    return "{:.3f}".format
-
-
-def signed(value: float) -> str:
-    if round(value, 3) == 0:
-        return "0.000"
-    return f"{value:+.3f}"
+    return explain_failures(run.summary.metrics[gate.metric].failed, run.max_failed)

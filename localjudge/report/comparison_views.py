@@ -17,7 +17,7 @@ from localjudge.analysis.comparison import (
     SlicedChanges,
 )
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.gate_decisions import signed
+from localjudge.analysis.gate_reasons import signed
 from localjudge.metrics import catalog
 from localjudge.report.remarks import ALWAYS_VALID
 from localjudge.report.slice_views import EACH_ALONE, slice_name, uncorrected_slices

@@ -11,7 +11,7 @@ from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.analysis.comparison import MetricChange
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.gate_decisions import signed
+from localjudge.analysis.gate_reasons import signed
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.comparison_views import change_remarks, comparison_view
 from localjudge.report.html_page import page

@@ -5,7 +5,8 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.check import check
-from localjudge.analysis.gate_decisions import GateDecision, signed
+from localjudge.analysis.gate_decisions import GateDecision
+from localjudge.analysis.gate_reasons import signed
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.report.ci import finished, run_markdown

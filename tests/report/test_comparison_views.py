@@ -6,7 +6,8 @@ import pytest
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
-from localjudge.analysis.gate_decisions import GateDecision, signed
+from localjudge.analysis.gate_decisions import GateDecision
+from localjudge.analysis.gate_reasons import signed
 from localjudge.judging.verify import verify_run as verify
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.gate_views import gates_view
