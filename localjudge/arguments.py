@@ -21,6 +21,7 @@ _TYPE_NAMES = {
     "bool": "True or False",
     "NoneType": "None",
     "RunRecord": "a run",
+    "Progress": "a localjudge.progress.Progress",
 }
 """How a message names a type, by the name of its class."""
 

@@ -85,7 +85,7 @@ class Whole(Half):
         ),
         (
             lambda run: run.verify(engine=rain(), progress="yes"),
-            "progress cannot be 'yes'\n  hint: it takes Progress",
+            "progress cannot be 'yes'\n  hint: it takes a localjudge.progress.Progress, ",
         ),
         (lambda run: run.verify(engine=rain(), sample=-1), "sample must be"),
         (lambda run: run.verify(engine=rain(), thread=1), "there is no option 'thread'"),
