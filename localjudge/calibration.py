@@ -10,6 +10,7 @@ The arithmetic is in `localjudge.labels.judge_comparison`.
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from localjudge import model_registry
 from localjudge.dataset import load
 from localjudge.dataset.missing import is_blank
 from localjudge.dataset.problems import group_name, lookup
+from localjudge.dataset.sources import Source
 from localjudge.engine.protocol import Engine
 from localjudge.errors import DataError, InputError, LocaljudgeError
 from localjudge.judging.job import open_job
@@ -27,7 +29,7 @@ from localjudge.judging.settings import checked
 from localjudge.labels.judge_comparison import calibrate_judges
 from localjudge.labels.labelled_question import JudgeAnswers, LabelledQuestion
 from localjudge.labels.labelled_runs import read_labelled_runs
-from localjudge.labels.labelled_texts import LabelledText, LabelledTexts, read_labelled_texts
+from localjudge.labels.labelled_texts import LabelledText, hash_content, read_labelled_texts
 from localjudge.labels.units import UnitPlace, verdicts_at
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import get_question
@@ -46,6 +48,7 @@ from localjudge.words import option_name
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _MAX_STEM_LENGTH = 40
 _MAX_QUESTION_LENGTH = 36
+_METRICS = {"attribution": ATTRIBUTION_LABELS, "relevance": RELEVANCE_LABELS}
 _DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
 
 
@@ -172,19 +175,15 @@ def _judge_texts(
             f"{file} has labelled texts, which belong to no metric",
             hint=f"omit {option_name('metrics')}",
         )
-    texts = read_labelled_texts(file)
+    with closing(Source(file)) as source:
+        sha256 = hash_content(source)
+        texts, unlabelled = read_labelled_texts(source)
     run_settings = checked(settings)
-    metric = RELEVANCE_LABELS
-    if texts.shape == "attribution":
-        metric = ATTRIBUTION_LABELS
+    shape = texts[0].shape
+    metric = _METRICS[shape]
     samples = _make_samples(texts)
     labels, clusters = _read_labels(texts, samples, metric, column)
-    if not labels:
-        raise DataError(
-            "the file has no labels",
-            hint="fill in the labels, 1 or 0, and run the command again",
-        )
-    dataset = load(samples, name=texts.name)  # raises for invalid samples
+    dataset = load(samples, name=source.name)  # raises for invalid samples
     plan = Plan(dataset, (catalog.get(metric),), run_settings, len(samples))
     keys = {place: str(place) for place in labels}
     answers = []
@@ -193,11 +192,11 @@ def _judge_texts(
             run = job.run()
         answers.append(JudgeAnswers(run, verdicts_at(run, keys)))
     labels_used = {
-        "file": texts.name,
-        "sha256": texts.sha256,
-        "shape": texts.shape,
-        "unlabelled": texts.unlabelled,
-        "clustered_by": column or _DEFAULT_CLUSTERS[texts.shape],
+        "file": source.name,
+        "sha256": sha256,
+        "shape": shape,
+        "unlabelled": unlabelled,
+        "clustered_by": column or _DEFAULT_CLUSTERS[shape],
     }
     return LabelledQuestion(
         name=get_question(metric),
@@ -209,18 +208,18 @@ def _judge_texts(
     )
 
 
-def _make_samples(texts: LabelledTexts) -> list[Sample]:
+def _make_samples(texts: Sequence[LabelledText]) -> list[Sample]:
     """Return a sample of each row.
 
     Ids are the rows' ids if complete and unique, otherwise numbers from 1.
     """
-    ids = [row.columns.get("id") for row in texts.texts]
+    ids = [row.columns.get("id") for row in texts]
     is_complete = all(isinstance(key, str | int) and str(key).strip() for key in ids)
     is_unique = len(set(map(str, ids))) == len(ids)
     if not (is_complete and is_unique):
         ids = list(range(1, len(ids) + 1))
     samples = []
-    for sample_id, row in zip(ids, texts.texts, strict=True):
+    for sample_id, row in zip(ids, texts, strict=True):
         contexts = tuple(Context.model_construct(text=text) for text in row.texts)
         fields: dict[str, Any] = {
             "user_input": row.question,
@@ -232,12 +231,12 @@ def _make_samples(texts: LabelledTexts) -> list[Sample]:
 
 
 def _read_labels(
-    texts: LabelledTexts, samples: Sequence[Sample], metric: str, column: str | None
+    texts: Sequence[LabelledText], samples: Sequence[Sample], metric: str, column: str | None
 ) -> tuple[dict[UnitPlace, Label], dict[UnitPlace, str]]:
     """Return the labels of the samples, and their clusters by the texts or by a column."""
     labels: dict[UnitPlace, Label] = {}
     clusters: dict[UnitPlace, str] = {}
-    for row, sample in zip(texts.texts, samples, strict=True):
+    for row, sample in zip(texts, samples, strict=True):
         cluster = _hash_texts(row.texts)
         if column:
             cluster = _read_cluster(row, column)

@@ -7,8 +7,6 @@ relevance    question, sentences, relevant                 which sentences answe
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from localjudge.dataset.contexts import read_cell
@@ -39,31 +37,28 @@ class LabelledText(NamedTuple):
     statement: str | None
     question: str | None
 
+    @property
+    def shape(self) -> LabelShape:
+        if self.statement is None:
+            return "relevance"
+        return "attribution"
 
-class LabelledTexts(NamedTuple):
-    """Labelled texts of one file.
 
-    `sha256` is of the decompressed file, `unlabelled` the number of missing labels.
+def hash_content(source: Source) -> str:
+    """Return the sha256 of the decompressed content of a file."""
+    sha256 = hashlib.sha256()
+    with source.open() as opened:
+        for chunk in iter(lambda: opened.stream.read(2**20), b""):
+            sha256.update(chunk)
+    return sha256.hexdigest()
+
+
+def read_labelled_texts(source: Source) -> tuple[list[LabelledText], int]:
+    """Read the rows of a file, except unlabelled statements, and count the missing labels.
+
+    Raises DataError if it cannot be read, has an unknown shape, has invalid rows, or has no label.
     """
-
-    name: str
-    sha256: str
-    shape: LabelShape
-    texts: tuple[LabelledText, ...]
-    unlabelled: int
-
-
-def read_labelled_texts(file: str | Path) -> LabelledTexts:
-    """Read a file, or standard input (`-`), without unlabelled statements.
-
-    Raises DataError if it cannot be read, has an unknown shape, or has invalid rows.
-    """
-    with closing(Source(str(file))) as source:
-        sha256 = hashlib.sha256()
-        with source.open() as opened:
-            for chunk in iter(lambda: opened.stream.read(2**20), b""):
-                sha256.update(chunk)
-        rows = list(read(source, {}))
+    rows = list(read(source, {}))
     shape = _find_shape(rows, source.name)
     texts: list[LabelledText] = []
     problems = Problems()
@@ -82,9 +77,14 @@ def read_labelled_texts(file: str | Path) -> LabelledTexts:
             "correct the rows",
         )
     unlabelled = sum(text.labels.count(None) for text in texts)
+    if unlabelled == sum(len(text.labels) for text in texts):
+        raise DataError(
+            "the file has no labels",
+            hint="fill in the labels, 1 or 0, and run the command again",
+        )
     if shape == "attribution":
         texts = [text for text in texts if None not in text.labels]
-    return LabelledTexts(source.name, sha256.hexdigest(), shape, tuple(texts), unlabelled)
+    return texts, unlabelled
 
 
 def _find_shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:

@@ -21,11 +21,13 @@ more units have a smaller share of 1.
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from localjudge.dataset.sources import Source
 from localjudge.labels.labelled_texts import read_labelled_texts
 from localjudge.stats.corrected import JudgedUnits, labels_alone, prediction_powered
 from localjudge.stats.distributions import CONFIDENCE
@@ -117,7 +119,9 @@ def made_up_pool(sensitivity: float, specificity: float, seed: int = 0) -> Pool:
 
 def recorded_pool(labels: Path, run: Path) -> Pool:
     """Return the verdicts of a run of `localjudge calibrate LABELS --judge ...`, with labels."""
-    human = {str(text.columns["id"]): text.labels[0] for text in read_labelled_texts(labels).texts}
+    with closing(Source(str(labels))) as source:
+        texts, _ = read_labelled_texts(source)
+    human = {str(text.columns["id"]): text.labels[0] for text in texts}
     with (run / "verdicts.jsonl").open(encoding="utf-8") as file:
         rows = [row for row in map(json.loads, file) if row["p_yes"] is not None]
     return Pool(

@@ -27,12 +27,14 @@ import argparse
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from localjudge.dataset.sources import Source
 from localjudge.labels.labelled_texts import read_labelled_texts
 from localjudge.run_directory.jury import is_divided
 from localjudge.stats.corrected import JudgedUnits, prediction_powered
@@ -123,7 +125,9 @@ def simulated_pool(jury: Jury, seed: int = 0) -> Pool:
 def recorded_pool(labels: Path, directory: Path) -> Pool:
     """Return the verdicts of a jury's run on a file of labelled statements, with their labels."""
     human = {}
-    for text in read_labelled_texts(labels).texts:
+    with closing(Source(str(labels))) as source:
+        texts, _ = read_labelled_texts(source)
+    for text in texts:
         human[str(text.columns["id"])] = float(text.labels[0] or 0)
     rows = []
     with (directory / "verdicts.jsonl").open(encoding="utf-8") as file:

@@ -1,6 +1,7 @@
 import csv
 import hashlib
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localjudge.dataset.sources import Source
 from localjudge.errors import DataError
-from localjudge.labels.labelled_texts import read_labelled_texts
+from localjudge.labels.labelled_texts import LabelledText, hash_content, read_labelled_texts
 from tests.analysis.conftest import written
 
 STATEMENT: dict[str, Any] = {"context": "It rained all day.", "statement": "It rained.", "label": 1}
@@ -20,16 +22,21 @@ PASSAGE: dict[str, Any] = {
 }
 
 
+def read_file(file: Path) -> tuple[list[LabelledText], int]:
+    with closing(Source(str(file))) as source:
+        return read_labelled_texts(source)
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "labels.jsonl"
 
 
 def test_a_statement_keeps_its_other_columns_and_the_file_its_checksum(file: Path) -> None:
-    labels = read_labelled_texts(written(file, {**STATEMENT, "doc": "x"}))
-    assert (labels.name, labels.shape, labels.unlabelled) == (str(file), "attribution", 0)
-    assert labels.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
-    [row] = labels.texts
+    [row], unlabelled = read_file(written(file, {**STATEMENT, "doc": "x"}))
+    assert (row.shape, unlabelled) == ("attribution", 0)
+    with closing(Source(str(file))) as source:
+        assert hash_content(source) == hashlib.sha256(file.read_bytes()).hexdigest()
     assert (row.statement, row.texts) == ("It rained.", ("It rained all day.",))
     assert (row.labels, row.columns["doc"]) == ((1,), "x")
 
@@ -43,11 +50,11 @@ def test_csv_and_jsonl_hold_the_same_labels(file: Path, rows: list[dict[str, Any
             {k: json.dumps(v) if isinstance(v, list) else v for k, v in row.items()} for row in rows
         )
         writer.writerows(cells)
-    typed = read_labelled_texts(written(file, *rows))
-    read_back = read_labelled_texts(file.with_suffix(".csv"))
-    for row, other in zip(typed.texts, read_back.texts, strict=True):
+    typed, unlabelled = read_file(written(file, *rows))
+    read_back, unlabelled_of_csv = read_file(file.with_suffix(".csv"))
+    for row, other in zip(typed, read_back, strict=True):
         assert row[2:] == other[2:]  # all but place and columns
-    assert (typed.shape, typed.unlabelled) == (read_back.shape, read_back.unlabelled)
+    assert unlabelled == unlabelled_of_csv
 
 
 @pytest.mark.parametrize(
@@ -67,7 +74,7 @@ def test_an_unusable_row_is_named(
     file: Path, row: dict[str, Any], wrong: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(DataError, match=rf"1 of 3 labelled rows(?s:.*)labels.jsonl:3: .*{named}"):
-        read_labelled_texts(written(file, row, row, {**row, **wrong}))
+        read_file(written(file, row, row, {**row, **wrong}))
 
 
 def test_texts_without_a_label_are_counted_and_left_out_and_each_sentence_has_its_own(
@@ -78,13 +85,21 @@ def test_texts_without_a_label_are_counted_and_left_out_and_each_sentence_has_it
         {**STATEMENT, "label": None},
         {**STATEMENT, "contexts": ["a", "b"], "context": None},
     ]
-    labels = read_labelled_texts(written(file, *rows))
-    assert (labels.shape, labels.unlabelled) == ("attribution", 1)
-    contexts = [row.texts for row in labels.texts]
+    texts, unlabelled = read_file(written(file, *rows))
+    assert (texts[0].shape, unlabelled) == ("attribution", 1)
+    contexts = [row.texts for row in texts]
     assert contexts == [("It rained all day.",), ("a", "b")]
-    labels = read_labelled_texts(written(file, PASSAGE, {**PASSAGE, "relevant": [None, True]}))
-    assert (labels.shape, labels.unlabelled) == ("relevance", 1)
-    assert [row.labels for row in labels.texts] == [(1, 0), (None, 1)]
+    texts, unlabelled = read_file(written(file, PASSAGE, {**PASSAGE, "relevant": [None, True]}))
+    assert (texts[0].shape, unlabelled) == ("relevance", 1)
+    assert [row.labels for row in texts] == [(1, 0), (None, 1)]
+
+
+@pytest.mark.parametrize(
+    "row", [{**STATEMENT, "label": None}, {**PASSAGE, "relevant": [None, None]}]
+)
+def test_a_file_without_any_label_is_refused(file: Path, row: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match="no labels"):
+        read_file(written(file, row, row))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +117,7 @@ def test_texts_without_a_label_are_counted_and_left_out_and_each_sentence_has_it
 def test_a_file_of_another_kind_is_refused(file: Path, content: str, named: str) -> None:
     file.write_text(content)
     with pytest.raises(DataError, match=named):
-        read_labelled_texts(file)
+        read_file(file)
 
 
 CELLS = (
@@ -124,7 +139,7 @@ def test_any_rows_give_labels_or_a_data_error(
         *({**STATEMENT, **row} for row in rows),
     )
     try:
-        labels = read_labelled_texts(file)
+        texts, unlabelled = read_file(file)
     except DataError:
         return
-    assert len(labels.texts) + labels.unlabelled == len(rows)
+    assert len(texts) + unlabelled == len(rows)
