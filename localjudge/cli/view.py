@@ -16,7 +16,12 @@ from localjudge.cli.gates import GateOptions, gate_values, gate_views
 from localjudge.cli.main import ExitCode
 from localjudge.cli.output import print_json
 from localjudge.errors import InputError
-from localjudge.labels.labelled_statements import disagreements, disputed_statements, with_labels
+from localjudge.labels.labelled_statements import (
+    disagreements,
+    disputed_statements,
+    values_with_labels,
+    with_labels,
+)
 from localjudge.report.certificate import Certificate, write_certificate
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.evidence_place_views import places_tables
@@ -125,7 +130,7 @@ def _show_disputes(run: RunRecord, metrics: Sequence[str], as_json: bool) -> Non
 def _show_disagreements(run: RunRecord, metrics: Sequence[str], as_json: bool) -> None:
     verdicts = disagreements(run, metrics)
     if as_json:
-        print_json([verdict.values for verdict in verdicts])
+        print_json([values_with_labels(row, statement) for row, statement in verdicts])
     else:
         show(disagreements_view(verdicts))
 
@@ -202,10 +207,10 @@ def _sample_values(run: RunRecord, sample: Sample, metrics: Sequence[str]) -> di
     score_rows, verdict_rows = read_sample_rows(run, sample.id)
     scores = [vars(row) for row in score_rows if row.metric in metrics]
     verdicts: list[Mapping[str, Any]] = []
-    for verdict in with_labels(run, verdict_rows):
-        if verdict.row.metric in metrics:
-            evidence = verdict.row.values_with_evidence["evidence"]
-            verdicts.append({**verdict.values, "evidence": evidence})
+    for row, statement in with_labels(run, verdict_rows):
+        if row.metric in metrics:
+            evidence = row.values_with_evidence["evidence"]
+            verdicts.append({**values_with_labels(row, statement), "evidence": evidence})
     return {
         "schema_version": run.summary.schema_version,
         "judge": run.judge.model_dump(mode="json"),

@@ -1,7 +1,7 @@
 """The labelled statements of a run, with each annotator's answer and the label that counts."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.units import UnitPlace, unit_frames
@@ -60,71 +60,66 @@ class LabelledStatement(Record):
         labels = {label for label in self.answers.values() if label is not None}
         return len(labels) > 1
 
+    def contradicts(self, row: VerdictRow) -> bool:
+        """Return whether the label that counts differs from the judge's verdict.
 
-class LabelledVerdict(NamedTuple):
-    """A verdict with its labelled statement, if it has one.
+        A verdict without a probability is not by a judge.
+        """
+        if self.human is None or row.label is None or row.p_yes is None:
+            return False
+        return row.label != self.human
 
-    `certainty` is the distance of its probability from the threshold, if it differs from the human
-    label.
-    """
-
-    row: VerdictRow
-    statement: LabelledStatement | None
-    certainty: float | None
-
-    @property
-    def remark(self) -> str | None:
-        """The human label, such as `differs from human label 0 by ann, bob`."""
-        if self.statement is None:
-            return None
-        if self.statement.human is None:
-            return f"annotators differ: {self.statement.answers_line}"
-        label = f"human label {self.statement.label_line}"
-        if self.certainty is None:
-            return label
-        return f"differs from {label}"
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The verdict with the columns `human` and `annotators`, None without a label."""
-        values = {**vars(self.row), "human": None, "annotators": None}
-        del values["evidence"]
-        if self.statement:
-            values["human"] = self.statement.human
-            values["annotators"] = self.statement.annotators
-        return values
+    def remark_on(self, row: VerdictRow) -> str:
+        """Return the human label, such as `differs from human label 0 by ann, bob`."""
+        if self.human is None:
+            return f"annotators differ: {self.answers_line}"
+        label = f"human label {self.label_line}"
+        if self.contradicts(row):
+            return f"differs from {label}"
+        return label
 
 
 def with_labels(
     run: RunRecord,
     rows: Iterable[VerdictRow],
     labelled: Mapping[UnitPlace, LabelledStatement] | None = None,
-) -> Iterator[LabelledVerdict]:
-    """Yield these verdicts of a run with their labels, by default from its directory."""
+) -> Iterator[tuple[VerdictRow, LabelledStatement | None]]:
+    """Yield these verdicts of a run with their labelled statements, if they have one.
+
+    The labels are by default from the run directory.
+    """
     if labelled is None:
         labelled = labelled_statements(run)
     for row in rows:
-        statement = labelled.get(UnitPlace(row.sample_id, row.metric, row.position or 0))
-        certainty = None
-        if statement and _is_wrong(row, statement) and row.p_yes is not None:
-            certainty = abs(row.p_yes - run.summary.threshold_of(row.metric))
-        yield LabelledVerdict(row, statement, certainty)
+        yield row, labelled.get(UnitPlace(row.sample_id, row.metric, row.position or 0))
 
 
-def _is_wrong(row: VerdictRow, statement: LabelledStatement) -> bool:
-    """Return whether a verdict differs from the human label."""
-    if statement.human is None or row.label is None:
-        return False
-    return row.label != statement.human
+def values_with_labels(row: VerdictRow, statement: LabelledStatement | None) -> dict[str, Any]:
+    """Return the verdict with the columns `human` and `annotators`, None without a label."""
+    values = {**vars(row), "human": None, "annotators": None}
+    del values["evidence"]
+    if statement:
+        values["human"] = statement.human
+        values["annotators"] = statement.annotators
+    return values
 
 
-def disagreements(run: RunRecord, metrics: Collection[str]) -> list[LabelledVerdict]:
+def measure_certainty(run: RunRecord, row: VerdictRow) -> float:
+    """Return how far the probability of a verdict is from the threshold, 0 without one."""
+    if row.p_yes is None:
+        return 0.0
+    return abs(row.p_yes - run.summary.threshold_of(row.metric))
+
+
+def disagreements(
+    run: RunRecord, metrics: Collection[str]
+) -> list[tuple[VerdictRow, LabelledStatement]]:
     """Return the verdicts of these metrics that differ from their human label, the surest first."""
-    differing = []
-    for verdict in with_labels(run, run.iter_verdicts()):
-        if verdict.row.metric in metrics and verdict.certainty is not None:
-            differing.append(verdict)
-    return sorted(differing, key=lambda verdict: -(verdict.certainty or 0))
+    differing: list[tuple[VerdictRow, LabelledStatement]] = []
+    for row, statement in with_labels(run, run.iter_verdicts()):
+        if row.metric in metrics and statement and statement.contradicts(row):
+            differing.append((row, statement))
+    return sorted(differing, key=lambda verdict: -measure_certainty(run, verdict[0]))
 
 
 def labelled_statements(run: RunRecord) -> Mapping[UnitPlace, LabelledStatement]:

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from localjudge.errors import RunDirectoryError
-from localjudge.labels.labelled_statements import with_labels
+from localjudge.labels.labelled_statements import values_with_labels, with_labels
 from localjudge.report.evidence_columns import evidence_kinds, evidence_values
 from localjudge.run_directory.result_rows import ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
@@ -213,10 +213,10 @@ def plain_rows(run: RunRecord, rows: Rows) -> Iterator[Row]:
 
 
 def _verdict_values(run: RunRecord) -> Iterator[Row]:
-    for verdict in with_labels(run, run.iter_verdicts_with_evidence()):
-        values = verdict.values
+    for row, statement in with_labels(run, run.iter_verdicts_with_evidence()):
+        values = values_with_labels(row, statement)
         if run.has_evidence:
-            values |= evidence_values(verdict.row)
+            values |= evidence_values(row)
         yield values
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from localjudge.labels.corrected_mean import CorrectedMean
-from localjudge.labels.labelled_statements import LabelledStatement, LabelledVerdict
+from localjudge.labels.labelled_statements import LabelledStatement
 from localjudge.labels.run_labels import RunLabels, read_run_labels
 from localjudge.report.terminal import Table, number
 from localjudge.run_directory.directory import excerpt
+from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.words import call, numbered
 
@@ -65,14 +66,13 @@ def _mean_parts(mean: CorrectedMean) -> Iterator[str]:
         yield mean.rates_in_words
 
 
-def disagreements_view(verdicts: Sequence[LabelledVerdict]) -> Table:
+def disagreements_view(verdicts: Sequence[tuple[VerdictRow, LabelledStatement]]) -> Table:
     """Return the labelled verdicts with their labels."""
     rows: list[tuple[str, ...]] = []
-    for row, statement, _ in verdicts:
-        if statement:
-            judged = f"{row.label} {number(row.p_yes)}"
-            sample = excerpt(row.sample_id)
-            rows.append((sample, row.metric, judged, statement.label_line, row.text))
+    for row, statement in verdicts:
+        judged = f"{row.label} {number(row.p_yes)}"
+        sample = excerpt(row.sample_id)
+        rows.append((sample, row.metric, judged, statement.label_line, row.text))
     if not rows:
         return Table(notes=["no verdict differs from a human label"])
     headings = ("sample", "metric", "judge", "human label", "statement")

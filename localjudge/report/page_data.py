@@ -17,7 +17,12 @@ from typing import Any
 from localjudge.analysis.compared_run import ComparedRun
 from localjudge.analysis.pairing import pair_samples, sample_keys, unit_changes
 from localjudge.errors import RunDirectoryError
-from localjudge.labels.labelled_statements import LabelledVerdict, labelled_statements, with_labels
+from localjudge.labels.labelled_statements import (
+    LabelledStatement,
+    labelled_statements,
+    measure_certainty,
+    with_labels,
+)
 from localjudge.report.evidence_views import (
     describe_evidence,
     evidence_to_show,
@@ -46,6 +51,7 @@ _DIVISION_PLACE = 6
 """Positions in the entry of a sample, after its outcomes in the baseline."""
 _DESCRIPTION_PLACE = 4
 """Position in a sentence of evidence."""
+_LabelledVerdict = tuple[VerdictRow, LabelledStatement | None]
 _MAX_QUESTION = 200
 _SCORE_DIGITS = 6
 _PROBABILITY_DIGITS = 4
@@ -97,7 +103,7 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
         compared = ComparedRun(baseline, [name for name in metrics if name in baseline])
         partners = _pair(compared, run)
     for position, (sample, scores, verdicts) in enumerate(_iter_judged_samples(run)):
-        labelled: dict[str, list[LabelledVerdict]] = {}
+        labelled: dict[str, list[_LabelledVerdict]] = {}
         details: Values = {}
         for metric, score in scores.items():
             labelled[metric] = list(with_labels(run, verdicts[metric], statements))
@@ -110,7 +116,7 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
             values["before"] = _partner_values(compared, partner, sample, verdicts)
         if statements:
             _extend(entry, _CERTAINTY_PLACE)
-            entry.append([_largest_certainty(labelled.get(name, ())) for name in metrics])
+            entry.append([_largest_certainty(run, labelled.get(name, ())) for name in metrics])
         if run.manifest.judge.jury:
             _extend(entry, _DIVISION_PLACE)
             entry.append([_is_any_divided(verdicts.get(name, ())) for name in metrics])
@@ -152,16 +158,16 @@ def _extend(entry: list[Any], length: int) -> None:
     entry += [None] * (length - len(entry))
 
 
-def _details(sample: Sample, score: ScoreRow, verdicts: Sequence[LabelledVerdict]) -> Values:
+def _details(sample: Sample, score: ScoreRow, verdicts: Sequence[_LabelledVerdict]) -> Values:
     """Return a score in words, its explanation, and its verdicts, with evidence if there is any."""
-    rows = [verdict.row for verdict in verdicts]
+    rows = [row for row, _ in verdicts]
     explanation = ""
     if score.status == "scored":
         explanation = explain_score(score, rows)
     details: Values = {
         "outcome": describe_outcome(score),
         "why": explanation,
-        "verdicts": [_labelled_values(sample, verdict) for verdict in verdicts],
+        "verdicts": [_labelled_values(sample, row, statement) for row, statement in verdicts],
     }
     if any(row.evidence for row in rows):
         texts = context_texts(sample.retrieved_contexts)
@@ -232,16 +238,21 @@ def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
     ]
 
 
-def _labelled_values(sample: Sample, verdict: LabelledVerdict) -> list[Any]:
-    values = _verdict_values(sample, verdict.row)
-    if verdict.remark is None:
+def _labelled_values(
+    sample: Sample, row: VerdictRow, statement: LabelledStatement | None
+) -> list[Any]:
+    values = _verdict_values(sample, row)
+    if statement is None:
         return values
-    return [*values, verdict.remark, verdict.certainty is not None]
+    return [*values, statement.remark_on(row), statement.contradicts(row)]
 
 
-def _largest_certainty(verdicts: Iterable[LabelledVerdict]) -> float | None:
+def _largest_certainty(run: RunRecord, verdicts: Iterable[_LabelledVerdict]) -> float | None:
     """Return the largest certainty of a verdict that differs from its human label."""
-    certainties = [each.certainty for each in verdicts if each.certainty is not None]
+    certainties = []
+    for row, statement in verdicts:
+        if statement and statement.contradicts(row):
+            certainties.append(measure_certainty(run, row))
     return _rounded(max(certainties, default=None))
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from rich.text import Text
 
 from localjudge.errors import InputError
-from localjudge.labels.labelled_statements import LabelledVerdict, with_labels
+from localjudge.labels.labelled_statements import LabelledStatement, with_labels
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import get_about
 from localjudge.report.evidence_views import (
@@ -48,8 +48,8 @@ def sample_view(run: RunRecord, name: str, *, metric: str | None = None) -> list
     rows = [(Text(field, style="dim"), text) for field, text in _texts(sample)]
     scores, judged_units = read_sample_rows(run, sample.id)
     verdicts: list[VerdictRow] = []
-    for verdict in with_labels(run, judged_units):
-        verdicts.append(_with_remark(verdict))
+    for row, statement in with_labels(run, judged_units):
+        verdicts.append(_with_remark(row, statement))
     texts = Table(rows=rows, titles=[sample.id], indent=2)
     judged = verdicts_view(scores, verdicts, metric)
     return [texts, *judged, Table(notes=[f"judge {run.judge}"])]
@@ -75,10 +75,12 @@ def _context_in_words(context: Context) -> str:
     return f"(id {context.id}) {context.text}"
 
 
-def _with_remark(verdict: LabelledVerdict) -> VerdictRow:
-    """Return the verdict with its human label as part of the reason."""
-    parts = filter(None, (verdict.row.reason, verdict.remark))
-    return replace(verdict.row, reason="; ".join(parts) or None)
+def _with_remark(row: VerdictRow, statement: LabelledStatement | None) -> VerdictRow:
+    """Return the verdict with its human label, if it has one, as part of the reason."""
+    if statement is None:
+        return row
+    parts = filter(None, (row.reason, statement.remark_on(row)))
+    return replace(row, reason="; ".join(parts))
 
 
 def verdicts_view(
