@@ -121,7 +121,7 @@ def _plan_stored(
         whole=original.sampling.whole,
         left_out=left_out,
         cluster_of=groups,
-        frame_index=original.index,
+        frame_index=original.manifest.environment.index,
         parent=environment.shard_of,
         stored_in=original,
     )

@@ -60,7 +60,7 @@ def pandas_frame(
     for column, name in table.user_columns.items():
         columns[name] = _in_type(pandas.Series(_column(entries, name)), types.get(column))
     frame = pandas.DataFrame(columns)
-    if rows == "samples" and run.index:
+    if rows == "samples" and run.manifest.environment.index:
         return _restore_index(run, frame, table.user_columns)
     return frame
 
@@ -79,7 +79,7 @@ def _restore_index(
     ids = run.manifest.environment.mapping.get("id")
     levels: list[pandas.Index] = []
     moved: list[str] = []
-    for level in run.index:
+    for level in run.manifest.environment.index:
         name = "sample_id"
         if level.column != ids:
             name = user_columns[level.column]

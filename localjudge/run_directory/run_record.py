@@ -27,7 +27,6 @@ from localjudge.run_directory.directory import (
     part_path,
     placed_rows,
 )
-from localjudge.run_directory.environment import IndexLevel
 from localjudge.run_directory.evaluations import Evaluation, join_rows, with_evidence
 from localjudge.run_directory.examination import with_examination
 from localjudge.run_directory.files import RowsSoFar, read_manifest, read_summary, rows_so_far
@@ -143,14 +142,24 @@ class RunRecord(Mapping[str, MetricSummary]):
         return allowed_failures(self.manifest.environment.settings.max_failed, self.summary.samples)
 
     @property
+    def has_evidence(self) -> bool:
+        return self.manifest.environment.evidence is not None
+
+    @property
     def origins(self) -> list[Origin]:
         """Sources of answers and labels before the last command."""
         return list_origins(self.manifest.environment)
 
-    @property
-    def index(self) -> tuple[IndexLevel, ...]:
-        """Index levels of the evaluated pandas frame, empty for a default index."""
-        return self.manifest.environment.index
+    def totals(self, metrics: Iterable[str], rule: VerdictRule | Summary) -> Totals:
+        """Return empty totals of these metrics, for samples of this run."""
+        return Totals(
+            metrics,
+            rule,
+            self.cluster_of,
+            self.manifest.rubrics,
+            self.sampling,
+            self.manifest.environment.settings.max_failed,
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.summary.metrics)
@@ -212,25 +221,37 @@ class RunRecord(Mapping[str, MetricSummary]):
         """Yield the rows of `iter_verdicts`, each with its evidence."""
         return with_evidence(self.iter_verdicts(), self.iter_evidence())
 
-    @property
-    def has_evidence(self) -> bool:
-        return self.manifest.environment.evidence is not None
-
     def iter_evaluations(self) -> Iterator[list[Evaluation]]:
         """Yield the evaluations of each sample."""
         evaluations = join_rows(self.iter_scores(), self.iter_verdicts())
         for _, group in groupby(evaluations, key=lambda evaluation: evaluation.sample_id):
             yield list(group)
 
+    def iter_rows(
+        self, name: str, kind: TypeAdapter[_Row], start: int = 0
+    ) -> Iterator[tuple[int, _Row]]:
+        """Yield the rows of a file from a byte offset on, each after its own offset."""
+        file = self.directory / name
+        if self.so_far is None:
+            return placed_rows(file, kind, start)
+        return placed_rows(part_path(file), kind, start, self.so_far.sizes.get(name, 0))
+
     def iter_samples(self) -> Iterator[Sample]:
         """Yield the samples in the order of the data."""
         return stored_samples(self.directory / STORE)
 
     def sample_at(self, position: int) -> Sample:
+        """Return the sample at a position in the order of the data, from 0."""
         return stored_sample_at(self.directory / STORE, position)
 
     def iter_extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the id of each sample with its columns that are not fields."""
         return stored_extras(self.directory / STORE)
+
+    @cached_property
+    def cluster_of(self) -> dict[str, str] | None:
+        """The group of each sample by id, or None without groups."""
+        return stored_clusters(self.directory / STORE)
 
     @cached_property
     def scores(self) -> tuple[ScoreRow, ...]:
@@ -245,30 +266,6 @@ class RunRecord(Mapping[str, MetricSummary]):
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
         return tuple(self.iter_samples())
-
-    def iter_rows(
-        self, name: str, kind: TypeAdapter[_Row], start: int = 0
-    ) -> Iterator[tuple[int, _Row]]:
-        """Yield the rows of a file from a byte offset on, each after its own offset."""
-        file = self.directory / name
-        if self.so_far is None:
-            return placed_rows(file, kind, start)
-        return placed_rows(part_path(file), kind, start, self.so_far.sizes.get(name, 0))
-
-    @cached_property
-    def cluster_of(self) -> dict[str, str] | None:
-        return stored_clusters(self.directory / STORE)
-
-    def totals(self, metrics: Iterable[str], rule: VerdictRule | Summary) -> Totals:
-        """Return empty totals of these metrics, for samples of this run."""
-        return Totals(
-            metrics,
-            rule,
-            self.cluster_of,
-            self.manifest.rubrics,
-            self.sampling,
-            self.manifest.environment.settings.max_failed,
-        )
 
 
 def _runs_beside(path: Path) -> str:
