@@ -16,17 +16,17 @@ from functools import partial
 from localjudge.engine.protocol import count_workers
 from localjudge.judging.expected_questions import ExpectedQuestions
 from localjudge.judging.jury import LoadedJury
-from localjudge.judging.jury_verdicts import (
+from localjudge.judging.loop import Blocks, blocks
+from localjudge.judging.questions import TaskRef
+from localjudge.judging.rounds import evaluate_samples
+from localjudge.judging.settings import RunSettings
+from localjudge.judging.stored_verdicts import (
     NOT_YET,
     StoredAnswers,
     jury_verdict,
     select_tasks,
     stored_verdict,
 )
-from localjudge.judging.loop import Blocks, blocks
-from localjudge.judging.questions import TaskRef
-from localjudge.judging.rounds import evaluate_samples
-from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run_directory.evaluations import Evaluation

@@ -17,12 +17,11 @@ from localjudge.errors import InputError
 from localjudge.judging.judge_or_jury import JudgeOrJury
 from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.jury import LoadedJury
-from localjudge.judging.jury_verdicts import StoredAnswers, select_tasks, stored_verdict
 from localjudge.judging.loop import ask, blocks, digest
 from localjudge.judging.questions import TaskRef, WordedTask, Wording, distinct
 from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import RunSettings
-from localjudge.judging.verdicts import decide_verdicts
+from localjudge.judging.stored_verdicts import StoredAnswers, select_tasks, stored_verdict
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.run_directory.archive import (
@@ -65,21 +64,39 @@ class RowChange(Record):
         return abs(self.p_after - self.p_before)
 
 
-class RepeatedQuestions:
-    """Ask the judge some stored questions again, and note what differs.
+class Replay:
+    """Let the judges of a run answer the `drawn` questions again, then decide its verdicts again.
 
-    `drawn` has the digests of the questions to ask. `changed` has the new answers that differ, by
-    key. `rows` are the verdicts with such an answer. `verdicts` counts the verdicts with a question
-    that was asked again.
+    First each judge answers, one after the other; then the metrics ask for `verdicts`. `changed`
+    has the new answers that differ, by key. `rows` are the verdicts with such an answer. `repeated`
+    counts the verdicts with a question that was asked again.
     """
 
-    def __init__(self, drawn: Iterable[bytes], progress: Progress) -> None:
-        self._waiting = set(drawn)
-        self._asked: set[bytes] = set()
+    def __init__(
+        self,
+        run: RunRecord,
+        metrics: Sequence[Metric],
+        settings: RunSettings,
+        drawn: Iterable[str],
+        progress: Progress,
+    ) -> None:
+        self._run = run
+        self._store = run.directory / STORE
+        self._engines = run.manifest.judge.engines
+        self._jury = list(run.manifest.judge.jury)
+        """Names of several judges."""
+        self._metrics = metrics
+        self._sentences = settings.sentences
+        self._rule = run.rule(settings.min_valid_mass)
         self._progress = progress
+        self._waiting = set(map(digest, drawn))
+        self._asked: set[bytes] = set()
+        self._unasked: dict[AskedUnit, Verdict | NoAnswer] = {}
+        self._shapes: set[str] = set()
+        self._altered_units = 0
         self.changed: dict[str, Answer | NoAnswer] = {}
         self.rows: list[RowChange] = []
-        self.verdicts = 0
+        self.repeated = 0
         progress.expect(len(self._waiting))
 
     @property
@@ -87,13 +104,38 @@ class RepeatedQuestions:
         """Number of questions that were asked again."""
         return len(self._asked)
 
-    def ask(
-        self,
-        engine: Engine,
-        questions: Mapping[str, KeyedRequest],
-        stored: Mapping[str, Answer | NoAnswer],
-    ) -> None:
+    def let_judge_answer(self, judge: LoadedJudge, place: int) -> None:
+        """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
+        wording = Wording(judge, self._sentences, identity=self._engines[place])
+        verdicts = partial(self._repeat_questions, place, judge.engine, wording)
+        for block in blocks(self._run.iter_samples()):
+            evaluate_samples(block, self._metrics, self._sentences, verdicts)
+        self._shapes |= wording.keys.shapes
+
+    def _repeat_questions(
+        self, place: int, engine: Engine, wording: Wording, tasks: Sequence[TaskRef]
+    ) -> list[Verdict | NoAnswer]:
+        """Return the verdicts by the stored answers."""
+        selected = tasks
+        if self._jury:
+            selected = select_tasks(tasks, self._jury[place], self._rule)
+        worded = wording.word(selected)
+        self._ask_drawn(engine, distinct(worded))
+        answers = self._answers_about(tasks)
+        for task, asked in zip(selected, worded, strict=True):
+            unit = task.asked(place)
+            stored = [(window.key, window.number) for window in answers.get(unit, ())]
+            is_altered = stored != _list_windows(asked)
+            self._altered_units += is_altered
+            if not isinstance(asked, tuple):
+                self._unasked[unit] = asked
+            elif is_altered:
+                self._unasked[unit] = _NOT_ASKED
+        return [self._decide(task, answers) for task in tasks]
+
+    def _ask_drawn(self, engine: Engine, questions: Mapping[str, KeyedRequest]) -> None:
         """Ask the drawn questions that have a stored answer, each one once."""
+        stored = stored_answers(self._store, questions)
         requests = {}
         for key in stored:
             if digest(key) in self._waiting:
@@ -105,61 +147,44 @@ class RepeatedQuestions:
         self._waiting -= digests
         self._asked |= digests
 
-    def note_verdict(
-        self,
-        task: TaskRef,
-        keys: Sequence[str],
-        before: Verdict | NoAnswer,
-        after: Verdict | NoAnswer,
-    ) -> None:
-        """Note the verdict of a task with these questions, if one was asked again."""
-        if not self._asked.isdisjoint(map(digest, keys)):
-            self.verdicts += 1
-        if not self.changed.keys().isdisjoint(keys):
-            row = RowChange(
-                sample_id=task.sample_id,
-                metric=task.metric,
-                position=task.position,
-                text=task.task.unit.span.text,
-                before=getattr(before, "label", None),
-                after=getattr(after, "label", None),
-                p_before=getattr(before, "p_yes", None),
-                p_after=getattr(after, "p_yes", None),
-            )
-            self.rows.append(row)
-
-
-class JudgeReplay:
-    """Let one judge answer again, while the metrics ask."""
-
-    def __init__(
-        self, run: RunRecord, judge: LoadedJudge, settings: RunSettings, repeated: RepeatedQuestions
-    ) -> None:
-        [self._identity] = run.manifest.judge.engines
-        self._store = run.directory / STORE
-        self._engine = judge.engine
-        self._wording = Wording(judge, settings.sentences, identity=self._identity)
-        self._rule = run.rule(settings.min_valid_mass)
-        self._repeated = repeated
-
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """Return the verdicts by the stored answers, and note changes by the new ones."""
-        worded = self._wording.word(tasks)
-        questions = distinct(worded)
-        stored = stored_answers(self._store, questions)
-        self._repeated.ask(self._engine, questions, stored)
-        before = dict.fromkeys(questions, _NOT_ASKED) | stored
-        after = {key: self._repeated.changed.get(key, answer) for key, answer in before.items()}
-        old_verdicts = decide_verdicts(tasks, worded, before, self._rule)
-        new_verdicts = decide_verdicts(tasks, worded, after, self._rule)
-        for task, asked, old, new in zip(tasks, worded, old_verdicts, new_verdicts, strict=True):
-            keys = [key for key, _ in _list_windows(asked)]
-            self._repeated.note_verdict(task, keys, old, new)
-        return old_verdicts
+        """Return the verdicts by the stored answers, and note changes by the new ones.
+
+        Call it after all judges have answered.
+        """
+        before = self._answers_about(tasks)
+        after = {unit: self._replace_changed(windows) for unit, windows in before.items()}
+        verdicts: list[Verdict | NoAnswer] = []
+        for task in tasks:
+            keys: list[str] = []
+            for place in range(len(self._engines)):
+                unit = task.asked(place)
+                keys += [window.key for window in before.get(unit, ())]
+            verdict = self._decide(task, before)
+            if not self._asked.isdisjoint(map(digest, keys)):
+                self.repeated += 1
+            if not self.changed.keys().isdisjoint(keys):
+                self.rows.append(_describe_change(task, verdict, self._decide(task, after)))
+            verdicts.append(verdict)
+        return verdicts
+
+    def _replace_changed(self, windows: Sequence[AskedWindow]) -> list[AskedWindow]:
+        replaced: list[AskedWindow] = []
+        for window in windows:
+            answer = self.changed.get(window.key, window.answer)
+            replaced.append(window._replace(answer=answer))
+        return replaced
+
+    def _answers_about(self, tasks: Sequence[TaskRef]) -> StoredAnswers:
+        return answers_of_units(self._store, dict.fromkeys(task.sample_id for task in tasks))
+
+    def _decide(self, task: TaskRef, answers: StoredAnswers) -> Verdict | NoAnswer:
+        return stored_verdict(task, self._jury, answers, self._unasked, self._rule)
 
     def count_altered_requests(self) -> int:
         """Count stored requests that the samples do not lead to. Call it after the replay."""
-        return altered_requests(self._store, [self._identity], self._wording.keys.shapes)
+        altered = altered_requests(self._store, self._engines, self._shapes)
+        return max(altered, self._altered_units)
 
 
 def _list_windows(asked: WordedTask) -> list[tuple[str, int | None]]:
@@ -171,115 +196,56 @@ def _list_windows(asked: WordedTask) -> list[tuple[str, int | None]]:
     return windows
 
 
-class JuryReplay:
-    """Let each judge of a jury answer again, in its turn, then combine the stored answers.
-
-    Raises InputError unless the judges are the run's.
-    """
-
-    def __init__(
-        self,
-        run: RunRecord,
-        jury: LoadedJury,
-        metrics: Sequence[Metric],
-        settings: RunSettings,
-        repeated: RepeatedQuestions,
-    ) -> None:
-        self._run = run
-        self._store = run.directory / STORE
-        self._judges = run.manifest.judge.jury
-        self._names = list(self._judges)
-        self._metrics = metrics
-        self._settings = settings
-        self._rule = run.rule(settings.min_valid_mass)
-        self._repeated = repeated
-        self._unasked: dict[AskedUnit, Verdict | NoAnswer] = {}
-        self._shapes: set[str] = set()
-        self._altered_units = 0
-        jury.adopt_scales(self._judges)
-        if self._names != jury.names:
-            there = f"{run.directory} was judged by {', '.join(self._names)}"
-            here = f"the judges here are {', '.join(jury.names)}"
-            raise InputError(f"{there}, and {here}", hint="name the judges of the run")
-
-    def let_judge_answer(self, judge: LoadedJudge, place: int) -> None:
-        """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
-        identity = self._judges[self._names[place]].engine.as_json
-        wording = Wording(judge, self._settings.sentences, identity=identity)
-        verdicts = partial(self._repeat_questions, place, judge.engine, wording)
-        for block in blocks(self._run.iter_samples()):
-            evaluate_samples(block, self._metrics, self._settings.sentences, verdicts)
-        self._shapes |= wording.keys.shapes
-
-    def _repeat_questions(
-        self, place: int, engine: Engine, wording: Wording, tasks: Sequence[TaskRef]
-    ) -> list[Verdict | NoAnswer]:
-        """Return the jury's verdicts by the stored answers."""
-        selected = select_tasks(tasks, self._names[place], self._rule)
-        worded = wording.word(selected)
-        questions = distinct(worded)
-        self._repeated.ask(engine, questions, stored_answers(self._store, questions))
-        answers = self._answers_about(tasks)
-        for task, asked in zip(selected, worded, strict=True):
-            unit = task.asked(place)
-            if not isinstance(asked, tuple):
-                self._unasked[unit] = asked
-            stored = [(window.key, window.number) for window in answers.get(unit, ())]
-            if stored != _list_windows(asked):
-                self._altered_units += 1
-        return [self._decide(task, answers) for task in tasks]
-
-    def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """Return the verdicts by the stored answers, and note changes by the new ones.
-
-        Call it after all judges have answered.
-        """
-        before = self._answers_about(tasks)
-        after = {unit: self._replace_changed(windows) for unit, windows in before.items()}
-        verdicts: list[Verdict | NoAnswer] = []
-        for task in tasks:
-            keys: list[str] = []
-            for place in range(len(self._names)):
-                unit = task.asked(place)
-                keys += [window.key for window in before.get(unit, ())]
-            verdict = self._decide(task, before)
-            self._repeated.note_verdict(task, keys, verdict, self._decide(task, after))
-            verdicts.append(verdict)
-        return verdicts
-
-    def _replace_changed(self, windows: Sequence[AskedWindow]) -> list[AskedWindow]:
-        replaced: list[AskedWindow] = []
-        for window in windows:
-            answer = self._repeated.changed.get(window.key, window.answer)
-            replaced.append(window._replace(answer=answer))
-        return replaced
-
-    def _answers_about(self, tasks: Sequence[TaskRef]) -> StoredAnswers:
-        return answers_of_units(self._store, dict.fromkeys(task.sample_id for task in tasks))
-
-    def _decide(self, task: TaskRef, answers: StoredAnswers) -> Verdict | NoAnswer:
-        return stored_verdict(task, self._names, answers, self._unasked, self._rule)
-
-    def count_altered_requests(self) -> int:
-        """Count stored requests that the samples do not lead to. Call it after the replay."""
-        engines = self._run.manifest.judge.engines
-        return max(altered_requests(self._store, engines, self._shapes), self._altered_units)
+def _describe_change(
+    task: TaskRef, before: Verdict | NoAnswer, after: Verdict | NoAnswer
+) -> RowChange:
+    return RowChange(
+        sample_id=task.sample_id,
+        metric=task.metric,
+        position=task.position,
+        text=task.task.unit.span.text,
+        before=getattr(before, "label", None),
+        after=getattr(after, "label", None),
+        p_before=getattr(before, "p_yes", None),
+        p_after=getattr(after, "p_yes", None),
+    )
 
 
-def start_replay(
+def replay_run(
     run: RunRecord,
     judge: JudgeOrJury,
     metrics: Sequence[Metric],
     settings: RunSettings,
-    repeated: RepeatedQuestions,
+    drawn: Iterable[str],
     progress: Progress,
-) -> JudgeReplay | JuryReplay:
-    """Return the replay of a run. The judges of a jury have answered, one after the other."""
-    if not isinstance(judge, LoadedJury):
-        return JudgeReplay(run, judge, settings, repeated)
-    replay = JuryReplay(run, judge, metrics, settings, repeated)
+) -> Replay:
+    """Let each judge answer the drawn questions again, and return the replay.
+
+    Raises InputError unless the judges are as many as the run's, and several have their names.
+    """
+    _require_judges_of(run, judge)
+    replay = Replay(run, metrics, settings, drawn, progress)
+    if isinstance(judge, LoadedJudge):
+        replay.let_judge_answer(judge, 0)
+        return replay
     for place in judge.order:
         opened = judge.open(place)
         progress.phase(judge.names[place])
         replay.let_judge_answer(opened, place)
     return replay
+
+
+def _require_judges_of(run: RunRecord, judge: JudgeOrJury) -> None:
+    jury = run.manifest.judge.jury
+    names_here = [judge.card.name]
+    if isinstance(judge, LoadedJury):
+        judge.adopt_scales(jury)
+        names_here = judge.names
+    elif not jury:
+        return
+    if list(jury) == names_here:
+        return
+    names = list(jury) or [run.summary.judge.name]
+    there = f"{run.directory} was judged by {', '.join(names)}"
+    here = f"the judges here are {', '.join(names_here)}"
+    raise InputError(f"{there}, and {here}", hint="name the judges of the run")

@@ -19,14 +19,8 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.compare_files import MAX_PLACES, changed_rows, changed_values
 from localjudge.judging.judge_or_jury import JudgeNames, JudgeOrJury, use_judge_or_jury
-from localjudge.judging.loop import blocks, digest
-from localjudge.judging.replay import (
-    JudgeReplay,
-    JuryReplay,
-    RepeatedQuestions,
-    RowChange,
-    start_replay,
-)
+from localjudge.judging.loop import blocks
+from localjudge.judging.replay import Replay, RowChange, replay_run
 from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.stored_settings import find_judges, read_run_settings
@@ -128,8 +122,8 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
         with use_judge_or_jury(judge, engine, settings, progress) as opened:
             for line in opened.announcement.splitlines():
                 progress.note(line)
-            repeated = RepeatedQuestions(map(digest, drawn), progress)
-            verification = _replay_run(run, opened, computed, settings, repeated, labels, progress)
+            replay = replay_run(run, opened, computed, settings, drawn, progress)
+            verification = _compare(run, opened, computed, settings, replay, labels, progress)
         verification = verification.model_copy(update={"stored_requests": len(keys)})
         verification = _add_report(run, verification, check_report)
         return _store_result(run, verification, progress)
@@ -152,18 +146,17 @@ def _find_metrics(run: RunRecord, metrics: Sequence[Metric]) -> list[Metric]:
     return [by_name.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
 
 
-def _replay_run(
+def _compare(
     run: RunRecord,
     judge: JudgeOrJury,
     metrics: Sequence[Metric],
     settings: RunSettings,
-    repeated: RepeatedQuestions,
+    replay: Replay,
     labels: LabelsCheck,
     progress: Progress,
 ) -> Verification:
-    """Judge the run again, and compare questions, answers, data and result files."""
+    """Compare questions, answers, data and result files with the judge's, after its replay."""
     manifest = run.manifest
-    replay = start_replay(run, judge, metrics, settings, repeated, progress)
     rule = run.rule(settings.min_valid_mass)
     totals = run.totals([metric.name for metric in metrics], rule)
     evaluated = _evaluate_again(run, metrics, settings, replay, progress)
@@ -172,22 +165,22 @@ def _replay_run(
     files[LABELS] = list(labels.problems)
     data_changes = tuple(differences(manifest.data, _identify_data(run, totals.samples)))
     identity = judge.identify(metrics, settings, Progress())
-    rows = sorted(repeated.rows, key=lambda row: (not row.moved, -row.distance))
+    rows = sorted(replay.rows, key=lambda row: (not row.moved, -row.distance))
     moved = sum(row.moved for row in rows)
     altered = replay.count_altered_requests()
     result: Result = "bit-identical"
     if moved or altered or any(files.values()) or data_changes:
         result = "different"
-    elif repeated.changed:
+    elif replay.changed:
         result = "same verdicts"
     return Verification(
         run=str(run.directory),
         signature=manifest.signature,
         judge=judge.card,
         result=result,
-        asked_again=repeated.asked,
-        identical=repeated.asked - len(repeated.changed),
-        verdicts=repeated.verdicts,
+        asked_again=replay.asked,
+        identical=replay.asked - len(replay.changed),
+        verdicts=replay.repeated,
         verdicts_moved=moved,
         largest_move=max((row.distance for row in rows), default=0.0),
         rows=tuple(rows),
@@ -203,7 +196,7 @@ def _evaluate_again(
     run: RunRecord,
     metrics: Sequence[Metric],
     settings: RunSettings,
-    replay: JudgeReplay | JuryReplay,
+    replay: Replay,
     progress: Progress,
 ) -> Iterator[list[Evaluation]]:
     """Yield the evaluations of each block of samples."""

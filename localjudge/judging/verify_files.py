@@ -14,12 +14,11 @@ from itertools import chain, islice
 from localjudge.dataset.samples import fingerprint
 from localjudge.errors import LocaljudgeError, RunDirectoryError
 from localjudge.judging.compare_files import changed_rows, changed_values
-from localjudge.judging.jury_verdicts import StoredAnswers, stored_verdict
 from localjudge.judging.loop import blocks
 from localjudge.judging.questions import NO_CONTEXT, TaskRef
 from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.stored_settings import read_run_settings
-from localjudge.judging.verdicts import decide_verdict
+from localjudge.judging.stored_verdicts import StoredAnswers, find_judges_for, stored_verdict
 from localjudge.judging.verify_labels import check_labels
 from localjudge.metrics import Metric
 from localjudge.run_directory.archive import answers_of_units
@@ -32,7 +31,6 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import SUMMARY
 from localjudge.types import NoAnswer, Verdict, VerdictRule
 
-_UNANSWERED = NoAnswer(error="no answer is stored")
 _NOT_THERE = NoAnswer(error="its row is missing")
 
 
@@ -114,47 +112,21 @@ def _find_verdicts(
     judges: Sequence[str],
     tasks: Sequence[TaskRef],
 ) -> list[Verdict | NoAnswer]:
-    """Return the verdicts by the stored answers.
-
-    Windows, and reasons for not asking, are only in the rows.
-    """
+    """Return the verdicts by the stored answers. Reasons for not asking are only in the rows."""
     verdicts: list[Verdict | NoAnswer] = []
     for task in tasks:
         row: Verdict | NoAnswer = _NOT_THERE
         rows = units.get((task.sample_id, task.metric), ())
         if task.position < len(rows):
             row = rows[task.position].verdict
-        if judges:
-            verdict = _find_jury_verdict(task, answers, rule, judges)
+        places = find_judges_for(task.metric, judges, rule)
+        if all(task.asked(place) in answers for place in places):
+            verdicts.append(stored_verdict(task, judges, answers, {}, rule))
+        elif isinstance(row, NoAnswer) or row == NO_CONTEXT:
+            verdicts.append(row)
         else:
-            verdict = _find_verdict(task, answers, rule, getattr(row, "window", None))
-        if verdict is None:
-            # Without an answer, a row may have a reason, or no context.
-            is_explained = isinstance(row, NoAnswer) or row == NO_CONTEXT
-            verdict = row if is_explained else _NOT_THERE
-        verdicts.append(verdict)
+            verdicts.append(_NOT_THERE)
     return verdicts
-
-
-def _find_verdict(
-    task: TaskRef, answers: StoredAnswers, rule: VerdictRule, window: int | None
-) -> Verdict | NoAnswer | None:
-    """Return the verdict by the answers of the judge, or None if it was not asked."""
-    unit = task.asked(0)
-    if unit not in answers:
-        return None
-    stored = [(asked.answer or _UNANSWERED, window) for asked in answers[unit]]
-    return decide_verdict(stored, rule.for_metric(task.metric))
-
-
-def _find_jury_verdict(
-    task: TaskRef, answers: StoredAnswers, rule: VerdictRule, judges: Sequence[str]
-) -> Verdict | NoAnswer | None:
-    """Return the verdict by the answers of all judges, or None if one was not asked."""
-    for place in range(len(judges)):
-        if task.asked(place) not in answers:
-            return None
-    return stored_verdict(task, judges, answers, {}, rule)
 
 
 def _check_labels(run: RunRecord) -> Iterator[str]:

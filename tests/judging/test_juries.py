@@ -15,6 +15,8 @@ from localjudge.engine import opening
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, ModelError
 from localjudge.judging import judges
+from localjudge.judging.verify import verify_run
+from localjudge.judging.verify_files import alterations
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 from localjudge.report.certificate import write_certificate
@@ -127,6 +129,31 @@ def test_a_jury_names_the_window_in_which_its_judges_read_a_sentence(
     assert {0, 1} <= set(windows["small"])
     assert set(windows["lexical"]) == {None}
     assert windows["jury"] == windows["small"]
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [["context_precision"], ["context_relevancy"], ["context_precision", "faithfulness"]],
+    ids=str,
+)
+def test_a_run_with_metrics_of_some_judges_only_has_no_alterations(
+    tmp_path: Path, metrics: list[str]
+) -> None:
+    """Of the bundled judges, only the lexical one answers questions of relevance."""
+    run = evaluate("bundled", tmp_path / "run", metrics=metrics)
+    assert len(run.manifest.judge.jury) == 2
+    assert run[metrics[0]].scored == 4
+    assert alterations(run) == ()
+    assert run.verify().result == "bit-identical"
+
+
+@pytest.mark.parametrize("other", ["lexical", ["lexical", "reader"]], ids=str)
+def test_other_judges_than_those_of_a_jury_cannot_verify_its_run(
+    home: Path, small: str, tmp_path: Path, other: Any
+) -> None:
+    run = evaluate(["lexical", small], tmp_path / "run", metrics="faithfulness")
+    with pytest.raises(InputError, match=r"was judged by lexical, small"):
+        verify_run(run, judge=other)
 
 
 def test_any_order_of_judges_has_the_same_bytes(small: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The verdict of a jury, from the stored answers of its judges.
+"""Verdicts from stored answers: of a single judge, or of a jury by all of its judges.
 
 answers of a judge about the windows of a unit ──> its verdict ──┐
 ...                                                              ├──combination──> the jury's
@@ -71,35 +71,51 @@ def stored_verdict(
     unasked: Mapping[AskedUnit, Verdict | NoAnswer],
     rule: VerdictRule,
 ) -> Verdict | NoAnswer:
-    """Return the jury's verdict from stored answers.
+    """Return the verdict of a jury, or of a single judge without `names`, from stored answers.
 
-    `unasked` has the verdicts of judges without a question. Judges without a weight for the metric
-    take no part in it.
+    `unasked` has the verdicts of judges without a question.
     """
+    if not names:
+        return _judge_verdict(task, 0, answers, unasked, rule)
     parts: dict[str, Verdict | NoAnswer] = {}
-    for place, name in enumerate(names):
-        if name not in rule.combinations[task.metric].weights:
-            continue
-        unit = task.asked(place)
-        if unit in unasked:
-            parts[name] = unasked[unit]
-        else:
-            parts[name] = _decide_by_windows(answers.get(unit, ()), rule.for_metric(task.metric))
-        if parts[name] is NOT_YET:
+    for place in find_judges_for(task.metric, names, rule):
+        verdict = _judge_verdict(task, place, answers, unasked, rule)
+        if verdict is NOT_YET:
             return NOT_YET
+        parts[names[place]] = verdict
     return jury_verdict(parts, rule, task.metric)
 
 
-def _decide_by_windows(windows: Sequence[AskedWindow], rule: VerdictRule) -> Verdict | NoAnswer:
-    """Return a judge's verdict from the answers about the windows of a unit."""
-    answers: list[tuple[Answer | NoAnswer, int | None]] = []
-    for window in windows:
+def find_judges_for(metric: str, names: Sequence[str], rule: VerdictRule) -> list[int]:
+    """Return the numbers of the judges that take part in a metric: in a jury, those with a weight.
+
+    Without `names`, it is the single judge.
+    """
+    if not names:
+        return [0]
+    weights = rule.combinations[metric].weights
+    return [place for place, name in enumerate(names) if name in weights]
+
+
+def _judge_verdict(
+    task: TaskRef,
+    place: int,
+    answers: StoredAnswers,
+    unasked: Mapping[AskedUnit, Verdict | NoAnswer],
+    rule: VerdictRule,
+) -> Verdict | NoAnswer:
+    """Return the verdict of one judge from its answers about the windows of a unit."""
+    unit = task.asked(place)
+    if unit in unasked:
+        return unasked[unit]
+    windows: list[tuple[Answer | NoAnswer, int | None]] = []
+    for window in answers.get(unit, ()):
         if window.answer is None:
             return NOT_YET
-        answers.append((window.answer, window.number))
-    if not answers:
+        windows.append((window.answer, window.number))
+    if not windows:
         return NOT_YET
-    return decide_verdict(answers, rule)
+    return decide_verdict(windows, rule.for_metric(task.metric))
 
 
 def select_tasks(tasks: Sequence[TaskRef], name: str, rule: VerdictRule) -> list[TaskRef]:

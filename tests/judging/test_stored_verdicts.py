@@ -2,8 +2,8 @@
 
 import pytest
 
-from localjudge.judging.jury_verdicts import NOT_YET, jury_verdict, stored_verdict
 from localjudge.judging.questions import NO_CONTEXT, TaskRef
+from localjudge.judging.stored_verdicts import NOT_YET, jury_verdict, stored_verdict
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
 from localjudge.types import (
     Answer,
