@@ -8,10 +8,11 @@ from localjudge.engine.constraints import Choice, Constraints
 from localjudge.engine.decoding import ConstrainedAnswer
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.logits import greedy, nearest_label, read_verdict
+from localjudge.errors import ModelError
 from localjudge.judge import answer_grammars as grammars
 from localjudge.judge.wording import Reasons
 from localjudge.types import Answer, VerdictRequest
-from tests.engine.conftest import Opener, attributions
+from tests.engine.conftest import Opener, OpenVocabulary, attributions
 
 pytestmark = pytest.mark.engine
 
@@ -41,6 +42,25 @@ def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opener) -> N
     assert [(a.p_yes, a.valid_mass) for a in explained] == [(a.p_yes, a.valid_mass) for a in plain]
     assert [a.reason for a in plain] == [None] * len(STATEMENTS)
     assert all(a.reason for a in explained)
+
+
+def test_an_explanation_begins_as_the_grammar_that_it_explains(
+    open_vocabulary: OpenVocabulary,
+) -> None:
+    """{"attributed": begins both; {"reason": begins a grammar that writes the reason first."""
+    after, before = asked("after", STATEMENTS[:1]) + asked("before", STATEMENTS[:1])
+    assert after.explanation is not None
+    with open_vocabulary("bytes") as vocabulary:
+        constraints = Constraints(vocabulary)
+        verdict = constraints.compile(after.grammar)
+        explained = constraints.compile(after.grammar, after.explanation)
+        assert explained.verdict_before_reason is verdict.start.choice
+        assert verdict.verdict_before_reason is None
+        assert explained.longest > verdict.longest
+        with pytest.raises(ModelError):
+            constraints.compile(after.grammar, before.grammar)
+        with pytest.raises(ModelError):
+            constraints.compile(before.grammar, after.explanation)
 
 
 @pytest.mark.parametrize("reasons", ["before", "after"])
