@@ -1,7 +1,7 @@
 """The reasons of decisions of gates, in words.
 
-    corrected by 20 labels: 0.650, 95 % interval 0.181 to 0.940, 90 samples: too few labels to
-    decide; if the mean stays at 0.650, about 50 labels (9 minutes more) would decide it
+corrected by 20 labels: 0.650, 95 % interval 0.181 to 0.940, 90 samples: too few labels to
+decide; if the mean stays at 0.650, about 50 labels (9 minutes more) would decide it
 """
 
 import math

@@ -11,8 +11,9 @@ from typing import Any
 from localjudge.dataset.columns import ID_COLUMNS, Resolved, split_columns
 from localjudge.dataset.contexts import find_text, objects_of_columns, read_cell
 from localjudge.dataset.missing import is_answer_word, is_nan, is_placeholder
+from localjudge.dataset.paths import lookup
 from localjudge.dataset.printed import parse_printed
-from localjudge.dataset.problems import Place, Report, lookup, shown
+from localjudge.dataset.problems import Place, Report, shown
 from localjudge.dataset.rows import RawRow
 from localjudge.dataset.text_keys import whole_collection
 from localjudge.errors import DataError, InputError

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from localjudge.dataset.problems import first_part, has_value, lookup, reaches_inside
+from localjudge.dataset.paths import first_part, has_value, lookup, reaches_inside
 from localjudge.errors import DataError
 from localjudge.types import CONTEXT_FIELDS
 from localjudge.words import option

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
-from localjudge.dataset.problems import has_value, lookup
+from localjudge.dataset.paths import has_value, lookup
 
 _USER = {"user", "human"}
 _ASSISTANT = {"assistant", "ai"}

@@ -15,7 +15,8 @@ from typing import Any, get_args
 
 from localjudge.dataset.columns import ALIASES, ID_COLUMNS, Resolved
 from localjudge.dataset.missing import is_blank
-from localjudge.dataset.problems import MISSING, UNKNOWN, describe, lookup, shown
+from localjudge.dataset.paths import MISSING, lookup
+from localjudge.dataset.problems import UNKNOWN, describe, shown
 from localjudge.dataset.samples import Column, SampleTable
 from localjudge.dataset.shards import Shard, id_digest, shard_number
 from localjudge.errors import InputError

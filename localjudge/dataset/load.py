@@ -31,15 +31,9 @@ from localjudge.dataset.conversation import with_last_turn
 from localjudge.dataset.data_in_memory import ReadRows, read_in_memory
 from localjudge.dataset.dataset import Dataset
 from localjudge.dataset.formats import read
+from localjudge.dataset.paths import first_part, reaches_inside
 from localjudge.dataset.printed import parse_printed
-from localjudge.dataset.problems import (
-    SHOWN,
-    Problem,
-    Problems,
-    first_part,
-    reaches_inside,
-    shown,
-)
+from localjudge.dataset.problems import SHOWN, Problem, Problems, shown
 from localjudge.dataset.rows import RawRow
 from localjudge.dataset.samples import SampleTable
 from localjudge.dataset.sources import STDIN, Source, shown_name

@@ -14,17 +14,8 @@ from typing import Any
 
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES, split_columns
 from localjudge.dataset.conversation import last_turn
-from localjudge.dataset.problems import (
-    MISSING,
-    Place,
-    Problem,
-    describe,
-    first_part,
-    has_value,
-    lookup,
-    reaches_inside,
-    shown,
-)
+from localjudge.dataset.paths import MISSING, first_part, has_value, lookup, reaches_inside
+from localjudge.dataset.problems import Place, Problem, describe, shown
 from localjudge.dataset.rows import RawRow, raw_row
 from localjudge.errors import DataError
 

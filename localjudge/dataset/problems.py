@@ -1,10 +1,4 @@
-r"""Look up values in rows, describe them, and report problems of a row.
-
-A name with dots reaches into objects by key and into lists by index; `[]` reaches into every
-element of a list, or every value of an object (null if one lacks the key, missing if all do). A
-column with exactly that name has priority.
-
-    vars.query      answers.0.data      messages.-1.content      hits[].chunk_text
+r"""Describe values of rows, and report problems of a row.
 
 A text may contain a lone surrogate (`"\ud83d"` in JSON, or a non-UTF-8 byte), which cannot be
 written to a file.
@@ -19,73 +13,12 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from localjudge.errors import DataError
 from localjudge.types import Record
 from localjudge.words import numbered
-
-MISSING = object()  # the value of a column that a row does not have
-_EACH = "[]"
-_NUMBER = re.compile(r"-?[0-9]{1,9}")
-
-
-def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
-    if column in row or not reaches_inside(column):
-        return row.get(column, default)
-    value = _reach(row, column.replace(_EACH, f".{_EACH}").split("."))
-    if value is MISSING:
-        return default
-    return value
-
-
-def has_value(row: Mapping[str, Any], name: str) -> bool:
-    """Return whether `lookup` finds a value, even null."""
-    return lookup(row, name, MISSING) is not MISSING
-
-
-def reaches_inside(name: str) -> bool:
-    return "." in name or _EACH in name
-
-
-def first_part(name: str) -> str:
-    return name.partition(".")[0].partition(_EACH)[0]
-
-
-def _reach(value: Any, steps: Sequence[str]) -> Any:
-    for position, key in enumerate(steps):
-        if key == _EACH:
-            if value is None:
-                return None
-            return _reach_each(value, steps[position + 1 :])
-        if isinstance(value, Mapping):
-            value = value.get(key, MISSING)
-        elif (
-            isinstance(value, list | tuple)
-            and _NUMBER.fullmatch(key)
-            and -len(value) <= int(key) < len(value)
-        ):
-            value = value[int(key)]
-        else:
-            return MISSING
-    return value
-
-
-def _reach_each(values: Any, steps: Sequence[str]) -> Any:
-    if isinstance(values, Mapping):
-        values = [value for value in values.values() if value is not None]
-    if not isinstance(values, list | tuple):
-        return MISSING
-    items = [_reach(value, steps) for value in values]
-    if items and all(item is MISSING for item in items):
-        return MISSING
-    items = [None if item is MISSING else item for item in items]
-    if _EACH not in steps:
-        return items
-    return list(chain.from_iterable(item or () for item in items))
-
 
 BLANK = " \t\n\r\ufeff"
 """JSON's white space, and byte-order marks."""

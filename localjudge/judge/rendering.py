@@ -153,7 +153,9 @@ def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
     if tags:
         fence = _find_fence(tags, texts)
     pieces: list[Piece] = []
-    for literal, (blank, _), text in zip(literals, (*places, ("", "")), (*texts, ""), strict=True):
+    blanks = [blank for blank, _ in places]
+    # The last literal is followed by no text.
+    for literal, blank, text in zip(literals, [*blanks, ""], [*texts, ""], strict=True):
         trusted = literal.replace("{fence}", fence)
         if trusted:
             pieces.append(Piece(trusted, trusted=True))

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from localjudge.dataset.missing import is_blank
-from localjudge.dataset.problems import MISSING, UNKNOWN, group_name, lookup
+from localjudge.dataset.paths import MISSING, lookup
+from localjudge.dataset.problems import UNKNOWN, group_name
 from localjudge.errors import InputError
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.run_record import RunRecord
