@@ -220,10 +220,9 @@ def test_more_failures_than_allowed_in_either_run_leave_no_difference(
             None,
             (),
         )
-        assert (
-            change.withheld
-            == f"no difference: 1 sample of {which} failed, more than allowed (max_failed 0)"
-        )
+        assert change.withheld is not None
+        assert f"1 sample of {which}" in change.withheld
+        assert "max_failed 0" in change.withheld
 
 
 def test_unpaired_samples_are_reported_with_the_means_of_all(scripted_run: ScriptedRun) -> None:

