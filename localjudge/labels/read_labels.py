@@ -87,10 +87,9 @@ def read_all_labels(
         rows = _respell(rows, decisions)
         new = _select_new(rows, decisions)
         later = Decisions([*decisions.rows, *carried_over, *new])
-        changes = _changes(rows, decisions, later)
-        unlabelled = _count_unlabelled(signed.get(source, ()), changes["withdrawn"])
+        effects = _count_effects(rows, decisions, later, signed.get(source, ()))
         remarks = [*remarks, *_name_remarks(later), *_copy_remarks(later, new)]
-        counts.append(LabelsRead(**changes, unlabelled=unlabelled, remarks=tuple(remarks)))
+        counts.append(LabelsRead(**effects, remarks=tuple(remarks)))
         all_carried_over += carried_over
         all_new += new
         decisions = later
@@ -180,12 +179,6 @@ def _select_new(rows: Iterable[LabelRow], decisions: Decisions) -> list[LabelRow
     return [row for row in rows if decision_values(row) not in known]
 
 
-def _count_unlabelled(sheet: Iterable[SheetLabel], withdrawn: int) -> int:
-    """Return the number of rows without a label, except for those that withdraw one."""
-    humans = [label.human for label in sheet]
-    return max(0, humans.count(None) - withdrawn)
-
-
 def _mark_plan(rows: list[LabelRow], sheets: Sequence[Sequence[SheetLabel]]) -> list[LabelRow]:
     """Return the rows, marked as planned if the sheets are complete.
 
@@ -239,8 +232,13 @@ def _copy_remarks(decisions: Decisions, new: Sequence[LabelRow]) -> list[str]:
     return remarks
 
 
-def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> Counter[str]:
-    """Count the statements of each annotator by the effect of these rows."""
+def _count_effects(
+    rows: Sequence[LabelRow], before: Decisions, after: Decisions, sheet: Iterable[SheetLabel]
+) -> Counter[str]:
+    """Count the statements of each annotator by the effect of these rows.
+
+    `unlabelled` are the rows of the sheet without a label, except for those that withdraw one.
+    """
     latest: dict[tuple[str, str, bool], LabelRow] = {}
     for row in sorted(rows, key=lambda row: row.moment):
         latest[row.key, row.annotator, row.adjudicated] = row
@@ -251,6 +249,8 @@ def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> C
         effect = _name_effect(old, new, row)
         if effect is not None:
             counts[effect] += 1
+    humans = [label.human for label in sheet]
+    counts["unlabelled"] = max(0, humans.count(None) - counts["withdrawn"])
     return counts
 
 
