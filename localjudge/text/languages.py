@@ -29,7 +29,7 @@ stop count as `may_end`.
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -96,21 +96,14 @@ def load_conventions(
 
     `stop_words` and `exceptions` are from spaCy's tokenizer, `abbreviations` from the user.
     """
-    has_table = language in languages()
-    table = language if has_table else _FALLBACK
-
-    def group(name: str) -> frozenset[str]:
-        return load_words(table, name) | load_words(ANY_LANGUAGE, name)
-
+    table = _FALLBACK
+    if language in languages():
+        table = language
+    group = partial(_load_group, table)
     function_words = frozenset(word.lower() for word in stop_words if word.isalpha())
     may_end = group("may_end") | _words_before_stop(exceptions)
     if language not in _CAPITAL_NOUNS:
         may_end = add_capitals(may_end)
-    before_initial: frozenset[str] = frozenset()
-    if has_table:
-        before_initial = group("before_initial")
-    if before_initial:
-        before_initial |= function_words - group("before_label")
     return Conventions(
         starters=function_words - group("not_openers") | group("openers"),
         never_ends=add_capitals(group("never_ends")),
@@ -123,7 +116,7 @@ def load_conventions(
         valued=group("valued"),
         particles=group("particles"),
         endings=tuple(sorted(group("endings"))),
-        before_initial=before_initial,
+        before_initial=_words_before_initial(language, function_words),
         verb_endings=tuple(sorted(group("verb_endings"))),
         ordinals=language in _ORDINALS.split(),
         dotted_ends=language in _DOTTED_ENDS.split(),
@@ -132,6 +125,21 @@ def load_conventions(
         stops=_STOPS.get(language, ""),
         user_abbreviations=find_stops_in_words(abbreviations),
     )
+
+
+def _load_group(table: str, name: str) -> frozenset[str]:
+    """Return the words of a group in the files of a language and of all languages."""
+    return load_words(table, name) | load_words(ANY_LANGUAGE, name)
+
+
+def _words_before_initial(language: str, function_words: frozenset[str]) -> frozenset[str]:
+    """Return the words before initials, or none for a language without a list of them."""
+    if language not in languages():
+        return frozenset()
+    listed = _load_group(language, "before_initial")
+    if not listed:
+        return frozenset()
+    return listed | (function_words - _load_group(language, "before_label"))
 
 
 def load_words(language: str, group: str) -> frozenset[str]:
