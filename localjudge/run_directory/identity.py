@@ -151,6 +151,13 @@ class JudgeIdentity(ManifestPart):
         return cls.model_validate(values)
 
     @property
+    def judges(self) -> list[JuryMember]:
+        """The judges of a jury, or the only judge."""
+        if self.jury:
+            return list(self.jury.values())
+        return [JuryMember(engine=self.engine, judge=self.judge)]
+
+    @property
     def answering(self) -> dict[str, Any]:
         """The part that can change an answer."""
         if self.jury:
@@ -160,16 +167,12 @@ class JudgeIdentity(ManifestPart):
     @property
     def answering_judges(self) -> list[dict[str, Any]]:
         """The part of each judge that can change an answer."""
-        if self.jury:
-            return [member.answering for member in self.jury.values()]
-        return [self.answering]
+        return [judge.answering for judge in self.judges]
 
     @property
     def engines(self) -> list[dict[str, Any]]:
         """Identity of each judge's engine."""
-        if self.jury:
-            return [member.engine.as_json for member in self.jury.values()]
-        return [self.engine.as_json]
+        return [judge.engine.as_json for judge in self.judges]
 
     @property
     def without_updates(self) -> dict[str, Any]:

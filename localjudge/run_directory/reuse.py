@@ -35,10 +35,8 @@ class OtherRun:
             raise MissingRun(f"{directory} contains no run", hint="name the directory of a run")
         self.versions = manifest.versions
         self.updates = updates({"versions": manifest.versions}, {"versions": all_versions()})
-        shared = [
-            part for part in manifest.judge.answering_judges if part in judge.answering_judges
-        ]
-        if not shared:
+        judges = judge.answering_judges
+        if not any(other in judges for other in manifest.judge.answering_judges):
             changes = differences(manifest.judge.answering, judge.answering)
             raise InputError(
                 f"the answers in {directory} are from another judge:{format_differences(changes)}",
