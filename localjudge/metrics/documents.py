@@ -38,7 +38,6 @@ from localjudge.metrics.metric import (
     BuiltIn,
     Metric,
     Steps,
-    get_options,
     name_with_option,
 )
 from localjudge.types import CONTEXT_FIELDS, Context, FieldName, Sample, Scored, Undefined
@@ -80,7 +79,9 @@ def document_metric(
 
 def get_compared_value(metric: Metric) -> str | None:
     """Return by what a document metric compares documents, or None for another metric."""
-    return get_options(metric).get("compare_by")
+    if not isinstance(metric, BuiltIn):
+        return None
+    return metric.options.get("compare_by")
 
 
 def _steps(sample: Sample, score: ScoreRanking, compare_by: str) -> Steps:

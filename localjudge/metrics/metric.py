@@ -9,7 +9,7 @@ function, whose keyword-only arguments are its options.
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from itertools import islice
 from typing import Literal, NamedTuple, Protocol
 
@@ -102,11 +102,25 @@ class BuiltIn:
     lower_is_better: bool = False
 
 
-def get_options(metric: object) -> Mapping[str, str]:
-    """Return all options of a metric with their values."""
+_INTERFACE = {"name", "version", "required_fields", "about"}
+_Option = str | int | float | bool
+
+
+def get_options(metric: object) -> Mapping[str, _Option]:
+    """Return all options of a metric with their values.
+
+    Those of a dataclass are its fields with texts, numbers and truth values.
+    """
     if isinstance(metric, BuiltIn):
         return metric.options
-    return {}
+    options: dict[str, _Option] = {}
+    if isinstance(metric, type) or not is_dataclass(metric):
+        return options
+    for each in fields(metric):
+        value = getattr(metric, each.name)
+        if each.name not in _INTERFACE and isinstance(value, _Option):
+            options[each.name] = value
+    return options
 
 
 # At most nine digits: no ranking is longer.

@@ -1,7 +1,7 @@
 """Every ingredient of a number is in its part of the signature, and others are in neither."""
 
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ import localjudge
 from localjudge import RunDirectoryError, resources
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
-from localjudge.metrics import Metric
+from localjudge.metrics import Metric, Sentences, Steps
 from localjudge.metrics.context_recall import context_recall
 from localjudge.run_directory.differences import differences
 from localjudge.run_directory.directory import MANIFEST
 from localjudge.run_directory.files import read_manifest, write_manifest
 from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, signature
 from localjudge.run_directory.manifest import Manifest
-from localjudge.types import ChatEnds, VerdictRule
+from localjudge.types import ChatEnds, Sample, Scored, VerdictRule
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -207,6 +207,38 @@ def test_a_package_version_changes_the_judge_part(
     assert [change.ingredient for change in differences(before, judge())] == [f"versions.{package}"]
     data = DataIdentity.of("", 0, None)
     assert signature(before, data) != signature(judge(), data)
+
+
+@dataclass(frozen=True)
+class LengthLimit:
+    """Another package's metric with options."""
+
+    characters: int = 100
+    strict: bool = True
+    unit: str = "characters"
+    name: str = "length_limit"
+    version: int = 3
+    required_fields: frozenset[str] = frozenset()
+
+    def steps(self, _: Sample, __: Sentences) -> Steps:
+        yield from ()
+        return Scored(value=1)
+
+
+@pytest.mark.parametrize("option", [{"characters": 99}, {"strict": False}, {"unit": "words"}])
+def test_options_of_another_packages_metric_change_the_judge_part(option: dict[str, Any]) -> None:
+    def judge(metric: LengthLimit) -> JudgeIdentity:
+        return JudgeIdentity.of({"engine": "x"}, {}, {}, [metric], RULE)
+
+    before = judge(LengthLimit())
+    assert before.metrics["length_limit"].as_json == {
+        "version": 3,
+        "characters": 100,
+        "strict": True,
+        "unit": "characters",
+    }
+    changed = [each.ingredient for each in differences(before, judge(LengthLimit(**option)))]
+    assert changed == [f"metrics.length_limit.{next(iter(option))}"]
 
 
 def test_a_directory_of_another_run_is_refused_with_a_readable_reason(tmp_path: Path) -> None:
