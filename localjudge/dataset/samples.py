@@ -254,6 +254,15 @@ def fingerprint(samples: Iterable[Sample]) -> str:
     return _compute_fingerprint(sorted(map(_sample_hash, samples)))
 
 
+def columns_fingerprint(rows: Iterable[SampleRow]) -> str:
+    """Return the sha256 (hexadecimal) of the columns that are not fields, in any order of rows."""
+    digests = []
+    for row in rows:
+        text = _ENCODER.encode([row.id, row.extras])
+        digests.append(hashlib.sha256(text.encode()).digest())
+    return _compute_fingerprint(sorted(digests))
+
+
 def _sample_hash(sample: Sample) -> bytes:
     return _hash_fields(sample.model_dump(exclude_defaults=True))
 

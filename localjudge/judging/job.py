@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from localjudge.dataset.samples import columns_fingerprint
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import RunDirectoryError
 from localjudge.judging.data_report import report_data
@@ -265,6 +266,7 @@ class Job:
         table = self.plan.dataset.table
         rows = count_with_progress(table.rows(), self.progress, "storing", len(table))
         is_changed = begun.store.add_samples(rows, self.plan.cluster_of)
+        begun.finished["columns_sha256"] = columns_fingerprint(table.rows())
         was_stopped = begun.existing is not None and begun.existing.environment.drawn_from
         if self.plan.stopped is not None or was_stopped:
             begun.store.keep_samples(row.id for row in table.rows())

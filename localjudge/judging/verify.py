@@ -14,7 +14,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from localjudge.dataset.samples import fingerprint
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.compare_files import MAX_PLACES, changed_rows, changed_values
@@ -24,6 +23,7 @@ from localjudge.judging.replay import Replay, RowChange, replay_run
 from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.stored_settings import find_judges, read_run_settings
+from localjudge.judging.verify_files import data_differences
 from localjudge.judging.verify_labels import LabelsCheck, check_labels
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, count_with_progress
@@ -32,7 +32,7 @@ from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.evaluations import Evaluation
 from localjudge.run_directory.files import write_verification
-from localjudge.run_directory.identity import DataIdentity, signature
+from localjudge.run_directory.identity import signature
 from localjudge.run_directory.label_file import LABELS
 from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.run_directory.summary import SUMMARY, Summary
@@ -163,7 +163,7 @@ def _compare(
     files = changed_rows(run, evaluated, totals, settings)
     files[SUMMARY] = changed_values(run.directory / SUMMARY, _summarise(run, judge, totals))
     files[LABELS] = list(labels.problems)
-    data_changes = tuple(differences(manifest.data, _identify_data(run, totals.samples)))
+    data_changes = tuple(data_differences(run, totals.samples))
     identity = judge.identify(metrics, settings, Progress())
     rows = sorted(replay.rows, key=lambda row: (not row.moved, -row.distance))
     moved = sum(row.moved for row in rows)
@@ -203,16 +203,6 @@ def _evaluate_again(
     count = run.summary.samples
     for block in blocks(count_with_progress(run.iter_samples(), progress, "recomputing", count)):
         yield evaluate_samples(block, metrics, settings.sentences, replay.verdicts)
-
-
-def _identify_data(run: RunRecord, samples: int) -> DataIdentity:
-    """Return the identity of the stored samples."""
-    return DataIdentity.of(
-        fingerprint(run.iter_samples()),
-        samples,
-        run.cluster_of,
-        run.sampling.max_cluster_size,
-    )
 
 
 def _summarise(run: RunRecord, judge: JudgeOrJury, totals: Totals) -> Summary:

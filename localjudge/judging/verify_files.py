@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 
-from localjudge.dataset.samples import fingerprint
+from localjudge.dataset.samples import columns_fingerprint, fingerprint
 from localjudge.errors import LocaljudgeError, RunDirectoryError
 from localjudge.judging.compare_files import changed_rows, changed_values
 from localjudge.judging.loop import blocks
@@ -21,8 +21,8 @@ from localjudge.judging.stored_settings import read_run_settings
 from localjudge.judging.stored_verdicts import StoredAnswers, find_judges_for, stored_verdict
 from localjudge.judging.verify_labels import check_labels
 from localjudge.metrics import Metric
-from localjudge.run_directory.archive import answers_of_units
-from localjudge.run_directory.differences import differences
+from localjudge.run_directory.archive import answers_of_units, stored_rows
+from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE, excerpt
 from localjudge.run_directory.evaluations import Evaluation, JudgedUnit
 from localjudge.run_directory.identity import DataIdentity
@@ -62,14 +62,23 @@ def _without_path(problem: str, run: RunRecord) -> str:
 def _check_data(run: RunRecord) -> Iterator[str]:
     """Compare the checksums in the manifest, and the stored samples."""
     RunRecord.open(run.directory)
+    if data_differences(run, run.summary.samples):
+        yield f"the stored data was changed: {STORE}"
+
+
+def data_differences(run: RunRecord, samples: int) -> list[Difference]:
+    """Compare the stored samples and their columns with the manifest."""
     data = DataIdentity.of(
         fingerprint(run.iter_samples()),
-        run.summary.samples,
+        samples,
         run.cluster_of,
         run.sampling.max_cluster_size,
     )
-    if differences(run.manifest.data, data):
-        yield f"the stored data was changed: {STORE}"
+    before = run.manifest.data.as_json
+    before["columns_sha256"] = run.manifest.environment.columns_sha256
+    after = data.as_json
+    after["columns_sha256"] = columns_fingerprint(stored_rows(run.directory / STORE))
+    return differences(before, after)
 
 
 def _recompute(run: RunRecord) -> Iterator[str]:

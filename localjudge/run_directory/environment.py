@@ -73,6 +73,7 @@ class Environment(ManifestPart):
 
     `shard_of` is the data of all shards, `drawn_from` the data of a stopped run. `evidence` has
     everything that affects the evidence of verdicts: finder, version and language.
+    `columns_sha256` is that of the columns by which results are sliced.
     """
 
     judge: str | None = None
@@ -90,6 +91,7 @@ class Environment(ManifestPart):
     sessions: tuple[Session, ...] = Field(strict=False)
     answers: AnswersUsed | None = None
     evidence: dict[str, str | int] | None = None
+    columns_sha256: str | None = None
     files: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

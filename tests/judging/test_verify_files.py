@@ -20,12 +20,14 @@ ROWS = [
         "reference": "One. Two.",
         "retrieved_contexts": ["A context."],
         "user_input": "Why?",
+        "team": "red",
     },
     {
         "id": "b",
         "reference": "Three. Four.",
         "retrieved_contexts": ["Another."],
         "user_input": "How?",
+        "team": "blue",
     },
     {"id": "c", "reference": "Five.", "retrieved_contexts": [], "user_input": "When?"},
     {"id": "d", "reference": None, "retrieved_contexts": ["Last."], "user_input": "Who?"},
@@ -85,6 +87,24 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda directory: in_store(
             directory, "UPDATE sample SET content = replace(content, 'Last', 'Lost')"
         ),
+        "the stored data was changed: run.sqlite",
+    ),
+    "a column": (
+        lambda directory: in_store(
+            directory, "UPDATE sample SET extras = replace(extras, 'red', 'blue')"
+        ),
+        "the stored data was changed: run.sqlite",
+    ),
+    "the columns of two samples": (
+        lambda directory: in_store(
+            directory,
+            "UPDATE sample SET extras = CASE id WHEN 'a' THEN '{\"team\": \"blue\"}' "
+            "ELSE '{\"team\": \"red\"}' END WHERE id IN ('a', 'b')",
+        ),
+        "the stored data was changed: run.sqlite",
+    ),
+    "an id beside the sample": (
+        lambda directory: in_store(directory, "UPDATE sample SET id = 'x' WHERE id = 'd'"),
         "the stored data was changed: run.sqlite",
     ),
     "an answer": (
