@@ -189,6 +189,7 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "sources": sources,
         "data": run.manifest.data,
         "judge": run.summary.judge,
+        "checksums": _list_checksums(run),
         "caution": translate_caution(run.summary.judge, messages),
         "examined": run.judge.examined,
         "signature": run.summary.signature,
@@ -199,6 +200,14 @@ def _describe_identity(run: RunRecord, title: str | None, messages: Messages) ->
         "files": ", ".join(_checked_files(run)),
         "versions": [*run.manifest.judge.versions.items(), *_machine(environment.host)],
     }
+
+
+def _list_checksums(run: RunRecord) -> list[tuple[str, str | None]]:
+    """Return the sha256 of the judge's model without a name, or of each judge of a jury."""
+    jury = run.manifest.judge.jury
+    if not jury:
+        return [("", run.summary.judge.sha256)]
+    return [(name, member.engine.model_sha256) for name, member in jury.items()]
 
 
 def _leave_out_results(run: RunRecord, messages: Messages) -> dict[str, Any]:
