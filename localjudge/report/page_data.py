@@ -136,11 +136,17 @@ def _iter_judged_samples(
         verdicts: dict[str, list[VerdictRow]] = {metric: [] for metric in scores}
         if judged_id == sample.id:
             for row in rows:
+                if row.metric not in scores:
+                    raise _missing_score()
                 verdicts[row.metric].append(row)
             judged_id, rows = next(groups, _NO_MORE)
         yield sample, scores, verdicts
     if judged_id is not None:
-        raise RunDirectoryError(f"a row of {VERDICTS} has no score", hint=BY_HAND)
+        raise _missing_score()
+
+
+def _missing_score() -> RunDirectoryError:
+    return RunDirectoryError(f"a row of {VERDICTS} has no score", hint=BY_HAND)
 
 
 def _list_entry(run: RunRecord, sample: Sample, scores: Mapping[str, ScoreRow]) -> list[Any]:

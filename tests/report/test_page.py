@@ -1,3 +1,4 @@
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -181,12 +182,13 @@ def test_blocks_follow_each_other(
     assert [first for kind, first, _ in blocks if kind == "details"] == list(range(7))
 
 
-def test_a_verdict_without_a_score_is_refused(scripted_run: ScriptedRun) -> None:
+@pytest.mark.parametrize("column", ["sample_id", "metric"])
+def test_a_verdict_without_a_score_is_refused(scripted_run: ScriptedRun, column: str) -> None:
     run = scripted_run("run", [ROW], {})
     file = run.directory / "verdicts.jsonl"
-    row = file.read_text(encoding="utf-8").splitlines()[0]
+    row = json.loads(file.read_text(encoding="utf-8").splitlines()[0])
     with file.open("a", encoding="utf-8") as rows:
-        rows.write(row.replace('"sample_id": "a"', '"sample_id": "unknown"') + "\n")
+        rows.write(json.dumps({**row, column: "unknown"}) + "\n")
     with pytest.raises(RunDirectoryError, match=r"verdicts\.jsonl"):
         list(data_blocks(run, None))
 
