@@ -37,6 +37,12 @@ class GateOptions:
             hint = "add --gate or --until, or omit --junit"
             raise InputError("--junit writes the outcome of gates", hint=hint)
 
+    def refuse_needless(self, typed: Collection[str]) -> None:
+        """Raise InputError for a typed option that has no effect."""
+        if self.baseline is None and "allow_different" in typed:
+            hint = "add --baseline, or omit --allow-different"
+            raise InputError("--allow-different is for gates on a difference", hint=hint)
+
     def refuse_unknown(self, metrics: Collection[str]) -> None:
         """Raise InputError for a gate on a metric that is not computed."""
         check_metrics(self._gates, metrics)

@@ -34,9 +34,11 @@ from localjudge.report.terminal import put, show
 from localjudge.report.translated_sheet import write_translated_sheet
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Language
-from localjudge.words import call, numbered, printable
+from localjudge.words import call, numbered, option_name, printable
 
 _END = "\x04"
+_READING = {"directory", "read", "annotator", "as_json"}
+"""Parameters that have an effect with `--read`."""
 # Sequences of arrows, Home and similar keys (ECMA-48, 5.4), and of a key with Alt.
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")
 
@@ -168,6 +170,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     typed = typed_arguments()
     run = RunRecord.open(directory)
     if typed.get("read"):
+        _refuse_beside_read(typed)
         _read_sources(run, typed["read"], typed.get("annotator"), as_json)
         return
     files = _check_files(typed, as_json)
@@ -250,6 +253,14 @@ def _check_files(typed: dict[str, Any], as_json: bool) -> dict[str, Path]:
     if "separator" in typed and "out" not in files:
         raise InputError("--separator is for a sheet", hint="add --out FILE.csv, or omit it")
     return files
+
+
+def _refuse_beside_read(typed: Mapping[str, Any]) -> None:
+    """Raise InputError for an option that reading labels does not use."""
+    others = typed.keys() - _READING
+    if others:
+        hint = f"omit {option_name(min(others))}, or draw statements by another command"
+        raise InputError("--read stores labels and draws no statements", hint=hint)
 
 
 def _read_sources(

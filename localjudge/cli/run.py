@@ -115,6 +115,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         return _list_metrics(as_json)
     arguments, config = _arguments(data, options)
     gates = GateOptions(arguments)
+    gates.refuse_needless(typed_arguments())
     run_settings = checked(pick_settings(arguments))
     if not options["dry_run"]:
         gates.begin()

@@ -117,6 +117,9 @@ def _check_one_view(sample: str | None, column: str | None, options: Mapping[str
         raise InputError(f"{' and '.join(chosen)} exclude each other", hint="name one of them")
     if options["prompts"] and sample is None:
         raise InputError("--prompts shows the prompts of one sample", hint="name a SAMPLE")
+    if "worst" in typed_arguments() and chosen not in ([], ["--details"]):
+        hint = f"omit it, or {chosen[0]}"
+        raise InputError("--worst is the number of samples below the table of a run", hint=hint)
 
 
 def _show_disputes(run: RunRecord, metrics: Sequence[str], as_json: bool) -> None:
@@ -270,7 +273,9 @@ def report_command(
             "--language is the language of a certificate",
             hint="add --certificate, or omit it",
         )
-    gates = GateOptions(typed_arguments())
+    typed = typed_arguments()
+    gates = GateOptions(typed)
+    gates.refuse_needless(typed)
     run = RunRecord.open(directory)
     gates.refuse_unknown(run.summary.metrics)
     result = gates.check(run)

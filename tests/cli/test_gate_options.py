@@ -101,6 +101,16 @@ def test_a_gate_on_a_difference_needs_the_same_judge_or_a_typed_permission(call:
     assert (code, "'people'" in errors) == (1, True)
 
 
+def test_a_permission_without_a_baseline_is_refused_if_typed(call: Call) -> None:
+    """In a configuration file it is a default, which then has no effect."""
+    config_here(allow_different=["judges"])
+    assert call("run", "data.jsonl", *ARGUMENTS, "--out", "run")[0] == 0
+    for command in (("run", "data.jsonl", *ARGUMENTS, "--out", "other"), ("report", "run")):
+        code, _, errors = call(*command, "--allow-different", "judges")
+        assert (code, "--baseline" in errors) == (1, True)
+    assert not Path("other").exists()
+
+
 def test_a_missed_gate_has_priority_over_failed_samples(call: Call) -> None:
     long = {**ROWS[0], "id": "long", "reference": "word " * 3000}
     write_rows("data.jsonl", *ROWS, long)

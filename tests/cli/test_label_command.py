@@ -267,7 +267,13 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
         (("label", "run", "--out", "sheet.txt"), "is not a sheet"),
         (("label", "run", "--again", "--out", "s.csv"), "no drawn statement remains"),
         (("label", "run", "--read", "run"), "none of the 0 labels"),
+        (("label", "run", "--read", "s.csv", "--sample", "5"), "--sample"),
+        (("label", "run", "--read", "s.csv", "--out", "t.csv"), "--out"),
+        (("label", "run", "--read", "s.csv", "--disputed"), "--disputed"),
         (("show", "run", "s0", "--by", "x"), "SAMPLE and --by exclude each other"),
+        (("show", "run", "s0", "--worst", "3"), "--worst"),
+        (("show", "run", "--by", "x", "--worst", "3"), "--worst"),
+        (("show", "run", "--disagree", "--worst", "10"), "--worst"),
     ],
 )
 def test_impossible_requests_are_explained(
