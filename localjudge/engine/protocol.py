@@ -170,8 +170,13 @@ class Engine(Protocol):
 
 
 def count_workers(engine: Engine) -> int:
-    """Return how many requests an engine answers at the same time: its `workers`, or 1."""
-    workers: int = getattr(engine, "workers", 1)
+    """Return how many requests an engine answers at the same time.
+
+    1 without `workers`, and if they are not a number, such as a pool of threads.
+    """
+    workers = getattr(engine, "workers", None)
+    if not isinstance(workers, int):
+        return 1
     return max(1, workers)
 
 

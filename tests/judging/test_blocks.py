@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.engine.protocol import count_workers
 from localjudge.engine.scripted import unit_text
 from localjudge.judging import loop as run_blocks
 
@@ -54,6 +55,25 @@ def test_several_workers_get_larger_blocks() -> None:
         3: [48, 96, 192, 384, 768, 768],
         1_000: [256, 512, 1_024, 2_048, 4_096, 2_064],
     }
+
+
+class EngineWithPool(ScriptedEngine):
+    """An engine with an attribute that is called as the number of workers."""
+
+    def __init__(self, workers: Any) -> None:
+        super().__init__({}, default=0.9)
+        self.workers = workers
+
+
+@pytest.mark.parametrize(
+    ("workers", "count"), [(4, 4), (0, 1), (["thread 1", "thread 2"], 1), (None, 1)]
+)
+def test_workers_of_an_engine_that_are_not_a_number_are_not_counted(
+    tmp_path: Path, workers: Any, count: int
+) -> None:
+    engine = EngineWithPool(workers)
+    assert count_workers(engine) == count
+    assert judged(tmp_path / "run", engine, ROW)["context_recall"].mean == 1
 
 
 def test_block_size_changes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
