@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class AssertedSession:
-    """Assertions of a test session, with the judge that is open for all of them."""
+    """Assertions of a test session. Their samples are written by the judge of the session."""
 
     def __init__(self, judge: "Judge", config: pytest.Config) -> None:
         self._judge = judge
@@ -58,6 +58,7 @@ class AssertedSession:
 
     def check_score(
         self,
+        judge: "Judge",
         sample: "Mapping[str, Any] | Sample",
         metric: str,
         test: str,
@@ -79,7 +80,7 @@ class AssertedSession:
             fields = sample.model_dump(exclude_none=True)
         row = self._identify(fields, test)
         evaluated: list[Any] = []
-        for result in self._judge.evaluations([row], [metric]):
+        for result in judge.evaluations([row], [metric]):
             if result.metric == metric:
                 evaluated.append(result)
         self._rows[row["id"]] = row
@@ -87,7 +88,8 @@ class AssertedSession:
         [score] = score_rows(evaluated)
         at_least, at_most = limits
         if score.score is None or not at_least <= score.score <= at_most:
-            self._fail_score(score, verdict_rows(evaluated), limits)
+            threshold = judge.settings.threshold_for(metric)
+            self._fail_score(score, verdict_rows(evaluated), limits, threshold)
         return score.score
 
     def _identify(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
@@ -100,7 +102,11 @@ class AssertedSession:
         return {**row, "id": name}
 
     def _fail_score(
-        self, score: "ScoreRow", verdicts: "Iterable[VerdictRow]", limits: tuple[float, float]
+        self,
+        score: "ScoreRow",
+        verdicts: "Iterable[VerdictRow]",
+        limits: tuple[float, float],
+        threshold: float,
     ) -> NoReturn:
         """Fail the test with the sentences that make the score too low or too high."""
         __tracebackhide__ = True
@@ -111,7 +117,6 @@ class AssertedSession:
         bad_label = 0
         if score.score is not None and score.score > at_most:
             bad_label = 1
-        threshold = self._judge.settings.threshold_for(score.metric)
         head = printable(f"{score.sample_id}: {score.metric} {describe_outcome(score)}")
         end = f"  a verdict is 1 at {threshold:g} or above"
         if self._directory is not None:
@@ -125,6 +130,7 @@ class AssertedSession:
 
     def check_gates(
         self,
+        judge: "Judge",
         data: Any,
         gates: Sequence[str],
         rules: Mapping[str, Any],
@@ -148,9 +154,7 @@ class AssertedSession:
         below = self._directory or make_folder()
         out = options.pop("out", None) or below / f"data-{self._data_sets}"
         baseline = rules["baseline"]
-        run = evaluate(
-            data, judge=self._judge, out=out, baseline=baseline, progress=False, **options
-        )
+        run = evaluate(data, judge=judge, out=out, baseline=baseline, progress=False, **options)
         self.runs.append(str(out))
         decisions = check(run, gates=conditions, **rules).decisions
         failed = [decision for decision in decisions if not decision.passed]
@@ -253,6 +257,7 @@ def localjudge_session(
 
 @pytest.fixture
 def assert_score(
+    localjudge_judge: "Judge",
     localjudge_session: "AssertedSession",
     request: pytest.FixtureRequest,
 ) -> "Callable[..., float]":
@@ -275,13 +280,15 @@ def assert_score(
         """
         __tracebackhide__ = True
         limits = (at_least, at_most)
-        return localjudge_session.check_score(sample, metric, request.node.nodeid, limits)
+        test = request.node.nodeid
+        return localjudge_session.check_score(localjudge_judge, sample, metric, test, limits)
 
     return check_score
 
 
 @pytest.fixture
 def assert_gates(
+    localjudge_judge: "Judge",
     localjudge_session: "AssertedSession",
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Callable[..., Any]":
@@ -311,7 +318,10 @@ def assert_gates(
             "allow_different": allow_different,
         }
         make_folder = partial(tmp_path_factory.mktemp, "localjudge")
-        return localjudge_session.check_gates(data, _as_list(gates), rules, options, make_folder)
+        conditions = _as_list(gates)
+        return localjudge_session.check_gates(
+            localjudge_judge, data, conditions, rules, options, make_folder
+        )
 
     return check_gates
 

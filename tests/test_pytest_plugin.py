@@ -120,6 +120,28 @@ def test_missed_gate(assert_gates):
     assert len(list((folder / "left").glob("data-*"))) == 4
 
 
+def test_each_folder_may_have_a_judge_of_its_own(folder: Path) -> None:
+    """The folder "strict" calls nothing supported, the folder "generous" everything."""
+    tests = """
+def test_score(assert_score):
+    assert assert_score(S, "faithfulness") == {score}
+
+def test_gates(assert_gates):
+    run = assert_gates([{{**S, "id": str(n)}} for n in range(3)], metrics=["faithfulness"])
+    assert run["faithfulness"].mean == {score}
+"""
+    fixture = CONFTEST[: CONFTEST.index("    engine =")]
+    for name, probability in {"strict": 0.1, "generous": 0.9}.items():
+        (folder / name).mkdir()
+        engine = f"    engine = localjudge.ScriptedEngine({{}}, default={probability})\n"
+        opening = CONFTEST[CONFTEST.index("    with ") :]
+        (folder / name / "conftest.py").write_text(fixture + engine + opening, encoding="utf-8")
+        test = SAMPLE + tests.format(score=round(probability))
+        (folder / name / f"test_{name}.py").write_text(test, encoding="utf-8")
+    done = session(folder, "--localjudge-out", "")
+    assert "4 passed" in done.stdout, done.stdout
+
+
 def test_runs_are_not_written_through_a_link(
     folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
