@@ -22,6 +22,21 @@ def evidence_to_show(verdict: VerdictRow) -> tuple[EvidenceRow, ...]:
     return supporting or verdict.evidence[:1]
 
 
+def described_evidence(verdict: VerdictRow) -> list[tuple[EvidenceRow, str]]:
+    """Return the sentences to show on a page, each with its description.
+
+    A misplaced citation is described once, in place of its first sentence.
+    """
+    sentences = []
+    for row in evidence_to_show(verdict):
+        sentences.append((row, describe_evidence(row)))
+    misplaced = misplaced_citation(verdict)
+    if misplaced is not None:
+        first, _ = sentences[0]
+        sentences[0] = (first, misplaced)
+    return sentences
+
+
 def describe_evidence(row: EvidenceRow, place: str = "") -> str:
     """Return what a sentence is for its statement, where it is, and its score.
 

@@ -23,11 +23,7 @@ from localjudge.labels.labelled_statements import (
     measure_certainty,
     with_labels,
 )
-from localjudge.report.evidence_views import (
-    describe_evidence,
-    evidence_to_show,
-    misplaced_citation,
-)
+from localjudge.report.evidence_views import described_evidence
 from localjudge.report.overview import Values
 from localjudge.report.private_page import browser_offset
 from localjudge.report.sample_views import describe_outcome, explain_score, remark_on
@@ -49,8 +45,6 @@ _LETTERS_OF_DETAILS = 256 << 10
 _CERTAINTY_PLACE = 5
 _DIVISION_PLACE = 6
 """Positions in the entry of a sample, after its outcomes in the baseline."""
-_DESCRIPTION_PLACE = 4
-"""Position in a sentence of evidence."""
 _LabelledVerdict = tuple[VerdictRow, LabelledStatement | None]
 _MAX_QUESTION = 200
 _SCORE_DIGITS = 6
@@ -188,17 +182,13 @@ def _evidence_values(verdict: VerdictRow, texts: Sequence[str]) -> list[list[Any
     statement, a description, and its text.
     """
     sentences: list[list[Any]] = []
-    for row in evidence_to_show(verdict):
+    for row, description in described_evidence(verdict):
         text = ""
         if row.context is not None:
             text = select_context(texts, row.context)
         start = browser_offset(text, row.start)
         end = browser_offset(text, row.end)
-        description = describe_evidence(row)
         sentences.append([row.context, start, end, row.supports, description, row.text])
-    misplaced = misplaced_citation(verdict)
-    if misplaced is not None:
-        sentences[0][_DESCRIPTION_PLACE] = misplaced
     return sentences
 
 

@@ -13,11 +13,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from localjudge.report.evidence_views import (
-    describe_evidence,
-    evidence_to_show,
-    misplaced_citation,
-)
+from localjudge.report.evidence_views import described_evidence, evidence_to_show
 from localjudge.report.sample_views import describe_outcome, remark_on
 from localjudge.report.terminal import number
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow, select_context
@@ -83,10 +79,8 @@ def _verdict_values(row: int, verdict: VerdictRow) -> _Values:
     p_yes = ""
     if verdict.p_yes is not None:
         p_yes = number(verdict.p_yes)
-    misplaced = misplaced_citation(verdict)
     links: list[_Values] = []
-    for sentence in evidence_to_show(verdict):
-        words = misplaced or describe_evidence(sentence)
+    for sentence, words in described_evidence(verdict):
         links.append({"words": words, "anchor": _anchor(row, sentence), "quote": sentence.text})
     return {
         "label": label,

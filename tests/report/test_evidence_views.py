@@ -12,9 +12,10 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
 from localjudge.report.evidence_views import misplaced_citation
 from localjudge.report.sample_views import sample_view
+from localjudge.report.static_samples import static_samples
 from localjudge.run_directory.result_rows import EvidenceRow
 from localjudge.types import VerdictRequest
-from tests.report.conftest import Open, print_lines
+from tests.report.conftest import Open, PageReader, print_lines
 
 SAMPLE = {
     "id": "danube",
@@ -30,16 +31,17 @@ RISES = "The Danube rises in the Black Forest."
 ENDS = "The Rhine ends in the Netherlands."
 
 
+def answer(request: VerdictRequest) -> float:
+    """Support the first statement, except by what it cites."""
+    is_cited = len(str(request.path).split("Black Forest")) == 2
+    if "rises" in unit_text(request) and not is_cited:
+        return 0.9
+    return 0.1
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """The first statement is supported, except by what it cites; the second is not supported."""
-
-    def answer(request: VerdictRequest) -> float:
-        is_cited = len(str(request.path).split("Black Forest")) == 2
-        if "rises" in unit_text(request) and not is_cited:
-            return 0.9
-        return 0.1
-
     return evaluate(
         [SAMPLE],
         metrics=["faithfulness", "citation_support"],
@@ -127,6 +129,27 @@ def test_a_supported_citation_is_not_misplaced(run: Run) -> None:
     row = evidence_row(context=1, cites=("1",), name="2")
 
     assert misplaced_citation(replace(verdict, evidence=(row,))) is None
+
+
+def test_a_page_with_and_without_javascript_says_the_same_of_each_sentence(tmp_path: Path) -> None:
+    """Two contexts that are not cited have the same sentence; the citation is misplaced once."""
+    sample = {**SAMPLE, "retrieved_contexts": [ENDS, RISES, f"It is long. {RISES}"]}
+    run = evaluate(
+        [sample],
+        metrics=["citation_support"],
+        out=tmp_path / "run",
+        engine=ScriptedEngine(answer),
+    )
+    page = PageReader(run.report().read_text(encoding="utf-8"))
+
+    (details,) = page.unpacked("details")
+    sentences = details["metrics"]["citation_support"]["evidence"][0]
+    with_script = [words for _, _, _, _, words, _ in sentences]
+    [static] = static_samples(run, [1])
+    links = static["metrics"][0]["verdicts"][0]["links"]
+    assert with_script == [link["words"] for link in links]
+    assert with_script[0] == "cited [1], evidence in [2], [3]"
+    assert with_script[1].startswith("evidence [3] ")
 
 
 @pytest.mark.engine
