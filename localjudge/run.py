@@ -310,7 +310,7 @@ class Run(run_record.RunRecord):
         Raises InputError for data that the run lacks.
         """
         path = Path(file).expanduser()
-        name = cast(Format, format or path.suffix.removeprefix("."))
+        name = cast(Format, format or path.suffix.lower().removeprefix("."))
         if name not in get_args(Format):
             hint = f"name one: format={get_args(Format)[0]!r}"
             raise InputError(f"{path.name} does not say in which format", hint=hint)
@@ -383,7 +383,7 @@ class Run(run_record.RunRecord):
         )
         labelling = Labelling(self, annotator, options, show_evidence=show_evidence)
         rows = labelling.rows_to_send()
-        if path.suffix == ".html":
+        if path.suffix.lower() == ".html":
             write_label_page(
                 path,
                 rows,
@@ -417,10 +417,10 @@ def directory_for(out: Output) -> tuple[Path | None, _Folder | None]:
     if out is False:
         folder = _Folder()
         return folder.path / "run", folder
-    if "\0" in str(out):
+    if out == "" or "\0" in str(out):
         raise InputError(
             f"{out!r:.80} is not the name of a directory",
-            hint="False leaves none behind",
+            hint="None makes one under runs/, and False leaves none behind",
         )
     return Path(out).expanduser(), None
 

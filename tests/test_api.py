@@ -143,7 +143,9 @@ def test_a_run_has_methods_for_all_analyses(
     assert not run.check("context_recall>=0.9").passed
     assert run.report().name == "report.html"
     assert run.export(tmp_path / "scores.csv").read_text().startswith("sample_id,metric")
+    assert run.export(tmp_path / "SCORES.CSV").read_text().startswith("sample_id,metric")
     assert run.label(tmp_path / "page.html", sample=2).exists()
+    assert run.label(tmp_path / "PAGE.HTML", sample=2).read_text().startswith("<!doctype html>")
     assert run.label(tmp_path / "sheet.csv", sample=2).exists()
     with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         next(file)  # the instruction

@@ -109,6 +109,7 @@ class Whole(Half):
         (lambda _: calibrate([{}]), "runs must be a list"),
         (lambda _: evaluate(engine=3), "engine cannot be 3"),
         (lambda _: evaluate(out="a\0b"), "'a.x00b' is not"),
+        (lambda _: evaluate(out=""), "'' is not the name of a directory"),
         (
             lambda _: evaluate(cluster_by="retrieved_contexts"),
             "no column .*\n  hint: .*id, response$",
