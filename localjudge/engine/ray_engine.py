@@ -16,6 +16,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from localjudge.engine.cluster import Node, find_room
 from localjudge.engine.groups import MAX_REPEATS, Answered, Group, ask_again, group_by_prefix
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
@@ -55,13 +56,12 @@ class RayEngine:
         self._threads = threads
         self._gpus = int(bool(engine.identity["gpu_layers"]))
         self._progress = progress
-        # Workers by the call that opens their model, with the id of their node; then by worker.
-        self._opening: dict[Any, tuple[Any, str]] = {}
-        self._ready: dict[Any, str] = {}
+        # Workers by the call that opens their model, with their node; then by worker.
+        self._opening: dict[Any, tuple[Any, Node]] = {}
+        self._ready: dict[Any, Node] = {}
         self._idle: deque[Any] = deque()
-        self._node_names: dict[str, str] = {}
-        self._losses: Counter[str] = Counter()
-        self._excluded: dict[str, str] = {}
+        self._losses: Counter[Node] = Counter()
+        self._excluded: dict[Node, str] = {}
         self._next_look = 0.0
         self._reported = ""
         self.stats = EngineStats()
@@ -141,25 +141,17 @@ class RayEngine:
         actor = ray.remote(num_cpus=self._threads, num_gpus=self._gpus)(Worker)
         for node, room in self._find_room().items():
             wanted = room if node in self._ready.values() else min(room, 1)
-            on_node = NodeAffinitySchedulingStrategy(node, soft=False)
+            on_node = NodeAffinitySchedulingStrategy(node.id, soft=False)
             for _ in range(present[node], wanted):
                 worker = actor.options(scheduling_strategy=on_node).remote()
                 self._opening[worker.open.remote(self._open_engine)] = (worker, node)
 
-    def _find_room(self) -> dict[str, int]:
-        """Return the number of workers for which each node has room, by the node's id."""
-        room: dict[str, int] = {}
-        for facts in ray.nodes():
-            node = facts["NodeID"]
-            self._node_names[node] = f"{facts['NodeManagerHostname']} ({facts['NodeName']})"
-            count = facts["Resources"].get("CPU", 0) // self._threads
-            if self._gpus:
-                count = min(count, facts["Resources"].get("GPU", 0))
-            if facts["Alive"] and node not in self._excluded:
-                room[node] = int(count)
-        return room
+    def _find_room(self) -> dict[Node, int]:
+        """Return the number of workers for which each usable node has room."""
+        room = find_room(self._threads, self._gpus)
+        return {node: count for node, count in room.items() if node not in self._excluded}
 
-    def _admit(self, opened: Any, worker: Any, node: str) -> None:
+    def _admit(self, opened: Any, worker: Any, node: Node) -> None:
         """Take a worker that has opened the model, or exclude its node."""
         try:
             if self._result(opened) is None:
@@ -192,17 +184,15 @@ class RayEngine:
                 raise ModelError(str(error).strip().splitlines()[-1]) from error
             return None
 
-    def _lose(self, worker: Any, node: str, refusal: str = "") -> None:
+    def _lose(self, worker: Any, node: Node, refusal: str = "") -> None:
         """Let another worker replace one, unless its node refuses or loses one after the other."""
         ray.kill(worker)  # it may be there: perhaps only its answer was lost
         self._next_look = 0.0
         if not refusal:
-            _log.warning(printable(f"a worker on node {self._node_names[node]} was lost"))
+            _log.warning(printable(f"a worker on node {node.name} was lost"))
             self._losses[node] += 1
         if self._losses[node] > MAX_REPEATS:
             refusal = f"it lost {self._losses[node]} workers without an answer between them"
         if refusal:
-            self._excluded[node] = printable(
-                f"node {self._node_names[node]} is not used: {refusal}"
-            )
+            self._excluded[node] = printable(f"node {node.name} is not used: {refusal}")
             _log.warning(self._excluded[node])
