@@ -31,7 +31,7 @@ def is_reserved(literal: bytes, *, control: bool) -> bool:
     return bool(literal.strip()) and (control or len(literal.decode(errors="replace")) > 1)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Vocabulary:
     """Tokens of one model by id, with its chat template.
 

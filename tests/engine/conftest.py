@@ -157,7 +157,7 @@ def opened(open_engine: Opener, small_model: ModelFile) -> Opener:
     return functools.partial(open_engine, small_model)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class LoadedVocabulary(Vocabulary):
     """A vocabulary together with llama.cpp's own."""
 

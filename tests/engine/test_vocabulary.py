@@ -144,3 +144,9 @@ def test_user_defined_tokens_of_one_character_are_text(open_vocabulary: OpenVoca
     with open_vocabulary("bytes") as loaded:
         assert loaded.pieces.index(b"   ") not in loaded.reserved
         assert loaded.pieces.index(b"<|tool|>") in loaded.reserved
+
+
+def test_a_debugger_shows_a_vocabulary_without_its_tokens(open_vocabulary: OpenVocabulary) -> None:
+    """A real one has some hundred thousand."""
+    with open_vocabulary("bytes") as vocabulary:
+        assert len(repr(vocabulary)) < 200
