@@ -15,7 +15,11 @@ from localjudge.run_directory.run_record import RunRecord
 
 
 class MatchedLabels(NamedTuple):
-    """Statements of the run in a directory, the decisions on them, and their drawings by metric."""
+    """Statements of the run in a directory, the decisions on them, and their drawings by metric.
+
+    `undrawn` is the number of the run's own labels that were drawn from other statements. `plans`
+    are the statements of first readings that were complete.
+    """
 
     directory: Path
     frames: dict[str, UnitFrame]
