@@ -759,10 +759,10 @@ def test_labels_of_more_disagreements_correct_the_mean_of_a_jury(
     assert {decision.ci95 for decision in decisions} == {corrected.ci95}
     certificate = write_certificate(run, tmp_path / "certificate.html", gates=gates)
     assert not certificate.problems
-    page = certificate.file.read_text(encoding="utf-8")
+    html = certificate.file.read_text(encoding="utf-8")
     for name, member in run.manifest.judge.jury.items():
         checksum = member.engine.model_sha256
-        assert re.search(rf"{name}</bdi>: sha256\s*<code>{checksum}</code>", page)
+        assert re.search(rf"{name}</bdi>: sha256\s*<code>{checksum}</code>", html)
     assert certificate.decisions == decisions
     code, printed, errors = call("verify", run.directory, "--quiet")
     assert code == 0, errors
