@@ -109,7 +109,7 @@ _Option = str | int | float | bool
 def get_options(metric: object) -> Mapping[str, _Option]:
     """Return all options of a metric with their values.
 
-    Those of a dataclass are its fields with texts, numbers and truth values.
+    The options of another package's dataclass are its fields that are texts, numbers or booleans.
     """
     if isinstance(metric, BuiltIn):
         return metric.options

@@ -73,7 +73,8 @@ class Environment(ManifestPart):
 
     `shard_of` is the data of all shards, `drawn_from` the data of a stopped run. `evidence` has
     everything that affects the evidence of verdicts: finder, version and language.
-    `columns_sha256` is that of the columns by which results are sliced.
+    `columns_sha256` covers the columns of the data that are not fields; results can be sliced by
+    them.
     """
 
     judge: str | None = None

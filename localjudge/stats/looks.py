@@ -96,7 +96,8 @@ def _last_error(statements: int, planned: int | None) -> float:
     for labels_at_look, _, last_error in looks:
         if labels_at_look >= statements:
             return last_error
-    return looks[-1][2]
+    _, _, last_error = looks[-1]
+    return last_error
 
 
 def _looks(planned: int | None) -> Sequence[tuple[int, float, float]]:

@@ -219,7 +219,8 @@ def _looks_until_all(
     misses = []
     width = ordinary = 1.0
     at_plan = 0.0
-    labels = planned or LOOKS_WITHOUT_PLAN[0][0]
+    first_look, _, _ = LOOKS_WITHOUT_PLAN[0]
+    labels = planned or first_look
     while labels < statements:
         look = look_at(labels, statements, planned)
         units = run.units(drawing, labels)
