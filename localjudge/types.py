@@ -324,6 +324,10 @@ class VerdictRequest(NamedTuple):
         return f"{{{parts}}}"
 
 
+NO_MODEL = "none"
+"""Type of the engine of a run without questions."""
+
+
 class Answer(Record):
     """The probability of yes (the expected value over the valid answers), and how it was found.
 

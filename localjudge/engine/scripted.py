@@ -16,7 +16,7 @@ from typing import Any
 
 from localjudge.engine.protocol import EngineStats
 from localjudge.errors import ArgumentTypeError, InputError
-from localjudge.types import Answer, ChatEnds, NoAnswer, Node, VerdictRequest
+from localjudge.types import NO_MODEL, Answer, ChatEnds, NoAnswer, Node, VerdictRequest
 
 Scripted = float | str | Answer | NoAnswer
 Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
@@ -168,6 +168,18 @@ class ScriptedEngine:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+class NoModel(ScriptedEngine):
+    """Engine of a run whose metrics ask no question. It answers none."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The type of engine."""
+        return {"engine": NO_MODEL}
 
 
 def _count_code_points(node: Node) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 from localjudge.dataset.samples import columns_fingerprint
 from localjudge.engine.protocol import Engine, EngineStats
+from localjudge.engine.scripted import NoModel
 from localjudge.errors import RunDirectoryError
 from localjudge.judging.data_report import report_data
 from localjudge.judging.evidence import evidence_identity, find_evidence
@@ -35,6 +36,7 @@ from localjudge.judging.run_names import default_directory
 from localjudge.judging.settings import settings_with
 from localjudge.judging.stopping import Stopping, check_aims
 from localjudge.judging.stored_settings import find_judges
+from localjudge.metrics.catalog import is_judged
 from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
 from localjudge.run_directory.directory import STORE
@@ -68,6 +70,8 @@ def open_job(
 ) -> Iterator["Job"]:
     """Open the judge of a plan, and report both. Arguments and errors as in
     `localjudge.evaluate`.
+
+    A plan without questions opens no model, whatever judge is named.
     """
     notes = NotedProgress(progress)
     check_aims(planned, baseline)
@@ -75,6 +79,9 @@ def open_job(
         refuse_unusable(Path(os.path.expanduser(out)))
     if judge is None or judge == ():  # no option --judge
         judge = _default_judge(planned, engine)
+    is_open = engine is not None or isinstance(judge, JudgeOrJury)
+    if not is_open and not any(is_judged(metric.name) for metric in planned.metrics):
+        engine = NoModel()
     with use_judge_or_jury(judge, engine, planned.settings, notes) as opened:
         report_data(planned, notes)
         identity = announce(opened, planned.metrics, planned.settings, notes)
@@ -87,9 +94,10 @@ def _default_judge(planned: Plan, engine: Engine | None) -> str | list[str] | No
 
     Raises ModelError if its model is gone.
     """
-    if engine is not None or planned.stored_in is None:
+    stored_in = planned.stored_in
+    if engine is not None or stored_in is None or stored_in.manifest.judge.has_no_model:
         return None
-    return find_judges(planned.stored_in)
+    return find_judges(stored_in)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from pathlib import Path
 from localjudge import model_registry
 from localjudge.engine.cluster import joined
 from localjudge.engine.protocol import Engine
+from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError
 from localjudge.judging.judges import (
     JudgeName,
@@ -60,7 +61,7 @@ def use_judge_or_jury(
             yield opened
         return
     if engine is not None:
-        if settings.ray is not None:
+        if settings.ray is not None and not isinstance(engine, NoModel):
             hint = "name a judge, or omit ray"
             raise InputError("a cluster opens judges by name, and not an open engine", hint=hint)
         with use_judge(None, engine, settings, progress) as opened:

@@ -22,7 +22,7 @@ from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.differences import format_differences, format_updates
 from localjudge.run_directory.identity import UNPROVED, EngineIdentity, JudgeIdentity
 from localjudge.run_directory.reuse import AnswerMemory, EarlierAnswers, OtherRun
-from localjudge.types import ChatEnds, JudgeCard
+from localjudge.types import NO_MODEL, ChatEnds, JudgeCard
 from localjudge.words import numbered, option
 
 BUNDLED_JUDGE = "bundled"
@@ -182,7 +182,10 @@ def wrap_engine(
     note = ""
     if registered is not None:
         note = registered.note
-    announcement = _announce(card, note, chosen, engine, is_unproved=identity.is_unproved)
+    if identity.engine == NO_MODEL:
+        announcement = "no metric asks a question, so no judge is opened"
+    else:
+        announcement = _announce(card, note, chosen, engine, is_unproved=identity.is_unproved)
     return LoadedJudge(prompts, engine, card, announcement)
 
 

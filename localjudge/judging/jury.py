@@ -20,7 +20,7 @@ from localjudge.judging.judges import LoadedJudge, use_judge
 from localjudge.judging.scales import find_scales
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import get_question, list_special_tasks, list_tasks
+from localjudge.metrics.catalog import get_question, is_judged, list_special_tasks, list_tasks
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import JudgeIdentity, JuryMember
 from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
@@ -192,13 +192,15 @@ class LoadedJury:
     def rule_for(
         self, metrics: Iterable[Metric], settings: RunSettings, progress: Progress
     ) -> VerdictRule:
-        """Return the rule with the combination of each metric. Measures missing scales.
+        """Return the rule with the combination of each judged metric. Measures missing scales.
 
         Raises InputError for weights of other judges.
         """
         metrics = list(metrics)
         combinations: dict[str, Combination] = {}
         for metric in metrics:
+            if not is_judged(metric.name):
+                continue
             combination = _find_combination(metric, settings) or self._registered_weights(metric)
             if combination is None:
                 combinations[metric.name] = self._combine_by_scales(metric, progress)
@@ -282,8 +284,12 @@ def _find_combination(metric: Metric, settings: RunSettings) -> Combination | No
 
 
 def scale_kind(metric: Metric) -> ScaleKind:
-    """Return which scale a metric's questions have: relevance, or attribution."""
-    if set(list_tasks([metric])) <= _RELEVANCE:
+    """Return which scale a metric's questions have: relevance, or attribution.
+
+    A metric that does not say what it asks counts as attribution.
+    """
+    tasks = list_tasks([metric])
+    if tasks and tasks <= _RELEVANCE:
         return "relevance"
     return "attribution"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.engine.protocol import Engine
+from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.compare_files import MAX_PLACES, changed_rows, changed_values
 from localjudge.judging.judge_or_jury import JudgeNames, JudgeOrJury, use_judge_or_jury
@@ -116,6 +117,8 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
         computed = _find_metrics(run, metrics)
         settings = read_run_settings(run.manifest, **{"threads": None, **where})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
+        if engine is None and run.manifest.judge.has_no_model:
+            engine = NoModel()
         if not judge and engine is None:
             judge = find_judges(run)
         labels = check_labels(run)

@@ -25,7 +25,7 @@ from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric, get_options
 from localjudge.run_directory.manifest_part import ManifestPart
 from localjudge.run_directory.request_keys import canonical_sha256
-from localjudge.types import Combination, JudgeCard, VerdictRule
+from localjudge.types import NO_MODEL, Combination, JudgeCard, VerdictRule
 
 UNPROVED = "bytes not proved"
 _DIGITS = 8
@@ -149,6 +149,11 @@ class JudgeIdentity(ManifestPart):
         if calibrations:
             values["calibrations"] = dict(calibrations)
         return cls.model_validate(values)
+
+    @property
+    def has_no_model(self) -> bool:
+        """Whether the metrics ask no question, so that no model was opened."""
+        return self.engine.engine == NO_MODEL
 
     @property
     def judges(self) -> list[JuryMember]:

@@ -36,6 +36,8 @@ class OtherRun:
         self.versions = manifest.versions
         self.updates = updates({"versions": manifest.versions}, {"versions": all_versions()})
         judges = judge.answering_judges
+        if judge.has_no_model or manifest.judge.has_no_model:
+            judges = manifest.judge.answering_judges  # there are no answers to mix up
         if not any(other in judges for other in manifest.judge.answering_judges):
             changes = differences(manifest.judge.answering, judge.answering)
             raise InputError(
