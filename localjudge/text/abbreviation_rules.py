@@ -6,6 +6,7 @@ are in `languages`.
 
 import re
 
+from localjudge.text.clause_numbers import CLAUSE_NUMBER
 from localjudge.text.stop import Rule, Stop, without_article
 
 _DOTTED = re.compile(r"[^\W\d_]{1,3}\.(?:[^\W_]{1,3}\.)*[^\W\d_]{1,3}")
@@ -26,6 +27,8 @@ _POWER = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 _AMOUNT = re.compile(r"[\d.,]*\d(?P<unit>[^\W\d_]+)")
 _NEXT_AMOUNT = re.compile(r"\d[\d.,]*\s?(?P<unit>[^\W\d_]+)")
 _ENDS_IN_NUMBER = re.compile(r"[\d½¼¾⅓⅔]$")
+_CLAUSE = re.compile(CLAUSE_NUMBER)
+_LEVEL = re.compile(rf"\d{{1,3}}[a-z]?|{_ROMAN.pattern}")
 _YEAR = re.compile(r"[12]\d{3}")
 _ORDINAL = re.compile(r"\d{1,2}(?:\.\d{1,2})?")
 _NUMERAL = re.compile(rf"{_ORDINAL.pattern}|{_ROMAN.pattern}")
@@ -61,6 +64,20 @@ def _quantity(stop: Stop) -> bool | None:
     if more and more["unit"] in stop.conventions.units and stop.word in _FIRST_OF_TWO:
         return False
     return stop.before_capital and stop.next not in stop.conventions.after_unit
+
+
+def _clause_number(stop: Stop) -> bool | None:
+    """Continue after the number of a clause before a small letter: "Under § 4.2. the buyer"."""
+    if stop.before_capital:
+        return None
+    word = stop.word.lstrip("§")
+    is_clause = _CLAUSE.fullmatch(word) is not None
+    if is_clause and stop.text[stop.begin].isupper():
+        return False
+    if is_clause or _LEVEL.fullmatch(word):
+        is_labelled = word != stop.word or _follows_noun_of_number(stop)
+        return False if is_labelled else None
+    return None
 
 
 def _label_letter(stop: Stop) -> bool | None:
@@ -169,6 +186,17 @@ def _is_quantity(stop: Stop, units: frozenset[str]) -> bool:
     return not (followed or _YEAR.fullmatch(tokens[-1]))
 
 
+def _follows_noun_of_number(stop: Stop) -> bool:
+    """Return whether a noun, an abbreviation or a sign that takes a number is before the stop."""
+    words = stop.before.split()
+    if not words:
+        return False
+    noun = without_article(words[-1], stop.conventions).strip("(")
+    if noun.strip("§№") == "" or noun.rstrip(".") in stop.conventions.before_number:
+        return True
+    return noun.lower() in stop.conventions.lettered
+
+
 def _follows_labelled_noun(stop: Stop) -> bool:
     """Return whether a noun before the stop takes letters or values: "vitamins A, D and K"."""
     tokens = stop.before.split()
@@ -271,6 +299,7 @@ def _may_be_unknown_abbreviation(stop: Stop) -> bool:
 ABBREVIATION_RULES: tuple[Rule, ...] = (
     _time_of_day,
     _quantity,
+    _clause_number,
     _label_letter,
     _never_ending,
     _ordinal,

@@ -15,6 +15,7 @@ full stop, in groups:
     before_initial never take a letter as a label                     "by J. Smith"
     before_label   function words that do                             "written in C. Next"
     verb_endings   of words that never take a letter as a label       "invited J. Smith"
+    clauses        a following Roman number belongs to it            "Article II. The buyer pays."
     valued         a following number is a value, not an ordinal      "Puls 72. Lunge frei."
     endings        abbreviated last parts of compound words           "Hauptstr. 5"
     particles      may begin a surname after an initial               "J. De Vries"
@@ -61,6 +62,7 @@ class Conventions:
     units: frozenset[str] = frozenset()
     after_unit: frozenset[str] = frozenset()
     lettered: frozenset[str] = frozenset()
+    clauses: frozenset[str] = frozenset()
     valued: frozenset[str] = frozenset()
     before_initial: frozenset[str] = frozenset()
     """With the function words. If it is empty, every capital may be an initial."""
@@ -113,6 +115,7 @@ def load_conventions(
         units=group("units"),
         after_unit=group("after_unit"),
         lettered=group("lettered"),
+        clauses=group("clauses"),
         valued=group("valued"),
         particles=group("particles"),
         endings=tuple(sorted(group("endings"))),

@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from localjudge.text.clause_numbers import CLAUSE_NUMBER
+
 LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"[^\s{LINE_ENDS}](?:[^{LINE_ENDS}]*[^\s{LINE_ENDS}])?")
 _LINE_END = r"(?:\r\n|[\n\r\v\x85\u2028])"
@@ -38,6 +40,7 @@ _FIRST_NUMBER = re.compile(
 _ENUMERATION = re.compile(r"(?:[,;]|\b(?:and|or))\s+$")
 _BEFORE = 8  # characters before a number that may contain a comma or "and"
 
+_CLAUSE = re.compile(rf"[>\s]*(?:§{{1,2}}\s?)?{CLAUSE_NUMBER}\.(?=\s+[^\Wa-zß-ÿ])")
 _INITIAL = re.compile(r"[A-Z]\.(?=\s)")
 _HEADING = re.compile(r"#{1,6}\s")
 _FORMULA = re.compile(r"(?:^|[\s(\d])(?:[A-Z][a-z]?){1,3}\)?[+-]?$")
@@ -107,7 +110,7 @@ def _separates(text: str, above: Range, line: Range, width: int, *, looks_wrappe
     length = above.end - above.start
     is_full = width >= _NARROW and length + 1 + len(first_word) > width
     is_wrapped_initial = is_full and _INITIAL.match(content) is not None
-    if MARKER.match(content) and not is_wrapped_initial:
+    if _CLAUSE.match(content) or (MARKER.match(content) and not is_wrapped_initial):
         return True
     if _SUBSCRIPT.match(content) and _FORMULA.search(content_above):
         return False

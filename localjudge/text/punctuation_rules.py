@@ -5,13 +5,11 @@ Every rule returns whether the stop ends its sentence, or None if it does not ap
 
 import re
 
-from localjudge.text.languages import Conventions
 from localjudge.text.lines import MARKER
 from localjudge.text.stop import LATIN_STOPS, WINDOW, Rule, Stop
 from localjudge.text.user_abbreviations import add_capitals
 
 _PLAIN = re.compile(r"[^\W\d_]{2,}$")
-_LABEL = re.compile(r"(?P<word>[^\W\d_]+) \d{1,3}(?:\.\d+)*")
 _RUN_ON = re.compile(r"(?:[A-Z][a-z’']+|[IA])(?=[\s,;:.!?'’]|$)")
 _HOST_OR_FILE = re.compile(
     r"com|net|org|edu|gov|info|io|co|uk|de|fr|eu|js|py|ts|md|txt|doc",
@@ -46,7 +44,7 @@ def _opening_or_comma(stop: Stop) -> bool | None:
         return False
     if len(so_far) > WINDOW:
         return None
-    if _is_label(so_far, stop.conventions) or MARKER.fullmatch(so_far + "."):
+    if MARKER.fullmatch(so_far + "."):
         return False
     return None
 
@@ -122,15 +120,6 @@ def _exclamation(stop: Stop) -> bool | None:
     if stop.word in _EXCLAIMING and len(stop.mark) == 1:
         return stop.before_starter
     return stop.before_capital or not stop.closed
-
-
-def _is_label(text: str, conventions: Conventions) -> bool:
-    """Return whether a text is a capitalised label with a number: "Step 2", "Figure 3.1"."""
-    label = _LABEL.fullmatch(text)
-    if not label:
-        return False
-    word = label["word"]
-    return word[0].isupper() and word.lower() in conventions.lettered
 
 
 def _quotation_continues(stop: Stop) -> bool:

@@ -9,10 +9,11 @@ stop ends the sentence.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from localjudge.text.abbreviation_rules import ABBREVIATION_RULES
+from localjudge.text.clause_numbers import is_number_of_next
 from localjudge.text.languages import Conventions
 from localjudge.text.lines import Range, find_items, split_pieces
 from localjudge.text.marks import after_stop_ranges
@@ -43,6 +44,17 @@ def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Convention
     return sorted({before_opening_tags(text, start) for start in starts})
 
 
+def _without_lone_numbers(
+    text: str, starts: Iterable[int], conventions: Conventions
+) -> Iterator[int]:
+    """Yield the starts except for those after the number of a clause: "1.1. The buyer pays."."""
+    before = 0
+    for start in sorted(starts):
+        if not is_number_of_next(text[before:start], conventions):
+            yield start
+        before = start
+
+
 def _starts_between(
     plain: str,
     begin: int,
@@ -60,7 +72,8 @@ def _starts_between(
             starts.add(first)
             part = Range(first, last)
             starts.update(_starts_after_stops(text, part, pattern, conventions))
-    return {begin + start for start in starts}
+    joined = _without_lone_numbers(text, starts, conventions)
+    return {begin + start for start in joined}
 
 
 def _starts_without_stop(text: str, piece: Range, conventions: Conventions) -> Iterator[int]:

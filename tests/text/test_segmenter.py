@@ -1,4 +1,5 @@
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -72,6 +73,7 @@ def test_a_paragraph_is_split_the_same_in_any_position(
     assume(
         "```" not in first and "~~~" not in first and "<" not in first + second
     )  # tags are no text
+    assume(not re.search(r"\d\W*$", first))  # a number belongs to the clause after it
     apart = sentences(first, language) + moved(sentences(second, language), len(first) + 2)
     assert sentences(f"{first}\n\n{second}", language) == apart
 
@@ -136,7 +138,7 @@ def test_segmentation_takes_linear_time(unit: str) -> None:
 
 
 def test_the_identity_covers_everything_that_affects_splitting() -> None:
-    cut_by = {"name": "localjudge", "version": version("spacy"), "rules": "4", "language": "de"}
+    cut_by = {"name": "localjudge", "version": version("spacy"), "rules": "5", "language": "de"}
     assert Segmenter("de").identity == cut_by
 
 
