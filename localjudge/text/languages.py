@@ -7,6 +7,7 @@ full stop, in groups:
 
     never_ends     the sentence always continues                      "Dr. Watson", "z.B. Kupfer"
     before_number  an abbreviation only before a number or a letter   "Fig. 3", "lit. b"
+    attached       a number may follow its stop without a space      "Fig.3", "file.1"
     may_end        ends a sentence before a function word             "Acme Ltd. They"
     often_ends     ends a sentence before any capitalised word        "etc. Toyota", "b.i.d. Stop"
     units          after a number, ends one before any capital        "4 g. Take", "12 mmHg. Chest"

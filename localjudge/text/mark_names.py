@@ -1,8 +1,8 @@
 r"""What a candidate for a citation mark names, or that it is text.
 
-    [1]  [1](url)  【1†source】  <sup>1</sup>  (1)  \cite{a}      forms of candidates
+    [1]  [1](url)  【1†source】  <sup>1</sup>  (1)  .1  \cite{a}  forms of candidates
     "1"  "doc1"  "a.pdf"  "Source: policy handbook"             names
-    [sic]  [REDACTED]  [the page](url)  array[1]  m²             text
+    [sic]  [REDACTED]  [the page](url)  array[1]  m²  file.1     text
 
 A rank or an id can be resolved. Names that only the tool that wrote the answer can resolve begin
 with "cite".
@@ -10,6 +10,8 @@ with "cite".
 
 import re
 from collections.abc import Collection
+
+from localjudge.text.languages import ANY_LANGUAGE, load_words
 
 _MAX_RANGE = 100
 _MAX_CHARACTERS = 200  # in a pair of brackets
@@ -78,6 +80,7 @@ _FORMS = (
     rf"[(（]{_SEE}(?P<source_word>(?:{_NAMED_SOURCE})"  # (Source 1) (see Document 2)
     rf"[^()（）\[\]\n]{{0,{_MAX_CHARACTERS}}})[)）]",
     rf"[(（](?P<round>{_NUMBERS})[)）]",  # (1)
+    rf"(?<=[.!?…।॥۔؟\"'”’“‘»›)\]*_])(?P<footnote>{_NUMBERS})(?![\w.])",  # in May.1 The
 )
 CANDIDATE = re.compile("|".join(_FORMS), re.IGNORECASE)
 _LINKS = {"double_link", "square_link"}
@@ -89,10 +92,18 @@ NO_CITATION = "cite_start"
 _DAGGER = re.compile(r"(?P<number>[0-9]{1,3})(?::[0-9]+)?†.*")
 
 _STOPS = ".!?…。！？｡．।॥۔؟։።။។"
-_CLOSERS = r"(?:[\"'”’»›)\]}」』）】》〉*_`]|</\w+>)*"
+_CLOSERS = r"(?:[\"'”’“‘»›)\]}」』）】》〉*_`]|</\w+>)*"
 AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}[ \t\u00a0\u200b]{{0,2}}\Z")
 DIRECTLY_AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}\Z")
 _BEFORE_NEXT_SENTENCE = re.compile(r"\s*(?:$|[\n\[(（【<\"“‘«*_¹²³]|[^\Wa-zß-ÿ_])")
+
+# A letter or a closing sign, a stop, and closing signs: "in May.", "“no.”", "(in May).", "5%."
+_BEFORE_FOOTNOTE = re.compile(
+    rf"\S\s(?:\S*[\"'“‘„«(\[*_/—–-])?(?P<word>[^\s\"'“‘„«(\[*_/—–%°»-]*)(?P<quote>[%°\"”’»›)\]*_]*)"
+    rf"(?P<stop>[.!?…।॥۔؟])(?P<closed>{_CLOSERS})\Z"
+)
+_AFTER_FOOTNOTE = re.compile(r"\s*\Z|[ \t]*[\r\n]|\s+[\"“„«‘(\[*_¿¡]{0,3}(?P<next>[^\W\d_])")
+_INITIALS = re.compile(r"(?:[A-Z]\.)+[A-Z]")
 
 _INDEXED = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)\Z")
 _CODE_NAME = re.compile(
@@ -133,7 +144,8 @@ def read_names(
         return _read_chatgpt_names(form, content, ids)
     if form in _BRACKETS:
         return _read_bracketed(text, candidate, ids, after_stop=after_stop, joined=joined)
-    if form == "round" and not _is_round_mark(text, candidate):
+    is_mark = {"round": _is_round_mark, "footnote": _is_footnote}.get(form)
+    if is_mark and not is_mark(text, candidate):
         return ()
     if form in _RAISED_FORMS:
         content = content.translate(_SUPERSCRIPTS)
@@ -192,6 +204,23 @@ def _is_round_mark(text: str, match: re.Match[str]) -> bool:
     if not follows_stop(text, match.start(), DIRECTLY_AFTER_STOP):
         return False
     return _BEFORE_NEXT_SENTENCE.match(text, match.end()) is not None
+
+
+def _is_footnote(text: str, match: re.Match[str]) -> bool:
+    """Return whether digits right after a stop are a footnote: "in May.1 The", not "v2.1 The"."""
+    after = _AFTER_FOOTNOTE.match(text, match.end())
+    if not after or (after["next"] and after["next"].islower()):
+        return False
+    start = match.start()
+    before = _BEFORE_FOOTNOTE.search(text[max(0, start - CHARACTERS_BEFORE) : start])
+    if not before:
+        return False
+    word = before["word"]
+    if before["quote"] or before["closed"] or _INITIALS.fullmatch(word):
+        return True
+    if len(word) == 1 or "." in word or any(map(str.isdigit, word)):
+        return False
+    return word not in load_words(ANY_LANGUAGE, "attached")
 
 
 def _is_raised_mark(text: str, match: re.Match[str]) -> bool:

@@ -4,7 +4,7 @@ r"""Find the citation marks of a text. `mark_names` says what they name.
     [1](url) [[1]](url) <a href="#1">[1]</a>                                    links
     【1†source】 【1】 ［1］                                                      other brackets
     <sup>1</sup> ¹ ^1^                                                          raised numbers
-    (1)                                                                         right after a stop
+    (1) .1 .1,2 ”3                                                              right after a stop
     (Source 1) (see Document 2) (Source: a.pdf)                                 a word for a source
     \cite{a} [@a] $^{1}$                                                        LaTeX and Pandoc
     \ue200cite\ue202turn0search1\ue201 :contentReference[oaicite:1]{index=1}     ChatGPT: unchecked

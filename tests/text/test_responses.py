@@ -364,6 +364,8 @@ def test_other_lists_at_the_end_are_statements(text: str, count: int) -> None:
             None,
         ),
         ("Ulm is old.[a.example](https://a.example) It is big.", None, [(), ()]),
+        ("Ulm is old.1 It is big.2,3", ["Ulm is old.", "It is big."], [("1",), ("2", "3")]),
+        ("He said “no.”3 Ulm is v2.1 The end.", ["He said “no.”", "Ulm is v2.1 The end."], None),
         (
             "Notes:\n[1] It is old.\n[2] It is big.",
             ["Notes:", "It is old.", "It is big."],
