@@ -128,7 +128,7 @@ def _ordinal(stop: Stop) -> bool | None:
 def _often_ending(stop: Stop) -> bool | None:
     """End after "etc." before a capital, in some languages also after "p.a."."""
     if stop.word in stop.conventions.often_ends:
-        return stop.before_capital and not stop.follower.isdigit() and stop.follower != "("
+        return stop.before_capital and not stop.follower.isdigit() and stop.follower not in "(["
     if not stop.conventions.dotted_ends or stop.word in stop.conventions.may_end:
         return None
     is_dotted = "." in stop.word and stop.word.islower() and _DOTTED.fullmatch(stop.word)
@@ -143,7 +143,7 @@ def _abbreviation(stop: Stop) -> bool | None:
         return None
     if stop.after_letter and (_precedes_surname(stop) or stop.before_number):
         return False
-    if stop.after_first_word or stop.follower == "(":
+    if stop.after_first_word or stop.follower in "([":
         return False
     if stop.next.lower() in stop.conventions.valued and _VALUE.match(stop.after_next):
         return True  # "in the E.R. BP 120/80"

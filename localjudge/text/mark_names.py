@@ -30,6 +30,7 @@ RANK_RANGE = re.compile(
     rf"(?:{_RANK_WORD}s?\s?:?\s?)?(?P<first>[0-9]{{1,3}})\s?[-\u2013]\s?(?P<last>[0-9]{{1,3}})",
     re.IGNORECASE,
 )
+YEARS = re.compile(r"[12]\d{3}[a-z]?(?:\s?[,;–-]\s?(?:[12]\d{3}[a-z]?|[a-z]))*")
 ID_WITH_DIGIT = re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w.:/#-]+")
 _FILE = re.compile(
     r"[\w][\w ./()-]*\.(?:pdf|html?|docx?|txt|md|csv|json|xlsx?|pptx?|xml|rtf|epub)"
@@ -248,6 +249,8 @@ def _split_names(
 ) -> tuple[str, ...]:
     """Return the names in brackets without page numbers, or () unless all of them are names."""
     names = _SEPARATOR.split(content.strip())
+    if YEARS.fullmatch(content.strip()) and not any(name in ids for name in names):
+        return ()
     cited = [name for name in names if name in ids or not _LOCATOR.fullmatch(name)]
     if any(cited) and all(_is_name(name, ids, is_link=is_link, loose=loose) for name in cited):
         return tuple(cited)

@@ -27,6 +27,7 @@ from localjudge.text.mark_names import (
     DIRECTLY_AFTER_STOP,
     LINE_START,
     NO_CITATION,
+    YEARS,
     follows_stop,
     read_names,
 )
@@ -109,10 +110,10 @@ def after_stop_ranges(text: str) -> Iterator[Range]:
 
 
 def _is_note(text: str, match: re.Match[str]) -> bool:
-    """Return whether brackets are an editorial note, or a link right after a stop."""
+    """Return whether brackets are an editorial note, or a link or years right after a stop."""
     if not match["square"] or match["square"] == NO_CITATION:
         return False
-    if match["square_link"]:
+    if match["square_link"] or YEARS.fullmatch(match["square"]):
         return follows_stop(text, match.start(), DIRECTLY_AFTER_STOP)
     is_editorial = _EDITORIAL.fullmatch(match["square"]) is not None
     return is_editorial and follows_stop(text, match.start(), AFTER_STOP)

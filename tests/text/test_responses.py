@@ -364,6 +364,7 @@ def test_other_lists_at_the_end_are_statements(text: str, count: int) -> None:
             None,
         ),
         ("Ulm is old.[a.example](https://a.example) It is big.", None, [(), ()]),
+        ("Yan et al. [2004b] saw Ulm. It is [1999, 2004].", None, [(), ()]),
         ("Ulm is old.1 It is big.2,3", ["Ulm is old.", "It is big."], [("1",), ("2", "3")]),
         ("He said “no.”3 Ulm is v2.1 The end.", ["He said “no.”", "Ulm is v2.1 The end."], None),
         (
