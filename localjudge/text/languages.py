@@ -22,6 +22,7 @@ full stop, in groups:
     particles      may begin a surname after an initial               "J. De Vries"
     openers        begin sentences, although they are not stop words
     not_openers    stop words that occur in names                     "U.S. First Lady"
+    after_formula  go on with the sentence of a displayed formula    "其中"
     frequent       function words that identify the language of texts
 
 Function words are spaCy's stop words for the language. spaCy's tokenizer exceptions with a final
@@ -70,6 +71,7 @@ class Conventions:
     verb_endings: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
     particles: frozenset[str] = frozenset()
+    after_formula: frozenset[str] = frozenset()
     ordinals: bool = False
     """Whether a number with a full stop is an ordinal: "am 3. Oktober"."""
     dotted_ends: bool = False
@@ -122,6 +124,7 @@ def load_conventions(
         endings=tuple(sorted(group("endings"))),
         before_initial=_words_before_initial(language, function_words),
         verb_endings=tuple(sorted(group("verb_endings"))),
+        after_formula=group("after_formula"),
         ordinals=language in _ORDINALS.split(),
         dotted_ends=language in _DOTTED_ENDS.split(),
         elides=language in _ELIDES.split(),

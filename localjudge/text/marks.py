@@ -19,6 +19,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from localjudge.text.formulas import formula_ranges
 from localjudge.text.lines import Range
 from localjudge.text.mark_names import (
     AFTER_STOP,
@@ -31,7 +32,7 @@ from localjudge.text.mark_names import (
     follows_stop,
     read_names,
 )
-from localjudge.text.markup import code_ranges, overlaps
+from localjudge.text.markup import code_ranges, merged, overlaps
 
 _EDITORIAL = re.compile(r"[a-z]{1,2}|[a-z]+ (?:\d+|needed)")  # [a], [note 1], [citation needed]
 _PAGES = re.compile(r":\d+(?:[,–-]\s?\d+)*")  # after a mark: "in 1905.[2]:75–76"
@@ -72,7 +73,7 @@ def find_marks(text: str, ids: Collection[str] = ()) -> list[Mark]:
         if not names and match["square"] != NO_CITATION:
             continue
         if code is None:
-            code = code_ranges(text)
+            code = merged([*code_ranges(text), *formula_ranges(text)])
         if overlaps(code, start, end):
             continue
         if after_stop:

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from localjudge.text.abbreviation_rules import ABBREVIATION_RULES
 from localjudge.text.clause_numbers import is_number_of_next
+from localjudge.text.formulas import join_formulas
 from localjudge.text.languages import Conventions
 from localjudge.text.lines import Range, find_items, split_pieces
 from localjudge.text.marks import after_stop_ranges
@@ -33,10 +34,11 @@ _RULES = (*PUNCTUATION_RULES, *ABBREVIATION_RULES)
 
 def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:
     """Return the starts of sentences. Blocks of code and rows of tables are cut as a whole."""
-    plain = without_markup(blanked(text, list(after_stop_ranges(text))))
+    joined = join_formulas(text, conventions.after_formula)
+    plain = without_markup(blanked(joined, list(after_stop_ranges(text))))
     starts: set[int] = set()
     position = 0
-    for block in blocks(text):
+    for block in blocks(joined):
         starts |= _starts_between(plain, position, block.start, pattern, conventions)
         starts.add(block.start)
         position = block.end

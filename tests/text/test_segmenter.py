@@ -125,6 +125,15 @@ def test_a_paragraph_of_any_length_is_covered(unit: str) -> None:
         ".(1)",
         "【1",
         "a[1",
+        ".1 ",
+        "$$",
+        "$$a",
+        "\\[",
+        "\\[a\\]\n",
+        "\\begin{math}",
+        "*1.1.",
+        "&lt;",
+        "&",
     ],
 )
 def test_segmentation_takes_linear_time(unit: str) -> None:
@@ -226,3 +235,9 @@ def test_the_component_can_be_added_to_any_pipeline() -> None:
         "Dr. No came.",
         "He left.",
     ]
+
+
+@pytest.mark.parametrize("inside", ["|x| = 1. Y = 2\n|y| = 2", "x \\in [1, 2]", "a. B"])
+def test_a_displayed_formula_is_part_of_a_sentence(inside: str) -> None:
+    text = f"The value is\n$$\n{inside} = 1\n$$\nwhere $x$ is real. It grows."
+    assert len(sentences(text)) == 2
