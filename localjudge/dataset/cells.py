@@ -11,7 +11,7 @@ from typing import Any
 from localjudge.dataset.columns import ID_COLUMNS, Resolved, split_columns
 from localjudge.dataset.contexts import find_text, objects_of_columns, read_cell
 from localjudge.dataset.missing import is_answer_word, is_nan, is_placeholder
-from localjudge.dataset.paths import lookup
+from localjudge.dataset.paths import has_value, lookup
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import Place, Report, shown
 from localjudge.dataset.rows import RawRow
@@ -92,7 +92,7 @@ def _read_cell(row: RawRow, field: str, column: str, report: Report) -> Any:
     """Return the value of a column, or one list for several columns of contexts."""
     if field not in _LIST_FIELDS:
         return lookup(row.values, column)
-    if column in row.values or "," not in column:
+    if "," not in column or has_value(row.values, column):
         cell = _read_list(row, field, column, report)
         _refuse_part_of_contexts(row, field, column, cell)
         return cell

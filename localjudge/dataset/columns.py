@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from localjudge.dataset.paths import first_part, has_value, lookup, reaches_inside
+from localjudge.dataset.paths import first_part, first_parts, has_value, lookup, reaches_inside
 from localjudge.errors import DataError
 from localjudge.types import CONTEXT_FIELDS
 from localjudge.words import option
@@ -151,20 +151,20 @@ class Survey:
         self._spellings: dict[str, dict[str, None]] = {}
         self._reached: set[str] = set()
         inside = filter(reaches_inside, _ALL_NAMES | split_columns(mapping))
-        self._unreached = {name: first_part(name) for name in inside}
-        self._unread = {name: first_part(name) for name in _FIELD_OF_LOOSE_NAME}
+        self._unreached = {name: first_parts(name) for name in inside}
+        self._unread = {name: first_parts(name) for name in _FIELD_OF_LOOSE_NAME}
 
     def add(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():
             if not self.columns.get(name):
                 self.columns[name] = value is not None and value != ""
         values = self._with_known_names(values)
-        for name, column in list(self._unreached.items()):
-            if column in values and has_value(values, name):
+        for name, columns in list(self._unreached.items()):
+            if not columns.isdisjoint(values) and has_value(values, name):
                 self._reached.add(name)
                 del self._unreached[name]
-        for name, column in list(self._unread.items()):
-            is_there = name in values or column in values
+        for name, columns in list(self._unread.items()):
+            is_there = not columns.isdisjoint(values)
             if is_there and _looks_like(_FIELD_OF_LOOSE_NAME[name], lookup(values, name)):
                 del self._unread[name]
 
@@ -202,7 +202,9 @@ class Survey:
     def unused(self, resolved: Resolved) -> tuple[str, ...]:
         """Return the non-empty columns that no field is read from."""
         taken = split_columns(resolved)
-        taken |= set(map(first_part, taken))
+        for path in list(taken):
+            columns = sorted(first_parts(path) & self.columns.keys(), key=len)
+            taken.update(columns[-1:])
         return tuple(name for name, filled in self.columns.items() if filled and name not in taken)
 
 

@@ -31,7 +31,7 @@ from localjudge.dataset.conversation import with_last_turn
 from localjudge.dataset.data_in_memory import ReadRows, read_in_memory
 from localjudge.dataset.dataset import Dataset
 from localjudge.dataset.formats import read
-from localjudge.dataset.paths import first_part, reaches_inside
+from localjudge.dataset.paths import first_parts, reaches_inside
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import SHOWN, Problem, Problems, shown
 from localjudge.dataset.rows import RawRow
@@ -148,7 +148,9 @@ class _Table:
         self._read_rows = read_rows
         self._mapping = mapping
         mapped = split_columns(mapping)
-        self._reached_into = {first_part(column) for column in mapped if reaches_inside(column)}
+        self._reached_into: set[str] = set()
+        for column in filter(reaches_inside, mapped):
+            self._reached_into |= first_parts(column) - {column}
         self.survey = Survey(mapping)
         self.columns: Resolved = {}
         self.count = 0

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from localjudge.dataset.paths import split_path
+
 _TEXT_WORDS = {
     "text", "texts", "content", "contents", "body", "passage", "passages", "paragraph",
     "paragraphs", "snippet", "snippets", "chunk", "chunks", "excerpt", "document", "documents",
@@ -35,10 +37,10 @@ _OTHER_WORDS = {
 _WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 _ADDRESS = re.compile(r"\w+://\S+|www\.\S+|\S+/\S*\.\w{1,5}|[0-9a-fA-F-]{8,}|\S+@\S+")
 _TWO_WORDS = re.compile(r"\w\S*\s+\S*\w|[\u3040-\u30ff\u4e00-\u9fff\u0e00-\u0e7f]{4}")
-_FILE_NAME = re.compile(r".+\.\w{1,5}")
+_FILE_NAME = re.compile(r".+\.(\w{1,5})")
 _DIGITS = re.compile(r"\d+")
 _INDEX = re.compile(r"-?\d{1,9}")
-_UNNAMEABLE = re.compile(r"[.,]|\[\]|^$")
+_UNNAMEABLE = re.compile(r"\[\]|^$")
 _MAX_LEVELS = 6
 _MAX_ELEMENTS = 3
 
@@ -72,13 +74,19 @@ def is_collection(value: Any) -> bool:
     values = [item for item in value.values() if item is not None]
     names_without_digits = {_DIGITS.sub("", name) for name in names}
     are_numbered = len(names) > 1 and len(names_without_digits) == 1
-    has_names_of_files = all(_FILE_NAME.fullmatch(name) for name in names)
+    has_names_of_files = all(map(_is_name_of_file, names))
     if all(isinstance(item, str) for item in values):
         return are_numbered or has_names_of_files
     if not all(isinstance(item, Mapping) for item in values):
         return False
     have_equal_keys = len(values) > 1 and len(set(map(frozenset, values))) == 1
     return are_numbered or has_names_of_files or have_equal_keys
+
+
+def _is_name_of_file(name: str) -> bool:
+    """Return whether a key is the name of a file, unlike `chunk.text`."""
+    match = _FILE_NAME.fullmatch(name)
+    return match is not None and match[1] not in _TEXT_WORDS
 
 
 def has_texts_only(value: Any) -> bool:
@@ -139,21 +147,21 @@ def whole_collection(values: Mapping[str, Any], column: str) -> str | None:
 
     Otherwise None.
     """
-    first, *steps = column.split(".")
+    first, *keys = split_path(values, column)
     parts = [first]
     value = values.get(first)
-    for step in steps:
+    for key in keys:
         if isinstance(value, list | tuple):
-            if not _INDEX.fullmatch(step) or not -len(value) <= int(step) < len(value):
+            if not _INDEX.fullmatch(key) or not -len(value) <= int(key) < len(value):
                 return None
             parts[-1] += "[]"
-            value = value[int(step)]
+            value = value[int(key)]
         elif isinstance(value, Mapping):
             if is_collection(value) or has_texts_only(value):
                 parts[-1] += "[]"
             else:
-                parts.append(step)
-            value = value.get(step)
+                parts.append(key)
+            value = value.get(key)
         else:
             return None
     path = ".".join(parts)

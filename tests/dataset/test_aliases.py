@@ -55,6 +55,20 @@ def test_two_columns_for_one_field_are_refused(
             {"reference": "r", "response": None},
         ),
         ({"a.b": "x", "a": {"b": "y"}}, {"user_input": "a.b"}, {"user_input": "x"}),
+        ({"a.b": {"c": "x"}, "a": {"b": {"c": "y"}}}, {"user_input": "a.b.c"}, {"user_input": "x"}),
+        ({"a.b": {"d": "x"}, "a": {"b": {"c": "y"}}}, {"user_input": "a.b.c"}, {"user_input": "y"}),
+        ({"a": {"b.c": {"d.e": "x"}}}, {"user_input": "a.b.c.d.e"}, {"user_input": "x"}),
+        ({"a.b": [{"c.d": "x"}]}, {"user_input": "a.b.0.c.d"}, {"user_input": "x"}),
+        (
+            {"a.b": [{"c.d": "x"}]},
+            {"retrieved_contexts": "a.b[].c.d"},
+            {"retrieved_contexts": X},
+        ),
+        (
+            {"a.b": '[{"c.d": "x"}]'},
+            {"retrieved_contexts": "a.b[].c.d"},
+            {"retrieved_contexts": X},
+        ),
         (
             {"a,b": "x", "a": "t", "b": "t"},
             {"retrieved_contexts": "a,b"},
@@ -72,6 +86,11 @@ def test_the_mapping_has_priority(
 ) -> None:
     sample = only(row, **mapping)
     assert {name: getattr(sample, name) for name in values} == values
+
+
+def test_a_column_with_a_dot_is_used_if_a_mapping_reaches_into_it() -> None:
+    row = {"a.b": [{"c": "x"}], "a": "y", "b": "z"}
+    assert load([row], mapping={"retrieved_contexts": "a.b[].c"}).unused == (("a", "b"),)
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,9 @@ SHAPES: dict[str, Any] = {
         for text in (ULM, BERN)
     ],
     "unknown key": [{"n": 1, "Titel": "Ulm", "Inhalt": text} for text in (ULM, BERN)],
+    "keys with dots": [{"document.content": text, "document.score": 0.7} for text in (ULM, BERN)],
+    "keys with dots inside": [{"document": {"v1.text": text, "id": 1}} for text in (ULM, BERN)],
+    "keys with commas": [{"id": 1, "text, in full": text} for text in (ULM, BERN)],
     "columns": {"title": [LONG_TITLE, LONG_TITLE], "snippet": [ULM, BERN]},
     "keyed by file": {"a.pdf": ULM, "b.pdf": BERN},
     "keyed by number": {"doc1": ULM, "doc2": BERN},
@@ -167,6 +170,14 @@ def test_the_hint_works_for_an_object_in_a_cell(tmp_path: Path, shape: str, prin
         writer.writerow(["Where is the tower?", printed(SHAPES[shape])])
     data = load(tmp_path / "a.csv", mapping=hinted_mapping(caught.value))
     assert texts(data) == [ULM, BERN]
+
+
+@pytest.mark.parametrize("column", ["my.hits", "attributes.retrieval.documents", "hits, best"])
+def test_the_hint_works_for_a_column_with_dots_or_commas(column: str) -> None:
+    rows = [{"question": "q", column: [{"chunk.txt": text} for text in (ULM, BERN)]}]
+    with pytest.raises(DataError) as caught:
+        load(rows, mapping={"retrieved_contexts": column})
+    assert texts(load(rows, mapping=hinted_mapping(caught.value))) == [ULM, BERN]
 
 
 @pytest.mark.parametrize("shape", READ_DIRECTLY)
@@ -229,6 +240,12 @@ def test_ids_titles_addresses_and_scores_are_no_texts(contexts: Any) -> None:
     [
         ([{"text": ULM}, {"text": BERN}], "contexts.0.text", "contexts[].text"),
         ([ULM, BERN], "contexts.-1", "contexts[]"),
+        (
+            {"a.b": [{"c.text": ULM}, {"c.text": BERN}]},
+            "contexts.a.b.0.c.text",
+            "contexts.a.b[].c.text",
+        ),
+        ({"a.pdf": ULM, "b.pdf": BERN}, "contexts.a.pdf", "contexts[]"),
         ({"doc1": ULM, "doc2": BERN}, "contexts.doc1", "contexts[]"),
         ({"doc1": ULM, "doc2": None}, "contexts.doc1", "contexts[]"),
         ({"ulm": ULM, "bern": BERN}, "contexts.bern", "contexts[]"),
