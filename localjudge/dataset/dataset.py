@@ -4,6 +4,7 @@ Draws and shards depend only on the ids, so adding, removing or moving rows chan
 those rows.
 """
 
+import dataclasses
 import heapq
 import json
 from collections import Counter
@@ -42,8 +43,8 @@ class Dataset:
     """Number of rows where one text may contain several retrieved contexts."""
     json_responses: int = 0
     """Number of responses that are an object or a list in JSON."""
-    windows_1252: tuple[str, ...] = ()
-    """Files that are not UTF-8 and were read as Windows-1252."""
+    encodings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Files that are not Unicode, with the encoding in which they were read."""
     conversations: int = 0
     """Number of rows with a conversation as question; only its last turn was read."""
     skipped: int = 0

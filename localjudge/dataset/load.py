@@ -98,8 +98,11 @@ def load(  # noqa: PLR0913 # the options of a run that describe its data
         dataset = _check_tables(
             tables, context_separator, skip_bad_rows, keeps_answer_words, progress
         )
-        windows_1252 = tuple(source.name for source in sources if source.is_windows_1252)
-        return replace(dataset, windows_1252=windows_1252)
+        encodings: dict[str, str] = {}
+        for source in sources:
+            if source.other_encoding is not None:
+                encodings[source.name] = source.other_encoding
+        return replace(dataset, encodings=encodings)
 
 
 def _are_files(data: object) -> TypeGuard[Sequence[str | Path]]:

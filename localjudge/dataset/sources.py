@@ -20,10 +20,10 @@ from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from localjudge.dataset.encoding import (
     UTF_8,
-    WINDOWS_1252,
     decoding_errors,
     detect_encoding,
     marked_encoding,
+    name_encoding,
 )
 from localjudge.errors import DataError
 
@@ -112,9 +112,11 @@ class Source:
         self._encoding: str | None = None
 
     @property
-    def is_windows_1252(self) -> bool:
-        """Whether it was opened, and its text is neither UTF-8 nor marked as another encoding."""
-        return self._encoding == WINDOWS_1252
+    def other_encoding(self) -> str | None:
+        """Name of the encoding if it was opened and its text is not Unicode, otherwise None."""
+        if self._encoding is None or self._encoding.startswith("utf"):
+            return None
+        return name_encoding(self._encoding)
 
     @contextmanager
     def open(self) -> Iterator[OpenSource]:
@@ -126,8 +128,11 @@ class Source:
                     stream.seek(0)
                 yield _unpacked(self.name, stream)._replace(encoding=self._encoding)
         except UnicodeDecodeError as error:
+            kind = f"is marked as {error.encoding} text but is not"
+            if self.other_encoding is not None:
+                kind = f"looks like {self.other_encoding} text but is not"
             raise DataError(
-                f"{self.name} is marked as {error.encoding} text but is not: {error.reason}",
+                f"{self.name} {kind}: {error.reason}",
                 hint="save it as UTF-8",
             ) from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

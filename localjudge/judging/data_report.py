@@ -79,8 +79,8 @@ def _data_remarks(planned: Plan) -> Iterator[str]:
 
 def _cell_remarks(planned: Plan) -> Iterator[str]:
     dataset = planned.dataset
-    for source in dataset.windows_1252:
-        yield f"{source} is not UTF-8 and was read as Windows-1252"
+    for source, encoding in dataset.encodings.items():
+        yield f"{source} is not UTF-8 and was read as {encoding}"
     yield from describe_nothing_words(dataset)
     if dataset.json_responses:
         column = dataset.mapping.get("response", "response")

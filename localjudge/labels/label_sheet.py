@@ -257,8 +257,8 @@ def read_sheet(path: str | Path) -> tuple[list[SheetLabel], list[str]]:
     if not labels:
         raise DataError(f"{name} has no rows")
     remarks = []
-    if source.is_windows_1252:
-        remarks.append(f"{name} is not UTF-8 and was read as Windows-1252")
+    if source.other_encoding is not None:
+        remarks.append(f"{name} is not UTF-8 and was read as {source.other_encoding}")
     return labels, remarks
 
 

@@ -1,5 +1,6 @@
 import gzip
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.dataset import load
-from localjudge.dataset.encoding import UTF_8, WINDOWS_1252, decode_bytes, detect_encoding
+from localjudge.dataset.encoding import UTF_8, detect_encoding
 from localjudge.errors import DataError
 
 GERMAN = "Müller zahlt 5 €. „Über Größe“ spricht er häufig – natürlich."
@@ -30,27 +31,95 @@ def test_every_encoding_gives_the_same_samples(
     (tmp_path / name).write_bytes(encoded)
     data = load(tmp_path / name)
     assert data.fingerprint == load([row]).fingerprint
-    is_remarked = encoding == "cp1252" and not text.isascii()
-    assert data.windows_1252 == ((str(tmp_path / name),) if is_remarked else ())
+    expected = {}
+    if encoding == "cp1252" and not text.isascii():
+        expected = {str(tmp_path / name): "Windows-1252"}
+    assert data.encodings == expected
+
+
+POLISH = "Kto podpisał? Umowę podpisał dyrektor. Strony są związane. Termin minął."
+CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy. Smlouvu podepsal ředitel, když byl v Plzni."
+HUNGARIAN = "Mikor épült a híd? A híd 1849-ben épült, és Széchenyi ötlete volt."
+TURKISH = "Sözleşme ne zaman imzalandı? Sözleşme İstanbul'da imzalandı ve değişiklik yapılmadı."
+LITHUANIAN = "Kada ir kur? Sutartį pasirašė direktorius, šalys yra įpareigotos, o terminas baigėsi."
+PORTUGUESE = "Quando foi? O contrato não foi assinado em março, mas a decisão é válida até amanhã."
+RUSSIAN = "Когда это было? Договор подписал директор, и он уже не может его отменить."
+GREEK = "Πότε ήταν; Η σύμβαση υπογράφηκε από τον διευθυντή και είναι έγκυρη για όλους."
+JAPANESE = "契約はいつ署名されましたか。契約は三月に東京で署名された。"
+CHINESE = "合同是什么时候签署的？合同于三月在北京签署。双方受其约束。"
+KOREAN = "계약은 언제 서명되었습니까? 계약은 3월에 서울에서 서명되었다."
+
+
+@pytest.mark.parametrize(
+    ("text", "encodings"),
+    [
+        (POLISH, "cp1250 iso8859_2 cp852 mac_latin2"),
+        (CZECH, "cp1250 iso8859_2 cp852 mac_latin2"),
+        (HUNGARIAN, "cp1250 iso8859_2 cp852"),
+        (TURKISH, "cp1254 cp857 mac_turkish"),
+        (LITHUANIAN, "cp1257 iso8859_13 cp775"),
+        (PORTUGUESE, "cp1252 mac_roman cp850"),
+        (GERMAN, "cp1252 cp1250 mac_roman"),
+        (FRENCH, "cp1252 mac_roman cp850"),
+        ("He said “don’t” – Jürgen’s café isn’t open.", "cp1252 mac_roman"),
+        ("Es ist schön in Köln, und es war nicht weit von der Straße.", "cp850 cp437 mac_roman"),
+        (RUSSIAN, "cp1251 koi8_r cp866 iso8859_5"),
+        (GREEK, "cp1253 iso8859_7 cp737"),
+        (JAPANESE, "shift_jis euc_jp"),
+        (CHINESE, "gbk gb18030"),
+        (KOREAN, "euc_kr"),
+    ],
+)
+def test_other_encodings_are_read_and_named_where_the_bytes_decide(
+    tmp_path: Path, text: str, encodings: str
+) -> None:
+    for encoding in encodings.split():
+        path = tmp_path / f"{encoding}.csv"
+        path.write_bytes(f'question;answer\n"{text}";yes\n'.encode(encoding))
+        data = load(path)
+        assert data.samples[0].user_input == text, encoding
+        assert list(data.encodings) == [str(path)]
 
 
 @pytest.mark.parametrize(
     ("text", "encoding"),
     [
-        ("Привет, как дела?", "cp1251"),
-        ("Привет, как дела?", "koi8-r"),
-        ("Καλημέρα κόσμε", "cp1253"),
-        ("東京は日本の首都です。", "shift_jis"),
         ("北京是中国的首都。", "gbk"),
-        ("서울은 한국의 수도이다.", "euc-kr"),
+        ("ışık", "cp1254"),
+        ("J\x9frgen", "latin-1"),
+        ("a \x81 b \x8d", "latin-1"),
+        ("ma–ana", "mac_roman"),
     ],
 )
-def test_other_encodings_are_refused_and_not_misread(
-    tmp_path: Path, text: str, encoding: str
-) -> None:
+def test_bytes_that_do_not_decide_are_refused(tmp_path: Path, text: str, encoding: str) -> None:
     (tmp_path / "a.csv").write_bytes(f'question,answer\n"{text}",yes\n'.encode(encoding))
     with pytest.raises(DataError, match="which is not UTF-8"):
         load(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "encodings"),
+    [
+        (POLISH, "cp1250 cp852"),
+        (CZECH, "cp1250 cp852"),
+        (TURKISH, "cp1254 cp857"),
+        (LITHUANIAN, "cp1257 cp775"),
+        (PORTUGUESE, "cp1252 mac_roman cp850"),
+        (GERMAN, "cp1252 mac_roman"),
+        (RUSSIAN, "cp1251 koi8_r cp866"),
+        (GREEK, "cp1253 cp737"),
+    ],
+)
+def test_a_few_words_are_read_right_or_refused(tmp_path: Path, text: str, encodings: str) -> None:
+    """A reading with wrong letters would change the judged text without a word."""
+    words = text.split()
+    parts = [" ".join(words[start : start + 4]) for start in range(len(words) - 3)]
+    for encoding in encodings.split():
+        for part in parts:
+            path = tmp_path / "a.csv"
+            path.write_bytes(f'question,answer\n"{part}",yes\n'.encode(encoding))
+            with suppress(DataError):
+                assert load(path).samples[0].user_input == part, encoding
 
 
 def test_one_damaged_byte_in_utf8_spoils_its_row_only(tmp_path: Path) -> None:
@@ -58,7 +127,7 @@ def test_one_damaged_byte_in_utf8_spoils_its_row_only(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"".join(rows))
     data = load(tmp_path / "a.csv", skip_bad_rows=True)
     assert [sample.user_input for sample in data.samples] == [GERMAN]
-    assert (data.skipped, data.windows_1252) == (1, ())
+    assert (data.skipped, dict(data.encodings)) == (1, {})
 
 
 def test_a_late_letter_decides_for_the_whole_file(tmp_path: Path) -> None:
@@ -73,9 +142,3 @@ def test_valid_utf8_is_utf8_however_it_is_cut(text: str, size: int) -> None:
     data = text.encode()
     blocks = [data[start : start + size] for start in range(0, len(data), size)]
     assert detect_encoding(blocks) == UTF_8
-
-
-def test_whole_files_are_decoded_too() -> None:
-    assert decode_bytes(GERMAN.encode("cp1252")) == (GERMAN, WINDOWS_1252)
-    assert decode_bytes(GERMAN.encode("utf-16")) == (GERMAN, "utf-16")
-    assert decode_bytes(b"a\xe9 \xc3\xa9") == ("a\udce9 é", UTF_8)

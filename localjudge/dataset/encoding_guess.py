@@ -1,0 +1,216 @@
+"""Choose the encoding of a text that is not Unicode, where its bytes decide.
+
+    bytes ──encodings──> readings ──letters, signs──> readings in a language
+          ──function words──> the reading, if the others agree or have clearly fewer
+
+`B3` is ł in Windows-1250 and ³ in Windows-1252: `Termin min¹³` is in no language. Where two
+languages remain, their function words count; where these do not decide, there is no answer.
+charset-normalizer (`chaos`, the share of unlikely characters) decides for Chinese, Japanese and
+Korean.
+
+Sources of the letters: `alphabets.toml`.
+"""
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+_ALPHABETS = Path(__file__).with_name("alphabets.toml")
+WINDOWS_1252 = "cp1252"
+_WINDOWS = "cp125"
+_ASIAN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
+_CJK = re.compile("[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff01-\uff5e]")
+_LESS_CHAOS = 0.03
+_MIN_COVERAGE = 0.9
+_MORE_WORDS = 1.5
+_WORD = re.compile(r"[^\W\d_ªºµ]+")
+_BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_]).[^\W\d_]")
+_OTHER_SIGN = re.compile(r"[^\x00-\x7f]")
+_SIGNS = frozenset("–—‘’‚“”„«»‹›…•€£¥§°±²³¹½¼¾·×÷®©™µªº¿¡\xa0\xad")
+_AFTER_LETTERS = frozenset("’‘“”»«›…—–®™\xa0\xad")
+_AFTER_UNITS = frozenset("²³¹ªº")
+"""Signs after one or two letters: m², nº."""
+
+
+class _Reading(NamedTuple):
+    """A text as one encoding reads it.
+
+    `marks` counts the characters beyond ASCII that a language may have: letters, and signs between
+    two letters. `fine` is the number of signs that may stand where they do in any language, `odd`
+    the number of characters that may not. `has_small_letters` tells of letters beyond ASCII.
+    """
+
+    encoding: str
+    text: str
+    words: Counter[str]
+    marks: Counter[str]
+    fine: int
+    odd: int
+    has_small_letters: bool
+
+
+class _Alphabet(NamedTuple):
+    letters: frozenset[str]
+    encodings: Sequence[str]
+
+
+def guess_encoding(data: bytes) -> str | None:
+    """Return the encoding of the bytes, or None if they do not decide."""
+    readings = {reading.encoding: reading for reading in _read(data)}
+    found: list[tuple[str, _Reading]] = []
+    for language, alphabet in _alphabets().items():
+        for encoding in alphabet.encodings:
+            reading = readings.get(encoding)
+            if reading and _coverage(reading, alphabet.letters) >= _MIN_COVERAGE:
+                found.append((language, reading))
+    if not found:
+        return _guess_asian(data)
+    if len({reading.text for _, reading in found}) == 1:
+        return found[0][1].encoding
+    return _choose_by_words(found)
+
+
+def _read(data: bytes) -> Iterator[_Reading]:
+    """Yield what the bytes say in each encoding in which all of them are characters."""
+    encodings: dict[str, None] = {}
+    for alphabet in _alphabets().values():
+        encodings.update(dict.fromkeys(alphabet.encodings))
+    for encoding in encodings:
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        yield _describe(encoding, text)
+
+
+def _choose_by_words(found: Sequence[tuple[str, _Reading]]) -> str | None:
+    """Return the encoding of the reading with clearly the most function words, or None.
+
+    Windows-1252 needs no more of them than encodings of systems before Windows, if the text is more
+    than capitals and signs.
+    """
+    ranked: list[tuple[int, bool, _Reading]] = []
+    for language, reading in found:
+        hits = sum(reading.words[word] for word in _function_words(language))
+        is_frequent = reading.encoding == WINDOWS_1252 and reading.has_small_letters
+        ranked.append((hits, is_frequent, reading))
+    most, is_frequent, best = max(ranked, key=lambda candidate: candidate[:2])
+    for hits, _, rival in ranked:
+        needed = _MORE_WORDS * hits + 1
+        if is_frequent and not rival.encoding.startswith(_WINDOWS):
+            needed = hits
+        if rival.text != best.text and most < needed:
+            return None
+    return best.encoding
+
+
+def _coverage(reading: _Reading, letters: frozenset[str]) -> float:
+    """Return the share of the characters beyond ASCII that the language writes so."""
+    total = reading.marks.total() + reading.fine + reading.odd
+    if not total:
+        return 1.0
+    return (reading.fine + sum(reading.marks[letter] for letter in letters)) / total
+
+
+def _guess_asian(data: bytes) -> str | None:
+    """Return the encoding of a Chinese, Japanese or Korean text with clearly the least chaos."""
+    from charset_normalizer import from_bytes
+
+    chaos: dict[str, float] = {}
+    for match in from_bytes(data, cp_isolation=[*_ASIAN], enable_fallback=False):
+        text = str(match)
+        if len(_CJK.findall(text)) >= _MIN_COVERAGE * len(_OTHER_SIGN.findall(text)):
+            chaos[match.encoding] = match.chaos
+    ranked = sorted(chaos, key=chaos.__getitem__)
+    if not ranked or (len(ranked) > 1 and chaos[ranked[1]] < chaos[ranked[0]] + _LESS_CHAOS):
+        return None
+    return ranked[0]
+
+
+def _describe(encoding: str, text: str) -> _Reading:
+    words = Counter[str]()
+    marks = Counter[str]()
+    fine = 0
+    odd = 0
+    is_small = False
+    for match in _WORD.finditer(text):
+        word = match[0]
+        words[word.lower()] += 1
+        if word.isascii():
+            continue
+        is_mixed = _is_mixed(word)
+        for position, letter in enumerate(word):
+            if letter.isascii():
+                continue
+            if is_mixed or _has_odd_case(word, position):
+                odd += 1
+            else:
+                marks[letter if letter == "İ" else letter.lower()] += 1
+                is_small = is_small or letter.islower()
+    for match in _OTHER_SIGN.finditer(text):
+        if _WORD.fullmatch(match[0]):
+            continue
+        if _BETWEEN_LETTERS.match(text, match.start()):
+            marks[match[0]] += 1
+        elif _is_odd_sign(text, match.start()):
+            odd += 1
+        else:
+            fine += 1
+    return _Reading(encoding, text, words, marks, fine, odd, is_small)
+
+
+def _is_mixed(word: str) -> bool:
+    """Return whether a word has letters of two scripts."""
+    scripts = {_script(letter) for letter in word}
+    return len(scripts) > 1
+
+
+def _script(letter: str) -> str:
+    if "\u0400" <= letter <= "\u052f":
+        return "Cyrillic"
+    if "\u0370" <= letter <= "\u03ff":
+        return "Greek"
+    return "Latin"
+
+
+def _has_odd_case(word: str, position: int) -> bool:
+    """Return whether a capital is inside a word, or a small letter is between capitals."""
+    if word[position].isupper():
+        return position > 0 and not word.isupper()
+    around = word[max(0, position - 1) : position] + word[position + 1 : position + 2]
+    return len(around) > 1 and around.isupper()
+
+
+def _is_odd_sign(text: str, position: int) -> bool:
+    """Return whether a sign is rare, or cannot stand here."""
+    sign = text[position]
+    if sign not in _SIGNS:
+        return True
+    before = _WORD.search(text[max(0, position - 3) : position][::-1])
+    if before is None or before.start():  # no letter directly before it
+        return False
+    if sign in _AFTER_UNITS:
+        return len(before[0]) > 2  # noqa: PLR2004
+    return sign not in _AFTER_LETTERS
+
+
+@cache
+def _alphabets() -> dict[str, _Alphabet]:
+    table = tomllib.loads(_ALPHABETS.read_text(encoding="utf-8"))
+    alphabets = {}
+    for language, row in table.items():
+        letters = frozenset(row["letters"] + row.get("in_words", ""))
+        alphabets[language] = _Alphabet(letters, row["encodings"])
+    return alphabets
+
+
+@cache
+def _function_words(language: str) -> frozenset[str]:
+    from spacy.util import get_lang_class
+
+    stop_words = get_lang_class(language).Defaults.stop_words
+    return frozenset(word for word in stop_words if len(word) > 1)
