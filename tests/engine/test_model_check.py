@@ -1,3 +1,4 @@
+import math
 import re
 import shutil
 import subprocess
@@ -8,13 +9,19 @@ from typing import Any
 
 import pytest
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
+from made_up_vocabulary import Typed
 
 from localjudge import model_registry
+from localjudge.doctor.inventory import inventory
 from localjudge.engine.llamacpp import model_check
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import ModelError
+from localjudge.errors import InputError, ModelError
+from localjudge.judging.judges import use_judge
+from localjudge.judging.settings import RunSettings
 from localjudge.model_registry import ModelFile
+from localjudge.report.doctor_views import model_list
+from tests.engine.classifiers import NLI_SHAPE, make_classifier
 from tests.engine.conftest import ModelMaker
 
 pytestmark = pytest.mark.engine
@@ -31,8 +38,18 @@ SETTINGS = EngineSettings(threads=1, n_ctx=256)
 Change = Callable[..., ModelFile]
 
 
-def copy_with(source: Path, target: Path, changes: dict[str, Any], tensors: slice = ALL) -> Path:
-    """Copy a model with changed keys (None removes a key) and some of its tensors."""
+def copy_with(
+    source: Path,
+    target: Path,
+    changes: dict[str, Any],
+    tensors: slice = ALL,
+    *,
+    missing: str = "",
+) -> Path:
+    """Copy a model with changed keys (None removes a key) and some of its tensors.
+
+    `missing` is the beginning of the names of tensors that are left out.
+    """
     reader = GGUFReader(source)
     fields = {name: field for name, field in reader.fields.items() if not name.startswith("GGUF.")}
     writer = GGUFWriter(
@@ -44,9 +61,13 @@ def copy_with(source: Path, target: Path, changes: dict[str, Any], tensors: slic
             element = field.types[-1] if len(field.types) > 1 else None
             writer.add_key_value(name, field.contents(), field.types[0], element)
     for name, value in changes.items():
-        if name != "general.architecture" and value is not None:
+        if isinstance(value, Typed):
+            writer.add_key_value(name, *value)
+        elif name != "general.architecture" and value is not None:
             writer.add_key_value(name, value, KINDS.get(name) or KINDS[type(value)])
     for tensor in reader.tensors[tensors]:
+        if missing and tensor.name.startswith(missing):
+            continue
         writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -106,6 +127,60 @@ def test_an_unusable_model_is_refused_by_name(
     changed: Change, changes: dict[str, Any], what: str
 ) -> None:
     assert what.replace("\\", "") in str(refusal(changed(changes)))
+
+
+LABELS = "bert.classifier.output_labels"
+SCORES = "tokenizer.ggml.scores"
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing", "what"),
+    [
+        ({LABELS: Typed([1, 2, 3], GGUFValueType.ARRAY, GGUFValueType.INT32)}, "", "outputs"),
+        ({LABELS: Typed([0.5], GGUFValueType.ARRAY, GGUFValueType.FLOAT32)}, "", "outputs"),
+        ({LABELS: Typed("supported", GGUFValueType.STRING, None)}, "", "outputs"),
+        (
+            {LABELS: Typed(["x"] * 65, GGUFValueType.ARRAY, GGUFValueType.STRING)},
+            "",
+            "up to 64",
+        ),
+        ({LABELS: Typed(["a", "b"], GGUFValueType.ARRAY, GGUFValueType.STRING)}, "", "3 numbers"),
+        ({}, "cls.output.weight", "64 numbers for 3 outputs"),
+        ({}, "cls.", "head is missing"),
+        ({SCORES: -math.inf}, "", "scores"),
+        ({SCORES: math.nan}, "", "scores"),
+    ],
+)
+def test_a_hostile_classifier_is_refused_and_a_listing_shows_the_others(
+    make_model: ModelMaker, tmp_path: Path, changes: dict[str, Any], missing: str, what: str
+) -> None:
+    """A head of 64 numbers without its last tensor, wrong labels, or one wrong score of a token."""
+    source = make_classifier(make_model, NLI_SHAPE).path
+    scores = GGUFReader(source).fields[SCORES].contents()
+    if SCORES in changes:
+        values = [*scores[:-1], changes[SCORES]]
+        changes = {SCORES: Typed(values, GGUFValueType.ARRAY, GGUFValueType.FLOAT32)}
+    folder = tmp_path / "models"
+    folder.mkdir()
+    shutil.copy(source, folder / "good.gguf")
+    hostile = copy_with(source, folder / "hostile.gguf", changes, missing=missing)
+    assert what in str(refusal(model_registry.find(str(hostile))))
+    with pytest.raises(InputError):
+        use_judge(str(hostile), None, RunSettings()).__enter__()
+    found = inventory([folder])
+    reasons = {Path(model.path).name: model.cannot_judge for model in found.models}
+    assert reasons["good.gguf"] is None
+    assert what in str(reasons["hostile.gguf"])
+    assert what in model_list(found, verbose=True)
+
+
+def test_a_header_with_numbers_that_are_none_is_listed(
+    make_model: ModelMaker, tmp_path: Path
+) -> None:
+    heads = Typed([1.5, math.nan], GGUFValueType.ARRAY, GGUFValueType.FLOAT32)
+    changes = {"llama.attention.head_count_kv": heads}
+    copy_with(make_model().path, tmp_path / "hostile.gguf", changes)
+    assert "hostile.gguf" in model_list(inventory([tmp_path]), verbose=True)
 
 
 def test_a_vocabulary_is_refused_and_an_unchanged_copy_is_not(changed: Change) -> None:

@@ -12,18 +12,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from localjudge.errors import RETRY_HINTS, ModelError, OutOfResource
-from localjudge.types import OUTPUTS_KEY
+from localjudge.types import OUTPUTS_KEY, VOCABULARY_KEY
 
 _MAGIC = b"GGUF"
 IDENTITY_KEYS = ("general.architecture", "general.basename", "general.name")
 _MAX_LIST_LENGTH = 1024
 _LABELS_ENDING = ".classifier.output_labels"
 _MAX_LABELS = 64
+_WRONG_LABELS = f"damaged: names of a classifier's outputs are a list of up to {_MAX_LABELS} texts"
 _UNNAMED_OUTPUT = "LABEL_0"
 _HEAD_PREFIX = "cls"
+_SCORES = "tokenizer.ggml.scores"
+_FLOAT32 = 6
 _RANK = 4  # llama.cpp's `LLAMA_POOLING_TYPE_RANK`
 _UINT32 = struct.Struct("<I")
 _UINT64 = struct.Struct("<Q")
@@ -55,7 +61,8 @@ class Header(NamedTuple):
 
     A split model has the keys of its first file and the weights of all. Long lists and lists of
     texts, except names of outputs, are empty tuples in `keys`; `lengths` has the lengths of lists.
-    `head_tensors` belong to a classification head.
+    `head_tensors` has the rows of each tensor of a classification head. `finite_scores`: whether
+    all scores of tokens are numbers.
     """
 
     path: Path
@@ -63,7 +70,8 @@ class Header(NamedTuple):
     lengths: Mapping[str, int]
     tensor_count: int
     weight_bytes: int
-    head_tensors: tuple[str, ...] = ()
+    head_tensors: Mapping[str, int] = MappingProxyType({})
+    finite_scores: bool = True
 
     @property
     def is_classifier(self) -> bool:
@@ -89,6 +97,7 @@ class Header(NamedTuple):
         values = {key: self.text(key) for key in IDENTITY_KEYS}
         if self.outputs:
             values[OUTPUTS_KEY] = ",".join(self.outputs)
+            values[VOCABULARY_KEY] = str(self.lengths.get("tokenizer.ggml.tokens", 0))
         return values
 
     def text(self, key: str) -> str:
@@ -150,6 +159,7 @@ class _Reader:
         self._size = len(data)
         self._position = 0
         self._lengths: dict[str, int] = {}
+        self._finite_scores = True
 
     def header(self, *, words: bool) -> Header:
         self._position = len(_MAGIC)
@@ -168,25 +178,39 @@ class _Reader:
             if not words and name == "tokenizer.ggml.tokens":
                 break
             keys[name] = self._value(self._number(_UINT32), name)
-        head_tensors: tuple[str, ...] = ()
+        head_tensors: dict[str, int] = {}
         if words:
             head_tensors = self._head_tensors(tensor_count)
-        weight_bytes = self._size - self._position
-        return Header(self._path, keys, self._lengths, tensor_count, weight_bytes, head_tensors)
+        return Header(
+            path=self._path,
+            keys=keys,
+            lengths=self._lengths,
+            tensor_count=tensor_count,
+            weight_bytes=self._size - self._position,
+            head_tensors=head_tensors,
+            finite_scores=self._finite_scores,
+        )
 
-    def _head_tensors(self, tensor_count: int) -> tuple[str, ...]:
-        """Read the descriptions of all tensors, and return the names of a head's."""
-        names = []
+    def _head_tensors(self, tensor_count: int) -> dict[str, int]:
+        """Read the descriptions of all tensors, and return the rows of a head's by name."""
+        rows_by_name: dict[str, int] = {}
         for _ in range(tensor_count):
             name = self._text()
-            if name.startswith(_HEAD_PREFIX):
-                names.append(name)
             dimensions = self._number(_UINT32)
-            self._skip(dimensions * _UINT64.size)  # shape
+            shape_start = self._position
+            self._skip(dimensions * _UINT64.size)
+            if name.startswith(_HEAD_PREFIX):
+                rows_by_name[name] = 1
+                if dimensions > 1:
+                    second = shape_start + _UINT64.size
+                    rows_by_name[name] = _UINT64.unpack_from(self._data, second)[0]
             self._skip(_UINT32.size + _UINT64.size)  # type, offset
-        return tuple(names)
+        return rows_by_name
 
     def _value(self, kind: int, name: str) -> Any:
+        has_labels = name.endswith(_LABELS_ENDING)
+        if has_labels and kind != _LIST:
+            self._broken(_WRONG_LABELS)
         if kind == _STRING:
             return self._text()
         if kind != _LIST:
@@ -194,16 +218,28 @@ class _Reader:
         kind = self._number(_UINT32)
         count = self._number(_UINT64)
         self._lengths[name] = count
+        if has_labels and (kind != _STRING or count > _MAX_LABELS):
+            self._broken(_WRONG_LABELS)
+        if has_labels:
+            return tuple(self._text() for _ in range(count))
         if kind == _STRING:
-            if name.endswith(_LABELS_ENDING) and count <= _MAX_LABELS:
-                return tuple(self._text() for _ in range(count))
             self._skip_texts(count)
             return ()
         number = self._find_number_format(kind, name)
+        if name == _SCORES and kind == _FLOAT32:
+            self._finite_scores = self._all_finite(count)
         if count > _MAX_LIST_LENGTH:
             self._skip(count * number.size)
             return ()
         return tuple(self._number(number) for _ in range(count))
+
+    def _all_finite(self, count: int) -> bool:
+        """Return whether the next `count` 32-bit numbers are finite. Stays at the first one."""
+        start = self._position
+        self._skip(count * _NUMBERS[_FLOAT32].size)
+        self._position = start
+        numbers = np.frombuffer(self._data, dtype="<f4", count=count, offset=start)
+        return bool(np.isfinite(numbers).all())
 
     def _find_number_format(self, kind: int, name: str) -> struct.Struct:
         if kind not in _NUMBERS:

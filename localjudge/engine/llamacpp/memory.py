@@ -99,7 +99,7 @@ def _cached_numbers(model: Header) -> int:
     value_width = model.size("attention.value_length", head_width)
     per_layer = model.keys.get(f"{model.text('general.architecture')}.attention.head_count_kv")
     if isinstance(per_layer, tuple):
-        key_value_heads = sum(per_layer)
+        key_value_heads = sum(heads for heads in per_layer if isinstance(heads, int))
     else:
         attending = model.size("block_count") // max(1, model.size("full_attention_interval", 1))
         key_value_heads = attending * model.size("attention.head_count_kv", heads)

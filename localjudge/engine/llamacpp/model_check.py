@@ -12,6 +12,7 @@ from localjudge.engine.llamacpp.memory import context_for, needed_bytes
 from localjudge.engine.protocol import ModelFacts
 from localjudge.errors import ModelError
 from localjudge.local_models import parts
+from localjudge.words import numbered
 
 # Architectures of embedding models; of draft, diffusion, sound and image models, and
 # encoder-decoders.
@@ -20,6 +21,8 @@ _CANNOT_JUDGE = {
     "eagle3", "dflash", "gemma4-assistant", "dream", "llada", "llada-moe", "rnd1",
     "wavtokenizer-dec", "qwen3tts", "pockettts", "clip", "t5",
 }  # fmt: skip
+_FIRST_OF_HEAD = "cls.weight"
+_LAST_OF_HEAD = "cls.output.weight"
 # llama.cpp's names of quantisation mixtures (`llama_ftype`).
 _FILE_TYPE_NAMES = {
     0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K",
@@ -61,13 +64,14 @@ def read_model_facts(path: Path, n_ctx: int | None) -> ModelFacts:
 
 def _merge_headers(headers: Sequence[Header]) -> Header:
     """Return the header of a split model from the headers of its files."""
-    head_tensors: list[str] = []
+    head_tensors: dict[str, int] = {}
     for header in headers:
-        head_tensors += header.head_tensors
+        head_tensors |= header.head_tensors
     return headers[0]._replace(
         tensor_count=sum(header.tensor_count for header in headers),
         weight_bytes=sum(header.weight_bytes for header in headers),
-        head_tensors=tuple(head_tensors),
+        head_tensors=head_tensors,
+        finite_scores=all(header.finite_scores for header in headers),
     )
 
 
@@ -97,12 +101,33 @@ def _find_model_problem(header: Header, *, words: bool) -> str | None:
     if architecture in ENCODERS:
         if not header.is_classifier:
             return f"cannot judge: a {architecture} model without a classification head"
-        if words and not header.head_tensors:
-            return "cannot judge: its classification head is missing"
+        if words:
+            problem = _find_head_problem(header)
+            if problem is not None:
+                return problem
     elif _embeds(header):
         return "cannot judge: it is an embedding or ranking model"
     if header.text("tokenizer.ggml.model") in ("", "none", "no_vocab"):
         return "contains no tokenizer"
+    return None
+
+
+def _find_head_problem(header: Header) -> str | None:
+    """Return why a classifier's outputs cannot be read, or None.
+
+    llama.cpp reads as many numbers as there are outputs, whatever the head's last tensor gives.
+    """
+    rows = header.head_tensors.get(_LAST_OF_HEAD)
+    if rows is None:
+        rows = header.head_tensors.get(_FIRST_OF_HEAD)  # a head of one tensor
+    if rows is None:
+        return "cannot judge: its classification head is missing"
+    count = len(header.outputs)
+    if rows != count:
+        outputs = numbered(count, "output")
+        return f"cannot judge: its classification head gives {rows:,} numbers for {outputs}"
+    if not header.finite_scores:
+        return "cannot judge: scores of its tokens are not finite numbers"
     return None
 
 
