@@ -273,6 +273,8 @@ class Grammar(Record):
 Node = tuple[Piece, ...]
 OUTPUTS_KEY = "classifier.output_labels"
 """Names a classifier's outputs in its metadata, joined by commas."""
+VOCABULARY_KEY = "vocabulary_size"
+"""Number of a classifier's tokens in its metadata."""
 SHARE_PLACE = "{share}"
 """Place of a share token (`ClassifierReading.share`) in trusted text."""
 

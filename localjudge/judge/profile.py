@@ -22,11 +22,19 @@ their outputs in order, and each task says which of them mean yes:
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
+from pydantic import (
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from localjudge.errors import InputError
 from localjudge.judge.answer_grammars import GRAMMARS
@@ -111,6 +119,14 @@ class Head(Record):
     share: tuple[NonNegativeInt, ...] = ()
     overlap: NonNegativeInt = 1
     window_tokens: PositiveInt | None = None
+
+    @field_validator("outputs")
+    @classmethod
+    def _different(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        for name, count in Counter(outputs).items():
+            if count > 1:
+                raise ValueError(f"{count} outputs are called {name!r}: give each its own name")
+        return outputs
 
     def fits(self, outputs: Sequence[str]) -> bool:
         """Return whether a model has these outputs, by number, and by name if it has names."""

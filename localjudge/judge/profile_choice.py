@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from localjudge.errors import InputError
 from localjudge.judge.profile import ProfileFolder, PromptProfile, bundled, load_profile
-from localjudge.types import OUTPUTS_KEY
+from localjudge.types import OUTPUTS_KEY, VOCABULARY_KEY
 from localjudge.words import option, option_name
 
 DEFAULT_PROFILE = "instruct"
@@ -68,6 +68,14 @@ def _require_fit(profile: PromptProfile, metadata: Mapping[str, str]) -> None:
         classifier = f"the model is a classifier with the outputs {listed}"
         raise InputError(f"{classifier}, and no prompt profile fits them", hint=hint)
     if profile.head.fits(names):
+        size = int(metadata.get(VOCABULARY_KEY, "0"))
+        unknown = [token for token in profile.head.share if token >= size]
+        if unknown and size:
+            raise InputError(
+                f"the prompt profile {profile.name!r} names the token {unknown[0]} for a share, "
+                f"and the model's tokens are 0 to {size - 1:,}",
+                hint="correct share in [head] of its profile.toml",
+            )
         return
     expected = ", ".join(profile.head.outputs)
     fits = f"the prompt profile {profile.name!r} is for the outputs {expected}"

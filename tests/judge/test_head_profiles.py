@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from localjudge.errors import InputError
-from localjudge.judge.profile import Head, load_profile
+from localjudge.judge.profile import Head, ProfileFolder, load_profile
 from localjudge.judge.profile_choice import choose
 from localjudge.judge.wording import PromptWriter
 from localjudge.types import (
     OUTPUTS_KEY,
+    VOCABULARY_KEY,
     Attribution,
     ClassifierReading,
     Piece,
@@ -110,6 +111,20 @@ def test_a_profile_for_another_kind_of_model_is_refused(
             choose(requested, registered, metadata)
 
 
+@pytest.mark.parametrize(("size", "fits"), [(24, True), (23, False), (3, False), (0, True)])
+def test_share_tokens_are_tokens_of_the_model(tmp_path: Path, size: int, fits: bool) -> None:
+    """Its share tokens are 20 to 23. A size of 0 is unknown."""
+    folder = ProfileFolder.read(write_profile(tmp_path / "made-up"))
+    metadata = RERANKER | {VOCABULARY_KEY: str(size)}
+    if fits:
+        choose(folder, None, metadata)
+        return
+    with pytest.raises(InputError) as caught:
+        choose(folder, None, metadata)
+    assert str(size - 1) in caught.value.message
+    assert "share" in str(caught.value.hint)
+
+
 def test_the_readers_profile_is_chosen_by_its_name() -> None:
     named = {**BERT, "general.name": "localjudge reader trial", OUTPUTS_KEY: "LABEL_0"}
     assert choose(None, None, named)[0].name == "reader"
@@ -133,6 +148,8 @@ def test_an_engine_without_a_model_takes_any_profile() -> None:
         (("a",), "", "window_tokens = 0", True),
         (("a",), "", "overlap = -1", True),
         ((), "", "", True),
+        (("a", "b", "a"), '{ yes = ["b"] }', "", True),
+        (("a", "b", "a"), '{ yes = ["a"] }', "", True),
     ],
 )
 def test_an_invalid_head_is_refused(
