@@ -365,9 +365,11 @@ class Verdict(Record):
 
 ScaleKind = Literal["attribution", "relevance"]
 """Kind of question for which a judge has a scale, and a jury has weights."""
-JudgeScale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+MAX_WEIGHT = 1e6
+"""Sums of larger weights could be infinite, or no number."""
+JudgeScale = Annotated[float, Field(ge=1 / MAX_WEIGHT, allow_inf_nan=False)]
 """Standard deviation of a judge's log odds."""
-JudgeWeight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+JudgeWeight = Annotated[float, Field(ge=0, le=MAX_WEIGHT, allow_inf_nan=False)]
 """Weight of a judge's log odds in a jury."""
 
 

@@ -19,7 +19,7 @@ from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.loop import answers_in_order
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import PromptsIdentity
-from localjudge.run_directory.jury import KINDS, compute_scale
+from localjudge.run_directory.jury import KINDS, SMALLEST_SCALE, compute_scale
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import Answer, Attribution, NoAnswer, ScaleKind, Task
 from localjudge.words import numbered, option_name, roughly
@@ -124,6 +124,6 @@ def _read(file: Path | None) -> dict[ScaleKind, float]:
     if isinstance(values, dict):
         for kind in KINDS:
             scale = values.get(kind)
-            if isinstance(scale, float) and 0 < scale < math.inf:
+            if isinstance(scale, float) and SMALLEST_SCALE <= scale < math.inf:
                 scales[kind] = scale
     return scales

@@ -5,13 +5,13 @@ Differences in packages or processors only affect rounding and are reported.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, FiniteFloat, SerializerFunctionWrapHandler, model_serializer
 
 from localjudge.run_directory.differences import Difference, differences, only_rounds
 from localjudge.run_directory.request_keys import canonical_sha256
-from localjudge.types import Combination, JudgeCard, Record
+from localjudge.types import MAX_WEIGHT, Combination, JudgeCard, Record
 
 _GUESSING = 0.5  # AUC of a judge that guesses
 
@@ -48,6 +48,9 @@ class LabelSavings(Record):
     of: int
 
 
+FittedWeight = Annotated[float, Field(ge=-MAX_WEIGHT, le=MAX_WEIGHT, allow_inf_nan=False)]
+
+
 class Calibration(Record):
     """A measured judge. `threshold` is chosen on all labels.
 
@@ -63,7 +66,7 @@ class Calibration(Record):
     name: str
     question: str
     threshold: float = Field(ge=0, le=1)
-    weights: dict[str, FiniteFloat] = Field(default_factory=dict)
+    weights: dict[str, FittedWeight] = Field(default_factory=dict)
     bias: FiniteFloat = 0.0
     judge: dict[str, Any]
     card: JudgeCard

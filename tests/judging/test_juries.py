@@ -1,6 +1,7 @@
 """Runs by several judges: two small random models and the lexical judge, through the product."""
 
 import json
+import math
 import re
 import shutil
 import sqlite3
@@ -344,7 +345,8 @@ def test_weights_are_for_the_named_judges(
 
 
 @pytest.mark.parametrize(
-    ("tiny", "lexical"), [(0.0, 0.0), (-1.0, 2.0), (float("inf"), 1.0), (float("nan"), 1.0)]
+    ("tiny", "lexical"),
+    [(0.0, 0.0), (-1.0, 2.0), (math.inf, 1.0), (math.nan, 1.0), (1.8e308, 1.8e308), (1e7, 1.0)],
 )
 def test_weights_that_decide_nothing_are_refused(
     small: str, tmp_path: Path, tiny: float, lexical: float
@@ -357,7 +359,13 @@ def test_weights_that_decide_nothing_are_refused(
 
 @pytest.mark.parametrize(
     "scales",
-    ["{ attribution = 0.0 }", "{ attribution = -1 }", "{ attribution = inf }", "{ a = 1 }"],
+    [
+        "{ attribution = 0.0 }",
+        "{ attribution = -1 }",
+        "{ attribution = inf }",
+        "{ a = 1 }",
+        "{ attribution = 1e-310 }",
+    ],
 )
 def test_a_registered_scale_that_cannot_divide_is_refused(
     home: Path, small: str, tmp_path: Path, scales: str
@@ -455,6 +463,7 @@ def read_verdicts(run: Path, metric: str = "faithfulness") -> list[str]:
         "weights.attribution = { tiny = 0.0, lexical = 0.0 }",
         "weights.attribution = { tiny = inf, lexical = 2.0 }",
         "weights.attribution = { tiny = nan, lexical = 2.0 }",
+        "weights.attribution = { tiny = 1.8e308, lexical = 1.8e308 }",
         "weights.attributes = { tiny = 0.5, lexical = 2.0 }",
         "weights = { tiny = 0.5, lexical = 2.0 }",
     ],
