@@ -6,6 +6,7 @@ killed, and no test imports Ray.
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -480,6 +481,8 @@ def test_a_cluster_on_this_machine_is_private_and_leaves_nothing(
         return any(process.command.startswith("ray::Worker") for process in processes)
 
     wait_until(has_worker)
+    made = set(temporary.glob("ray-*")) - before
+    assert [folder.stat().st_mode & 0o777 for folder in made] == [0o700]
     addresses = list_listening_addresses(processes)
     printed = driver.finish()
     assert addresses
@@ -488,6 +491,24 @@ def test_a_cluster_on_this_machine_is_private_and_leaves_nothing(
     assert f"{processors} worker" in printed
     wait_until(lambda: not {process.number for process in processes} & running_processes())
     assert set(temporary.glob("ray-*")) <= before
+
+
+def test_the_folder_of_a_killed_cluster_is_removed_at_the_next_start(
+    drive: Drive, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that somebody else made, without its lock, stays."""
+    temporary = Path(tempfile.mkdtemp(prefix="t", dir=tempfile.gettempdir()))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    other = temporary / "ray-other"
+    other.mkdir()
+    driver = drive(data, tmp_path / "run", "--ray", "local", "--dry-run")
+    wait_until(lambda: list(temporary.glob("ray-*/ray/session_*")))
+    [left] = [folder for folder in temporary.glob("ray-*") if folder != other]
+    driver.kill()
+    assert left.exists()
+    drive(data, tmp_path / "run", "--ray", "local", "--dry-run").finish()
+    assert list(temporary.iterdir()) == [other]
+    shutil.rmtree(temporary)
 
 
 def test_a_cluster_that_cannot_be_reached_is_an_error_within_20_seconds(
