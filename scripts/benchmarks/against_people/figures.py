@@ -55,17 +55,24 @@ def rank_correlation(first: Floats, second: Floats, weights: Floats) -> float:
 
 
 class Correlations(NamedTuple):
-    """Both correlations of scores with ratings, and the number of ratings with a score."""
+    """Correlations of scores with ratings, and the number of ratings with a score.
+
+    The gains are those over a baseline, with the same drawings for both.
+    """
 
     rank: Estimate
     linear: Estimate
+    rank_gain: Estimate
+    linear_gain: Estimate
     count: int
 
 
-def correlate(ratings: Sequence[Rating], scores: Floats) -> Correlations:
-    """Compare ratings with the scores that belong to them (n,); NaN scores are left out."""
-    present = ~np.isnan(scores)
-    scores = scores[present]
+def correlate(ratings: Sequence[Rating], scores: Floats, baseline: Floats) -> Correlations:
+    """Compare ratings with scores and with a baseline, which belong to them (n,).
+
+    Ratings with a NaN in one of them are left out.
+    """
+    present = ~(np.isnan(scores) | np.isnan(baseline))
     people = np.array([rating.value for rating in ratings])[present]
     names = np.array([rating.question for rating in ratings])[present]
     questions = np.unique(names, return_inverse=True)[1]
@@ -73,19 +80,22 @@ def correlate(ratings: Sequence[Rating], scores: Floats) -> Correlations:
     draws = np.random.default_rng(_SEED).multinomial(
         count, np.full(count, 1 / count), size=REPLICATES
     )
-    drawn: dict[str, list[float]] = {"rank": [], "linear": []}
-    for times in draws:
-        weights = times[questions].astype(np.float64)
-        drawn["rank"].append(rank_correlation(people, scores, weights))
-        drawn["linear"].append(linear_correlation(people, scores, weights))
     once = np.ones(len(people))
-    rank = rank_correlation(people, scores, once)
-    linear = linear_correlation(people, scores, once)
-    return Correlations(
-        Estimate(rank, *np.quantile(drawn["rank"], _TAILS).tolist()),
-        Estimate(linear, *np.quantile(drawn["linear"], _TAILS).tolist()),
-        len(people),
-    )
+    weights = [once, *(times[questions].astype(np.float64) for times in draws)]
+    found: list[Estimate] = []
+    gains: list[Estimate] = []
+    for correlation in (rank_correlation, linear_correlation):
+        values = np.array([correlation(people, scores[present], each) for each in weights])
+        others = np.array([correlation(people, baseline[present], each) for each in weights])
+        found.append(_estimate(values))
+        gains.append(_estimate(values - others))
+    return Correlations(*found, *gains, count=len(people))
+
+
+def _estimate(values: Floats) -> Estimate:
+    """Return the first value with the interval of the others."""
+    low, high = np.quantile(values[1:], _TAILS)
+    return Estimate(float(values[0]), float(low), float(high))
 
 
 def paired_t(

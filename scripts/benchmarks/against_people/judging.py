@@ -15,9 +15,7 @@ import numpy as np
 import localjudge
 from localjudge.run_directory.result_rows import VerdictRow
 
-from .ratings import RatedSet
-
-_F_MEASURE = "answer_correctness"
+from .ratings import F_MEASURE, RatedSet
 
 
 class Judged(NamedTuple):
@@ -44,7 +42,7 @@ def judge_answers(rated: RatedSet, judge: str, folder: Path, threads: int | None
     run = localjudge.evaluate(
         write_data(rated, folder),
         judge=judge,
-        metrics=[aspect.metric for aspect in rated.aspects],
+        metrics=rated.metrics,
         out=folder / f"{rated.name}-{title}",
         threads=threads,
     )
@@ -84,7 +82,7 @@ def expected_score(metric: str, verdicts: Sequence[VerdictRow]) -> float:
         if probability is None:  # not asked, because the response has no sentence
             probability = float(verdict.label or 0)
         by_source[verdict.source].append(probability)
-    if metric != _F_MEASURE:
+    if metric != F_MEASURE:
         return float(np.mean(next(iter(by_source.values()))))
     if not by_source["response"]:
         return 0.0

@@ -12,7 +12,7 @@ _LEFT = 64
 _RIGHT = 500
 _TOP = 24
 _BOTTOM = 320
-_LOWEST = 0.6
+_LOWEST = 0.5
 """Share of drawings at the lower end of the axis."""
 _COLOURS = ("#6b7280", "#0f62a8", "#c2410c", "#15803d", "#7e22ce")
 

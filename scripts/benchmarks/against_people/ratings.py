@@ -19,6 +19,9 @@ from localjudge.stats.interval import Floats
 
 MT_RAG = "mt-rag"
 RAGCHECKER = "ragchecker"
+F_MEASURE = "answer_correctness"
+PRECISION = "answer_correctness(mode=precision)"
+RECALL = "answer_correctness(mode=recall)"
 _SEED = 0
 _MT_RAG_FILE = (
     "mt-rag-benchmark/mtrag-human/evaluations/reference_subset_with_human_evaluations.json"
@@ -42,10 +45,13 @@ class Rating(NamedTuple):
 
 
 class Aspect(NamedTuple):
-    """One question to people, the metric that asks the same, and published scores by answer."""
+    """One question to people, the metrics beside it, and published scores by answer.
+
+    The first metric asks the same as people were asked.
+    """
 
     name: str
-    metric: str
+    metrics: Sequence[str]
     ratings: Sequence[Rating]
     published: Mapping[str, Mapping[str, float]]
 
@@ -62,6 +68,11 @@ class RatedSet(NamedTuple):
     title: str
     samples: Sequence[_Json]
     aspects: Sequence[Aspect]
+
+    @property
+    def metrics(self) -> list[str]:
+        """All metrics beside the ratings."""
+        return sorted({metric for aspect in self.aspects for metric in aspect.metrics})
 
     @property
     def systems(self) -> dict[str, str]:
@@ -126,7 +137,7 @@ def read_mt_rag(folder: Path) -> RatedSet:
         )
         for name, (metric, annotator) in _PUBLISHED.items():
             published[name][answer] = entry["annotations"][metric][annotator]["value"]
-    aspect = Aspect("faithful", "faithfulness", ratings, published)
+    aspect = Aspect("faithful", ["faithfulness"], ratings, published)
     return RatedSet(MT_RAG, "MT-RAG", samples, [aspect])
 
 
@@ -149,10 +160,10 @@ def read_ragchecker(folder: Path) -> RatedSet:
                 }
             )
     aspects: list[Aspect] = []
-    for name, label, metric in (
-        ("correct", "correctness_label", "answer_correctness(mode=precision)"),
-        ("complete", "completeness_label", "answer_correctness(mode=recall)"),
-        ("overall", "overall_label", "answer_correctness"),
+    for name, label, metrics in (
+        ("correct", "correctness_label", (PRECISION, F_MEASURE)),
+        ("complete", "completeness_label", (RECALL, F_MEASURE)),
+        ("overall", "overall_label", (F_MEASURE, PRECISION, RECALL)),
     ):
         published: dict[str, float] = {}
         for pair in scored:
@@ -162,7 +173,7 @@ def read_ragchecker(folder: Path) -> RatedSet:
             Rating(float(pair[label]), _answer(pair, 2), _answer(pair, 1), str(pair["instance_id"]))
             for pair in labelled
         ]
-        aspects.append(Aspect(name, metric, ratings, {"RAGChecker, Llama 3 70B": published}))
+        aspects.append(Aspect(name, metrics, ratings, {"RAGChecker, Llama 3 70B": published}))
     return RatedSet(RAGCHECKER, "RAGChecker", samples, aspects)
 
 

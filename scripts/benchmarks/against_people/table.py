@@ -6,8 +6,9 @@ from .figures import Correlations, Estimate
 from .labels_needed import Ordering
 
 CORRELATION_HEADER = (
-    "|set|people say|scored by|rank correlation|linear correlation|ratings|seconds|\n"
-    "|---|---|---|---|---|---|---|"
+    "|people say|metric|scored by|rank correlation|minus the first|linear correlation|"
+    "minus the first|ratings|seconds|\n"
+    "|---|---|---|---|---|---|---|---|---|"
 )
 ORDERING_HEADER = (
     "|labels of each system|scored by|best system first|all three in order|mean width|\n"
@@ -16,18 +17,20 @@ ORDERING_HEADER = (
 
 
 def correlation_line(
-    rated: str, aspect: str, scored_by: str, found: Correlations, seconds: float | None
+    aspect: str, metric: str, scored_by: str, found: Correlations, seconds: float | None
 ) -> str:
-    """Return one row: a score beside one question to people."""
-    time = "published"
+    """Return one row: a score beside one question to people. Published ones have no seconds."""
+    time = ""
     if seconds is not None:
         time = f"{seconds:.0f}"
     cells = [
-        rated,
         aspect,
+        metric,
         scored_by,
         _interval(found.rank),
+        _interval(found.rank_gain, sign="+"),
         _interval(found.linear),
+        _interval(found.linear_gain, sign="+"),
         str(found.count),
         time,
     ]
@@ -63,5 +66,5 @@ def _line(cells: Sequence[str]) -> str:
     return f"|{'|'.join(cells)}|"
 
 
-def _interval(estimate: Estimate) -> str:
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+def _interval(estimate: Estimate, sign: str = "") -> str:
+    return f"{estimate.value:{sign}.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"

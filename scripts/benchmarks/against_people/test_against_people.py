@@ -140,8 +140,8 @@ def test_an_interval_draws_the_ratings_of_a_question_together() -> None:
     people = np.repeat(rng.random(10), 8)
     together = [rating(value, "a", str(place // 8)) for place, value in enumerate(people)]
     apart = [rating(value, "a", str(place)) for place, value in enumerate(people)]
-    wide = correlate(together, scores).linear
-    narrow = correlate(apart, scores).linear
+    wide = correlate(together, scores, scores).linear
+    narrow = correlate(apart, scores, scores).linear
     assert wide.value == narrow.value
     assert wide.high - wide.low > narrow.high - narrow.low
 
@@ -149,7 +149,9 @@ def test_an_interval_draws_the_ratings_of_a_question_together() -> None:
 def test_answers_without_a_score_are_left_out_and_counted() -> None:
     ratings = [rating(float(place), str(place), str(place)) for place in range(12)]
     scores = align(ratings, {str(place): place / 11 for place in range(11)})
-    assert correlate(ratings, scores).count == 11
+    found = correlate(ratings, scores, scores)
+    assert found.count == 11
+    assert found.rank_gain == found.linear_gain == (0, 0, 0)
 
 
 def test_t_is_the_mean_difference_by_its_standard_error() -> None:
@@ -201,7 +203,7 @@ def test_mt_rag_has_answers_with_passages_and_the_last_question(clones: Path) ->
 
 def test_a_pair_is_the_second_answer_minus_the_first(clones: Path) -> None:
     overall = read_ragchecker(clones).aspects[2]
-    assert overall.metric == "answer_correctness"
+    assert overall.metrics[0] == "answer_correctness"
     assert [each.value for each in overall.ratings] == [2, 2]
     scores = align(overall.ratings, overall.published["RAGChecker, Llama 3 70B"])
     assert scores == pytest.approx([0.7, 0.7])
@@ -258,7 +260,7 @@ def test_the_script_reads_a_run_that_was_made_from_the_written_file(
         [*script, "--judge", "lexical"], capture_output=True, text=True, check=True, timeout=300
     )
     lines = [line for line in done.stdout.splitlines() if "|lexical, expected|" in line]
-    assert lines[0].startswith("|MT-RAG|faithful|lexical, expected|0.")
+    assert lines[0].startswith("|faithful|faithfulness|lexical, expected|0.")
     assert "|8|" in lines[0]
     sessions = json.loads((out / "mt-rag-lexical" / "manifest.json").read_text())["environment"]
     assert sum(session["asked"] for session in sessions["sessions"]) == 8
@@ -266,7 +268,8 @@ def test_the_script_reads_a_run_that_was_made_from_the_written_file(
 
 def published(aspect: Aspect, name: str) -> tuple[float, float]:
     """Return rank and linear correlation of a published score."""
-    found = correlate(aspect.ratings, align(aspect.ratings, aspect.published[name]))
+    scores = align(aspect.ratings, aspect.published[name])
+    found = correlate(aspect.ratings, scores, scores)
     return found.rank.value, found.linear.value
 
 
