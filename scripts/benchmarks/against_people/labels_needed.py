@@ -6,6 +6,7 @@ a score in [0, 1] of each answer in place of the judge's verdict), and a mean of
 any judge. All scores see the same drawings.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -19,9 +20,11 @@ from .ratings import Rating, align
 
 FAITHFUL = 3.5
 LABELS = (10, 20, 50, 100)
-DRAWINGS = 200
+DRAWINGS = 1000
 ALONE = "labels alone"
 _SEED = 0
+_TIE = 1e-9
+"""Smaller than any difference of means."""
 
 
 class Ordering(NamedTuple):
@@ -52,28 +55,28 @@ def measure_orderings(
     `scores` are by name and answer.
     """
     groups = _by_system(ratings, scores, systems)
-    truth = np.argsort([-group.labels.mean() for group in groups], kind="stable")
-    found: list[Ordering] = []
     fewest = min(len(group.labels) for group in groups)
-    for labels in LABELS:
-        if labels > fewest:
-            continue
-        for name in (ALONE, *scores):
-            rng = np.random.default_rng(_SEED)
-            in_order = np.empty((drawings, 2))
-            widths: list[float] = []
-            for drawing in range(drawings):
-                drawn = [_draw(len(group.labels), labels, rng) for group in groups]
-                means = [
-                    _corrected(group, name, chosen)
-                    for group, chosen in zip(groups, drawn, strict=True)
-                ]
-                order = np.argsort([-each.mean for each in means], kind="stable")
-                in_order[drawing] = order[0] == truth[0], (order == truth).all()
-                widths += [each.limits[1] - each.limits[0] for each in means if each.limits]
-            best_first, all_in_order = in_order.mean(axis=0).tolist()
-            found.append(Ordering(name, labels, best_first, all_in_order, float(np.mean(widths))))
-    return found
+    return [
+        _measure(groups, name, labels, drawings)
+        for labels, name in itertools.product(LABELS, (ALONE, *scores))
+        if labels <= fewest
+    ]
+
+
+def _measure(groups: Sequence[_System], name: str, labels: int, drawings: int) -> Ordering:
+    truth = np.argsort([-group.labels.mean() for group in groups], kind="stable")
+    rng = np.random.default_rng(_SEED)
+    in_order = np.empty((drawings, 2))
+    widths: list[float] = []
+    for drawing in range(drawings):
+        means = [_corrected(group, name, _draw(group, labels, rng)) for group in groups]
+        # Few labels often give equal means: chance decides which comes first.
+        estimates = np.array([each.mean for each in means])
+        order = np.argsort(-estimates + _TIE * rng.random(len(estimates)))
+        in_order[drawing] = order[0] == truth[0], (order == truth).all()
+        widths += [each.limits[1] - each.limits[0] for each in means if each.limits]
+    best_first, all_in_order = in_order.mean(axis=0).tolist()
+    return Ordering(name, labels, best_first, all_in_order, float(np.mean(widths)))
 
 
 def _by_system(
@@ -90,7 +93,8 @@ def _by_system(
     return groups
 
 
-def _draw(answers: int, labels: int, rng: np.random.Generator) -> Flags:
+def _draw(system: _System, labels: int, rng: np.random.Generator) -> Flags:
+    answers = len(system.labels)
     chosen = np.zeros(answers, dtype=np.bool_)
     chosen[rng.choice(answers, labels, replace=False)] = True
     return chosen

@@ -10,7 +10,7 @@ _WIDTH = 760
 _HEIGHT = 380
 _LEFT = 64
 _RIGHT = 500
-_TOP = 24
+_TOP = 40
 _BOTTOM = 320
 _LOWEST = 0.5
 """Share of drawings at the lower end of the axis."""
@@ -60,7 +60,7 @@ def _axes(counts: Sequence[int]) -> list[str]:
         parts.append(_text(_x(counts, labels), _BOTTOM + 22, str(labels), "middle"))
     middle = (_LEFT + _RIGHT) / 2
     parts.append(_text(middle, _BOTTOM + 46, "labels of each system", "middle"))
-    parts.append(_text(_LEFT, _TOP - 8, "drawings with the best of three systems first", "start"))
+    parts.append(_text(_LEFT, _TOP - 18, "drawings with the best of three systems first", "start"))
     return parts
 
 

@@ -233,6 +233,17 @@ def test_right_scores_find_the_best_system_with_fewer_labels() -> None:
     assert found["right", 50].width < found[ALONE, 50].width
 
 
+def test_equal_means_are_ordered_by_chance() -> None:
+    """One answer of 100 tells the systems apart, so 10 labels hardly ever do."""
+    ratings = [
+        rating(4.0, f"{system}{place}", str(place)) for system in "ab" for place in range(99)
+    ]
+    ratings += [rating(1.0, "a99", "99"), rating(4.0, "b99", "99")]
+    systems = {each.answer: each.answer[0] for each in ratings}
+    orderings = measure_orderings(ratings, {}, systems)
+    assert 0.35 < orderings[0].best_first < 0.75
+
+
 def test_the_picture_has_a_line_and_a_name_for_each_score(tmp_path: Path) -> None:
     ratings = [rating(4.0 - place % 2, str(place), str(place)) for place in range(40)]
     systems = {str(place): "ab"[place % 2] for place in range(40)}
