@@ -7,7 +7,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parents[2] / "development"
 LANGUAGES = {"en", "de", "fr", "es"}
-GOOD_KINDS = {"short", "full", "long", "no"}
+GOOD_KINDS = {"short", "full", "restated", "long", "no"}
 POOR_KINDS = {"refusal", "evasion", "question_again", "off_point", "other_part", "vague"}
 EDITED_KINDS = {"changed_number", "negation", "swapped_values_or_roles", "half_true"}
 
