@@ -27,7 +27,7 @@ from localjudge.evidence.words import ENGLISH, stop_words, words_in
 from localjudge.types import Span
 
 FINDER = "words"
-VERSION = 2
+VERSION = 3
 """Raised when the finder could name other sentences, or give other scores."""
 CLOSE = 0.2
 """A sentence with this score or a higher one can support its statement, if the judge agrees."""
@@ -44,7 +44,6 @@ _QUESTION = 0.5
 _SECOND = 0.5
 """A second sentence is named if its score is at least this share of the first one's."""
 _DIGITS = 4
-_MAX_SENTENCE = 1_000
 _MAX_PART = 500
 _MAX_HEADING = 100
 _HEADING_LINE = re.compile(r"\s*(?P<heading>[^\n]+)\n\s*\S")
@@ -64,7 +63,9 @@ class Match(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Sentence:
+class Sentence:
+    """A sentence, or a piece of a long one, with its words and those of its heading."""
+
     text: int
     span: Span
     words: frozenset[str]
@@ -77,11 +78,11 @@ class Finder:
 
     def __init__(self, texts: Sequence[str], cut: Cut, language: str = ENGLISH) -> None:
         self._language = language
-        self._sentences: list[_Sentence] = []
+        self.sentences: list[Sentence] = []
         for place, text in enumerate(texts):
-            self._sentences += _cut_sentences(place, text, cut, language)
+            self.sentences += _cut_sentences(place, text, cut, language)
         self._counts = Counter[str]()
-        for sentence in self._sentences:
+        for sentence in self.sentences:
             self._counts.update(sentence.words)
 
     def find(self, statement: str, texts: Iterable[int] | None = None) -> list[Match]:
@@ -90,23 +91,42 @@ class Finder:
         `texts` are the places of the texts to search, by default all. Without a common word, there
         is no sentence.
         """
-        searched = None if texts is None else frozenset(texts)
-        weights = self._weights(statement)
+        scores = self.scores(self.weights(statement), texts)
         matches: list[Match] = []
-        for sentence in self._sentences:
-            if searched is None or sentence.text in searched:
-                score = _score(sentence, weights)
-                if score > 0:
-                    matches.append(Match(sentence.text, sentence.span, score))
+        for number, score in scores.items():
+            if score > 0:
+                sentence = self.sentences[number]
+                matches.append(Match(sentence.text, sentence.span, score))
         matches.sort(key=lambda match: (-match.score, match.text, match.span.start))
         return [match for match in matches[:2] if match.score >= _SECOND * matches[0].score]
 
-    def _weights(self, statement: str) -> dict[str, float]:
+    def scores(
+        self, weights: Mapping[str, float], texts: Iterable[int] | None = None
+    ) -> dict[int, float]:
+        """Return the score of each sentence of these texts, by its number."""
+        searched = None if texts is None else frozenset(texts)
+        scores: dict[int, float] = {}
+        for number, sentence in enumerate(self.sentences):
+            if searched is None or sentence.text in searched:
+                scores[number] = self.score(number, weights)
+        return scores
+
+    def is_same_text(self, number: int, other: int) -> bool:
+        """Return whether both sentences exist and are of the same text."""
+        if not 0 <= min(number, other) <= max(number, other) < len(self.sentences):
+            return False
+        return self.sentences[number].text == self.sentences[other].text
+
+    def score(self, number: int, weights: Mapping[str, float]) -> float:
+        """Return the score of the sentence with this number, by the weights of a statement."""
+        return _score(self.sentences[number], weights)
+
+    def weights(self, statement: str) -> dict[str, float]:
         """Return the weight of each word of the statement, in the order of the words."""
         frequent = stop_words(self._language)
         weights: dict[str, float] = {}
         for word in words_in(statement, self._language):
-            weight = math.log(1 + (len(self._sentences) + 1) / (self._counts[word] + 0.5))
+            weight = math.log(1 + (len(self.sentences) + 1) / (self._counts[word] + 0.5))
             if word in frequent:
                 weight *= _STOP_WORD
             weights[word] = weight
@@ -118,7 +138,7 @@ def identity(language: str) -> dict[str, str | int]:
     return {"finder": FINDER, "version": VERSION, "language": language}
 
 
-def _score(sentence: _Sentence, weights: Mapping[str, float]) -> float:
+def _score(sentence: Sentence, weights: Mapping[str, float]) -> float:
     total = 0.0
     covered = 0.0
     for word, weight in weights.items():
@@ -135,14 +155,14 @@ def _score(sentence: _Sentence, weights: Mapping[str, float]) -> float:
     return round(share, _DIGITS)
 
 
-def _cut_sentences(place: int, text: str, cut: Cut, language: str) -> Iterator[_Sentence]:
+def _cut_sentences(place: int, text: str, cut: Cut, language: str) -> Iterator[Sentence]:
     heading = frozenset(words_in(_read_heading(text), language))
     question = frozenset[str]()
     for sentence in cut(text):
         is_question = sentence.text.rstrip(_CLOSING).endswith(_QUESTION_MARKS)
         for part in _parts(sentence):
             words = frozenset(words_in(part.text, language))
-            yield _Sentence(place, part, words, heading | question, is_question)
+            yield Sentence(place, part, words, heading | question, is_question)
         question = frozenset[str]()
         if is_question:
             question = frozenset(words_in(sentence.text, language))
@@ -161,12 +181,9 @@ def _read_heading(text: str) -> str:
 
 def _parts(sentence: Span) -> Iterator[Span]:
     """Cut a sentence that is too long to be read at a glance, such as a list without stops."""
-    if len(sentence.text) <= _MAX_SENTENCE:
-        yield sentence
-        return
     start = 0
     while start < len(sentence.text):
-        end = _end_of_part(sentence.text, start)
+        end = end_of_part(sentence.text, start, _MAX_PART)
         part = sentence.text[start:end]
         bare = part.strip()
         if bare:
@@ -175,9 +192,9 @@ def _parts(sentence: Span) -> Iterator[Span]:
         start = end
 
 
-def _end_of_part(text: str, start: int) -> int:
-    """Return the last end of a line, else of a word, within the length of a part."""
-    limit = start + _MAX_PART
+def end_of_part(text: str, start: int, length: int) -> int:
+    """Return the last end of a line, else of a word, within this length from the start."""
+    limit = start + length
     if limit >= len(text):
         return len(text)
     for sign in ("\n", " "):

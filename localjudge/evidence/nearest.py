@@ -1,0 +1,125 @@
+r"""The text that a reader reads for a statement: the nearest sentences of all texts, in order.
+
+    texts        "Ulm\nIt lies on the Danube. It has a high church. ..."   "The Danube rises ..."
+    statement    "The Danube passes Ulm."
+    read         "Ulm\nIt lies on the Danube. ... The Danube rises ..."
+
+Sentences are taken one after the other while they fit into a number of letters:
+
+1. the nearest by the finder's score, then the one that is nearest by the words not read yet, and
+   so on: a word counts half after each sentence that has it. So a statement about two passages
+   reads both.
+2. After the first three of them, the sentences before and after each of these.
+
+Consecutive sentences keep the text between them, a mark stands between the others. Without a common
+word, the texts are read from their beginnings. All numbers were chosen by measurement
+(`models/reader/README.md`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from localjudge.evidence.finder import Cut, Finder, end_of_part
+from localjudge.evidence.words import ENGLISH
+from localjudge.types import Span
+
+VERSION = 1
+"""Raised when other sentences could be read."""
+LETTERS = 600
+"""Read by default."""
+MARK = " ... "
+_WITH_NEIGHBOURS = 3
+_SEEN = 0.5
+_RANKED = 40
+"""Sentences that are ranked by the words not read yet. The others follow by their score."""
+
+
+class Part(NamedTuple):
+    """Consecutive sentences, or a piece of one, with the place of their text."""
+
+    text: int
+    span: Span
+
+
+class NearestText(NamedTuple):
+    """What is read for one statement. The parts are in the order of the texts."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        return MARK.join(part.span.text for part in self.parts)
+
+
+def read_nearest(
+    texts: Sequence[str], statement: str, cut: Cut, letters: int = LETTERS, language: str = ENGLISH
+) -> NearestText:
+    """Return what is read for a statement: at most this many letters, without marks.
+
+    For several statements about the same texts, make one `Finder` and call `select_nearest`.
+    """
+    return select_nearest(Finder(texts, cut, language), texts, statement, letters)
+
+
+def select_nearest(
+    finder: Finder,
+    texts: Sequence[str],
+    statement: str,
+    letters: int,
+    searched: Iterable[int] | None = None,
+) -> NearestText:
+    """Return what is read for a statement, out of the texts of the finder.
+
+    `searched` are the places of the texts that may be read, by default all.
+    """
+    sentences = finder.sentences
+    chosen: list[int] = []
+    room = letters
+    for number in _in_order_of_reading(finder, statement, searched):
+        length = len(sentences[number].span.text)
+        if number in chosen or (chosen and length > room):
+            continue
+        chosen.append(number)
+        room -= length + 1
+        if room <= 0:
+            break
+    parts: list[Part] = []
+    last = -1
+    for number in sorted(chosen):
+        place, span = sentences[number].text, sentences[number].span
+        start = span.start
+        end = start + end_of_part(span.text, 0, letters)
+        if parts and parts[-1].text == place and last == number - 1:
+            start = parts.pop().span.start
+        parts.append(Part(place, Span(start=start, end=end, text=texts[place][start:end])))
+        last = number
+    return NearestText(tuple(parts))
+
+
+def _in_order_of_reading(
+    finder: Finder, statement: str, searched: Iterable[int] | None
+) -> Iterator[int]:
+    """Yield the numbers of sentences, the most important first, some of them repeatedly."""
+    ranked = _rank(finder, statement, searched)
+    first = ranked[:_WITH_NEIGHBOURS]
+    yield from first
+    for number in first:
+        for neighbour in (number - 1, number + 1):
+            if finder.is_same_text(number, neighbour):
+                yield neighbour
+    yield from ranked[_WITH_NEIGHBOURS:]
+
+
+def _rank(finder: Finder, statement: str, searched: Iterable[int] | None) -> list[int]:
+    weights = finder.weights(statement)
+    scores = finder.scores(weights, searched)
+    by_score = sorted(scores, key=lambda number: (-scores[number], number))
+    waiting = by_score[:_RANKED]
+    ranked: list[int] = []
+    while waiting:
+        nearest = max(waiting, key=lambda number: (finder.score(number, weights), -number))
+        waiting.remove(nearest)
+        ranked.append(nearest)
+        for word in finder.sentences[nearest].words & weights.keys():
+            weights[word] *= _SEEN
+    return ranked + by_score[_RANKED:]
