@@ -1,22 +1,24 @@
 r"""The text that a reader reads for a statement: the nearest sentences of all texts, in order.
 
-    texts        "Ulm\nIt lies on the Danube. It has a high church. ..."   "The Danube rises ..."
+    texts        "Ulm\nIt lies on the Danube. It is old. ..."   "It is long. The Danube rises ..."
     statement    "The Danube passes Ulm."
-    read         "Ulm\nIt lies on the Danube. ... The Danube rises ..."
+    read         "Ulm\nIt lies on the Danube. It is old. ... The Danube rises ..."
 
 Sentences are taken one after the other while they fit into a number of letters:
 
 1. the nearest by the finder's score, then the one that is nearest by the words not read yet, and
    so on: a word counts half after each sentence that has it. So a statement about two passages
-   reads both.
-2. After the first three of them, the sentences before and after each of these.
+   reads both;
+2. after the first three of them, the sentences before and after each of these;
+3. the others with a common word;
+4. what is left of the text with the nearest sentence.
 
 Consecutive sentences keep the text between them, a mark stands between the others. Without a common
-word, the texts are read from their beginnings. All numbers were chosen by measurement
+word, the first text is read from its beginning. All numbers were chosen by measurement
 (`models/reader/README.md`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from localjudge.evidence.finder import Cut, Finder, end_of_part
@@ -100,7 +102,11 @@ def _in_order_of_reading(
     finder: Finder, statement: str, searched: Iterable[int] | None
 ) -> Iterator[int]:
     """Yield the numbers of sentences, the most important first, some of them repeatedly."""
-    ranked = _rank(finder, statement, searched)
+    weights = finder.weights(statement)
+    scores = finder.scores(weights, searched)
+    if not scores:
+        return
+    ranked = _rank(finder, scores, weights)
     first = ranked[:_WITH_NEIGHBOURS]
     yield from first
     for number in first:
@@ -108,18 +114,25 @@ def _in_order_of_reading(
             if finder.is_same_text(number, neighbour):
                 yield neighbour
     yield from ranked[_WITH_NEIGHBOURS:]
+    nearest = first[0]
+    for number in sorted(scores, key=lambda number: abs(number - nearest)):
+        if finder.is_same_text(number, nearest):
+            yield number
 
 
-def _rank(finder: Finder, statement: str, searched: Iterable[int] | None) -> list[int]:
-    weights = finder.weights(statement)
-    scores = finder.scores(weights, searched)
+def _rank(finder: Finder, scores: Mapping[int, float], weights: Mapping[str, float]) -> list[int]:
+    """Return the sentences with a common word, the nearest first; without any, the first one."""
     by_score = sorted(scores, key=lambda number: (-scores[number], number))
+    if not scores[by_score[0]]:
+        return by_score[:1]
+    by_score = [number for number in by_score if scores[number]]
+    left = dict(weights)
     waiting = by_score[:_RANKED]
     ranked: list[int] = []
     while waiting:
-        nearest = max(waiting, key=lambda number: (finder.score(number, weights), -number))
+        nearest = max(waiting, key=lambda number: (finder.score(number, left), -number))
         waiting.remove(nearest)
         ranked.append(nearest)
-        for word in finder.sentences[nearest].words & weights.keys():
-            weights[word] *= _SEEN
+        for word in finder.sentences[nearest].words & left.keys():
+            left[word] *= _SEEN
     return ranked + by_score[_RANKED:]
