@@ -12,6 +12,8 @@ import pytest
 from localjudge import model_registry
 from localjudge.engine.classification import answer_from, answer_texts
 from localjudge.engine.llamacpp.classifier import LlamaCppClassifier
+from localjudge.engine.llamacpp.encoder import Encoder
+from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.opening import can_judge, model_facts, open_engine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, SampleError
@@ -254,6 +256,60 @@ def test_the_reader_has_the_same_bits_for_any_order_and_number_of_threads(
     requests = statement_requests(READER_PROFILE, STATEMENTS, CONTEXTS)
     requests += statement_requests(READER_PROFILE, STATEMENTS[:3], [f"{' '.join(CONTEXTS)} " * 14])
     require_equal_bits(lambda threads: open_classifier(reader, threads=threads), requests)
+
+
+def outputs_by_length(
+    file: ModelFile, lengths: Sequence[int], threads: int
+) -> dict[int, tuple[float, ...]]:
+    """Return the outputs for a sequence of each length, evaluated in this order."""
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(5, 250, size=SHAPE.context).tolist()
+    outputs: dict[int, tuple[float, ...]] = {}
+    with closing(load(file, EngineSettings(threads=1))) as loaded:
+        encoder = Encoder(loaded.model.pointer, n_ctx=loaded.n_ctx, threads=threads)
+        with closing(encoder):
+            for length in lengths:
+                outputs[length] = tuple(encoder.outputs(tokens[:length]).tolist())
+    return outputs
+
+
+def require_equal_outputs(file: ModelFile, lengths: Sequence[int]) -> None:
+    """Check the same bits with 1 to 4 threads, each in another order."""
+    expected = outputs_by_length(file, lengths, 1)
+    assert len(set(expected.values())) > 0.9 * len(lengths)
+    for threads in (2, 3, 4):
+        order = list(lengths)
+        random.Random(threads).shuffle(order)
+        assert outputs_by_length(file, order, threads) == expected
+
+
+def test_the_reader_has_the_same_bits_at_some_lengths_with_one_to_four_threads(
+    reader: ModelFile,
+) -> None:
+    require_equal_outputs(reader, [1, 2, 31, 32, 33, 64, 100, 255, 256, 257, 511, 512])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outputs", [(), ENTAILMENT], ids=["one", "three"])
+def test_classifiers_have_the_same_bits_at_every_length_with_one_to_four_threads(
+    make_model: ModelMaker, outputs: tuple[str, ...]
+) -> None:
+    file = make_classifier(make_model, SHAPE._replace(width=256, outputs=outputs))
+    require_equal_outputs(file, range(1, SHAPE.context + 1))
+
+
+@pytest.mark.slow
+def test_the_reader_has_the_same_bits_at_every_length_with_one_to_four_threads(
+    reader: ModelFile,
+) -> None:
+    require_equal_outputs(reader, range(1, SHAPE.context + 1))
+
+
+def test_only_a_classifier_uses_flash_attention(make_model: ModelMaker) -> None:
+    with closing(open_classifier(make_classifier(make_model))) as engine:
+        assert engine.identity["flash_attention"] is True
+    with closing(open_engine(make_model("llama"), EngineSettings(threads=1))) as decoder:
+        assert decoder.identity["flash_attention"] is False
 
 
 def test_the_reader_finds_a_changed_fact(reader: ModelFile) -> None:

@@ -1,8 +1,7 @@
 """Run a model with a classification head in llama.cpp: a sequence in, the head's outputs out.
 
 A verdict has the same bits for any set of other requests, any order and any number of threads,
-because each sequence is evaluated by itself, in one step, without flash attention, and removed from
-memory.
+because each sequence is evaluated by itself, in one step, and removed from memory.
 """
 
 import time

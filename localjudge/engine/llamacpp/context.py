@@ -1,4 +1,9 @@
-"""Open a context of llama.cpp with logits that depend only on the tokens."""
+"""Open a context of llama.cpp with logits that depend only on the tokens.
+
+Classifiers use flash attention: they read a sequence in one step, and then its bits depend neither
+on the length nor on the threads. Steps of one token, by which other models write, differ between 1
+and 2 threads, so it is off for them.
+"""
 
 from typing import Any
 
@@ -27,6 +32,7 @@ def open_context(
     parameters.swa_full = True
     parameters.no_perf = True
     if classifies:
+        parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED
         parameters.embeddings = True
         parameters.pooling_type = llama_cpp.LLAMA_POOLING_TYPE_RANK
     listen()

@@ -53,7 +53,7 @@ class LoadedModel(NamedTuple):
             "llama_cpp": llama_cpp.llama_version().decode(),
             "system": llama_cpp.llama_print_system_info().decode().strip(),
             "n_ctx": self.n_ctx,
-            "flash_attention": False,
+            "flash_attention": self.header.is_classifier,
             "gpu_layers": self.gpu_layers,
             "batching": "isolated",
             "architecture": self.header.text("general.architecture"),
@@ -87,7 +87,13 @@ def load(
     if not gpu_layers:  # the free memory of a GPU is unknown
         _require_memory(file.path, header, n_ctx)
     threads = usable_threads(settings.used_threads, gpu_layers)
-    wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=threads)
+    wanted = SelfCheckInput(
+        path=file.path,
+        n_ctx=n_ctx,
+        gpu_layers=gpu_layers,
+        threads=threads,
+        flash_attention=header.is_classifier,
+    )
     try:
         self_check = find_self_check(file.sha256, wanted, progress)
         model = _open_as_hashed(file, header, gpu_layers=gpu_layers, repack=self_check.repack)

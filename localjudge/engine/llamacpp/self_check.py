@@ -70,6 +70,7 @@ class SelfCheckInput(Record):
     gpu_layers: int
     threads: int
     repack: bool = True
+    flash_attention: bool = False
 
 
 class SelfCheckResult(Record):
