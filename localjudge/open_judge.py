@@ -181,25 +181,28 @@ class Judge:
 
     def evaluations(self, rows: Data, metrics: object = None) -> list[Evaluation]:
         """Return each metric on each sample, for adapters."""
-        return self._evaluate(plan(rows, metrics, self.settings))
+        evaluations, _ = self._evaluate(plan(rows, metrics, self.settings))
+        return evaluations
 
     def evaluate_rows(
         self, rows: Data, metrics: object = None
     ) -> tuple[list[ScoreRow], list[VerdictRow]]:
         """Return the scores, and the verdicts with their evidence, for adapters."""
         planned = plan(rows, metrics, self.settings)
-        evaluations = self._evaluate(planned)
+        evaluations, letters = self._evaluate(planned)
         samples = planned.dataset.samples
-        verdicts = verdicts_with_evidence(evaluations, samples, planned.settings)
+        verdicts = verdicts_with_evidence(evaluations, samples, planned.settings, letters)
         return list(score_rows(evaluations)), verdicts
 
-    def _evaluate(self, planned: Plan) -> list[Evaluation]:
+    def _evaluate(self, planned: Plan) -> tuple[list[Evaluation], int | None]:
+        """Return the evaluations, and how many letters a judge has read for each statement."""
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
             identity = announce(opened, planned.metrics, settings, Progress())
             earlier = earlier_answers(opened.memory, identity, settings, Progress())
             evaluate = evaluations_in_memory(opened, planned.metrics, settings, earlier)
-            return list(chain.from_iterable(evaluate(planned.dataset.samples)))
+            evaluations = list(chain.from_iterable(evaluate(planned.dataset.samples)))
+            return evaluations, identity.letters_read
 
     def close(self) -> None:
         """Free the model after its current use. Does nothing in a forked process."""

@@ -54,6 +54,18 @@ _CLOSING = "\"'”’»)]」 "
 Cut = Callable[[str], Iterable[Span]]
 
 
+class Part(NamedTuple):
+    """Consecutive sentences, or a piece of one, with the place of their text."""
+
+    text: int
+    span: Span
+
+    def begins(self, sentence: "Sentence") -> bool:
+        """Return whether the sentence begins in this part."""
+        is_inside = self.span.start <= sentence.span.start < self.span.end
+        return self.text == sentence.text and is_inside
+
+
 class Match(NamedTuple):
     """A sentence close to a statement: the place of its text, and its score in [0, 1]."""
 
@@ -85,17 +97,22 @@ class Finder:
         for sentence in self.sentences:
             self._counts.update(sentence.words)
 
-    def find(self, statement: str, texts: Iterable[int] | None = None) -> list[Match]:
+    def find(
+        self,
+        statement: str,
+        texts: Iterable[int] | None = None,
+        parts: Sequence[Part] | None = None,
+    ) -> list[Match]:
         """Return at most two sentences, the closest first; of equally close ones the earlier.
 
-        `texts` are the places of the texts to search, by default all. Without a common word, there
-        is no sentence.
+        `texts` are the places of the texts to search, and `parts` where in them, by default
+        everywhere. Without a common word, there is no sentence.
         """
         scores = self.scores(self.weights(statement), texts)
         matches: list[Match] = []
         for number, score in scores.items():
-            if score > 0:
-                sentence = self.sentences[number]
+            sentence = self.sentences[number]
+            if score > 0 and _is_in(parts, sentence):
                 matches.append(Match(sentence.text, sentence.span, score))
         matches.sort(key=lambda match: (-match.score, match.text, match.span.start))
         return [match for match in matches[:2] if match.score >= _SECOND * matches[0].score]
@@ -136,6 +153,10 @@ class Finder:
 def identity(language: str) -> dict[str, str | int]:
     """Return everything that affects the evidence, besides sentences and versions of packages."""
     return {"finder": FINDER, "version": VERSION, "language": language}
+
+
+def _is_in(parts: Sequence[Part] | None, sentence: Sentence) -> bool:
+    return parts is None or any(part.begins(sentence) for part in parts)
 
 
 def _score(sentence: Sentence, weights: Mapping[str, float]) -> float:

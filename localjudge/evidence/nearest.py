@@ -21,7 +21,8 @@ word, the first text is read from its beginning. All numbers were chosen by meas
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from localjudge.evidence.finder import Cut, Finder, end_of_part
+from localjudge.evidence.finder import VERSION as FINDER_VERSION
+from localjudge.evidence.finder import Cut, Finder, Part, end_of_part
 from localjudge.evidence.words import ENGLISH
 from localjudge.types import Span
 
@@ -36,13 +37,6 @@ _RANKED = 40
 """Sentences that are ranked by the words not read yet. The others follow by their score."""
 
 
-class Part(NamedTuple):
-    """Consecutive sentences, or a piece of one, with the place of their text."""
-
-    text: int
-    span: Span
-
-
 class NearestText(NamedTuple):
     """What is read for one statement. The parts are in the order of the texts."""
 
@@ -51,6 +45,16 @@ class NearestText(NamedTuple):
     @property
     def text(self) -> str:
         return MARK.join(part.span.text for part in self.parts)
+
+
+def identity(letters: int, language: str) -> dict[str, str | int]:
+    """Return everything that affects what is read, besides the sentences and their texts."""
+    return {
+        "letters": letters,
+        "version": VERSION,
+        "finder_version": FINDER_VERSION,
+        "language": language,
+    }
 
 
 def read_nearest(

@@ -111,12 +111,15 @@ class NodeTemplate(Record):
 class Head(Record):
     """Outputs of a classification head, in the model's order, and how long texts are cut for it.
 
-    `share` has the ids of the tokens for `{share}` (see `ClassifierReading`). A window has at most
-    `window_tokens` tokens, and begins with the last `overlap` sentences of the previous one.
+    `share` has the ids of the tokens for `{share}` (see `ClassifierReading`). With `letters`, the
+    model reads the sentences nearest to a statement, so many letters at most. Without, it reads
+    everything, in windows that have at most `window_tokens` tokens, and begin with the last
+    `overlap` sentences of the previous one.
     """
 
     outputs: tuple[str, ...] = Field(min_length=1)
     share: tuple[NonNegativeInt, ...] = ()
+    letters: PositiveInt | None = None
     overlap: NonNegativeInt = 1
     window_tokens: PositiveInt | None = None
 

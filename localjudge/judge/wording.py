@@ -10,7 +10,7 @@ template (`localjudge.judge.chat_template`). It cannot close the tag around it
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Any, Literal
 
@@ -42,8 +42,8 @@ _CACHE_SIZE = 512
 class PromptWriter:
     """Write prompts by a profile, inside the model's chat template if it has one.
 
-    Raises InputError for unsupported options or a missing chat template, ModelError for an unusable
-    one.
+    `nearest` says how the sentences that the model reads are chosen, for the identity. Raises
+    InputError for unsupported options or a missing chat template, ModelError for an unusable one.
     """
 
     def __init__(
@@ -52,9 +52,11 @@ class PromptWriter:
         chat: ChatEnds | None = None,
         *,
         reasons: Reasons = "none",
+        nearest: Mapping[str, Any] | None = None,
     ) -> None:
         require(profile, reasons)
         self._profile = profile
+        self._nearest = nearest
         self._chat: ChatEnds | None = None
         if profile.chat:
             self._chat = chat
@@ -78,7 +80,7 @@ class PromptWriter:
         chat_sha256 = None
         if self._chat:
             chat_sha256 = self._chat.sha256
-        return {
+        identity = {
             "profile": self._profile.name,
             "profile_sha256": self._profile.sha256,
             "chat_template_sha256": chat_sha256,
@@ -86,6 +88,9 @@ class PromptWriter:
             "grammars_sha256": grammars,
             "reasons": self._reasons,
         }
+        if self._nearest is not None:
+            identity["nearest"] = dict(self._nearest)
+        return identity
 
     def identity_for(self, special_tasks: Iterable[str]) -> dict[str, Any]:
         """Return the identity, with the hashes of these special tasks."""
@@ -135,6 +140,13 @@ class PromptWriter:
         if len(grammars) > 1:
             explanation = grammars[1]
         return VerdictRequest(path, grammars[0], explanation, self._profile.reading(prompt))
+
+    @property
+    def letters(self) -> int | None:
+        """The letters of the nearest sentences that the model reads, or None if it reads all."""
+        if self._profile.head is None:
+            return None
+        return self._profile.head.letters
 
     @property
     def overlap(self) -> int:

@@ -45,7 +45,9 @@ def changed_rows(
             totals.add(evaluations)
             evidence = None
             if run.has_evidence:
-                evidence = find_evidence(evaluations, samples, settings)
+                evidence = find_evidence(
+                    evaluations, samples, settings, run.manifest.judge.letters_read
+                )
             lines_by_file = row_lines(evaluations, evidence)
             for name, file in files.items():
                 for line in lines_by_file[name]:

@@ -203,7 +203,7 @@ def _count_questions(job: Job, judge: LoadedJudge, earlier: Sequence[EarlierAnsw
     settings = job.plan.settings
     metrics = job.plan.metrics
     samples = job.plan.dataset.samples
-    wording = Wording(judge, settings.sentences)
+    wording = Wording(judge, settings.sentences, settings.language)
     seen: set[bytes] = set()
     verdicts = 0
     tokens = 0

@@ -8,6 +8,8 @@
     the cited contexts     all contexts, to find out that another one than the cited has it
     reference, response    its sentences
 
+Of a text that a judge has read in part, only what it has read is searched.
+
 Rows follow from samples and verdicts only, so that a resumed run, shards, and a run that reuses
 answers find the same again.
 """
@@ -17,13 +19,14 @@ from functools import cached_property
 from itertools import chain, groupby
 
 from localjudge.evidence import finder
-from localjudge.evidence.finder import CLOSE, CLOSE_UNREAD, Finder, Match
+from localjudge.evidence.finder import CLOSE, CLOSE_UNREAD, Finder, Match, Part
+from localjudge.judging.nearest_texts import Finders, shared_finders
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.citations import Citation, ContextIndex
 from localjudge.metrics.metric import response_statements
 from localjudge.run_directory.evaluations import Evaluation, JudgedUnit, verdict_rows, with_evidence
 from localjudge.run_directory.result_rows import EvidenceRow, VerdictRow
-from localjudge.text.judged_sentences import JudgedSentences
+from localjudge.text.judged_sentences import JudgedSentences, judged_sentences
 from localjudge.text.mark_names import RANK
 from localjudge.types import Sample, Span, Unit, Verdict, context_texts
 
@@ -31,14 +34,21 @@ _COMPARED = ("reference", "response")
 
 
 def find_evidence(
-    evaluations: Iterable[Evaluation], samples: Iterator[Sample], settings: RunSettings
+    evaluations: Iterable[Evaluation],
+    samples: Iterator[Sample],
+    settings: RunSettings,
+    letters: int | None,
 ) -> Iterator[EvidenceRow]:
-    """Yield the rows for evaluations, and take their samples from `samples` in the same order."""
-    sentences = JudgedSentences(settings.sentences)
+    """Yield the rows for evaluations, and take their samples from `samples` in the same order.
+
+    `letters` are those that a judge has read for each statement, None if it has read everything.
+    """
+    finders = shared_finders(settings.sentences, settings.language)
+    sentences = judged_sentences(settings.sentences)
     by_sample = groupby(evaluations, key=lambda evaluation: evaluation.sample_id)
     for sample_id, of_sample in by_sample:
         sample = next(sample for sample in samples if sample.id == sample_id)
-        texts = _SampleTexts(sample, sentences, settings.language)
+        texts = _SampleTexts(sample, sentences, finders, letters, settings.language)
         for evaluation in of_sample:
             for position, judged in enumerate(evaluation.units):
                 if _is_statement(judged.unit):
@@ -46,13 +56,18 @@ def find_evidence(
 
 
 def verdicts_with_evidence(
-    evaluations: Sequence[Evaluation], samples: Iterable[Sample], settings: RunSettings
+    evaluations: Sequence[Evaluation],
+    samples: Iterable[Sample],
+    settings: RunSettings,
+    letters: int | None,
 ) -> list[VerdictRow]:
     """Return the verdicts of these evaluations, each with its evidence unless settings omit it."""
     verdicts = verdict_rows(evaluations)
     if settings.no_evidence:
         return list(verdicts)
-    return list(with_evidence(verdicts, find_evidence(evaluations, iter(samples), settings)))
+    return list(
+        with_evidence(verdicts, find_evidence(evaluations, iter(samples), settings, letters))
+    )
 
 
 def evidence_identity(settings: RunSettings) -> dict[str, str | int] | None:
@@ -65,19 +80,55 @@ def evidence_identity(settings: RunSettings) -> dict[str, str | int] | None:
 class _SampleTexts:
     """The texts of a sample, each cut and counted once, when it is first needed."""
 
-    def __init__(self, sample: Sample, sentences: JudgedSentences, language: str) -> None:
+    def __init__(
+        self,
+        sample: Sample,
+        sentences: JudgedSentences,
+        finders: Finders,
+        letters: int | None,
+        language: str,
+    ) -> None:
         self.sample = sample
         self._sentences = sentences
+        self._finders = finders
+        self._letters = letters
         self._language = language
 
     @cached_property
     def contexts(self) -> Finder:
-        texts = context_texts(self.sample.retrieved_contexts)
-        return Finder(texts, self._sentences, self._language)
+        return self._finders.of(context_texts(self.sample.retrieved_contexts))
 
     @cached_property
     def reference(self) -> Finder:
-        return Finder([self.sample.reference or ""], self._sentences, self._language)
+        return self._finders.of((self.sample.reference or "",))
+
+    def find_in_reference(self, statement: str) -> list[Match]:
+        parts = self._parts_read((self.sample.reference or "",), statement)
+        return self.reference.find(statement, parts=parts)
+
+    def find_in_contexts(self, statement: str, read: Sequence[int]) -> list[Match]:
+        """Return the closest sentences in all contexts; of the `read` ones, in what was read."""
+        texts = context_texts(self.sample.retrieved_contexts)
+        parts = self._parts_read(tuple(texts[place] for place in read), statement)
+        if parts is None:
+            return self.contexts.find(statement)
+        everywhere = [Part(read[part.text], part.span) for part in parts]
+        for place in sorted(set(range(len(texts))) - set(read)):
+            everywhere.append(Part(place, Span.whole(texts[place])))
+        return self.contexts.find(statement, parts=everywhere)
+
+    def find_in_context(self, statement: str, place: int) -> list[Match]:
+        texts = context_texts(self.sample.retrieved_contexts)
+        parts = self._parts_read(texts[place : place + 1], statement)
+        if parts is not None:
+            parts = [Part(place, part.span) for part in parts]
+        return self.contexts.find(statement, [place], parts)
+
+    def _parts_read(self, texts: tuple[str, ...], statement: str) -> list[Part] | None:
+        """Return what a judge has read of the texts that it was shown, None if everything."""
+        if self._letters is None:
+            return None
+        return list(self._finders.read(texts, statement, self._letters).parts)
 
     @cached_property
     def response(self) -> Finder:
@@ -92,6 +143,13 @@ class _SampleTexts:
         """The citations in each sentence of the response."""
         statements = response_statements(self.sample, self._sentences)
         return [self._index.resolve(statement.marks) for statement in statements]
+
+    def places_read(self, unit: Unit) -> list[int]:
+        """Return the places of the contexts that were shown for a statement."""
+        if unit.against != "cited":
+            return list(range(len(self.sample.retrieved_contexts or ())))
+        places = {citation.context for citation in self.citations[unit.index]}
+        return sorted(place for place in places if place is not None)
 
     @cached_property
     def _index(self) -> ContextIndex:
@@ -151,12 +209,12 @@ def _make_rows(
 
 def _matches(texts: _SampleTexts, unit: Unit) -> list[Match]:
     if unit.against == "reference":
-        return texts.reference.find(unit.text)
+        return texts.find_in_reference(unit.text)
     if unit.against == "response":
         return texts.response.find(unit.text)
     if isinstance(unit.against, int):
-        return texts.contexts.find(unit.text, [unit.against])
-    return texts.contexts.find(unit.text)
+        return texts.find_in_context(unit.text, unit.against)
+    return texts.find_in_contexts(unit.text, texts.places_read(unit))
 
 
 def _supports(judged: JudgedUnit, match: Match, is_cited: bool | None) -> bool:

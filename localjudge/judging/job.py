@@ -322,7 +322,9 @@ class Job:
             totals.add(evaluations)
             evidence = None
             if self.evidence:
-                evidence = find_evidence(evaluations, samples, plan.settings)
+                evidence = find_evidence(
+                    evaluations, samples, plan.settings, self.identity.letters_read
+                )
             results.add(evaluations, evidence)
         summary = totals.summary(self.signature, self.judge.card, plan.dataset.skipped)
         return summary.model_copy(update={"stopped": plan.stopped})

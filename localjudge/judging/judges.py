@@ -10,6 +10,7 @@ from localjudge import model_registry
 from localjudge.engine.opening import can_judge, find_model, model_metadata, open_engine
 from localjudge.engine.protocol import Engine, EngineStats, has_model_file
 from localjudge.errors import InputError, LocaljudgeError
+from localjudge.evidence import nearest
 from localjudge.judge.profile import PromptProfile
 from localjudge.judge.profile_choice import ChosenProfile
 from localjudge.judge.wording import PromptWriter
@@ -177,7 +178,10 @@ def wrap_engine(
         chosen = _choose_profile(engine, settings, registered)
     profile, _ = chosen
     chat = find_chat_ends(profile, engine)
-    prompts = PromptWriter(profile, chat, reasons=settings.reasons)
+    how_read = None
+    if profile.head is not None and profile.head.letters is not None:
+        how_read = nearest.identity(profile.head.letters, settings.language)
+    prompts = PromptWriter(profile, chat, reasons=settings.reasons, nearest=how_read)
     card = identity.card(engine.name or identity.engine)
     note = ""
     if registered is not None:

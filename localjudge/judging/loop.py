@@ -60,7 +60,7 @@ class Blocks:
     def __post_init__(self) -> None:
         self._sentences = self.settings.sentences
         self._rule = self.settings.rule_for(self.metrics)
-        self._wording = Wording(self.judge, self._sentences)
+        self._wording = Wording(self.judge, self._sentences, self.settings.language)
 
     def evaluations(self, samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:
         """Yield the evaluations of each block."""

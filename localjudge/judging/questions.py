@@ -1,7 +1,8 @@
 """Turn tasks into questions: requests for an engine, in windows if they are long, with their keys.
 
 task ──profile──> request ──fits the context?──> one question
-                              └──no──> windows ──> a question for each
+  │                           └──no──> windows ──> a question for each
+  └──nearest sentences, if the profile says so──> request ──> one question
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from localjudge import types
 from localjudge.errors import SampleError
 from localjudge.judge.windows import Windows
 from localjudge.judging.judges import LoadedJudge
+from localjudge.judging.nearest_texts import shared_finders, show_nearest
 from localjudge.metrics import Sentences
 from localjudge.run_directory.request_keys import KeyedRequest, RequestKeys
 from localjudge.run_directory.store_reader import AskedUnit
@@ -50,12 +52,14 @@ class Wording:
         self,
         judge: LoadedJudge,
         sentences: Sentences,
+        language: str,
         *,
         identity: Mapping[str, Any] | None = None,
     ) -> None:
         self._prompts = judge.prompts
         self._engine = judge.engine
         self._sentences = sentences
+        self._language = language
         if identity is None:
             identity = judge.engine.identity
         self.keys = RequestKeys(identity)
@@ -82,8 +86,12 @@ class Wording:
         return worded
 
     def _make_questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
+        letters = self._prompts.letters
+        if letters is not None:
+            finders = shared_finders(self._sentences, self._language)
+            tasks = [show_nearest(task, finders, letters, self._fits) for task in tasks]
         requests = self._prompts.requests(tasks)
-        if all(map(self._surely_fits, requests)):
+        if letters is not None or all(map(self._surely_fits, requests)):
             return [((self.keys.keyed(request), None),) for request in requests]
         return self._ask_by_windows(tasks)
 
@@ -103,6 +111,16 @@ class Wording:
                 questions_of_task.append((self.keys.keyed(request), number))
             questions.append(tuple(questions_of_task))
         return questions
+
+    def _fits(self, task: Task) -> bool:
+        """Return whether a task fits the context, True if its text cannot be read at all."""
+        request = self._prompts.request(task)
+        try:
+            return self._surely_fits(request) or (
+                self._engine.length(request) <= self._engine.capacity
+            )
+        except SampleError:
+            return True
 
     def _surely_fits(self, request: VerdictRequest) -> bool:
         """Compare bytes instead of tokens: a token has at least one byte."""

@@ -87,6 +87,7 @@ class Replay:
         """Names of several judges."""
         self._metrics = metrics
         self._sentences = settings.sentences
+        self._language = settings.language
         self._rule = run.rule(settings.min_valid_mass)
         self._progress = progress
         self._waiting = set(map(digest, drawn))
@@ -106,7 +107,7 @@ class Replay:
 
     def let_judge_answer(self, judge: LoadedJudge, place: int) -> None:
         """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
-        wording = Wording(judge, self._sentences, identity=self._engines[place])
+        wording = Wording(judge, self._sentences, self._language, identity=self._engines[place])
         verdicts = partial(self._repeat_questions, place, judge.engine, wording)
         for block in blocks(self._run.iter_samples()):
             evaluate_samples(block, self._metrics, self._sentences, verdicts)

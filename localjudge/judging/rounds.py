@@ -17,7 +17,7 @@ from localjudge.metrics import Metric, Sentences, Steps, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.foreign import guarded_steps
 from localjudge.run_directory.evaluations import Evaluation, JudgedUnit
-from localjudge.text.judged_sentences import JudgedSentences
+from localjudge.text.judged_sentences import judged_sentences
 from localjudge.types import NoAnswer, Sample, Task, Verdict
 
 _Rounds = Generator[list[TaskRef], list[Verdict | NoAnswer] | None, Evaluation]
@@ -31,7 +31,7 @@ def evaluate_samples(
     ask: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
 ) -> list[Evaluation]:
     """Evaluate all metrics on all samples, ordered by sample, then by metric."""
-    cut = JudgedSentences(sentences)
+    cut = judged_sentences(sentences)
     cases: list[_Rounds] = []
     for sample in samples:
         cases += [_evaluate_in_rounds(sample, metric, cut) for metric in metrics]

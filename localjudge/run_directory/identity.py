@@ -68,11 +68,16 @@ class EngineIdentity(ManifestPart):
 
 
 class PromptsIdentity(ManifestPart):
-    """How the judge is asked. `special_tasks` are the questions of only some metrics."""
+    """How the judge is asked. `special_tasks` are the questions of only some metrics.
+
+    `nearest` says which sentences it reads; without it, a judge reads everything, in windows if it
+    is long.
+    """
 
     profile: str | None = None
     profile_sha256: str | None = None
     reasons: str | None = None
+    nearest: dict[str, str | int] | None = None
     special_tasks: dict[str, dict[str, str]] = Field(default_factory=dict)
 
     @property
@@ -161,6 +166,14 @@ class JudgeIdentity(ManifestPart):
         if self.jury:
             return list(self.jury.values())
         return [JuryMember(engine=self.engine, judge=self.judge)]
+
+    @property
+    def letters_read(self) -> int | None:
+        """Return how many letters a judge reads for a statement, None if no judge chooses."""
+        letters = [
+            int(judge.judge.nearest["letters"]) for judge in self.judges if judge.judge.nearest
+        ]
+        return max(letters, default=None)
 
     @property
     def answering(self) -> dict[str, Any]:

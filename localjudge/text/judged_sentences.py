@@ -12,6 +12,7 @@ from localjudge.text.markup import has_words, left_out_ranges, trimmed
 from localjudge.types import Span
 
 _CUTS_KEPT = 4096
+_SEGMENTERS_KEPT = 2
 _MARK_SIGNS = re.compile(r"[\[【［]|<sup|[¹²³⁰⁴-⁹]", re.IGNORECASE)
 
 Cut = Callable[[str], Sequence[Span]]
@@ -35,6 +36,12 @@ class JudgedSentences:
 
     def _judged(self, text: str) -> tuple[Span, ...]:
         return tuple(judged_spans(text, self._sentences(text), left_out_ranges(text)))
+
+
+@lru_cache(maxsize=_SEGMENTERS_KEPT)
+def judged_sentences(sentences: Cut) -> JudgedSentences:
+    """Return the judged sentences by a segmenter, with the cuts that were made before."""
+    return JudgedSentences(sentences)
 
 
 def keeps_thinking(sentences: object) -> bool:
