@@ -115,10 +115,11 @@ class Wording:
     def _fits(self, task: Task) -> bool:
         """Return whether a task fits the context, True if its text cannot be read at all."""
         request = self._prompts.request(task)
+        if self._surely_fits(request):
+            return True
         try:
-            return self._surely_fits(request) or (
-                self._engine.length(request) <= self._engine.capacity
-            )
+            capacity = self._prompts.window_capacity(self._engine.capacity)
+            return self._engine.length(request) <= capacity
         except SampleError:
             return True
 
