@@ -77,6 +77,23 @@ class CorrectedDifference(Record):
         return labels_in_words(self.labels, self.labelled)
 
 
+def withholds_difference(
+    corrected: CorrectedDifference | None, whole: CorrectedDifference | None
+) -> bool:
+    """Return whether labels without an interval keep the judges' difference from being quoted.
+
+    `corrected` is the difference of a slice, and `whole` the one of the runs.
+    """
+    if whole is None or (corrected and corrected.ci95):
+        return False
+    if whole.contradiction:
+        return True
+    remark = whole.remark
+    if corrected:
+        remark = corrected.remark
+    return remark != NO_SHARE and whole.is_labelled
+
+
 def correct_difference(
     metric: str,
     both: tuple[MatchedLabels, MatchedLabels],
@@ -257,7 +274,19 @@ def _estimate_change(
                 clusters=numbers if len(set(numbers)) < len(numbers) else None,
             )
             return PredictionPowered(interval.mean, interval.limits, 0.0, interval.clusters)
-    return corrected_difference(before.units, after.units, look.confidence)
+    unshared = max(
+        _weigh_unshared(before.frame, after.frame), _weigh_unshared(after.frame, before.frame)
+    )
+    return corrected_difference(before.units, after.units, look.confidence, unshared=unshared)
+
+
+def _weigh_unshared(frame: UnitFrame, other: UnitFrame) -> float:
+    """Return the weight of the statements that the other run does not have."""
+    total = 0.0
+    for key, indices in frame.by_key.items():
+        if key not in other.by_key:
+            total += float(frame.weights[indices].sum())
+    return total
 
 
 def _explain_missing_interval(look: Look, fewest: int, clusters: int) -> str:

@@ -24,7 +24,6 @@ from localjudge.stats.interval import Flags, Floats, Indices
 MIN_CLUSTERS = 10
 """Labelled clusters that an interval needs."""
 _MIN_LABELS_OF_STRATUM = 5
-_ROUNDING = 1e-12
 _MAX_LOGIT = 700.0  # exp(-700) is not 0
 
 
@@ -113,29 +112,30 @@ def covering(estimates: Sequence[PredictionPowered]) -> PredictionPowered:
 
 
 def corrected_difference(
-    before: JudgedUnits, after: JudgedUnits, confidence: float | None = CONFIDENCE
+    before: JudgedUnits,
+    after: JudgedUnits,
+    confidence: float | None = CONFIDENCE,
+    *,
+    unshared: float = 1.0,
 ) -> PredictionPowered:
     """Return the corrected mean of `after` minus the corrected mean of `before`.
 
-    Clusters have the same numbers in both, and their contributions are subtracted. Raises DataError
-    if one has no labels.
+    Clusters have the same numbers in both, and their contributions are subtracted. `unshared` is
+    the share of the weight of statements that only one of the runs has: unseen errors change the
+    difference by no more. Raises DataError if one has no labels.
     """
     old = _estimate(before)
     new = _estimate(after)
     size = max(len(old.contributions), len(new.contributions))
-    contributions = _padded(new.contributions, size) - _padded(old.contributions, size)
-    unseen = 0.0
-    if np.abs(contributions).max() > _ROUNDING:
-        unseen = new.unseen + old.unseen
     difference = _Estimate(
         mean=new.mean - old.mean,
         ppi_lambda=new.ppi_lambda,
-        contributions=contributions,
+        contributions=_padded(new.contributions, size) - _padded(old.contributions, size),
         clusters=min(new.clusters, old.clusters),
-        unseen=unseen,
+        unseen=new.unseen + old.unseen,
         strata=max(new.strata, old.strata),
     )
-    half_width = difference.half_width(confidence)
+    half_width = difference.half_width_of_difference(confidence, unshared)
     limits = None
     if half_width is not None:
         low = max(-1.0, difference.mean - half_width)
@@ -158,13 +158,33 @@ class _Estimate(NamedTuple):
     strata: int
 
     def half_width(self, confidence: float | None) -> float | None:
+        quantile = self._quantile(confidence)
+        if quantile is None:
+            return None
+        return quantile * math.sqrt(self._variance + self.unseen / 2)
+
+    def half_width_of_difference(self, confidence: float | None, unshared: float) -> float | None:
+        """Return the half width of a difference, of which a share of the weight is `unshared`.
+
+        The limits of a mean are on the logit scale, which widens them near 0 and 1. Those of a
+        difference are not, so that unseen units count twice as much.
+        """
+        quantile = self._quantile(confidence)
+        if quantile is None:
+            return None
+        by_unseen = min(quantile**2 * self.unseen, unshared**2)
+        return math.sqrt(quantile**2 * self._variance + by_unseen)
+
+    def _quantile(self, confidence: float | None) -> float | None:
         if confidence is None or self.clusters < MIN_CLUSTERS:
             return None
+        return two_sided_quantile(confidence, max(1, self.clusters - self.strata))
+
+    @property
+    def _variance(self) -> float:
         all_clusters = len(self.contributions)
         squares = float((self.contributions**2).sum())
-        variance = squares * all_clusters / max(1, all_clusters - 1) + self.unseen / 2
-        dof = max(1, self.clusters - self.strata)
-        return two_sided_quantile(confidence, dof) * math.sqrt(variance)
+        return squares * all_clusters / max(1, all_clusters - 1)
 
 
 def _estimate(units: JudgedUnits) -> _Estimate:

@@ -240,7 +240,7 @@ def _looks_until_all(
 
 
 def _limits_of_all(
-    run: "_Run", samples: int, confidence: float, generator: np.random.Generator
+    run: "SimulatedRun", samples: int, confidence: float, generator: np.random.Generator
 ) -> tuple[float, float]:
     """Return the limits of the mean of the labels of all statements."""
     sizes = np.rint(1 / (run.weights * samples)).astype(np.intp)
@@ -260,14 +260,14 @@ def _limits_of_all(
 
 
 def _limits_at(
-    looks: Mapping[int, float], run: "_Run", generator: np.random.Generator
+    looks: Mapping[int, float], run: "SimulatedRun", generator: np.random.Generator
 ) -> list[tuple[float, float]]:
     drawing = run.draw(max(looks), generator)
     units = ((run.units(drawing, labels), confidence) for labels, confidence in looks.items())
     return [prediction_powered(*powered).limits or (0.0, 1.0) for powered in units]
 
 
-class _Run(NamedTuple):
+class SimulatedRun(NamedTuple):
     """Units of a simulated run: verdicts, labels, weights and clusters."""
 
     p_yes: Floats
@@ -371,7 +371,7 @@ def _limits_in_slices(
     results = list[list[tuple[float, float]]]()
     for number in range(len(parts) + 1):
         mine = slices == number if number < len(parts) else np.ones(len(slices), dtype=np.bool_)
-        part = _Run(
+        part = SimulatedRun(
             p_yes[mine],
             human[mine],
             weights[mine] / weights[mine].sum(),
@@ -413,7 +413,7 @@ def _pooled_limits(
     return [(interval.low, interval.high), corrected.limits or (0.0, 1.0)]
 
 
-def _made_run(setting: Setting, pool: Pool, generator: np.random.Generator) -> _Run:
+def _made_run(setting: Setting, pool: Pool, generator: np.random.Generator) -> SimulatedRun:
     sizes = generator.choice(
         np.arange(1, len(UNITS_OF_A_SAMPLE) + 1), setting.samples, p=UNITS_OF_A_SAMPLE
     )
@@ -428,7 +428,7 @@ def _made_run(setting: Setting, pool: Pool, generator: np.random.Generator) -> _
     ones = np.flatnonzero(pool.human == 1)
     zeros = np.flatnonzero(pool.human == 0)
     chosen = np.where(is_one, generator.choice(ones, size), generator.choice(zeros, size))
-    return _Run(
+    return SimulatedRun(
         pool.p_yes[chosen], pool.human[chosen], 1 / (sizes[sample] * setting.samples), clusters
     )
 

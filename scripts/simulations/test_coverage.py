@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 from corrected_coverage import JUDGES, Setting, in_slices, labels_for, made_up_pool, pooled
 from corrected_coverage import measure as measure_corrected
+from difference_coverage import PairSetting, measure_difference
 from interval_coverage import (
     POPULATIONS,
     Draw,
@@ -145,3 +146,16 @@ def test_a_good_judge_saves_labels_and_a_guessing_one_none() -> None:
     )
     ways = measure_corrected(setting, guessing, repeats=40, seed=1)
     assert ways["PPI++"].width == pytest.approx(ways["labels only"].width, rel=0.05)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.95, 0.9), (0.99, 0.99), (1.0, 0.95)])
+@pytest.mark.parametrize("labels", [20, 50])
+def test_corrected_differences_near_1_contain_the_truth(
+    before: float, after: float, labels: int
+) -> None:
+    """Two runs with labels of 1 only had a difference of width 0."""
+    setting = PairSetting(120, before, after, 0.0, labels)
+    pool = made_up_pool(*JUDGES["lenient"])
+    held = measure_difference(setting, pool, repeats=CORRECTED_REPEATS, seed=3)
+    assert held.share >= 0.95 - CORRECTED_TOLERANCE
+    assert held.points == 0

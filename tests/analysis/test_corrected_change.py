@@ -111,6 +111,21 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
     assert itself.before == itself.after == labels.corrected[METRIC].mean
 
 
+def test_labels_that_are_all_1_in_both_runs_do_not_prove_equality(
+    scripted_run: ScriptedRun,
+) -> None:
+    """With 50 labels of 1 each, a share of errors of about 3/50 may be unseen in either run."""
+    a = make_run(scripted_run, "a", samples=80)
+    b = make_run(scripted_run, "b", other, samples=80)
+    for run in (a, b):
+        label(run, lambda _: 1, n=50)
+    low, high = interval(a, b)
+    assert corrected(a, b).difference == 0
+    assert -0.1 < low < -0.05 < 0.05 < high < 0.1
+    [decision] = check(b, gates=[f"{METRIC}.delta>=-0.001"], baseline=a).decisions
+    assert decision.outcome == "undecided"
+
+
 def test_exchanging_the_runs_negates_the_interval(scripted_run: ScriptedRun) -> None:
     """Both runs use the last look that both have reached: 30 labels."""
     a = label(make_run(scripted_run, "a"), n=50)

@@ -164,7 +164,7 @@ def test_correction_properties_for_any_judge_and_labels(random: Random, size: in
     assert [turned.mean, *(turned.limits or ())] == pytest.approx(
         [corrected.mean, *(corrected.limits or ())], abs=1e-9
     )
-    same = corrected_difference(units, units)
+    same = corrected_difference(units, units, unshared=0.0)
     assert same.mean == 0
     assert same.limits in (None, (0, 0))
 
@@ -236,6 +236,20 @@ def test_a_difference_by_hand() -> None:
     assert corrected_difference(old, make_units([1] * 9, [1] * 9)).limits is None
     # With other numbers of clusters, those that are only in one of them add to it alone.
     assert corrected_difference(old, make_units([1] * 20, [1] * 20)).mean == pytest.approx(0.25)
+
+
+def test_a_difference_without_errors_among_the_labels_by_hand() -> None:
+    """Fifty of 60 samples are labelled in each run, all 1: v = 1/50, and no contribution.
+
+    Unseen units count as sqrt(2 / 50^2) = .0283; t for 49 degrees of freedom is 2.0096. If a
+    hundredth of the statements differs, the difference is at most that.
+    """
+    units = make_units([1] * 60, with_labels(50, [1.0] * 60, 60))
+    change = corrected_difference(units, units)
+    assert change.mean == 0
+    assert change.limits == pytest.approx((-0.05684, 0.05684), abs=1e-5)
+    alike = corrected_difference(units, units, unshared=0.01)
+    assert alike.limits == pytest.approx((-0.01, 0.01))
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3, 7, 12, 33, 60])
