@@ -10,7 +10,7 @@ so their interval is over samples or groups. Texts are held only for the samples
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from localjudge.analysis.compared_run import ComparedRun
@@ -25,7 +25,11 @@ from localjudge.analysis.comparison import (
     SlicedChanges,
     VerdictChanges,
 )
-from localjudge.analysis.corrected_change import CorrectedDifference, correct_difference
+from localjudge.analysis.corrected_change import (
+    CorrectedDifference,
+    correct_difference,
+    withholds_difference,
+)
 from localjudge.analysis.pairing import (
     Pairs,
     UnitChange,
@@ -82,7 +86,7 @@ def compare(
     changes = {metric: both.metric_change(metric, moved) for metric in metrics}
     slices = None
     if by is not None:
-        slices = SlicedChanges(column=by, slices=tuple(both.slices(metrics, by)))
+        slices = SlicedChanges(column=by, slices=tuple(both.slices(changes, by)))
     return RunComparison(
         baseline=str(baseline.directory),
         run=str(run.directory),
@@ -184,6 +188,7 @@ class _BothRuns:
 
     def metric_change(self, metric: str, moved: int) -> MetricChange:
         pairs = self._scored_pairs(metric, self.pairs)
+        corrected = self._corrected(metric, pairs)
         return MetricChange(
             compared=len(pairs),
             unpaired=self.shared.only_baseline + self.shared.only_new,
@@ -193,7 +198,8 @@ class _BothRuns:
             scores=self._score_changes(metric, pairs),
             verdicts=self._verdict_changes(metric, pairs),
             moved=tuple(self._moved_samples(metric, pairs, moved)),
-            corrected=self._corrected(metric, pairs),
+            corrected=corrected,
+            is_withheld=withholds_difference(corrected, corrected),
             withheld=self._withheld(metric),
         )
 
@@ -313,7 +319,7 @@ class _BothRuns:
             clusters_after[self.after.samples[new].id] = number
         return correct_difference(metric, self._labels, clusters_before, clusters_after)
 
-    def slices(self, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
+    def slices(self, changes: Mapping[str, MetricChange], column: str) -> list[ComparedSlice]:
         values = column_values(self.after.run, column)
         pairs_by_value: dict[str | None, Pairs] = {value: {} for value in values.values()}
         for new, old in self.pairs.items():
@@ -327,17 +333,24 @@ class _BothRuns:
                 samples=counts[value],
                 paired=len(pairs),
                 other_question=self._count_other_questions(pairs),
-                metrics={metric: self._slice_change(metric, pairs) for metric in metrics},
+                metrics={
+                    metric: self._slice_change(metric, pairs, change.corrected)
+                    for metric, change in changes.items()
+                },
             )
             slices.append(part)
         return sorted(slices, key=lambda part: slice_order(part.samples, part.value))
 
-    def _slice_change(self, metric: str, pairs: Pairs) -> SliceChange:
+    def _slice_change(
+        self, metric: str, pairs: Pairs, whole: CorrectedDifference | None
+    ) -> SliceChange:
         scored = self._scored_pairs(metric, pairs)
+        corrected = self._corrected(metric, scored)
         return SliceChange(
             compared=len(scored),
             scores=self._score_changes(metric, scored),
-            corrected=self._corrected(metric, scored),
+            corrected=corrected,
+            is_withheld=withholds_difference(corrected, whole),
         )
 
 

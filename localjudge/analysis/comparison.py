@@ -9,7 +9,7 @@ RunComparison ── samples: SharedSamples      how many pairs, by which key
     └── by: SlicedChanges ── ComparedSlice ── SliceChange
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.pairing import UnitChange
@@ -17,6 +17,7 @@ from localjudge.metrics import catalog
 from localjudge.run_directory.differences import Difference, only_rounds
 from localjudge.run_directory.directory import excerpt
 from localjudge.stats.interval import Interval
+from localjudge.stats.looks import MIN_PLANNED_LABELS
 from localjudge.types import JudgeCard, Record
 from localjudge.words import numbered
 
@@ -28,7 +29,7 @@ The judges are others, or the questions or references of paired samples are.
 
 
 class ScoreChanges(Record):
-    """Scores of the same samples in both runs.
+    """Scores of the same samples in both runs, by the judges only. Labels do not count here.
 
     `smallest_detectable` is the smallest true difference that these samples would detect in 80 % of
     cases.
@@ -70,12 +71,51 @@ class VerdictChanges(Record):
     ci95: tuple[float, float] | None
 
 
+Basis = Literal["labels", "too few labels", "judge"]
+"""What a difference is based on."""
+
+
+class QuotedDifference(NamedTuple):
+    """A difference with its interval, None if it has none, and what it is based on."""
+
+    difference: float | None
+    ci95: tuple[float, float] | None
+    basis: Basis
+
+
 class SliceChange(Record):
-    """One metric on the samples of a slice with a score in both runs."""
+    """One metric on the samples of a slice with a score in both runs.
+
+    `scores` are by the judges only. `quoted` is the difference to quote. If labels of the new run
+    are too few for an interval, it has no number (`is_withheld`): the judges' difference is never
+    quoted against labels.
+    """
 
     compared: int
     scores: ScoreChanges | None
     corrected: CorrectedDifference | None = None
+    is_withheld: bool = False
+
+    @property
+    def quoted(self) -> QuotedDifference:
+        """The difference by labels; without labels, by the judges; with too few, none."""
+        if self.headline:
+            return QuotedDifference(self.headline.difference, self.headline.ci95, "labels")
+        if self.is_withheld:
+            return QuotedDifference(None, None, "too few labels")
+        if self.scores is None:
+            return QuotedDifference(None, None, "judge")
+        return QuotedDifference(self.scores.difference, self.scores.ci95, "judge")
+
+    @property
+    def shortage(self) -> str:
+        """Why labels give no interval: `7 labels in one run, 20 needed`."""
+        if self.corrected is None:
+            return "no labels"
+        fewest = min(self.corrected.labels_before, self.corrected.labels_after)
+        if fewest >= MIN_PLANNED_LABELS:
+            return "too few labels"
+        return f"{numbered(fewest, 'label')} in one run, {MIN_PLANNED_LABELS} needed"
 
     @property
     def headline(self) -> CorrectedDifference | None:
@@ -86,8 +126,11 @@ class SliceChange(Record):
 
     @property
     def interval(self) -> Interval | None:
+        """The interval of the quoted difference, None if it has no number."""
         judge = self.judge_interval
         corrected = self.headline
+        if self.is_withheld:
+            return None
         if judge is None or corrected is None:
             return judge
         if corrected.difference is None or corrected.ci95 is None:

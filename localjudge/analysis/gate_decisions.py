@@ -28,7 +28,7 @@ from localjudge.analysis.gate_reasons import (
 from localjudge.analysis.gates import Gate
 from localjudge.analysis.headline import withholds_mean
 from localjudge.analysis.slices import Slice
-from localjudge.labels.corrected_mean import NO_SHARE, CorrectedMean
+from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import RunLabels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.totals import allowed_failures
@@ -185,7 +185,7 @@ def _decide_difference(
         remark = f"not corrected by labels: {corrected.remark}"
         if contradiction:
             remark = f"{remark}; {contradiction}"
-        if contradiction or (corrected.remark != NO_SHARE and whole.corrected.is_labelled):
+        if change.is_withheld:
             decision = _without_interval(gate, remark, corrected.labels)
         else:
             decision = _decide_on_interval(gate, judge, judge, None, labels, [remark])

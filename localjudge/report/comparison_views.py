@@ -46,10 +46,10 @@ def comparison_view(comparison: RunComparison) -> list[Table]:
     counts: list[tuple[str, ...]] = []
     moved: list[Table] = []
     for name, change in comparison.metrics.items():
-        scores.append((name, *score_cells(change.headline or change.scores)))
-        if change.headline:
+        scores.append((name, *quoted_cells(change)))
+        if change.quoted.basis != "judge":
             scores.append(("  judge only", *score_cells(change.scores)))
-        counts.append((name, *count_cells(name, change)))
+        counts.append((counted_name(name, change), *count_cells(name, change)))
         for sample in change.moved:
             moved.append(_moved_sample(name, sample))
     tables = [Table(("metric", *SCORE_HEADINGS), scores), Table(_COUNT_HEADINGS, counts)]
@@ -71,12 +71,16 @@ def _slice_tables(changes: SlicedChanges) -> Iterator[Table]:
 
 
 def _is_labelled(part: ComparedSlice) -> bool:
-    return any(change.corrected for change in part.metrics.values())
+    return any(map(_has_labels, part.metrics.values()))
+
+
+def _has_labels(change: SliceChange) -> bool:
+    return change.corrected is not None or change.is_withheld
 
 
 def _slice_table(changes: SlicedChanges, metric: str) -> Table:
     column = excerpt(changes.column)
-    is_labelled = any(part.metrics[metric].corrected for part in changes.slices)
+    is_labelled = any(_has_labels(part.metrics[metric]) for part in changes.slices)
     headings = [column, "compared", *SCORE_HEADINGS]
     if is_labelled:
         headings.append("corrected by")
@@ -84,7 +88,7 @@ def _slice_table(changes: SlicedChanges, metric: str) -> Table:
     for part in changes.slices:
         change = part.metrics[metric]
         cells = [slice_name(part.value), f"{change.compared:,}/{part.samples:,}"]
-        cells += score_cells(change.headline or change.scores)
+        cells += quoted_cells(change)
         if is_labelled:
             cells.append(_change_basis(change))
         rows.append(cells)
@@ -96,7 +100,23 @@ def _slice_table(changes: SlicedChanges, metric: str) -> Table:
 def _change_basis(change: SliceChange) -> str:
     if change.headline:
         return change.headline.in_words
+    if change.is_withheld:
+        return change.shortage
     return "judge only"
+
+
+def quoted_cells(change: SliceChange) -> tuple[str, ...]:
+    """Return the cells of the difference to quote: by labels, by the judges, or without number."""
+    if change.is_withheld:
+        return score_cells(None)
+    return score_cells(change.headline or change.scores)
+
+
+def counted_name(name: str, change: MetricChange) -> str:
+    """Return the name beside the numbers of better and worse samples, which labels do not count."""
+    if change.quoted.basis == "judge":
+        return name
+    return f"{name}, judge only"
 
 
 def score_cells(scores: ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:
@@ -178,10 +198,12 @@ def change_remarks(
     run.
     """
     interval = change.interval
-    if interval is None:
+    if change.scores is None:
         yield change.withheld or "no sample has a score in both runs"
         return
     yield from _correction_remarks(change, runs)
+    if interval is None:
+        return
     is_significant = interval.low > 0 or interval.high < 0
     if interval.limits is None:
         yield "significance unknown: all samples are in one group"

@@ -27,7 +27,7 @@ from localjudge.report.comparison_views import (
     change_remarks,
     comparison_notes,
     count_cells,
-    score_cells,
+    quoted_cells,
 )
 from localjudge.report.gate_views import explain_decision
 from localjudge.report.remarks import (
@@ -280,15 +280,17 @@ def _comparison(comparison: RunComparison) -> Values:
         interval = change.interval
         limits = interval and interval.limits
         ends += map(abs, limits or ())
-        obstacles = comparison.obstacles(name)
+        remarks = list(change_remarks(name, change, _RUNS, obstacles=comparison.obstacles(name)))
+        if change.quoted.basis != "judge":
+            remarks.append("better, worse and same samples are counted by the judge only")
         changes.append(
             {
                 "name": name,
-                "scores": score_cells(change.headline or change.scores),
+                "scores": quoted_cells(change),
                 "counts": count_cells(name, change)[:4],
                 "difference": interval and interval.mean,
                 "interval": limits,
-                "remarks": list(change_remarks(name, change, _RUNS, obstacles=obstacles)),
+                "remarks": remarks,
             }
         )
     notes = list(comparison_notes(comparison, _RUNS))

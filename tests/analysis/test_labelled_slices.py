@@ -24,6 +24,7 @@ from localjudge.run_directory.label_file import stored_labels
 from tests.analysis.conftest import label
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun
+from tests.report.conftest import print_lines
 
 METRIC = "faithfulness"
 SIZES = {"big": 60, "mid": 30, "small": 24}
@@ -437,3 +438,55 @@ def test_a_comparison_by_a_column_says_why_its_means_may_differ(
         for note in table.notes
     ]
     assert ONE_LOOK in shown
+
+
+def test_the_judge_s_difference_of_a_slice_is_not_quoted_against_labels(
+    departments: Callable[..., Run],
+) -> None:
+    """60 labels of each run are enough for the largest slice only."""
+    before = label(departments("before"), label_text, n=60)
+    after = label(departments("after", threshold=0.6), label_text, n=60)
+    comparison = compare(before, after, by="department")
+    assert comparison.by is not None
+    parts = {part.value: part.metrics[METRIC] for part in comparison.by.slices}
+    assert parts["big"].quoted.basis == "labels"
+    small = parts["small"]
+    assert small.scores is not None
+    assert small.quoted == (None, None, "too few labels")
+    assert small.interval is None
+    assert re.fullmatch(r"\d+ labels? in one run, 20 needed", small.shortage)
+    lines = print_lines(comparison_view(comparison))
+    [line] = [line for line in lines if line.strip().startswith("small")]
+    assert line.split()[1:6] == ["24/24", "-", "-", "-", "-"]
+    assert not [line for line in lines if "judge only" in line and "24/24" in line]
+    gate = f"{METRIC}[department=small].delta>=-1"
+    [decision] = check(after, gates=[gate], baseline=before).decisions
+    assert (decision.outcome, decision.value) == ("undecided", None)
+
+
+def test_the_judge_s_difference_is_not_quoted_against_too_few_labels(
+    departments: Callable[..., Run],
+) -> None:
+    before = label(departments("before"), label_text, n=10)
+    after = label(departments("after", threshold=0.6), label_text, n=10)
+    comparison = compare(before, after)
+    assert comparison.metrics[METRIC].quoted == (None, None, "too few labels")
+    lines = print_lines(comparison_view(comparison))
+    [headline] = [line for line in lines if line.strip().startswith(f"{METRIC} ")]
+    assert headline.split()[1:] == ["-", "-", "-", "-"]
+    assert not [line for line in lines if "better than" in line or "worse than" in line]
+
+
+def test_better_and_worse_samples_are_by_the_judge_only(departments: Callable[..., Run]) -> None:
+    """Labels correct the difference, and not the numbers of changed samples below it."""
+    before = label(departments("before"), label_text, n=60)
+    after = label(departments("after", threshold=0.6), label_text, n=60)
+    comparison = compare(before, after)
+    change = comparison.metrics[METRIC]
+    assert change.headline is not None
+    assert change.quoted == (change.headline.difference, change.headline.ci95, "labels")
+    lines = print_lines(comparison_view(comparison))
+    assert [line for line in lines if line.strip().startswith(f"{METRIC}, judge only")]
+    without = compare(departments("c"), departments("d")).metrics[METRIC]
+    assert without.scores is not None
+    assert without.quoted == (without.scores.difference, without.scores.ci95, "judge")
