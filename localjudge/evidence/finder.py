@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from localjudge.evidence.words import ENGLISH, stop_words, words_in
+from localjudge.text.character_references import read_characters
 from localjudge.types import Span
 
 FINDER = "words"
@@ -180,7 +181,7 @@ def _cut_sentences(place: int, text: str, cut: Cut, language: str) -> Iterator[S
     heading = frozenset(words_in(_read_heading(text), language))
     question = frozenset[str]()
     for sentence in cut(text):
-        is_question = sentence.text.rstrip(_CLOSING).endswith(_QUESTION_MARKS)
+        is_question = read_characters(sentence.text).text.rstrip(_CLOSING).endswith(_QUESTION_MARKS)
         for part in _parts(sentence):
             words = frozenset(words_in(part.text, language))
             yield Sentence(place, part, words, heading | question, is_question)

@@ -3,8 +3,9 @@ r"""The words of a text, in a form for comparisons.
     "Prices rose by 1,000 in Köln."   pric rose by 1000 in koln     (English)
     "東京は首都"                        東京 京は は首 首都          (no spaces: pairs)
 
-Case, accents, English endings, and the commas in numbers make no difference. In other languages,
-words are equal if their first six letters are.
+Case, accents, English endings, the commas in numbers, and the spelling of a character as a
+reference (&uuml;) make no difference. In other languages, words are equal if their first six
+letters are.
 """
 
 import re
@@ -12,6 +13,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache
 
+from localjudge.text.character_references import read_characters
 from localjudge.text.segmenter import import_spacy
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
@@ -45,7 +47,7 @@ ENGLISH = "en"
 def words_in(text: str, language: str = ENGLISH) -> list[str]:
     """Return the words of a text in order, with repetitions."""
     words: list[str] = []
-    for match in _WORD.finditer(_without_accents(text)):
+    for match in _WORD.finditer(_without_accents(read_characters(text).text)):
         words += _forms(match.group(), language)
     return words
 

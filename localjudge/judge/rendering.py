@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from localjudge.judge.profile import PLACE, TaskPrompt
+from localjudge.text.character_references import read_characters
 from localjudge.types import (
     CustomQuestion,
     Node,
@@ -58,7 +59,7 @@ def render(prompt: TaskPrompt, task: Task, *, form: str) -> list[RoledNode]:
 def _contexts(task: Task) -> tuple[str, ...]:
     if isinstance(task, Usefulness | Refusal):
         return ()
-    return task.contexts
+    return tuple(read_characters(context).text for context in task.contexts)
 
 
 def _texts_for(template: str, texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -83,6 +84,8 @@ def _texts(task: Task) -> dict[str, str]:
         texts["own_question"] = task.question
         levels = enumerate(task.levels, start=1)
         texts["levels"] = "\n".join(f"{level}: {meaning}" for level, meaning in levels)
+    for name in ("unit", "question", "reference", "response"):
+        texts[name] = read_characters(texts[name]).text
     return texts
 
 

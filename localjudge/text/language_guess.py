@@ -6,6 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
+from localjudge.text.character_references import read_characters
 from localjudge.text.languages import ANY_LANGUAGE, load_words
 from localjudge.words import option, option_name
 
@@ -73,6 +74,7 @@ def likely_languages(texts: Sequence[str], language: str) -> list[str]:
     step = math.ceil(len(texts) / _MAX_TEXTS) or 1
     chosen = texts[::step]
     sample = "\n".join(text[: _MAX_SAMPLE // len(chosen)] for text in chosen)
+    sample = read_characters(sample).text
     return _languages_by_script(sample, language) or _languages_by_words(sample, language)
 
 

@@ -9,6 +9,7 @@ r"""Markup in a text: what is cut as a whole, what is no statement, and what hid
 Everything here keeps offsets: text is blanked and never removed.
 """
 
+import html
 import re
 from bisect import bisect_left
 from collections import Counter, deque
@@ -26,6 +27,8 @@ class Block(NamedTuple):
     left_out: tuple[Range, ...] = ()
 
 
+REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+"""A character reference of HTML with its semicolon: "?a=1&copy=2" has none."""
 _LINE = re.compile(rf"[^{LINE_ENDS}]+")
 _FENCE = re.compile(
     r"(?P<prefix>[ \t>]*)(?:(?:[-*+]|\d+[.)])[ \t]+)?"
@@ -78,7 +81,6 @@ _LITERAL_LINE_END = re.compile(
 _LINK = re.compile(r"\[[^\[\]\n]{1,300}\]\([^()\s]{1,500}\)")
 _INVISIBLE = "\u200b\u200e\u200f\u2060\ufeff\u00ad"
 _INVISIBLE_AFTER_STOP = re.compile(rf"(?<=[{_STOP}\"'”’)\]])[{_INVISIBLE}]+")
-_SPACE_ENTITY = re.compile(r"&(?:nbsp|ensp|emsp|thinsp|#160|#xa0);", re.IGNORECASE)
 _SCRIPT = re.compile(
     r"<(?P<name>script|style)\b[^<>]*>(?:(?!<(?:script|style)\b).){0,20000}?</(?P=name)\s*>",
     re.IGNORECASE | re.DOTALL,
@@ -225,7 +227,13 @@ def has_words(text: str) -> bool:
     """Return whether a text has a letter or digit outside of tags."""
     if "<" in text:
         text = _TAG.sub(" ", text)
+    if "&" in text:
+        text = REFERENCE.sub(_character, text)
     return any(map(str.isalnum, text))
+
+
+def _character(reference: re.Match[str]) -> str:
+    return html.unescape(reference[0])
 
 
 def code_ranges(text: str) -> list[Range]:
@@ -260,8 +268,6 @@ def without_markup(text: str) -> str:
         text = _INLINE_CODE.sub(_hide_stops_and_tags, text)
     if "<!--" in text:
         text = _COMMENT.sub(_blank_signs, text)
-    if "&" in text:
-        text = _SPACE_ENTITY.sub(_blank_signs, text)
     if "](" in text:
         text = _LINK.sub(_hide_stops, text)
     if "<" in text:
@@ -320,8 +326,10 @@ def left_out_ranges(text: str) -> list[Range]:
             ranges.append(Range(*match.span()))
     if "<!--" in text:
         ranges += _comments(text)
-    for match in _SPACE_ENTITY.finditer(text):
-        ranges.append(Range(*match.span()))
+    if "&" in text:
+        for match in REFERENCE.finditer(text):
+            if _is_blank(_character(match)):
+                ranges.append(Range(*match.span()))
     return merged(ranges)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from localjudge.text.character_references import ReadText, read_characters
 from localjudge.text.lines import Range
 from localjudge.text.marks import Mark, find_marks, removal_ranges
 from localjudge.text.markup import blanked, has_words, left_out_ranges, merged, overlaps, trimmed
@@ -75,15 +76,24 @@ def prepare(
     keep_thinking: bool = False,
 ) -> PreparedResponse:
     """Prepare a response. `ids` name the retrieved contexts."""
+    read = read_characters(text, keep_markup=True)
     thinking: list[Range] = []
     if not keep_thinking:
-        thinking = thinking_ranges(text)
-    rest = blanked(text, thinking, "\n")
+        thinking = thinking_ranges(read.text)
+    rest = blanked(read.text, thinking, "\n")
     marks = find_marks(rest, ids)
     sources = source_ranges(rest, marks)
-    outside = tuple(mark for mark in marks if not overlaps(sources, mark.start, mark.end))
-    left_out = tuple(merged([*thinking, *sources]))
-    return PreparedResponse(text, tuple(thinking), left_out, outside)
+    outside = []
+    for mark in marks:
+        if not overlaps(sources, mark.start, mark.end):
+            start = read.stored(mark.start)
+            outside.append(mark._replace(start=start, end=read.stored(mark.end)))
+    left_out = _stored(read, merged([*thinking, *sources]))
+    return PreparedResponse(text, _stored(read, thinking), left_out, tuple(outside))
+
+
+def _stored(read: ReadText, ranges: Iterable[Range]) -> tuple[Range, ...]:
+    return tuple(Range(read.stored(start), read.stored(end)) for start, end in ranges)
 
 
 def statements(

@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
 from localjudge.errors import InputError
+from localjudge.text.character_references import read_characters
 from localjudge.text.user_abbreviations import checked_abbreviations
 from localjudge.types import Span
 
@@ -72,7 +73,9 @@ class Segmenter:
         # spaCy stores strings as UTF-8, which has no lone surrogates.
         storable = _SURROGATE.sub("\ufffd", text[start:end])
         if self.pipeline:
-            starts = _pipeline_starts(named_pipeline(self.pipeline), storable)
+            read = read_characters(storable)
+            starts_read = _pipeline_starts(named_pipeline(self.pipeline), read.text)
+            starts = [read.stored(start) for start in starts_read]
         else:
             starts = rules_for(self.language, self.abbreviations)(storable)
         for first, last in pairwise(sorted({0, *starts, len(storable)})):

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from localjudge.text.abbreviation_rules import ABBREVIATION_RULES
+from localjudge.text.character_references import read_characters
 from localjudge.text.clause_numbers import is_number_of_next
 from localjudge.text.formulas import join_formulas
 from localjudge.text.languages import Conventions
@@ -34,6 +35,11 @@ _RULES = (*PUNCTUATION_RULES, *ABBREVIATION_RULES)
 
 def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:
     """Return the starts of sentences. Blocks of code and rows of tables are cut as a whole."""
+    read = read_characters(text, keep_markup=True)
+    return [read.stored(start) for start in _find_starts(read.text, pattern, conventions)]
+
+
+def _find_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:
     joined = join_formulas(text, conventions.after_formula)
     plain = without_markup(blanked(joined, list(after_stop_ranges(text))))
     starts: set[int] = set()
