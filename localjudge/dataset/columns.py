@@ -122,6 +122,12 @@ def _spelling(name: str) -> str:
 
 _KNOWN_SPELLINGS = {_spelling(name): name for name in map(first_part, sorted(_ALL_NAMES))}
 
+
+def is_known_name(column: str) -> bool:
+    """Return whether a column has the name of a field in some tool, in any spelling."""
+    return _spelling(column) in _KNOWN_SPELLINGS
+
+
 Resolved = dict[str, str]
 """Our field -> their column, or columns separated by commas."""
 

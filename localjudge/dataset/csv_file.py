@@ -1,7 +1,9 @@
 """Read CSV.
 
-The first record with text is the header. Excel's line `sep=;` sets the delimiter; otherwise the
-header decides between comma, semicolon and tab. Quotes are parsed strictly, because an unclosed
+The first record with text is the header. Excel's line `sep=;` sets the delimiter; otherwise it is
+comma, semicolon or tab: the one by which most rows have as many cells as the header, then the one
+that gives the header more known names, then more cells. As in spreadsheets, empty cells at the end
+of a row may be missing or too many. Quotes are parsed strictly, because an unclosed
 quote would hide all later rows; a quote may also follow a space after the delimiter (`a, "b"`), if
 the file begins so. An empty cell is a missing value.
 
@@ -19,6 +21,7 @@ from itertools import chain, islice
 from threading import Lock
 from typing import TYPE_CHECKING, TextIO
 
+from localjudge.dataset.columns import is_known_name
 from localjudge.dataset.problems import BLANK, Place, Problem, shown
 from localjudge.dataset.rows import RawRow
 from localjudge.dataset.sources import ALWAYS_UNPACKED
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
 SAMPLE_ID = "sample_id"
 STATUS_SUFFIX = "_status"
-_DELIMITERS = ",;\t"
+_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 _SEPARATOR_LINE = re.compile('"?sep=(.)"?', re.IGNORECASE)
 _SPACE_AND_QUOTE = re.compile(' +"')
 _CUT_OFF = "unexpected end of data"
@@ -50,17 +53,16 @@ def read_csv(
 ) -> Iterator[RawRow | Problem]:
     """Yield the rows of a stream that begins with `head`. Raises DataError for invalid CSV.
 
-    A table `edited` in a spreadsheet may lack trailing empty cells; its places include the row in
-    the spreadsheet. Lines before the header are skipped if a line has all of these `columns`.
+    Places in a table `edited` in a spreadsheet include the row there. Lines before the header are
+    skipped if a line has all of these `columns`.
     """
-    header = _line_with_columns(head, columns)
-    if header is None:
-        columns = ()
-        header = _first_line_with_text(head)
-    separator = _SEPARATOR_LINE.fullmatch(header)
+    separator = _SEPARATOR_LINE.fullmatch(_first_line_with_text(head))
     lines = _BoundedLines(stream, source)
     with _large_cells():
-        delimiter = separator[1] if separator else _most_frequent_delimiter(header)
+        delimiter = _delimiter_of_columns(head, columns)
+        if delimiter is None:
+            columns = ()
+            delimiter = separator[1] if separator else _best_delimiter(head)
         skips_spaces = _has_spaces_before_quotes(head, delimiter)
     reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=skips_spaces)
     names: list[str] = []
@@ -76,11 +78,14 @@ def read_csv(
         row_number += 1
         if names and cells:
             place = Place(source, line=first_line)
-            record: Sequence[str] = cells
             if edited:
                 place = Place(source, line=first_line, row=row_number)
-                record = _add_trailing_cells(cells, len(names))
-            yield _make_row(names, record, place, is_export=is_export)
+            record = _add_trailing_cells(cells, len(names))
+            if len(record) == len(names):
+                row = _make_row(names, record, place, is_export=is_export)
+                yield row._replace(is_short=len(cells) < len(names))
+            else:
+                yield _refuse_record(names, record, place, delimiter)
         elif not names and has_text and _has_columns(cells, columns):
             names = _name_columns(cells, source)
             is_export = _is_export(names)
@@ -124,18 +129,26 @@ def _name_columns(header: Sequence[str], source: str) -> list[str]:
 
 def _add_trailing_cells(cells: Sequence[str], count: int) -> Sequence[str]:
     """Return `count` cells, if only empty ones at the end are missing or too many."""
-    if any(cells[count:]):
+    if any(cell.strip() for cell in cells[count:]):
         return cells
     missing = count - len(cells)
     return [*cells[:count], *[""] * missing]
 
 
+def _refuse_record(
+    names: Sequence[str], cells: Sequence[str], place: Place, delimiter: str
+) -> Problem:
+    split = f"{len(cells)} cells ({_DELIMITERS.get(delimiter, delimiter)} separates them)"
+    expected = (
+        f"{len(names)} cells, one for each column of the header (another separator: "
+        "a first line such as sep=; names it)"
+    )
+    return Problem.at(place, None, f"a record of {split}", expected)
+
+
 def _make_row(
     names: Sequence[str], cells: Sequence[str], place: Place, *, is_export: bool
-) -> RawRow | Problem:
-    if len(cells) != len(names):
-        expected = f"{len(names)} cells, one for each column of the header"
-        return Problem.at(place, None, f"a record of {len(cells)}", expected)
+) -> RawRow:
     values: dict[str, str | None] = {}
     for name, cell in zip(names, cells, strict=True):
         if is_export:
@@ -157,13 +170,14 @@ def _is_export(columns: list[str]) -> bool:
     return any(f"{name}{STATUS_SUFFIX}" in columns for name in columns)
 
 
-def _line_with_columns(head: str, columns: Collection[str]) -> str | None:
+def _delimiter_of_columns(head: str, columns: Collection[str]) -> str | None:
+    """Return the delimiter of a line that has all of these columns, or None without one."""
     if not columns:
         return None
     for line in head.splitlines():
         for delimiter in _DELIMITERS:
             if _has_columns(next(csv.reader([line], delimiter=delimiter), []), columns):
-                return line
+                return delimiter
     return None
 
 
@@ -178,11 +192,36 @@ def _first_line_with_text(head: str) -> str:
     return ""
 
 
-def _most_frequent_delimiter(header: str) -> str:
-    def count_cells(delimiter: str) -> int:
-        return len(next(csv.reader([header], delimiter=delimiter), []))
+def _best_delimiter(head: str) -> str:
+    """Return the delimiter that fits the first rows best; see above."""
+    fits: dict[str, tuple[float, int, int]] = {}
+    for delimiter in _DELIMITERS:
+        header, *rows = _first_records(head, delimiter)
+        if len(header) > 1:
+            fitting = sum(_fits(row, len(header)) for row in rows)
+            known = sum(is_known_name(name) for name in header)
+            fits[delimiter] = (fitting / max(1, len(rows)), known, len(header))
+    return max(fits, key=fits.__getitem__, default=",")
 
-    return max(_DELIMITERS, key=count_cells)
+
+def _fits(cells: Sequence[str], count: int) -> bool:
+    return len(cells) >= count and len(_add_trailing_cells(cells, count)) == count
+
+
+def _first_records(head: str, delimiter: str) -> list[list[str]]:
+    """Return the header and the first rows, without the last one if it may be cut off."""
+    reader = csv.reader(
+        io.StringIO(head, newline=""),
+        delimiter=delimiter,
+        skipinitialspace=_has_spaces_before_quotes(head, delimiter),
+    )
+    records: list[list[str]] = []
+    for cells in islice(reader, _STYLE_RECORDS):
+        if any(cell.strip(f"{BLANK},;") for cell in cells):
+            records.append(cells)
+    if len(records) > 2 and not head.endswith("\n"):  # noqa: PLR2004
+        records.pop()
+    return records or [[]]
 
 
 def _has_spaces_before_quotes(head: str, delimiter: str) -> bool:

@@ -47,6 +47,8 @@ class Dataset:
     """Files that are not Unicode, with the encoding in which they were read."""
     conversations: int = 0
     """Number of rows with a conversation as question; only its last turn was read."""
+    short_rows: int = 0
+    """Number of records of CSV that lack their last cells, which count as empty."""
     skipped: int = 0
     problem_count: int = 0
     problems: tuple[str, ...] = ()

@@ -43,8 +43,8 @@ def read(
 
     Raises DataError if unreadable, InputError if pyarrow is missing.
 
-    CSV `edited` in a spreadsheet may lack trailing empty cells; its places include the row in the
-    spreadsheet. Lines of CSV before a header with all of these `columns` are skipped.
+    Places in CSV `edited` in a spreadsheet include the row there. Lines of CSV before a header with
+    all of these `columns` are skipped.
     """
     with source.open() as opened:
         for row in _read_source(opened, edited, columns):

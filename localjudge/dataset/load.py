@@ -159,6 +159,7 @@ class _Table:
         self.count = 0
         self.readable = 0
         self.conversations = 0
+        self.short_rows = 0
 
     def rows(self) -> Iterator[RawRow | Problem]:
         """Yield the rows.
@@ -196,6 +197,7 @@ class _Table:
             if isinstance(row, RawRow):
                 self.readable += 1
                 self.conversations += row.conversation
+                self.short_rows += row.is_short
                 self.survey.add(row.values)
 
     def choose_columns(self) -> None:
@@ -254,6 +256,7 @@ def _check_tables(
         joined=joined,
         json_responses=json_responses,
         conversations=sum(table.conversations for table in tables),
+        short_rows=sum(table.short_rows for table in tables),
         skipped=problems.bad_rows,
         problem_count=problems.count,
         problems=tuple(problems.lines),

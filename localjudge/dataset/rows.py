@@ -19,6 +19,8 @@ class RawRow(NamedTuple):
     """Whether its question was a conversation. It has the last turn now."""
     whole: bool = False
     """Whether it is the only value of a JSON file, which may contain the rows."""
+    is_short: bool = False
+    """Whether its record of CSV lacks the last cells."""
     literal: bool = False
     """Whether it is a sample or a row of an export, with texts that are never placeholders."""
 

@@ -81,6 +81,9 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
     dataset = planned.dataset
     for source, encoding in dataset.encodings.items():
         yield f"{source} is not UTF-8 and was read as {encoding}"
+    if dataset.short_rows:
+        rows = numbered(dataset.short_rows, "row")
+        yield f"{rows} of CSV with fewer cells than the header: the missing ones count as empty"
     yield from describe_nothing_words(dataset)
     if dataset.json_responses:
         column = dataset.mapping.get("response", "response")

@@ -1,5 +1,6 @@
 import csv
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,9 @@ import pytest
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.slices import slices
 from localjudge.dataset import load
+from localjudge.dataset.formats import read
+from localjudge.dataset.rows import RawRow
+from localjudge.dataset.sources import Source
 from localjudge.errors import DataError, InputError
 
 EMPTY: list[str | None] = ["", "  ", None]
@@ -29,6 +33,56 @@ EMPTY: list[str | None] = ["", "  ", None]
 def test_a_quote_may_follow_a_space(tmp_path: Path, content: str, answers: list[str]) -> None:
     (tmp_path / "a.csv").write_text(content)
     assert [sample.response for sample in load(tmp_path / "a.csv").samples] == answers
+
+
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        ("question, as asked;answer, final;contexts\nWhen?;In 1962.;It was.\n", 3),
+        ("id;question, q;answer, final;contexts, best, first\n1;When?;In 1962.;It was.\n", 4),
+        ("question; as asked,answer; final,contexts\nWhen?,In 1962.,It was.\n", 3),
+        ("question, asked\tanswer, final\tcontexts\nWhen?\tIn 1962.\tIt was.\n", 3),
+        ("Frage, kurz;answer;contexts\nWann?;Im Mai, am 3.;Es war im Mai, am 3.\n", 3),
+        ("question;answer, final\nWhen?;On May 3, 1962.\n", 2),
+        ('question,"contexts; best",answer\nWhen?,It was.,In May; in 1962.\n', 3),
+        ("question,answer,contexts; best\nWhen?,It was.\nWho?,Ann.,It was Ann.\n", 3),
+    ],
+)
+def test_the_delimiter_is_the_one_that_fits_the_rows(
+    tmp_path: Path, content: str, columns: int
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(content)
+    with closing(Source(str(path))) as source:
+        rows = list(read(source, {}))
+    assert [len(row.values) for row in rows if isinstance(row, RawRow)] == [columns] * len(rows)
+
+
+def test_a_record_with_too_many_cells_names_the_delimiter(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("question,answer\nWhen, then?,In 1962.\n")
+    with pytest.raises(DataError, match=r"a\.csv:2: found a record of 3.*comma.*2 cells.*sep="):
+        load(path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_empty_cells_at_the_end_may_be_missing_or_too_many(
+    tmp_path: Path, delimiter: str, end: str
+) -> None:
+    rows = [
+        ["question", "answer", "contexts", "comment"],
+        ["When?", "In 1962.", "It was in 1962.", "good"],
+        ["Where?", "In Ulm.", "It is in Ulm."],
+        ["Who?", "Ann."],
+        ["Why?", "So.", "So it is.", "", "", " "],
+    ]
+    path = tmp_path / "a.csv"
+    path.write_text(end.join(delimiter.join(row) for row in rows), newline="")
+    data = load(path)
+    assert [sample.response for sample in data.samples] == ["In 1962.", "In Ulm.", "Ann.", "So."]
+    assert data.samples[2].retrieved_contexts is None
+    assert data.short_rows == 2
 
 
 def test_the_limit_of_the_csv_module_is_restored(tmp_path: Path) -> None:

@@ -97,8 +97,8 @@ def zipped() -> bytes:
             "a.jsonl is marked as utf-16-le",
         ),
         ("a.csv", b"question,question\na,b\n", "two columns question"),
-        ("a.csv", b"question,answer\na\n", "a.csv:2: found a record of 1, expected 2"),
-        ("a.csv", b"question\na,b\n", "a.csv:2: found a record of 2, expected 1"),
+        ("a.csv", b"question,answer\na,b,c\n", "a.csv:2: found a record of 3 "),
+        ("a.csv", b"question\na,b\n", "a.csv:2: found a record of 2 "),
         ("a.csv", b'question\n"a\nb\n', "a.csv:2 is not valid CSV: unexpected end"),
         ("a.csv", b'question\n"a" b\n', "a.csv:2 is not valid CSV: ',' expected after '\"'"),
         (

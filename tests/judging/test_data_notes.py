@@ -96,8 +96,9 @@ def test_words_and_encodings_of_files_are_noted(
 ) -> None:
     path = tmp_path / "a.csv"
     lines = ["question,contexts,answer", "q,It is.,NaN", "q,It is.,N/A", "é,It is.,NaN"]
-    path.write_text("\n".join(lines), encoding="cp1252")
+    path.write_text("\n".join([*lines, "q,It is."]), encoding="cp1252")
     notes, _ = said(path, caplog)
+    assert "1 row of CSV with fewer cells" in notes
     assert "3 cells of answer say N/A, NaN:" in notes
     assert re.search(rf"{re.escape(str(path))} .*Windows-1252", notes)
 
