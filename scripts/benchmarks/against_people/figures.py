@@ -46,7 +46,7 @@ def linear_correlation(first: Floats, second: Floats, weights: Floats) -> float:
     squares = float((weights * first**2).sum()) * float((weights * second**2).sum())
     if not squares:
         return float("nan")
-    return product / squares**0.5
+    return float(product / np.sqrt(squares))
 
 
 def rank_correlation(first: Floats, second: Floats, weights: Floats) -> float:
@@ -64,7 +64,7 @@ class Correlations(NamedTuple):
     linear: Estimate
     rank_gain: Estimate
     linear_gain: Estimate
-    count: int
+    ratings: int
 
 
 def correlate(ratings: Sequence[Rating], scores: Floats, baseline: Floats) -> Correlations:
@@ -89,7 +89,7 @@ def correlate(ratings: Sequence[Rating], scores: Floats, baseline: Floats) -> Co
         others = np.array([correlation(people, baseline[present], each) for each in weights])
         found.append(_estimate(values))
         gains.append(_estimate(values - others))
-    return Correlations(*found, *gains, count=len(people))
+    return Correlations(found[0], found[1], gains[0], gains[1], len(people))
 
 
 def _estimate(values: Floats) -> Estimate:

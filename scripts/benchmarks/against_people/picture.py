@@ -78,7 +78,7 @@ def _spread(ends: dict[str, float]) -> dict[str, float]:
     """Move names at the ends of lines apart, so that each can be read."""
     line_height = 18
     moved: dict[str, float] = {}
-    lowest = _TOP - line_height
+    lowest = float(_TOP - line_height)
     for name in sorted(ends, key=lambda each: ends[each]):
         lowest = max(ends[name], lowest + line_height)
         moved[name] = lowest

@@ -31,7 +31,7 @@ def correlation_line(
         _interval(found.rank_gain, sign="+"),
         _interval(found.linear),
         _interval(found.linear_gain, sign="+"),
-        str(found.count),
+        str(found.ratings),
         time,
     ]
     return _line(cells)

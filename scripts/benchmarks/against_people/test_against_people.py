@@ -93,8 +93,8 @@ def clones(tmp_path: Path) -> Path:
         "model2": {"model_name": "good", "response": "Deep."},
     }
     scored = {**pair}
-    for side, value in (("model1", 0.2), ("model2", 0.9)):
-        scored[side] = {**pair[side], "ragchecker": dict.fromkeys(labels, value)}  # type: ignore[dict-item]
+    for side, score in (("model1", 0.2), ("model2", 0.9)):
+        scored[side] = {**pair[side], "ragchecker": dict.fromkeys(labels, score)}  # type: ignore[dict-item]
     folder = tmp_path / RAGCHECKER
     folder.mkdir(parents=True)
     (folder / "human_labeled_data.json").write_text(json.dumps([{**pair, **labels}] * 2))
@@ -150,7 +150,7 @@ def test_answers_without_a_score_are_left_out_and_counted() -> None:
     ratings = [rating(float(place), str(place), str(place)) for place in range(12)]
     scores = align(ratings, {str(place): place / 11 for place in range(11)})
     found = correlate(ratings, scores, scores)
-    assert found.count == 11
+    assert found.ratings == 11
     assert found.rank_gain == found.linear_gain == (0, 0, 0)
 
 
