@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from localjudge.labels.corrected_mean import BY_SCORES, NO_SHARE, labels_in_words
-from localjudge.labels.label_counts import LabelCounts, count_labels
+from localjudge.labels.label_counts import LabelCounts, are_too_many, count_labels
 from localjudge.labels.labelled_units import LabelledUnits, find_plan, label_units
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
@@ -37,7 +37,8 @@ class CorrectedDifference(Record):
     Of the shared `statements`, `labelled` have a label; `labels` count, in at least `clusters`
     samples or groups. Both runs use the same `look`, with an equal number of labels unless all
     statements have one. `counts_before` and `counts_after` are all labels of the statements of each
-    run; `own_labels` of the new run's were made in it. Disagreements are handled as in
+    run; `own_labels` of the new run's were made in it. Statements that were `passed_over` have no
+    label, but later ones of their drawing do. Disagreements are handled as in
     `CorrectedMean`. `remark` explains a missing interval.
     """
 
@@ -56,7 +57,19 @@ class CorrectedDifference(Record):
     counts_before: LabelCounts | None = None
     counts_after: LabelCounts | None = None
     own_labels: int = 0
+    passed_over_before: int = 0
+    passed_over_after: int = 0
     remark: str | None = None
+
+    @property
+    def passed_over(self) -> int:
+        return self.passed_over_before + self.passed_over_after
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether too many of the drawn statements of a run have no label to decide a gate."""
+        before = are_too_many(self.passed_over_before, self.counts_before)
+        return before or are_too_many(self.passed_over_after, self.counts_after)
 
     @property
     def contradiction(self) -> str | None:
@@ -120,6 +133,8 @@ def correct_difference(
         counts_before=count_labels(before, decisions.human),
         counts_after=count_labels(after, decisions.human),
         own_labels=len(labelled_after & matched_after.own),
+        passed_over_before=len(before.by_key.keys() & matched_before.passed_over),
+        passed_over_after=len(after.by_key.keys() & matched_after.passed_over),
         statements=len(before.by_key.keys() | after.by_key.keys()),
     )
     obstacle = _find_obstacle(both, before, after, labelled)

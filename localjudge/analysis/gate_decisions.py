@@ -28,13 +28,13 @@ from localjudge.analysis.gate_reasons import (
 from localjudge.analysis.gates import Gate
 from localjudge.analysis.headline import withholds_mean
 from localjudge.analysis.slices import Slice
-from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.run_labels import RunLabels
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.totals import allowed_failures
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import GateOutcome, decide, labels_needed, samples_to_decide
 from localjudge.types import Record
+from localjudge.words import numbered
 
 Undecided = Literal["pass", "fail"]
 
@@ -240,9 +240,11 @@ def _decide_on_interval(
             reason = f"{reason}: {shortage}"
     if labels and not corrected:
         reason = f"by the judge only: {reason}"
-    if _is_biased_by_gaps(corrected, labels):
+    if corrected and corrected.has_gaps:
         outcome = "undecided"
         larger_sample = None
+        statements = numbered(corrected.passed_over, "drawn statement")
+        remarks = [f"{statements} behind it without a label are too many to decide", *remarks]
     if interval.one_cluster or labels_to_decide:
         larger_sample = None
     labels_used = None
@@ -279,14 +281,6 @@ def _count_labels_to_decide(
     statements_of_look = round(corrected.statements * look / labels)
     needed = labels_needed(interval, judge, threshold, look, statements_of_look, planned)
     return needed and round(needed * labels / look)
-
-
-def _is_biased_by_gaps(corrected: Corrected | None, labels: RunLabels | None) -> bool:
-    """Return whether too many drawn statements behind a corrected mean have no label."""
-    if labels is None or corrected is None or not labels.is_incomplete:
-        return False
-    is_census = isinstance(corrected, CorrectedMean) and corrected.is_complete
-    return not is_census
 
 
 def _list_warnings(labels: RunLabels | None) -> Sequence[str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from localjudge.labels.evidence_use import EvidenceUse, count_evidence_use
 from localjudge.labels.judge_figures import FEW
-from localjudge.labels.label_counts import LabelCounts, count_labels
+from localjudge.labels.label_counts import LabelCounts, are_too_many, count_labels
 from localjudge.labels.labelled_units import LabelledUnits, label_units
 from localjudge.labels.matched_labels import MatchedLabels
 from localjudge.labels.units import UnitFrame
@@ -66,7 +66,8 @@ class CorrectedMean(Record):
     `minutes`. `labels_saved` is the number of extra labels that a labels-only estimate would need
     for the same interval width. `ppi_lambda` is the weight of the judge, from 0 to 1. `counts` are
     all labels of its statements, also ones that cannot correct the mean; `own_labels` of these
-    statements were labelled in this run, others in a run with the same statements. If every
+    statements were labelled in this run, others in a run with the same statements. `passed_over`
+    statements have no label, but later ones of their drawing do. If every
     statement has a label (`is_complete`), the mean is the one of the labels. `is_planned`: the
     number of labels was planned, and the interval is an ordinary one. `right_on_ones` contains the
     number of labels of 1 that the judge gets right, and their total. `sensitivity` and
@@ -101,6 +102,7 @@ class CorrectedMean(Record):
     counts: LabelCounts | None = None
     evidence_use: EvidenceUse | None = None
     own_labels: int = 0
+    passed_over: int = 0
     is_complete: bool = False
     is_planned: bool = False
     remark: str | None = None
@@ -114,6 +116,11 @@ class CorrectedMean(Record):
     def is_labelled(self) -> bool:
         """Whether statements have labels made in this run or drawn from its statements."""
         return self.own_labels > 0 or self.labelled > 0
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether too many of the drawn statements have no label to decide a gate."""
+        return not self.is_complete and are_too_many(self.passed_over, self.counts)
 
     @property
     def contradiction(self) -> str | None:
@@ -176,6 +183,7 @@ def correct_mean(
         counts=count_labels(frame, decisions.human),
         evidence_use=count_evidence_use(frame, decisions),
         own_labels=len(frame.by_key.keys() & matched.own),
+        passed_over=len(frame.by_key.keys() & matched.passed_over),
     )
     obstacle = _find_obstacle(frame, matched, too_many_failed=too_many_failed)
     if obstacle:

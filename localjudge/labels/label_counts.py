@@ -76,6 +76,13 @@ class LabelCounts(Record):
         return noun, predicate
 
 
+def are_too_many(passed_over: int, counts: LabelCounts | None) -> bool:
+    """Return whether more than a tenth of the drawn statements have no label."""
+    if counts is None:
+        return passed_over > 0
+    return 10 * passed_over > counts.labelled + passed_over
+
+
 def count_labels(frame: UnitFrame, human: Mapping[str, float]) -> LabelCounts | None:
     """Count the labels of a metric's statements, or return None if none has one.
 

@@ -90,8 +90,8 @@ def count_undrawn(rows: Iterable[LabelRow], frames: Mapping[str, UnitFrame]) -> 
     return undrawn
 
 
-def count_passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> int:
-    """Return how many shown statements have no label, although later ones of their drawing have.
+def list_passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> set[str]:
+    """Return the shown statements without a label, although later ones of their drawing have one.
 
     A drawing showed its statements up to the last one that was first labelled there: a second
     opinion (`again`) shows only statements that have a label.
@@ -107,7 +107,7 @@ def count_passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> 
                 last = max(last, statement.draw_index)
         if last:
             shown |= _list_shown(name, frame, frames, last)
-    return len(shown - decisions.human.keys())
+    return shown - decisions.human.keys()
 
 
 def _list_shown(name: str, frame: str, frames: Mapping[str, UnitFrame], last: int) -> set[str]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from localjudge.labels.decisions import Decisions
 from localjudge.labels.drawing import DrawnStatement
-from localjudge.labels.label_drawings import count_undrawn, labelled_drawings
+from localjudge.labels.label_drawings import count_undrawn, labelled_drawings, list_passed_over
 from localjudge.labels.units import UnitFrame, statement_keys, unit_frames
 from localjudge.run_directory.label_file import stored_labels
 from localjudge.run_directory.label_rows import LabelRow, planned_statements
@@ -18,7 +18,8 @@ class MatchedLabels(NamedTuple):
     """Statements of the run in a directory, the decisions on them, and their drawings by metric.
 
     `undrawn` is the number of the run's own labels that were drawn from other statements. `plans`
-    are the statements of first readings that were complete.
+    are the statements of first readings that were complete. `passed_over` statements have no label,
+    but later ones of their drawing do.
     """
 
     directory: Path
@@ -26,6 +27,7 @@ class MatchedLabels(NamedTuple):
     decisions: Decisions
     drawings: dict[str, list[list[DrawnStatement]]]
     undrawn: int
+    passed_over: Set[str]
     plans: tuple[Set[str], ...]
     own: Set[str]
     """Statements with a label in this run's own file."""
@@ -80,6 +82,7 @@ def _match(
         decisions=decisions,
         drawings=labelled_drawings(decisions, frames),
         undrawn=count_undrawn(own, frames),
+        passed_over=list_passed_over(frames, decisions),
         plans=plans,
         own={row.key for row in own} & decisions.human.keys(),
         is_stopped=run.sampling.optional_stopping,

@@ -6,7 +6,6 @@ from pathlib import Path
 from localjudge.errors import InputError
 from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean, correct_mean
-from localjudge.labels.label_drawings import count_passed_over
 from localjudge.labels.labelling_time import seconds_a_label
 from localjudge.labels.matched_labels import match_labels
 from localjudge.run_directory.label_file import stored_labels
@@ -16,7 +15,7 @@ from localjudge.run_directory.run_record import RunRecord, as_run
 from localjudge.types import Record
 from localjudge.words import numbered, option_name
 
-_COUNTED = ("counts", "evidence_use", "own_labels")
+_COUNTED = ("counts", "evidence_use", "own_labels", "passed_over")
 """Fields of a slice's mean that remain its own while annotators differ too much."""
 
 
@@ -42,8 +41,8 @@ class RunLabels(Record):
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether more than a tenth of the drawn statements are unlabelled."""
-        return 10 * self.passed_over > self.statements + self.passed_over
+        """Whether more than a tenth of the drawn statements of a metric are unlabelled."""
+        return any(mean.has_gaps for mean in self.corrected.values())
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -96,15 +95,15 @@ def _correct_means(
             is_failed = name in failed
             corrected[name] = correct_mean(frame, matched, seconds, too_many_failed=is_failed)
     labelled = [row for row in decisions.rows if row.key in decisions.human]
-    decided = len(list(filter(None, decisions.answers.values())))
+    answered = {key for key, answers in decisions.answers.items() if answers}
     return RunLabels(
         statements=len(decisions.human),
         annotators=dict(sorted(decisions.annotators.items())),
         ones=decisions.count_ones(),
         first=labelled[0].when,
         last=labelled[-1].when,
-        unsure=decided - len(decisions.human),
-        passed_over=count_passed_over(matched.frames, decisions),
+        unsure=len(answered - decisions.human.keys()),
+        passed_over=len(matched.passed_over),
         undrawn=matched.undrawn,
         agreement=decisions.agreement(),
         seconds_a_label=seconds,

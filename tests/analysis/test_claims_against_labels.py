@@ -262,3 +262,23 @@ def test_a_gate_can_name_a_column_with_an_equals_sign(scripted_run: ScriptedRun)
     run = scripted_run("run", rows, {}, metrics=[METRIC])
     [decision] = check(run, gates=[f"{METRIC}[a=b=x=y]>=0.6"]).decisions
     assert (decision.outcome, decision.samples) == ("pass", 40)
+
+
+def test_skipped_statements_of_a_slice_leave_its_gate_undecided(
+    lenient_run: Callable[..., Run],
+) -> None:
+    """Four of the 18 statements of the ward are skipped, far less than a tenth of all."""
+    run = lenient_run()
+
+    def say(text: str) -> Any:
+        sample = int(text.split()[4])
+        if sample < 4 and text.startswith("Fact 1 "):
+            return "?"
+        return 1
+
+    label(run, say, 80)
+    decisions = check(run, gates=[f"{METRIC}>=0.2", f"{METRIC}[unit=ward]>=0.2"]).decisions
+    assert [decision.outcome for decision in decisions] == ["pass", "undecided"]
+    corrected = read_run_labels(run)
+    assert corrected is not None
+    assert not corrected.is_incomplete
