@@ -5,11 +5,16 @@
     cy    1, later null   ──> no answer
 
 Labels of several annotators count with their mean, until somebody settles the dispute by an
-adjudicated label.
+adjudicated label. Where the annotators' labels are missing or withdrawn, an adjudicated label
+counts as one.
+
+The latest label counts by its time, unless a time cannot be right: a decision with `by_order` has
+or replaces a time in the future, and counts from the place where it was read.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 
 from localjudge.labels.annotator_agreement import Agreement, compute_agreement, is_disputed
 from localjudge.run_directory.label_rows import LabelRow
@@ -18,6 +23,9 @@ from localjudge.types import Label
 
 Answers = dict[str, dict[str, Label | None]]
 """Answers by statement, then by annotator. None for undecidable."""
+_Role = tuple[str, str, bool]
+"""Statement, annotator, and whether the annotator adjudicates."""
+_CLOCKS_DIFFER_BY = timedelta(minutes=1)
 
 
 class Decisions:
@@ -41,11 +49,17 @@ class Decisions:
         self._spellings: dict[str, str] = {}
         for row in in_file_order:
             self._spellings.setdefault(fold(row.annotator), row.annotator)
-        respelled = map(self._respell, in_file_order)
-        self.rows = sorted(respelled, key=lambda row: row.moment)
+        respelled = [self._respell(row) for row in in_file_order]
+        moments = _find_moments(respelled)
+        self._last_moments: dict[_Role, datetime] = {}
+        for row, moment in zip(respelled, moments, strict=True):
+            role = _role(row)
+            self._last_moments[role] = max(moment, self._last_moments.get(role, moment))
+        order = sorted(range(len(respelled)), key=moments.__getitem__)
+        self.rows = [respelled[place] for place in order]
         self.answers = _latest_answers(row for row in self.rows if not row.adjudicated)
         self.adjudications = _latest_answers(row for row in self.rows if row.adjudicated)
-        self.labels = {key: _drop_undecided(answers) for key, answers in self.answers.items()}
+        self.labels = self._find_labels()
         self.settled = self._find_settled()
         self.human = self._average_labels()
         self.annotators = self._count_labels()
@@ -53,6 +67,26 @@ class Decisions:
     def spell(self, annotator: str) -> str:
         """Return the name of an annotator as their first row spells it."""
         return self._spellings.get(fold(annotator), annotator)
+
+    def in_order(self, rows: Iterable[LabelRow], read_at: datetime) -> list[LabelRow]:
+        """Return new rows, marked `by_order` if they have or replace a time after `read_at`."""
+        latest = read_at + _CLOCKS_DIFFER_BY
+        marked = []
+        for row in rows:
+            respelled = self._respell(row)
+            replaced = self._last_moments.get(_role(respelled), row.moment)
+            by_order = max(row.moment, replaced) > latest
+            marked.append(row.model_copy(update={"by_order": by_order}))
+        return marked
+
+    def _find_labels(self) -> dict[str, dict[str, Label]]:
+        """Return the labels of each statement; without any, its latest adjudicated label."""
+        labels = {key: _drop_undecided(answers) for key, answers in self.answers.items()}
+        for key, answers in self.adjudications.items():
+            adjudicated = list(_drop_undecided(answers).items())
+            if adjudicated and not labels.get(key):
+                labels[key] = dict(adjudicated[-1:])
+        return labels
 
     def _respell(self, row: LabelRow) -> LabelRow:
         spelling = self.spell(row.annotator)
@@ -148,6 +182,24 @@ class Decisions:
     def _label_of_most_active(self, labels: Mapping[str, Label]) -> Label:
         """Return the label by the annotator with the most labels in all."""
         return next(labels[name] for name in self.annotators if name in labels)
+
+
+def _role(row: LabelRow) -> _Role:
+    return row.key, row.annotator, row.adjudicated
+
+
+def _find_moments(rows: Sequence[LabelRow]) -> list[datetime]:
+    """Return the moment from which each row counts: its time, or by order not before others."""
+    last: dict[_Role, datetime] = {}
+    moments: list[datetime] = []
+    for row in rows:
+        role = _role(row)
+        moment = row.moment
+        if row.by_order:
+            moment = max(moment, last.get(role, moment))
+        last[role] = max(moment, last.get(role, moment))
+        moments.append(moment)
+    return moments
 
 
 def _latest_answers(rows: Iterable[LabelRow]) -> Answers:

@@ -58,7 +58,7 @@ SheetRow = dict[str, Any]
 _PAGE = "--page FILE; in Python a file that ends in .html"
 _log = logging.getLogger(__name__)
 _CLOCKS_DIFFER = timedelta(days=1)
-"""A label from further in the future is refused: it would replace every later label."""
+"""A label from further in the future is refused."""
 PLANNED = "planned"
 """Column with the number of statements of the sheet or page."""
 EVIDENCE = "evidence"

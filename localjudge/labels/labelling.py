@@ -6,6 +6,7 @@ the current drawing, and its statement is not shown again.
 
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -295,7 +296,9 @@ class Labelling:
             evidence_seen=self._evidence_seen(row),
             **self._drawing.describe(drawn),
         )
-        rows = [*carry_over(self._drawing, drawn.draw_index, self._decisions), decision]
+        read_at = datetime.now(UTC)
+        rows = carry_over(self._drawing, drawn.draw_index, self._decisions)
+        rows += self._decisions.in_order([decision], read_at)
         append_labels(self.run.directory, rows)
         self._decisions = Decisions([*self._decisions.rows, *rows])
 

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,7 +56,8 @@ def read_all_labels(
 
     `annotator` names the annotator of rows without a name. The latest decision of each annotator
     counts; for equal times, the one of the later source. If the first files that a run reads are
-    complete, each or together, their number of labels was planned. An empty cell withdraws no label
+    complete, each or together, their number of labels was planned. If a time is in the future, the
+    order of reading decides. An empty cell withdraws no label
     of another file that is read with it.
 
     Adds no label of any source if one is refused. Raises DataError for a file without labels or
@@ -68,6 +70,7 @@ def read_all_labels(
     stored = Decisions(stored_labels(run.directory))
     sheets, answers = _read_sheets(sources, annotator, stored)
     decisions = stored
+    read_at = datetime.now(UTC)
     signed: dict[str | Path, list[SheetLabel]] = {}
     all_carried_over: list[LabelRow] = []
     all_new: list[LabelRow] = []
@@ -85,10 +88,10 @@ def read_all_labels(
         else:
             rows = _select_labels(as_run(source), run, statement_keys(frames.values()))
         rows = _respell(rows, decisions)
-        new = _select_new(rows, decisions)
+        new = decisions.in_order(_select_new(rows, decisions), read_at)
         later = Decisions([*decisions.rows, *carried_over, *new])
         effects = _count_effects(rows, decisions, later, signed.get(source, ()))
-        remarks = [*remarks, *_name_remarks(later), *_copy_remarks(later, new)]
+        remarks = [*remarks, *_time_remarks(new), *_name_remarks(later), *_copy_remarks(later, new)]
         counts.append(LabelsRead(**effects, remarks=tuple(remarks)))
         all_carried_over += carried_over
         all_new += new
@@ -198,6 +201,15 @@ def _damage_remarks(damaged: Sequence[SheetLabel]) -> list[str]:
     rows = numbered(len(damaged), "row")
     places = list_places(damaged)
     return [f"the text of {rows} was changed, so only its label_id counts: {places}"]
+
+
+def _time_remarks(new: Iterable[LabelRow]) -> list[str]:
+    """Return a remark for labels with a time in the future, or in place of one."""
+    count = sum(row.by_order for row in new)
+    if not count:
+        return []
+    labels = numbered(count, "label")
+    return [f"{labels} with a time in the future, or in place of one: the order of reading decides"]
 
 
 def _name_remarks(decisions: Decisions) -> list[str]:

@@ -130,8 +130,9 @@ def _format_rows(rows: Sequence[LabelRow], labels: LabelFile) -> bytes:
 def _optional_fields(row: LabelRow) -> set[str]:
     """Return the fields that this row does not store."""
     names = set()
-    if not row.adjudicated:
-        names.add("adjudicated")
+    for name in ("adjudicated", "by_order"):
+        if not getattr(row, name):
+            names.add(name)
     for name in ("planned", "evidence_seen"):
         if getattr(row, name) is None:
             names.add(name)

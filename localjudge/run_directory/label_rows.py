@@ -6,7 +6,9 @@
 `key` is the hash of the question and texts shown to the annotator. A decision is 1, 0, "?" for an
 undecidable statement, or null to withdraw an earlier one. `draw`, `frame` (hash of the statements),
 `size_share` (of their total size) and `draw_index` (from 1) describe the drawing. `adjudicated` is
-true in a decision that settles a dispute, and missing in all others. `planned`, only in the
+true in a decision that settles a dispute, and missing in all others. `by_order` is true, else
+missing, if the decision has or replaces a time that was in the future: the order of the rows then
+decides. `planned`, only in the
 decisions of the run's first reading if its sheet or page was complete, is their number.
 `evidence_seen` is "opened" if the annotator asked for the evidence of the statement before the
 decision, "shown" if it was shown at once, and missing if it was not visible. In a row with null it
@@ -58,6 +60,7 @@ class LabelRow(Record):
     size_share: Share | None = None
     draw_index: Annotated[int, Field(ge=1, le=MAX_POINTS)] | None = None
     adjudicated: bool = False
+    by_order: bool = False
     planned: Annotated[int, Field(ge=1)] | None = None
     evidence_seen: EvidenceSeen | None = None
 

@@ -11,7 +11,7 @@ from localjudge.labels.labelled_statements import disputed_statements, labelled_
 from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import LabelsRead, read_labels
 from localjudge.labels.run_labels import RunLabels, read_run_labels
-from localjudge.run_directory.label_file import stored_labels
+from localjudge.run_directory.label_file import append_labels, stored_labels
 from tests.analysis.conftest import JudgedRun, label, label_words, written
 from tests.analysis.labelled_runs import METRIC
 
@@ -153,3 +153,35 @@ def test_disputes_are_not_drawn(judged_run: JudgedRun, options: dict[str, Any]) 
         run.label("sheet.csv", disputed=True, **options)
     with pytest.raises(InputError, match="no disputed statement remains"):
         run.label("sheet.csv", disputed=True)
+
+
+@pytest.mark.parametrize("withdrawn", [None, "?"])
+def test_an_adjudicated_label_counts_where_the_first_labels_were_withdrawn(
+    judged_run: JudgedRun, withdrawn: Any
+) -> None:
+    """Carol settles the disputes of ann and bob, who then withdraw their labels."""
+    run = settled(contradicted(judged_run()), say=lambda _: 0)
+    rows = [row for row in stored_labels(run.directory) if not row.adjudicated]
+    append_labels(run.directory, [row.model_copy(update={"human": withdrawn}) for row in rows])
+    found = labels(run)
+    mean = found.corrected[METRIC]
+    assert (found.statements, found.annotators, found.unsure) == (30, {"carol": 30}, 0)
+    assert mean.counts is not None
+    assert mean.counts.supported == 0
+    assert mean.mean is not None
+    [decision] = run.check([f"{METRIC}>=0.95"]).decisions
+    assert (decision.outcome, decision.corrected) == ("fail", True)
+
+
+def test_labels_of_a_sheet_with_disputed_as_its_drawing_are_not_ignored(
+    judged_run: JudgedRun,
+) -> None:
+    run = judged_run()
+    rows = stored_labels(label(judged_run("other"), lambda _: 0, n=50).directory)
+    undrawn = {"draw": None, "frame": None, "size_share": None, "draw_index": None}
+    update = {**undrawn, "adjudicated": True}
+    append_labels(run.directory, [row.model_copy(update=update) for row in rows])
+    assert labels(run).statements == 50
+    assert labels(run).corrected[METRIC].contradiction
+    [decision] = run.check([f"{METRIC}>=0.2"]).decisions
+    assert (decision.outcome, decision.value) == ("undecided", None)

@@ -546,6 +546,23 @@ def test_the_order_of_reading_does_not_matter(
     assert read(run, ONES, **dated(20)) == LabelsRead(known=30)
 
 
+def test_labels_with_a_time_in_the_future_are_replaced_in_the_order_of_reading(
+    judged_run: JudgedRun,
+) -> None:
+    """Ann's clock is five hours ahead when she gives 30 labels of 0; she corrects them to 1."""
+    run = judged_run()
+    ahead = {**dated(20), "when": (datetime.now(UTC) + timedelta(hours=5)).isoformat()}
+    first = read(run, [0] * 30, **ahead)
+    assert (first.new, len(first.remarks)) == (30, 1)
+    assert first.remarks[0].startswith("30 labels with a time in the future")
+    corrections = read(run, ONES, **dated(20))
+    assert (corrections.changed, corrections.older) == (30, 0)
+    assert corrections.remarks
+    assert corrected(run).labels_alone.mean == pytest.approx(1)  # type: ignore[union-attr]
+    assert read(run, [0] * 30, **ahead).older == 30  # the same file again changes nothing
+    assert corrected(run).labels_alone.mean == pytest.approx(1)  # type: ignore[union-attr]
+
+
 def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun) -> None:
     """25 of 30 labels are emptied, then filled in again.
 
