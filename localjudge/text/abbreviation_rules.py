@@ -6,10 +6,14 @@ are in `languages`.
 
 import re
 
-from localjudge.text.clause_numbers import CLAUSE_NUMBER
+from localjudge.text.clause_numbers import CLAUSE_NUMBER, LETTER
 from localjudge.text.stop import Rule, Stop, without_article
 
-_DOTTED = re.compile(r"[^\W\d_]{1,3}\.(?:[^\W_]{1,3}\.)*[^\W\d_]{1,3}")
+_DOTTED = re.compile(rf"{LETTER}{{1,3}}\.(?:(?:{LETTER}|\d){{1,3}}\.)*{LETTER}{{1,3}}")
+_DANDA = "।"
+_INDIC = re.compile(r"[\u0900-\u0dff0-9]")
+_LETTER_BEFORE = re.compile(r"(?:^|\s)[^\W\d_]\.\s$")
+_NEARBY = 2_000  # characters on each side of a stop that may have a danda
 _CLOCK = re.compile(r"\d*[ap]\.?m", re.IGNORECASE)
 _AFTER_CLOCK = re.compile(
     r"[A-Z]{1,2}[SD]?T|GMT|UTC|Eastern|Central|Mountain|Pacific|"
@@ -56,6 +60,16 @@ def _time_of_day(stop: Stop) -> bool | None:
     return stop.before_capital and not _AFTER_CLOCK.fullmatch(stop.next)
 
 
+def _beside_danda(stop: Stop) -> bool | None:
+    """Continue after a full stop in a text with dandas, except after a final verb."""
+    is_between = _INDIC.match(stop.follower) and _INDIC.match(stop.text[stop.end - 1])
+    if not is_between or stop.mark != ".":
+        return None
+    if stop.text.find(_DANDA, max(0, stop.end - _NEARBY), stop.end + _NEARBY) < 0:
+        return None
+    return stop.word in stop.conventions.final_words
+
+
 def _quantity(stop: Stop) -> bool | None:
     """End after a number and a unit before a capital: "4 g. Take it", "88/min. Temp"."""
     if not _is_quantity(stop, stop.conventions.units):
@@ -68,9 +82,11 @@ def _quantity(stop: Stop) -> bool | None:
 
 def _clause_number(stop: Stop) -> bool | None:
     """Continue after the number of a clause before a small letter: "Under § 4.2. the buyer"."""
+    word = stop.word.lstrip("§")
+    if stop.before_caseless and (_CLAUSE.fullmatch(word) or _LEVEL.fullmatch(word)):
+        return stop.before_starter if _follows_noun_of_number(stop) else None
     if stop.before_capital:
         return None
-    word = stop.word.lstrip("§")
     is_clause = _CLAUSE.fullmatch(word) is not None
     if is_clause and stop.text[stop.begin].isupper():
         return False
@@ -142,6 +158,8 @@ def _abbreviation(stop: Stop) -> bool | None:
     if not (stop.after_letter or _looks_abbreviated(stop)):
         return None
     if stop.after_letter and (_precedes_surname(stop) or stop.before_number):
+        return False
+    if stop.after_letter and stop.before_caseless and _LETTER_BEFORE.search(stop.before):
         return False
     if stop.after_first_word or stop.follower in "([":
         return False
@@ -297,6 +315,7 @@ def _may_be_unknown_abbreviation(stop: Stop) -> bool:
 
 
 ABBREVIATION_RULES: tuple[Rule, ...] = (
+    _beside_danda,
     _time_of_day,
     _quantity,
     _clause_number,

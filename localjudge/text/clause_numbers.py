@@ -7,6 +7,8 @@ import re
 
 from localjudge.text.languages import Conventions
 
+LETTER = r"(?:[^\W\d_]|[\u0900-\u0963\u0970-\u0dff])"
+"""A letter, or a vowel sign of the scripts of India."""
 _LEVEL = r"(?:\d{1,2}[a-z]?|[a-z]|[ivxIVX]{1,4})"
 CLAUSE_NUMBER = (
     rf"(?=[\w.٫]*\d|[IVX]{{2}})(?:\d{{1,3}}[a-z]?|[IVXLC]{{1,7}}|[A-Z])(?:[.٫]{_LEVEL})+"
@@ -21,7 +23,7 @@ _LONE_NUMBER = re.compile(
 )
 _NUMBER_ON_A_LINE = re.compile(rf"{_OPENING}\d{{1,3}}[.)]{_CLOSING}[ \t]*(?:\r\n|[\n\r])[ \t]*")
 _LABEL = re.compile(
-    rf"{_OPENING}(?P<word>[^\W\d_]+)(?P<stop>\.?)\s?"
+    rf"{_OPENING}(?P<word>{LETTER}+)(?P<stop>\.?)\s?"
     rf"(?:{CLAUSE_NUMBER}|\d{{1,3}}|(?P<roman>[IVXLC]{{1,7}})){_CLOSING}\.{_CLOSING}"
 )
 _MAX_CHARACTERS = 60

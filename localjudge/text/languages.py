@@ -22,6 +22,8 @@ full stop, in groups:
     particles      may begin a surname after an initial               "J. De Vries"
     openers        begin sentences, although they are not stop words
     not_openers    stop words that occur in names                     "U.S. First Lady"
+    final_words    end a sentence by a full stop beside a danda      "है."
+    only_openers   begin sentences, in place of all stop words       "ثم"
     after_formula  go on with the sentence of a displayed formula    "其中"
     frequent       function words that identify the language of texts
 
@@ -47,7 +49,9 @@ _ORDINALS = "cs da de et eu fi fo fr hr hu is lb lt lv nb nn sk sl sr tr"
 _CAPITAL_NOUNS = ("de", "lb")
 _DOTTED_ENDS = "en es fr it nl pt"
 _ELIDES = "ca fr it lij oc pt"
-_UNKNOWN_LETTERS = {"en": 3}
+_BESIDE_ENGLISH = ("ar", "fa", "hi")
+"""Languages with short tables, whose texts have English abbreviations, too."""
+_UNKNOWN_LETTERS = {"en": 3, "ar": 3, "fa": 3, "hi": 3}
 _UNKNOWN_LETTERS_ELSEWHERE = 6
 
 
@@ -71,6 +75,7 @@ class Conventions:
     verb_endings: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
     particles: frozenset[str] = frozenset()
+    final_words: frozenset[str] = frozenset()
     after_formula: frozenset[str] = frozenset()
     ordinals: bool = False
     """Whether a number with a full stop is an ordinal: "am 3. Oktober"."""
@@ -109,8 +114,11 @@ def load_conventions(
     may_end = group("may_end") | _words_before_stop(exceptions)
     if language not in _CAPITAL_NOUNS:
         may_end = add_capitals(may_end)
+    starters = load_words(table, "only_openers")
+    if not starters:
+        starters = function_words - group("not_openers") | group("openers")
     return Conventions(
-        starters=function_words - group("not_openers") | group("openers"),
+        starters=starters,
         never_ends=add_capitals(group("never_ends")),
         before_number=add_capitals(group("before_number"), capitals=True),
         may_end=may_end,
@@ -124,6 +132,7 @@ def load_conventions(
         endings=tuple(sorted(group("endings"))),
         before_initial=_words_before_initial(language, function_words),
         verb_endings=tuple(sorted(group("verb_endings"))),
+        final_words=group("final_words"),
         after_formula=group("after_formula"),
         ordinals=language in _ORDINALS.split(),
         dotted_ends=language in _DOTTED_ENDS.split(),
@@ -136,14 +145,17 @@ def load_conventions(
 
 def _load_group(table: str, name: str) -> frozenset[str]:
     """Return the words of a group in the files of a language and of all languages."""
-    return load_words(table, name) | load_words(ANY_LANGUAGE, name)
+    words = load_words(table, name) | load_words(ANY_LANGUAGE, name)
+    if table in _BESIDE_ENGLISH:
+        words |= load_words(_FALLBACK, name)
+    return words
 
 
 def _words_before_initial(language: str, function_words: frozenset[str]) -> frozenset[str]:
     """Return the words before initials, or none for a language without a list of them."""
     if language not in languages():
         return frozenset()
-    listed = _load_group(language, "before_initial")
+    listed = load_words(language, "before_initial")
     if not listed:
         return frozenset()
     return listed | (function_words - _load_group(language, "before_label"))

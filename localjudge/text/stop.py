@@ -62,6 +62,12 @@ class Stop(NamedTuple):
         return "ა" <= self.next[0] <= "ჿ"  # Georgian: lower case in Unicode, no capitals
 
     @property
+    def before_caseless(self) -> bool:
+        """Whether the next word is in a script without capitals: Arabic, Hindi, Chinese."""
+        first = self.next[:1]
+        return first.isalpha() and first.lower() == first.upper()
+
+    @property
     def before_starter(self) -> bool:
         return self.before_capital and self.next_stem.lower() in self.conventions.starters
 
