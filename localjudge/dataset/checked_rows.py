@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from localjudge.dataset.cells import Placeholder, Split, read_cells, read_other_columns
 from localjudge.dataset.columns import ID_COLUMNS, Resolved
 from localjudge.dataset.contexts import add_ids, read_contexts, report_printed_documents
+from localjudge.dataset.conversation import looks_like_messages
 from localjudge.dataset.printed import parse_printed
 from localjudge.dataset.problems import (
     DECODER,
@@ -72,6 +73,12 @@ def check_row(
     values: dict[str, Any] = {"id": check_id(cells.get("id"), "id", report)}
     for field in _TEXT_FIELDS:
         values[field] = _check_text(cells.get(field), field, report, resolved)
+    question = values["user_input"]
+    if question and not row.conversation and not row.literal and looks_like_messages(question):
+        column = resolved.get("user_input")
+        inside = option("mapping", {"user_input": f"{column}.0.content"})
+        expected = f"a list of messages, each with role and content (for the first text: {inside})"
+        report("user_input", "a conversation as text that cannot be read", expected)
     for ids, field in ID_COLUMNS.items():
         contexts = read_contexts(cells.get(field), field, report, resolved.get(field, field))
         if not row.literal:

@@ -1,17 +1,28 @@
 """Read the last turn of a conversation.
 
-It is the user's last message and the assistant's last reply to it.
+It is the user's last message and the assistant's last reply to it. A conversation may be printed as
+text, in JSON or as Python prints it, and may be under the key `messages` of an object.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
 from localjudge.dataset.paths import has_value, lookup
+from localjudge.dataset.printed import parse_printed
 
 _USER = {"user", "human"}
 _ASSISTANT = {"assistant", "ai"}
 _ROLES = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
+_AROUND = ("messages", "conversation")
+_INSTEAD_OF_CONTENT = ("refusal", "tool_calls", "function_call", "audio")
+"""Keys of a message that may have no content."""
+_PRINTED_MESSAGE = re.compile(
+    r"""['"](?:role|from|speaker|author)['"]\s*:|\b\w*Message\w*\(|"""
+    r"""['"]type['"]\s*:\s*['"](?:human|ai)"""
+)
+_WHOLE_MESSAGE = re.compile(r"""\s*[\[({]\s*(?:\{?\s*['"](?:role|from)['"]|\w*Message\w*\()""")
 
 
 def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str, Any] | None:
@@ -22,9 +33,8 @@ def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str
     names = [column] if column else [*ALIASES["user_input"], *LOOSE_NAMES["user_input"]]
     for name in names:
         value = lookup(values, name)
-        if isinstance(value, str):
-            return None
-        turn = last_turn(value) if isinstance(value, list | tuple) else None
+        messages = find_messages(value)
+        turn = last_turn(messages) if messages else None
         if turn is not None:
             question, answer = turn
             row = {**values, name: question}
@@ -32,7 +42,29 @@ def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str
             if answer is not None and not has_response:
                 row["response"] = answer
             return row
+        if isinstance(value, str):
+            return None
     return None
+
+
+def find_messages(value: Any) -> Sequence[Any] | None:
+    """Return the messages of a conversation, an object around it, or a text of either."""
+    if isinstance(value, str):
+        value = parse_printed(value)
+    if _read_role(value) is not None:
+        return [value]
+    if isinstance(value, Mapping):
+        value = next((value[name] for name in _AROUND if name in value), None)
+    if isinstance(value, list | tuple):
+        return value
+    return None
+
+
+def looks_like_messages(text: str) -> bool:
+    """Return whether a text is a printed conversation, perhaps in a form that cannot be read."""
+    if text.lstrip()[:1] not in {"[", "{", "("}:
+        return False
+    return len(_PRINTED_MESSAGE.findall(text)) > 1 or _WHOLE_MESSAGE.match(text) is not None
 
 
 def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
@@ -42,7 +74,7 @@ def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
         role = _read_role(message)
         if role not in _ROLES:
             return None
-        text = _message_text(message["content"])
+        text = _message_text(message.get("content")) or _message_text(message.get("refusal"))
         if text and role in _USER:
             turn = text, None
         elif text and role in _ASSISTANT and turn:
@@ -52,7 +84,9 @@ def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
 
 def _read_role(message: Any) -> str | None:
     """Return who wrote a message, or None for a value that is no message."""
-    if not isinstance(message, Mapping) or "content" not in message:
+    if not isinstance(message, Mapping):
+        return None
+    if message.keys().isdisjoint({"content", *_INSTEAD_OF_CONTENT}):
         return None
     role = message.get("role", message.get("type"))
     if isinstance(role, str):
@@ -66,7 +100,9 @@ def _message_text(content: Any) -> str:
         return content
     texts = []
     for part in content if isinstance(content, list | tuple) else ():
-        text = part.get("text") if isinstance(part, Mapping) else part
+        text = part
+        if isinstance(part, Mapping):
+            text = part.get("text", part.get("refusal"))
         if isinstance(text, str):
             texts.append(text)
     return "\n".join(texts)

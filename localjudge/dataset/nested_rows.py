@@ -114,7 +114,12 @@ def _expand_path(row: RawRow, mapping: Mapping[str, str], path: str) -> Iterator
 
 
 def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
-    """Return whether a text field is a list, or every value an object by row number (pandas)."""
+    """Return whether a text field is a list, or every value an object by row number (pandas).
+
+    An object with one question is a row, also if its response is a list.
+    """
+    if any(isinstance(values.get(name), str) for name in ALIASES["user_input"]):
+        return False
     has_objects = False
     for name in texts:
         value = values.get(name)

@@ -1,5 +1,8 @@
+import json
+from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from localjudge.dataset import load
@@ -215,6 +218,19 @@ EARLIER = [said("system", "Be brief."), said("user", "Hi."), said("assistant", "
             [said("user", [{"type": "text", "text": "a"}, {"type": "image_url"}, "b"])],
             ("a\nb", None),
         ),
+        # A refusal of OpenAI's API stands in place of the content.
+        ([said("user", "Where?"), {"role": "assistant", "refusal": "There."}], TURN),
+        ([said("user", "Where?"), {**answer(None), "refusal": "There."}], TURN),
+        ([said("user", "Where?"), answer([{"type": "refusal", "refusal": "There."}])], TURN),
+        (
+            [
+                said("user", "Where?"),
+                {"role": "assistant", "tool_calls": [{"id": "1"}]},
+                said("tool", "x"),
+                answer("There."),
+            ],
+            TURN,
+        ),
     ],
 )
 def test_the_last_question_and_its_answer_are_the_turn(
@@ -267,3 +283,88 @@ def test_a_conversation_fills_missing_fields(
 ) -> None:
     data = load([{**row, "contexts": ["a b"]}], mapping=mapping)
     assert (data.samples[0].user_input, data.samples[0].response, data.conversations) == turn
+
+
+PRINTED = {
+    "JSON": json.dumps(TALK),
+    "Python": str(TALK),
+    "object in JSON": json.dumps({"messages": TALK}),
+    "object in Python": str({"messages": TALK}),
+    "printed twice": json.dumps(json.dumps(TALK)),
+    "LangChain's keys": str([said("human", "Where?", "type"), said("ai", "There.", "type")]),
+}
+
+
+@pytest.mark.parametrize("form", PRINTED)
+@pytest.mark.parametrize("column", ["messages", "input", "question"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_printed_conversation_is_read_like_the_list(
+    tmp_path: Path, form: str, column: str, ending: str
+) -> None:
+    frame = pandas.DataFrame([{column: PRINTED[form], "contexts": "It is there."}])
+    path = tmp_path / f"a.{ending}"
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    elif ending == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_parquet(path)
+    data = load(path)
+    sample = data.samples[0]
+    assert (sample.user_input, sample.response, data.conversations) == ("Where?", "There.", 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[HumanMessage(content='Where?'), AIMessage(content='There.')]",
+        str([said("critic", "Where?"), said("assistant", "There.")]),
+        json.dumps([{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "There."}]),
+        json.dumps(TALK)[:-5],
+        str([{"type": "human", "data": {"content": "Where?"}}, {"type": "ai", "data": {}}]),
+        str([said("system", "Be brief.")]),
+    ],
+)
+def test_a_printed_conversation_that_cannot_be_read_is_refused(text: str) -> None:
+    """As a question, it would contain the answer."""
+    for column in ("messages", "question"):
+        with pytest.raises(DataError, match=rf"{column}: .*mapping=.*{column}\.0\.content"):
+            load([{column: text, "answer": "There.", "contexts": ["It is there."]}])
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        '["a", "b"]: what is this?',
+        '{"price": 5}',
+        "[1, 2, 3]",
+        "What is the role: user or admin?",
+        "(Message in a bottle) Who sang it?",
+    ],
+)
+def test_a_question_with_brackets_is_text(question: str) -> None:
+    data = load([{"question": question, "contexts": ["a b"]}])
+    assert (data.samples[0].user_input, data.conversations) == (question, 0)
+
+
+def test_a_node_of_a_newer_llama_index_is_read() -> None:
+    resource = {"embeddings": None, "text": "a b", "path": None}
+    document = {"id_": "d1", "metadata": {"page": 1}, "text_resource": resource}
+    for value in (
+        document,
+        {**document, "class_name": "Document"},
+        {"node": document, "score": 0.5},
+        {"node": {**document, "class_name": "Node"}, "score": 0.5, "class_name": "NodeWithScore"},
+    ):
+        sample = load([{"question": "q", "contexts": [value]}]).samples[0]
+        (context,) = sample.retrieved_contexts or ()
+        assert (context.text, context.id, context.meta) == ("a b", "d1", {"page": 1})
+
+
+def test_one_row_whose_response_is_a_list_is_refused_for_its_response(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    row = {"question": "Where?", "contexts": ["a", "b"], "response": ["There."]}
+    for text in (json.dumps(row), json.dumps([row])):
+        path.write_text(text)
+        with pytest.raises(DataError, match="response: found a list of 1, expected text"):
+            load(path)
