@@ -9,7 +9,7 @@ from itertools import compress
 from typing import Any
 
 from localjudge.dataset.columns import ID_COLUMNS, Resolved, split_columns
-from localjudge.dataset.contexts import find_text, objects_of_columns, read_cell
+from localjudge.dataset.contexts import find_text, objects_of_columns, read_cell, read_elements
 from localjudge.dataset.missing import is_answer_word, is_nan, is_placeholder
 from localjudge.dataset.paths import has_value, lookup
 from localjudge.dataset.printed import parse_printed
@@ -58,6 +58,7 @@ def read_cells(
             cells[field] = split(cells[field], row.place, resolved[field])
     for ids, field in ID_COLUMNS.items():
         if field in cells:
+            cells[field] = read_elements(cells[field], field, report)
             words = _remove_missing_contexts(cells, row, field, ids)
             placeholders += [(f"{resolved[field]}[]", word) for word in words]
     return cells, placeholders

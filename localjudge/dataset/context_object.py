@@ -19,6 +19,7 @@ SENTENCES = "sentences"
 _ID_KEYS = ("id", "id_", "doc_id")
 _META_KEYS = ("meta", "metadata")
 _NODE_KEYS = ("text", "id_", "metadata")  # of a LlamaIndex node
+_RESOURCE = "text_resource"  # with the text of a newer one
 _MAX_HINTS = 4
 _EXPECTED = f"an object with {' or '.join(TEXT_KEYS)}"
 
@@ -95,19 +96,24 @@ def _unwrap(value: Mapping[str, Any]) -> dict[str, Any]:
         case {"lc": int(), "kwargs": Mapping() as fields}:
             return dict(fields)
         case {"node": Mapping() as node} if value.keys().isdisjoint(TEXT_KEYS):
-            document = _keep_keys(node, _NODE_KEYS)
+            document = _read_node(node)
             for name, item in value.items():
                 if name not in {"node", "class_name"}:
                     document[name] = item
             return document
-        case {"id_": _, "class_name": str()}:
-            return _keep_keys(value, _NODE_KEYS)
+        case {"id_": _, "class_name": str()} | {"id_": _, "text_resource": Mapping()}:
+            return _read_node(value)
         case _:
             return dict(value)
 
 
-def _keep_keys(value: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: value[name] for name in names if name in value}
+def _read_node(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the text, id and metadata of a LlamaIndex node."""
+    document = {name: node[name] for name in _NODE_KEYS if name in node}
+    resource = node.get(_RESOURCE)
+    if document.get("text") is None and isinstance(resource, Mapping):
+        document["text"] = resource.get("text")
+    return document
 
 
 def _take_text(rest: dict[str, Any], field: str, report: Report) -> Any:

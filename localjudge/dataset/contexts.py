@@ -28,7 +28,7 @@ from localjudge.dataset.context_object import (
 )
 from localjudge.dataset.printed import looks_like_document, looks_printed, parse_printed
 from localjudge.dataset.problems import Report, check_id, describe
-from localjudge.dataset.text_keys import find_texts, has_texts_only, is_collection
+from localjudge.dataset.text_keys import find_texts, has_named_text, has_texts_only, is_collection
 
 _EXPECTED = "text, a list of texts, or a list of objects with a text"
 _EXPECTED_OBJECT = f"an object with {' or '.join(TEXT_KEYS)}"
@@ -42,7 +42,7 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
     value = parse_printed(cell)
     if isinstance(value, list):
         return value
-    if isinstance(value, dict) and _is_document(value):
+    if isinstance(value, dict) and (_is_document(value) or has_named_text(value)):
         return value
     if value is None and looks_printed(cell):
         form = (
@@ -52,6 +52,31 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
         report(field, f"a list that cannot be read ({describe(cell)})", form)
         return None
     return cell
+
+
+def read_elements(values: Any, field: str, report: Report) -> Any:
+    """Read the printed documents and lists among contexts, and leave other texts and values.
+
+    Report printed objects whose text has another name, and lists among other contexts.
+    """
+    if not isinstance(values, list | tuple):
+        return values
+    elements: list[Any] = []
+    for index, element in enumerate(values):
+        value = parse_printed(element) if isinstance(element, str) else None
+        if not value:
+            elements.append(element)
+        elif isinstance(value, dict):
+            is_read = _is_document(value) or has_named_text(value)
+            elements.append(value if is_read else element)
+        elif len(values) == 1 and all(isinstance(item, str | Mapping) for item in value):
+            return value
+        else:
+            elements.append(element)
+            if len(value) > 1 and all(isinstance(item, str) for item in value):
+                place = f"{field}[{index}]"
+                report(place, f"a printed list ({describe(element)})", "one text, or one list")
+    return elements
 
 
 def _is_document(value: Mapping[str, Any]) -> bool:
@@ -95,12 +120,36 @@ def _read_list(
     column = f"{column}[]"
     is_nested = len(values) == 1 and isinstance(values[0], list | tuple)
     if is_nested and not is_titled_passage(values[0]):
+        if _is_pair(values[0]):
+            _report_pair(values[0], field, report, column)
+            return None
         return read_contexts(values[0], field, report, column)
     contexts = []
     for index, value in enumerate(values):
         contexts.append(read_context(value, f"{field}[{index}]", report, column))
     _check_texts_of_all(contexts, field, report)
     return contexts
+
+
+def _is_pair(value: Sequence[Any]) -> bool:
+    """Return whether a list is a key and its text or document, as from a map of Parquet."""
+    if len(value) != 2:  # noqa: PLR2004
+        return False
+    key, content = value
+    if not isinstance(key, str) or len(key.split()) != 1 or not key.isascii():
+        return False
+    return isinstance(content, Mapping) or (isinstance(content, str) and len(content.split()) > 1)
+
+
+def _report_pair(pair: Sequence[Any], field: str, report: Report, column: str) -> None:
+    content = f"{column}.1"
+    key_and_text = f"a key and its text: {option_to_map(field, content)}"
+    two_texts = f"two texts: {option_to_map(field, column.removesuffix('[]') + '.0')}"
+    report(
+        field,
+        f"a pair that begins with {describe(pair[0])}",
+        f"{_EXPECTED} ({key_and_text}; {two_texts})",
+    )
 
 
 def report_printed_documents(

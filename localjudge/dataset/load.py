@@ -180,12 +180,11 @@ class _Table:
     def _with_parsed_texts(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         parsed = {}
         for name in self._reached_into:
-            text = values.get(name)
-            if not isinstance(text, str):
-                continue
-            value = parse_printed(text)
-            if value is not None:
-                parsed[name] = value
+            value = values.get(name)
+            if isinstance(value, str):
+                parsed[name] = _parse_text(value, (list, dict))
+            elif isinstance(value, list) and any(isinstance(item, str) for item in value):
+                parsed[name] = [_parse_text(item, (dict,)) for item in value]
         if parsed:
             return {**values, **parsed}
         return values
@@ -216,6 +215,14 @@ class _Table:
                 f"{self.name}: no column has a known name (columns: {columns})",
                 hint=f"{mapping}; or say where the rows are: {option('rows', 'NAME')}",
             )
+
+
+def _parse_text(value: Any, kinds: tuple[type, ...]) -> Any:
+    """Return what is printed in a text, if it is of these kinds, and other values as they are."""
+    parsed = parse_printed(value) if isinstance(value, str) else None
+    if isinstance(parsed, kinds):
+        return parsed
+    return value
 
 
 def _check_tables(

@@ -25,6 +25,7 @@ from typing import Any
 from localjudge.dataset.problems import DECODER
 
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
+_QUOTED_OPENERS = {f"{quote}{opener}" for quote in "'\"" for opener in _CLOSERS}
 _STRING = re.compile(
     r"""(?<!\w)u?(?:'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")""",
     re.DOTALL,
@@ -50,6 +51,11 @@ _DOCUMENT = re.compile(
     r"page_content=['\"]|<?(?:[\w.]+\.)?[A-Z]\w*\(.*\b(?:page_content|content|text|payload)\s*[=:]",
     re.DOTALL,
 )
+_NODE = re.compile(r"(?:Node|Doc) ID: \S+\s*\nText: ")
+_FIELDS = re.compile(
+    r"\w+=(?:['\"{\[]|None |[\d.]+ ).*\b(?:page_content|content|text|payload)=['\"{]", re.DOTALL
+)
+"""Documents as LlamaIndex prints them, and the fields of an object without its class."""
 _ARRAY = re.compile(
     r"(?:\w+\.)*(?:array|ndarray|deque|Series|Index|tensor|set|frozenset|o?dict_values)\(\s*[\[({]",
 )
@@ -61,17 +67,19 @@ _CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 
 
 def parse_printed(text: str) -> list[Any] | dict[str, Any] | None:
-    """Parse a list, a tuple or an object in JSON or Python notation.
+    """Parse a list, a tuple or an object in JSON or Python notation, also if it is printed twice.
 
     Return None for other text, and for an object with a repeated key.
     """
     text = text.strip()
-    if text[:1] not in _CLOSERS:
+    if text[:1] not in _CLOSERS and text[:2] not in _QUOTED_OPENERS:
         return None
     try:
         value = DECODER.decode(text)
     except (ValueError, RecursionError):
         value = _parse_python(text)
+    if isinstance(value, str):  # printed twice
+        return parse_printed(value)
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, list | dict):
@@ -128,8 +136,10 @@ def looks_like_document(text: str) -> bool:
 
     Others print an object without content.
     """
-    if text.startswith("page_content="):
-        return bool(_DOCUMENT.match(text))
+    if text.startswith("page_content=") or _NODE.match(text) or _FIELDS.match(text):
+        return True
+    if _FIRST_KEY.match(text) and parse_printed(text) is None:
+        return True
     if _ADDRESS.match(text) and text.endswith(">"):
         return True
     return text.endswith((")", ")>")) and bool(_DOCUMENT.match(text))

@@ -99,10 +99,41 @@ def _read_arrow(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
 
 
 def list_rows(batches: Iterable[Any], at_once: int = BATCH_ROWS) -> Iterator[Any]:
-    """Yield the rows of Arrow's batches as Python values."""
+    """Yield the rows of Arrow's batches as Python values. A map is an object."""
     for batch in batches:
+        convert = {}
+        for field in batch.schema:
+            if "map<" in str(field.type):
+                convert[field.name] = field.type
         for start in range(0, batch.num_rows, at_once):
-            yield from batch.slice(start, at_once).to_pylist()
+            for row in batch.slice(start, at_once).to_pylist():
+                for name, kind in convert.items():
+                    row[name] = _objects_of_maps(row[name], kind)
+                yield row
+
+
+def _objects_of_maps(value: Any, kind: Any) -> Any:
+    """Return a value of an Arrow type with objects for its maps, which Arrow lists as pairs.
+
+    A map with a key that occurs twice, or that is no text, stays a list.
+    """
+    types = import_pyarrow("the data are an Arrow table").types
+    if value is None:
+        return None
+    if types.is_map(kind):
+        pairs = [(key, _objects_of_maps(item, kind.item_type)) for key, item in value]
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            return list(map(list, pairs))
+        return {str(key): item for key, item in fields.items()}
+    if types.is_struct(kind):
+        fields = {}
+        for field in kind:
+            fields[field.name] = _objects_of_maps(value[field.name], field.type)
+        return fields
+    if "map<" in str(kind) and isinstance(value, list):
+        return [_objects_of_maps(item, kind.value_type) for item in value]
+    return value
 
 
 def import_pyarrow(what: str) -> Any:

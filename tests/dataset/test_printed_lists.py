@@ -187,6 +187,83 @@ def test_a_printed_document_in_a_list_is_refused(text: str) -> None:
         load([{"question": "q", "contexts": ["One text.", text]}])
 
 
+ULM = "The tower is in Ulm."
+BERN = "Bern lies on the Aare."
+DOCUMENT = {"page_content": ULM, "metadata": {"source": "a.pdf", "note": "Scanned. Checked."}}
+PRINTED = {
+    "LangChain, JSON": json.dumps(DOCUMENT),
+    "LangChain, Python": str(DOCUMENT),
+    "Haystack": json.dumps({"id": "d1", "content": ULM, "meta": {}, "score": 0.7}),
+    "text only": json.dumps({"text": ULM}),
+    "LlamaIndex": json.dumps({"node": {"id_": "d1", "text": ULM, "metadata": {}}, "score": 0.7}),
+    "LlamaIndex document": json.dumps(
+        {"id_": "d1", "metadata": {}, "text_resource": {"text": ULM}, "class_name": "Document"}
+    ),
+    "dumpd": json.dumps({"lc": 1, "type": "constructor", "kwargs": {"page_content": ULM}}),
+    "printed twice": json.dumps(json.dumps(DOCUMENT)),
+}
+
+
+@pytest.mark.parametrize("form", PRINTED)
+def test_a_printed_document_in_a_list_is_read_as_its_text(form: str) -> None:
+    """Judged with its names and metadata, it would have more sentences and match no document."""
+    for contexts in ([PRINTED[form], BERN], [PRINTED[form], json.dumps({"text": BERN})]):
+        data = load([{"question": "q", "contexts": contexts}])
+        found = data.samples[0].retrieved_contexts or ()
+        assert [context.text for context in found] == [ULM, BERN]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Node ID: 5c56c793\nText: {ULM}\nScore:  0.700\n",
+        f"Doc ID: 5c56c793\nText: {ULM}",
+        f"id_='d1' embedding=None metadata={{}} text='{ULM}'",
+        f"id=1 version=0 score=0.9 payload={{'text': '{ULM}'}} vector=None",
+        "{'page_content': 'The tower's in Ulm.', 'metadata': {}}",
+        f"{{'page_content': '{ULM}', 'metadata': {{'at': datetime.datetime(2024, 5, 1)}}}}",
+        json.dumps([ULM, BERN]),
+        str([ULM, BERN]),
+    ],
+)
+def test_what_cannot_be_read_in_a_list_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match=r"contexts\[0\]"):
+        load([{"question": "q", "contexts": [text, BERN]}])
+
+
+@pytest.mark.parametrize("key", ["chunk_text", "pageContent", "payload"])
+def test_a_printed_object_with_another_key_is_refused_with_a_mapping(key: str) -> None:
+    value: Any = ULM
+    path = f"contexts[].{key}"
+    if key == "payload":
+        value = {"text": ULM}
+        path += ".text"
+    contexts = [json.dumps({key: value, "page": 1}), str({key: value, "page": 2})]
+    with pytest.raises(DataError) as caught:
+        load([{"question": "q", "contexts": contexts}])
+    assert path in str(caught.value)
+    data = load([{"question": "q", "contexts": contexts}], mapping={"retrieved_contexts": path})
+    assert [context.text for context in data.samples[0].retrieved_contexts or ()] == [ULM, ULM]
+
+
+@pytest.mark.parametrize("printed", [json.dumps, str])
+def test_a_list_that_is_printed_twice_is_read(tmp_path: Path, printed: Any) -> None:
+    twice = json.dumps(printed([ULM, BERN]))
+    assert read_cell(tmp_path, twice) == [ULM, BERN]
+    for contexts in (twice, [printed([ULM, BERN])]):
+        data = load([{"question": "q", "contexts": contexts}])
+        found = data.samples[0].retrieved_contexts or ()
+        assert [context.text for context in found] == [ULM, BERN]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"price": 5}', '{"city": "Ulm", "people": 126000}', "[1]", "(1990)", '"Quoted."']
+)
+def test_other_texts_of_a_list_stay_texts(text: str) -> None:
+    data = load([{"question": "q", "contexts": [text, BERN]}])
+    assert [context.text for context in data.samples[0].retrieved_contexts or ()] == [text, BERN]
+
+
 CELL = st.text(st.characters(exclude_categories=["Cs"]))
 
 

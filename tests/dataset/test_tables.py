@@ -248,3 +248,55 @@ def test_a_cell_is_read_alike_from_files_frames_and_rows(tmp_path: Path) -> None
     assert [len(sample.retrieved_contexts or ()) for sample in data.samples] == [2, 2, 2, 1, 1]
     read_again = pandas.read_csv(tmp_path / "data.csv")
     assert load(read_again).samples == load(read_again.to_dict("records")).samples == data.samples
+
+
+MAP = pyarrow.map_(pyarrow.string(), pyarrow.string())
+
+
+def map_file(folder: Path, ending: str, contexts: list[Any], kind: Any) -> Path:
+    from pyarrow import feather, parquet
+
+    table = pyarrow.table({"question": ["q"], "contexts": pyarrow.array([contexts], kind)})
+    path = folder / f"a.{ending}"
+    if ending == "parquet":
+        parquet.write_table(table, path)
+    else:
+        feather.write_feather(table, path)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+@pytest.mark.parametrize(
+    "pairs", [[("a.pdf", "a b")], [("doc1", "a b")], [("a.pdf", "a b"), ("b.pdf", "c d")]]
+)
+def test_a_key_of_a_map_is_no_context(
+    tmp_path: Path, ending: str, pairs: list[tuple[str, str]]
+) -> None:
+    path = map_file(tmp_path, ending, pairs, MAP)
+    with pytest.raises(DataError, match="contexts: found an object with the keys"):
+        load(path)
+    data = load(path, mapping={"retrieved_contexts": "contexts[]"})
+    found = [context.text for context in data.samples[0].retrieved_contexts or ()]
+    assert found == [text for _, text in pairs]
+
+
+def test_maps_inside_lists_and_structs_are_objects(tmp_path: Path) -> None:
+    documents = [[("text", "a b")], [("text", "c d"), ("source", "e")]]
+    path = map_file(tmp_path, "parquet", documents, pyarrow.list_(MAP))
+    found = load(path).samples[0].retrieved_contexts or ()
+    assert [context.text for context in found] == ["a b", "c d"]
+    hits = {"hits": [("text", "a b")]}
+    path = map_file(tmp_path, "parquet", hits, pyarrow.struct([("hits", MAP)]))
+    data = load(path, mapping={"retrieved_contexts": "contexts.hits"})
+    assert [context.text for context in data.samples[0].retrieved_contexts or ()] == ["a b"]
+
+
+@pytest.mark.parametrize("key", ["a.pdf", "doc1", "policy-7"])
+@pytest.mark.parametrize("value", ["It is in Ulm.", {"text": "It is in Ulm."}])
+def test_a_list_with_one_pair_is_refused_with_both_mappings(key: str, value: Any) -> None:
+    rows = [{"question": "q", "contexts": [[key, value]]}]
+    with pytest.raises(DataError, match=r"contexts\[\]\.1.*contexts\.0"):
+        load(rows)
+    for path, count in (("contexts[].1", 1), ("contexts.0", 2)):
+        data = load(rows, mapping={"retrieved_contexts": path})
+        assert len(data.samples[0].retrieved_contexts or ()) == count
