@@ -21,7 +21,12 @@ from localjudge.metrics.catalog import get_question, list_special_tasks
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.differences import format_differences, format_updates
-from localjudge.run_directory.identity import UNPROVED, EngineIdentity, JudgeIdentity
+from localjudge.run_directory.identity import (
+    UNPROVED,
+    EngineIdentity,
+    JudgeIdentity,
+    PromptsIdentity,
+)
 from localjudge.run_directory.reuse import AnswerMemory, EarlierAnswers, OtherRun
 from localjudge.types import NO_MODEL, ChatEnds, JudgeCard
 from localjudge.words import numbered, option
@@ -182,7 +187,7 @@ def wrap_engine(
     if profile.head is not None and profile.head.letters is not None:
         how_read = nearest.identity(profile.head.letters, settings.language)
     prompts = PromptWriter(profile, chat, reasons=settings.reasons, nearest=how_read)
-    card = identity.card(engine.name or identity.engine)
+    card = identity.card(engine.name or identity.engine, PromptsIdentity(**prompts.identity))
     note = ""
     if registered is not None:
         note = registered.note

@@ -22,7 +22,7 @@ from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import get_question, is_judged, list_special_tasks, list_tasks
 from localjudge.progress import Progress
-from localjudge.run_directory.identity import JudgeIdentity, JuryMember
+from localjudge.run_directory.identity import JudgeIdentity, JuryMember, find_registered_jury
 from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.run_directory.reuse import AnswerMemory
@@ -262,12 +262,9 @@ class LoadedJury:
                 self._scales[place] = {kind: scales[kind] for kind in KINDS if kind in scales}
 
     def _find_registered(self) -> model_registry.RegisteredJury | None:
-        """Return the registered jury of this name, if its files are the registered ones."""
-        registered = model_registry.registered_juries().get(self.source or "")
-        checksums = [member.card.sha256 for member in self.members]
-        if registered is None or not model_registry.has_judges(registered, checksums):
-            return None
-        return registered
+        """Return the registered jury of this name, if its files and prompts are the registered."""
+        judges = self._identify_members([]).values()
+        return find_registered_jury(self.source, judges)
 
 
 def _find_combination(metric: Metric, settings: RunSettings) -> Combination | None:

@@ -18,7 +18,7 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.judging.judges import LoadedJudge
 from localjudge.judging.loop import answers_in_order
 from localjudge.progress import Progress
-from localjudge.run_directory.identity import PromptsIdentity
+from localjudge.run_directory.identity import PromptsIdentity, is_asked_as_registered
 from localjudge.run_directory.jury import KINDS, SMALLEST_SCALE, compute_scale
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import Answer, Attribution, NoAnswer, ScaleKind, Task
@@ -44,8 +44,10 @@ def find_scales(
     """
     identity = PromptsIdentity(**prompts.identity)
     registered = model_registry.registered_as(str(engine.get("model_sha256")))
-    if registered and kind in registered.scales and _has_registered_prompts(registered, identity):
-        return registered.scales
+    if registered is not None and registered.profile is not None:
+        has_scale = kind in registered.scales
+        if has_scale and is_asked_as_registered(registered, identity):
+            return registered.scales
     file = _scales_file(engine, identity)
     scales = _read(file)
     if kind not in scales:
@@ -96,12 +98,6 @@ def _select_tasks(prompts: PromptWriter, kind: ScaleKind) -> list[Task]:
         if is_statement == (kind == "attribution") and prompts.has_words_for(probe.task):
             tasks.append(probe.task)
     return tasks
-
-
-def _has_registered_prompts(
-    registered: model_registry.RegisteredModel, prompts: PromptsIdentity
-) -> bool:
-    return prompts.profile == registered.profile and prompts.reasons == "none"
 
 
 def _scales_file(engine: Mapping[str, Any], prompts: PromptsIdentity) -> Path | None:

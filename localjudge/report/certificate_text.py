@@ -90,12 +90,15 @@ def count_labels(corrected: CorrectedMean, messages: Messages) -> str:
 
 
 def translate_caution(judge: JudgeCard, messages: Messages) -> str | None:
-    """Return the caution about a registered judge, or about one without a checksum."""
-    name = judge.name
+    """Return the caution about a packaged judge, or about one without a checksum, translated.
+
+    A caution is found by its English text: another judge may have the name of a packaged one.
+    """
     if judge.caution == UNPROVED:
-        name = "unproved"
-    if judge.caution and name in messages.section("caution"):
-        return messages.plain(f"caution.{name}")
+        return messages.plain("caution.unproved")
+    for name, caution in Messages("en").section("caution").items():
+        if caution == judge.caution:
+            return messages.plain(f"caution.{name}")
     return judge.caution
 
 

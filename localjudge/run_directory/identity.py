@@ -12,7 +12,8 @@
 Equal signatures mean equal numbers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import Annotated, Any, Self
@@ -20,9 +21,12 @@ from typing import Annotated, Any, Self
 from pydantic import Field, PlainSerializer
 
 from localjudge import model_registry
+from localjudge.errors import InputError
+from localjudge.judge.profile import load_profile
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric, get_options
+from localjudge.run_directory.jury import NO_DECISIONS
 from localjudge.run_directory.manifest_part import ManifestPart
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.types import NO_MODEL, Combination, JudgeCard, VerdictRule
@@ -48,23 +52,29 @@ class EngineIdentity(ManifestPart):
     def is_unproved(self) -> bool:
         return self.model is not None and self.model_sha256 is None
 
-    def card(self, name: str) -> JudgeCard:
+    def card(self, name: str, prompts: "PromptsIdentity") -> JudgeCard:
+        """Return the card of the judge with this engine that is asked by these prompts."""
+        caution = None
+        if self.is_unproved:
+            caution = UNPROVED
+        model = self.registered
+        if model is not None:
+            is_measured = is_asked_as_registered(model, prompts)
+            if is_measured or NO_DECISIONS in model.caution:
+                caution = model.caution or None
         return JudgeCard(
             name=name,
             sha256=self.model_sha256,
             size=self.model_size,
             quantisation=self.quantisation,
-            caution=self._caution(),
+            caution=caution,
         )
 
-    def _caution(self) -> str | None:
+    @property
+    def registered(self) -> model_registry.RegisteredModel | None:
+        """The registered model with this checksum, the packaged one first."""
         sha256 = str(self.model_sha256)
-        model = model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
-        if model:
-            return model.caution or None
-        if self.is_unproved:
-            return UNPROVED
-        return None
+        return model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
 
 
 class PromptsIdentity(ManifestPart):
@@ -84,6 +94,42 @@ class PromptsIdentity(ManifestPart):
     def answering(self) -> dict[str, Any]:
         """The part that can change an answer to a question of every metric."""
         return self.model_dump(mode="json", exclude={"special_tasks"})
+
+
+def is_asked_as_registered(model: model_registry.RegisteredModel, prompts: PromptsIdentity) -> bool:
+    """Return whether prompts are those of a registered model, for which its claims were measured.
+
+    The checksum of the profile decides, not its name. A model registered without a profile claims
+    nothing about prompts.
+    """
+    if model.profile is None:
+        return True
+    if prompts.reasons not in (None, "none"):
+        return False
+    try:
+        return prompts.profile_sha256 == _checksum_of_profile(model.profile)
+    except InputError:  # its folder is missing or damaged
+        return False
+
+
+@cache
+def _checksum_of_profile(name: str) -> str:
+    return load_profile(name).sha256
+
+
+def find_registered_jury(
+    name: str | None, judges: Collection["JuryMember"]
+) -> model_registry.RegisteredJury | None:
+    """Return the registered jury of this name, if files and prompts of its judges are its own."""
+    jury = model_registry.registered_juries().get(name or "")
+    checksums = [judge.engine.model_sha256 for judge in judges]
+    if jury is None or not model_registry.has_judges(jury, checksums):
+        return None
+    for judge in judges:
+        model = judge.engine.registered
+        if model is None or not is_asked_as_registered(model, judge.judge):
+            return None
+    return jury
 
 
 class JuryMember(ManifestPart):

@@ -18,7 +18,6 @@ from typing import Any, Self
 
 from pydantic import ConfigDict
 
-from localjudge import model_registry
 from localjudge.dataset.shards import Shard
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics import catalog
@@ -27,7 +26,12 @@ from localjudge.metrics.metric import Metric
 from localjudge.run_directory.differences import differences, format_differences, other_differences
 from localjudge.run_directory.directory import excerpt
 from localjudge.run_directory.environment import Environment
-from localjudge.run_directory.identity import DataIdentity, JudgeIdentity, signature
+from localjudge.run_directory.identity import (
+    DataIdentity,
+    JudgeIdentity,
+    find_registered_jury,
+    signature,
+)
 from localjudge.run_directory.jury import jury_card
 from localjudge.run_directory.sampling import Sampling
 from localjudge.types import JudgeCard, Record
@@ -57,16 +61,18 @@ class Manifest(Record):
         if self.judge.jury:
             return self._card_of_jury()
         engine = self.judge.engine
-        return engine.card(engine.model or Path(self.environment.judge or engine.engine).stem)
+        name = engine.model or Path(self.environment.judge or engine.engine).stem
+        return engine.card(name, self.judge.judge)
 
     def _card_of_jury(self) -> JudgeCard:
-        cards = [member.engine.card(name) for name, member in self.judge.jury.items()]
+        judges = self.judge.jury
+        cards = [member.engine.card(name, member.judge) for name, member in judges.items()]
         name = self.environment.judge
-        registered = model_registry.registered_juries().get(name or "")
-        checksums = [card.sha256 for card in cards]
-        if registered is None or not model_registry.has_judges(registered, checksums):
-            return jury_card(cards, name, None)
-        return jury_card(cards, name, registered.caution or None)
+        registered = find_registered_jury(name, judges.values())
+        caution = None
+        if registered is not None:
+            caution = registered.caution or None
+        return jury_card(cards, name, caution)
 
     @property
     def whole_data(self) -> DataIdentity:
