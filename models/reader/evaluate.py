@@ -38,7 +38,7 @@ from reader_recipe.tokens import (
     piece_weights,
     prompt,
 )
-from train import Example, micro_batches, pad
+from train import USES_BFLOAT16, Example, micro_batches, pad
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lexical"))
 from lexical_judge import labelled
@@ -100,7 +100,7 @@ def torch_logits(reader: Reader, prompts: list[Ids]) -> Floats:
     logits = np.zeros(len(prompts))
     examples = [Example(prompts[n], 0, "") for n in order]
     start = 0
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=USES_BFLOAT16):
         for batch in (examples[n : n + 32] for n in range(0, len(examples), 32)):
             for micro_batch in micro_batches(batch):
                 values = reader(*pad(micro_batch)).numpy()

@@ -33,13 +33,15 @@ BATCH_ROWS = 32
 MICRO_BATCH_TOKENS = 4096
 BLOCK_SHARDS = 2
 SORTED_BATCHES = 32  # rows of so many batches are sorted by length together
-FROZEN_LAYERS = 4  # saves a quarter of the time of a batch
+FROZEN_LAYERS = 6  # saves a third of the time of a batch
+USES_BFLOAT16 = "AVX512" in torch.backends.cpu.get_cpu_capability()
+"""Without AVX-512, a CPU computes bfloat16 slowly by float32."""
 WARM_UP_BATCHES = 60
 SMOOTHING = 0.025
 CLIP = 1.0
 PADDING = 1
-# The share of the rows of a kind that is used: there are more short rows than are needed
-SHARES = {"sentence": 0.45, "claim": 0.5}
+# The share of the rows of a kind that is used, where it is not all
+SHARES: dict[str, float] = {}
 MORE_PARTS = 8  # a second folder of rows is spread over so many blocks
 
 
@@ -123,7 +125,7 @@ def pad(examples: list[Example]) -> tuple[Tensor, Tensor | None]:
     is_padding = tokens == PADDING
     if not bool(is_padding.any()):
         return tokens, None
-    mask = torch.zeros(is_padding.shape, dtype=torch.bfloat16)
+    mask = torch.zeros(is_padding.shape)
     mask.masked_fill_(is_padding, float("-inf"))
     return tokens, mask[:, None, None, :]
 
@@ -142,7 +144,7 @@ def backward(reader: Reader, examples: list[Example]) -> list[float]:
         tokens, mask = pad(part)
         labels = torch.tensor([float(example.label) for example in part])
         targets = SMOOTHING + labels * (1 - 2 * SMOOTHING)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=USES_BFLOAT16):
             logits = reader(tokens, mask)
         row_losses = functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
         (row_losses.sum() / BATCH_ROWS).backward()  # type: ignore[no-untyped-call]

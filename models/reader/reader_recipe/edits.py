@@ -2,6 +2,7 @@
 
 import random
 import re
+from itertools import pairwise
 
 MONTHS = [
     "January",
@@ -203,6 +204,50 @@ def negate(sentence: str, context: str, rng: random.Random) -> str | None:
         return None
     verb = min(present, key=sentence.find)
     return sentence.replace(f" {verb} ", f" {verb} not ", 1)
+
+
+def swap_numbers(sentence: str, context: str, rng: random.Random) -> str | None:
+    """Exchange two neighbouring numbers of the sentence."""
+    matches = list(_NUMBER.finditer(sentence))
+    pairs = [
+        (first, second)
+        for first, second in pairwise(matches)
+        if first.group() != second.group()
+    ]
+    if not pairs:
+        return None
+    first, second = rng.choice(pairs)
+    between = sentence[first.end() : second.start()]
+    start = sentence[: first.start()]
+    return f"{start}{second.group()}{between}{first.group()}{sentence[second.end() :]}"
+
+
+def take_number(sentence: str, context: str, rng: random.Random) -> str | None:
+    """Put a number of the context, of like form, in the place of a number of the sentence."""
+    matches = list(_NUMBER.finditer(sentence))
+    if not matches:
+        return None
+    match = rng.choice(matches)
+    others = [
+        number
+        for number in _NUMBER.findall(context)
+        if len(number) == len(match.group()) and number not in sentence
+    ]
+    if not others:
+        return None
+    return sentence[: match.start()] + rng.choice(others) + sentence[match.end() :]
+
+
+PRECISE_CHANGES = (swap_numbers, take_number, swap_names, change_word, negate)
+
+
+def change_precisely(sentence: str, context: str, rng: random.Random) -> str | None:
+    """Swap values or roles, negate, or turn a word round; None if nothing applies."""
+    for edit in rng.sample(PRECISE_CHANGES, len(PRECISE_CHANGES)):
+        changed = edit(sentence, context, rng)
+        if changed is not None and changed not in context:
+            return changed
+    return None
 
 
 CHANGES = (change_number, change_number, change_name, change_name, swap_names, change_word, negate)

@@ -6,13 +6,14 @@ import math
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from reader_recipe import edits
-from reader_recipe.tokens import ATTRIBUTION, RELEVANCE
+from reader_recipe import answers, edits
+from reader_recipe.rules import LANGUAGES, Fact, RuleText, capitalised
+from reader_recipe.tokens import ANSWER, ATTRIBUTION, RELEVANCE
 
 # Rows of a data set at most, for sets that are large, synthetic, or of one label.
 CAPS = {
@@ -24,6 +25,9 @@ CAPS = {
 }  # fmt: skip
 SHORT_SHARE = 0.5  # of the short pairs: the warm start has seen all of them
 LEFT_OUT_PROSE = {"expertqa_lfqa_train"}
+LEFT_OUT = {"mtrag_human"}  # its ratings measure the judge
+RULE_TEXTS = 3000
+LANGUAGE_WEIGHTS = (4, 3, 2, 2)
 WINDOW_CHARACTERS = 1750  # about 420 tokens
 FEWEST_CHARACTERS = 700  # of a window with several passages
 NEIGHBOUR_LENGTHS = range(151, 1300)  # characters of a passage that may stand beside another
@@ -100,9 +104,25 @@ class Neighbours:
 class Generator:
     """All rows, in an order that depends on the seed only."""
 
-    def __init__(self, data: Path, seed: int, joined_rows: int = JOINED_ROWS) -> None:
-        self._joined_rows = joined_rows
-        self._summary_rows = SUMMARY_ROWS
+    def __init__(
+        self,
+        data: Path,
+        seed: int,
+        joined_rows: int = JOINED_ROWS,
+        shares: Mapping[str, float] | None = None,
+    ) -> None:
+        """Read the data.
+
+        Args:
+            data: the folder.
+            seed: of all draws.
+            joined_rows: how many rows of two statements.
+            shares: the share of a kind's sources to use, by the name of its method; default all.
+
+        """
+        self._shares = shares or {}
+        self._joined_rows = round(joined_rows * self._share("joined"))
+        self._summary_rows = round(SUMMARY_ROWS * self._share("summaries"))
         self._rng = random.Random(seed)
         self._short = self._read_nli(data / "nli" / "sentences.jsonl.gz")
         self._passages = self._read_nli(data / "nli" / "passages.jsonl.gz")
@@ -117,12 +137,17 @@ class Generator:
     def _chance(self, share: float) -> bool:
         return self._rng.random() < share
 
+    def _share(self, kind: str) -> float:
+        return self._shares.get(kind, 1.0)
+
     def _read_nli(self, path: Path) -> list[dict[str, Any]]:
         rows = list(read_rows(path))
         self._rng.shuffle(rows)
         counts: Counter[str] = Counter()
         chosen: list[dict[str, Any]] = []
         for row in rows:
+            if row["dataset"] in LEFT_OUT:
+                continue
             counts[row["dataset"]] += 1
             if counts[row["dataset"]] <= CAPS.get(row["dataset"], 10**9):
                 chosen.append(row)
@@ -140,7 +165,8 @@ class Generator:
         """
         makers: list[Callable[[], Iterator[Row]]] = [
             self.short_pairs, self.passages, self.among_passages, self.joined, self.edited,
-            self.summaries, self.answer_sentences, self.answer_passages, self.statement_queries,
+            self.summaries, self.twins, self.negated, self.rules, self.answer_sentences,
+            self.answer_passages, self.statement_queries, self.answers, self.rule_answers,
         ]  # fmt: skip
         rows: list[Row] = []
         for maker in makers:
@@ -153,11 +179,13 @@ class Generator:
 
     def short_pairs(self) -> Iterator[Row]:
         for row in self._short:
-            if self._chance(SHORT_SHARE):
+            if self._chance(SHORT_SHARE * self._share("short_pairs")):
                 yield Row(ATTRIBUTION, "short", row["statement"], (row["context"],), row["label"])
 
     def passages(self) -> Iterator[Row]:
         for row in self._passages:
+            if not self._chance(self._share("passages")):
+                continue
             kind = "articles" if row["dataset"] == "defacto_xsum" else "passages"
             yield Row(ATTRIBUTION, kind, row["statement"], (row["context"],), row["label"])
 
@@ -182,7 +210,7 @@ class Generator:
                 "evidence_inference",
             }:
                 continue
-            if not self._chance(0.45):
+            if not self._chance(0.45 * self._share("among_passages")):
                 continue
             near = self._neighbours.nearest(f"{statement} {context}", 6)
             if not near:
@@ -230,6 +258,8 @@ class Generator:
         text alone tells the label.
         """
         for paragraph in self._prose:
+            if not self._chance(self._share("edited")):
+                continue
             near = self._neighbours.nearest(paragraph, 4)
             for _ in range(2):
                 row = self._edited_row(paragraph, near)
@@ -306,6 +336,105 @@ class Generator:
         parts = self._crowd([paragraph.strip()], crowd)
         return Row(ATTRIBUTION, "summary", statement, parts, int(pattern in {"same", "both"}))
 
+    # Errors that people meet: each with an untouched twin
+
+    def twins(self) -> Iterator[Row]:
+        """A sentence of a text as it is, and with values or roles swapped, or negated.
+
+        In half of the pairs the text is changed in place of the statement.
+        """
+        for paragraph in self._prose:
+            sentences = [s for s in edits.split_sentences(paragraph) if len(s) in EDITED_LENGTHS]
+            if not sentences or not self._chance(self._share("twins")):
+                continue
+            sentence = self._rng.choice(sentences)
+            changed = edits.change_precisely(sentence, paragraph, self._rng)
+            if changed is None:
+                continue
+            other_text = paragraph.replace(sentence, changed)
+            said = [edits.reword(s, self._rng) for s in (sentence, changed)]
+            right, wrong = said
+            texts = (paragraph, paragraph)
+            if self._chance(0.5):
+                texts = (paragraph, other_text)
+                wrong = right
+            yield Row(ATTRIBUTION, "twins", right, (texts[0],), 1)
+            yield Row(ATTRIBUTION, "twins", wrong, (texts[1],), 0)
+
+    def negated(self) -> Iterator[Row]:
+        """Supported statements about a passage, negated in the statement, the text, or in both."""
+        for row in self._passages:
+            if row["dataset"] != "squad_train_statements" or row["label"] == 0:
+                continue
+            if not self._chance(self._share("negated")):
+                continue
+            sentences = edits.split_sentences(row["context"])
+            words = set(re.findall(r"\w{3,}", row["statement"].lower()))
+            scores = [len(words & set(re.findall(r"\w{3,}", s.lower()))) for s in sentences]
+            nearest = sentences[scores.index(max(scores))]
+            statement = edits.negate(row["statement"], "", self._rng)
+            sentence = edits.negate(nearest, "", self._rng)
+            if statement is None:
+                continue
+            yield Row(ATTRIBUTION, "negated", row["statement"], (row["context"],), 1)
+            yield Row(ATTRIBUTION, "negated", statement, (row["context"],), 0)
+            if sentence is not None and self._chance(0.5):
+                text = row["context"].replace(nearest, sentence)
+                yield Row(ATTRIBUTION, "negated", row["statement"], (text,), 0)
+                yield Row(ATTRIBUTION, "negated", statement, (text,), 1)
+
+    def _rule_text(self) -> RuleText:
+        language = self._rng.choices(LANGUAGES, LANGUAGE_WEIGHTS)[0]
+        return RuleText(self._rng, language)
+
+    def rules(self) -> Iterator[Row]:
+        """Claims about rules in four languages, right and wrong in one thing."""
+        for _ in range(round(RULE_TEXTS * self._share("rules"))):
+            text = self._rule_text()
+            for fact in self._rng.sample(text.facts, 2):
+                yield from self._rule_rows(text, fact)
+
+    def _rule_rows(self, text: RuleText, fact: Fact) -> Iterator[Row]:
+        """One pair of rows about a fact: a right claim, and a wrong one or a text without it."""
+        whole = (text.text(),)
+        kinds = ["missing", "half", "changed", "changed", "copied"]
+        if fact.forms.limits:
+            kinds.append("limit")
+        kind = self._rng.choice(kinds)
+        wrong = self._wrong_fact(text, fact)
+        if kind == "missing":
+            claim = text.claim([fact])
+            yield Row(ATTRIBUTION, "rules", claim, whole, 1)
+            yield Row(ATTRIBUTION, "rules", claim, (text.text(without=fact),), 0)
+        elif kind == "half":
+            other = self._rng.choice([f for f in text.facts if f is not fact])
+            for right, label in ((fact, 1), (wrong, 0)):
+                pair = [right, other]
+                self._rng.shuffle(pair)
+                yield Row(ATTRIBUTION, "rules", text.claim(pair), whole, label)
+        elif kind == "limit":
+            for turned in (False, True):
+                claim = fact.say_limit(self._rng, turned=turned)
+                yield Row(ATTRIBUTION, "rules", claim, whole, int(not turned))
+        elif kind == "copied" and fact.value:
+            sentence = text.sentence(fact)
+            yield Row(ATTRIBUTION, "rules", sentence, whole, 1)
+            changed = sentence.replace(fact.value, str(wrong.value))
+            changed = changed.replace(capitalised(fact.value), capitalised(str(wrong.value)))
+            yield Row(ATTRIBUTION, "rules", changed, whole, int(changed == sentence))
+        else:
+            yield Row(ATTRIBUTION, "rules", text.claim([fact]), whole, 1)
+            yield Row(ATTRIBUTION, "rules", text.claim([wrong]), whole, 0)
+
+    def _wrong_fact(self, text: RuleText, fact: Fact) -> Fact:
+        """The fact with a neighbour's value, a strange one, or turned round."""
+        if fact.value is None:
+            return replace(fact, is_yes=not fact.is_yes)
+        neighbours = text.neighbours(fact)
+        if neighbours and self._chance(0.65):
+            return replace(fact, value=self._rng.choice(neighbours).value)
+        return replace(fact, value=text.strange_value(fact))
+
     # Relevance
 
     def _query(self, question: str) -> str:
@@ -321,7 +450,7 @@ class Generator:
                 s for s in edits.split_sentences(paragraph["context"]) if len(s) > SHORTEST_SENTENCE
             ]
             for item in paragraph["qas"]:
-                if self._chance(0.6):
+                if self._chance(0.6 * self._share("answer_sentences")):
                     yield from self._answer_rows(item["question"], item["answer"], sentences)
 
     def _answer_rows(self, question: str, answer: str, sentences: list[str]) -> Iterator[Row]:
@@ -349,10 +478,12 @@ class Generator:
     def answer_passages(self) -> Iterator[Row]:
         """The passage with the answer, whole or in part; near passages; the passage without it."""
         for paragraph in self._questions:
+            if not self._chance(self._share("answer_passages")):
+                continue
             item = self._rng.choice(paragraph["qas"])
             yield from self._passage_row(paragraph["context"], item["question"], item["answer"])
         for row in self._passages:
-            if row["dataset"] != "boolq_val":
+            if row["dataset"] != "boolq_val" or not self._chance(self._share("answer_passages")):
                 continue
             question = row["statement"].split("?")[0]
             yield Row(RELEVANCE, "passage", question, (row["context"],), 1)
@@ -385,6 +516,8 @@ class Generator:
         for row in self._passages:
             if row["label"] == 0 or len(row["context"]) not in CLAIM_LENGTHS:
                 continue
+            if not self._chance(self._share("statement_queries")):
+                continue
             if row["dataset"] not in {"squad_train_statements", "fever_nli_binary", "foolmetwice"}:
                 continue
             sentences = [
@@ -400,3 +533,91 @@ class Generator:
             yield Row(RELEVANCE, "claim", row["statement"], (right,), 1)
             if wrong:
                 yield Row(RELEVANCE, "claim", row["statement"], (self._rng.choice(wrong),), 0)
+
+    # Answers: does a sentence of an answer answer the question?
+
+    def answers(self) -> Iterator[Row]:
+        """Answers of SQuAD's and BoolQ's questions, evasions, and answers of other questions."""
+        for paragraph in self._questions:
+            sentences = [
+                s for s in edits.split_sentences(paragraph["context"]) if len(s) > SHORTEST_SENTENCE
+            ]
+            for item in paragraph["qas"]:
+                if self._chance(0.3 * self._share("answers")):
+                    yield from self._squad_answers(item, paragraph["qas"], sentences)
+        for row in self._passages:
+            if row["dataset"] not in {"boolq_val", "condaqa_yesno"} or "?" not in row["statement"]:
+                continue
+            if self._chance(self._share("answers") * 0.3):
+                question = row["statement"].split("?")[0] + "?"
+                yield from self._yes_no_answers(question, "en")
+
+    def _squad_answers(
+        self, item: dict[str, Any], items: list[dict[str, Any]], sentences: list[str]
+    ) -> Iterator[Row]:
+        rng = self._rng
+        question = item["question"]
+        answer = item["answer"]
+        query = self._query(question)
+        words = set(re.findall(r"\w{4,}", question.lower()))
+
+        def overlap(sentence: str) -> int:
+            return len(words & set(re.findall(r"\w{4,}", sentence.lower())))
+
+        right = sorted((s for s in sentences if answer in s), key=overlap, reverse=True)
+        wrong = sorted((s for s in sentences if answer not in s), key=overlap, reverse=True)
+        said: list[str] = []
+        if right and overlap(right[0]) > 1:
+            lead = rng.choice(answers.LEADS)
+            said.append(lead + edits.reword(right[0], rng))
+        said.append(answers.short_answer(answer, rng))
+        for text in said:
+            yield Row(ANSWER, "answer", query, (text,), 1)
+        if self._chance(0.15):
+            none = answers.none_answer(question, rng)
+            if none:
+                yield Row(ANSWER, "answer", query, (none,), 1)
+        about = answers.topic(question)
+        evasion = answers.evasion(question, about, "en", rng)
+        yield Row(ANSWER, "answer", query, (evasion,), 0)
+        others = [
+            other
+            for other in items
+            if answers.answer_type(other["answer"]) != answers.answer_type(answer)
+            and answers.question_type(other["question"]) != answers.question_type(question)
+            and other["answer"] not in answer
+        ]
+        if others and self._chance(0.35):
+            other_answer = answers.short_answer(rng.choice(others)["answer"], rng)
+            yield Row(ANSWER, "answer", query, (other_answer,), 0)
+        if wrong:
+            place = min(rng.randint(0, 2), len(wrong) - 1)
+            yield Row(ANSWER, "answer", query, (rng.choice(answers.LEADS) + wrong[place],), 0)
+
+    def _yes_no_answers(self, question: str, language: str) -> Iterator[Row]:
+        rng = self._rng
+        about = answers.topic(question)
+        asked = question[:1].upper() + question[1:]
+        yield Row(ANSWER, "answer", asked, (rng.choice(rng.choice(answers.YES_NO[language])),), 1)
+        evasion = answers.evasion(asked, about, language, rng)
+        yield Row(ANSWER, "answer", asked, (evasion,), 0)
+
+    def rule_answers(self) -> Iterator[Row]:
+        """Questions about rules in four languages, with answers, true or not, and with none."""
+        for _ in range(round(RULE_TEXTS * self._share("rule_answers"))):
+            text = self._rule_text()
+            fact, other = self._rng.sample(text.facts, 2)
+            question = fact.ask(self._rng)
+            evasion = answers.evasion(question, fact.object, text.language, self._rng)
+            yield Row(ANSWER, "answer", question, (evasion,), 0)
+            said = fact
+            if self._chance(0.3):
+                said = self._wrong_fact(text, fact)
+            answer = text.claim([said])
+            if said.value is not None and self._chance(0.3):
+                answer = capitalised(said.value) + "."
+            if said.value is None and self._chance(0.4):
+                answer = self._rng.choice(self._rng.choice(answers.YES_NO[text.language]))
+            yield Row(ANSWER, "answer", question, (answer,), 1)
+            if self._chance(0.7):
+                yield Row(ANSWER, "answer", question, (text.claim([other]),), 0)

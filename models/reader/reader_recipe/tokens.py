@@ -19,6 +19,9 @@ MAX_STATEMENT = 128
 
 ATTRIBUTION = 0
 RELEVANCE = 1
+ANSWER = 2
+MARKERS = {ATTRIBUTION: [], RELEVANCE: [MASK], ANSWER: [MASK, MASK]}
+"""What stands before the statement or question, behind the share."""
 
 
 class Tokenizer:
@@ -77,10 +80,8 @@ def share_step(statement: Ids, window: Ids, weights: npt.NDArray[np.float64]) ->
 
 
 def prompt(task: int, statement: Ids, window: Ids, weights: npt.NDArray[np.float64]) -> Ids:
-    """`<s>` SHARE statement `</s>` window `</s>`; relevance has `<mask>` before the question."""
+    """`<s>` SHARE statement `</s>` window `</s>`, with the task's markers before the statement."""
     share = SHARE[share_step(statement, window, weights)]
-    front = [START, share]
-    if task == RELEVANCE:
-        front.append(MASK)
+    front = [START, share, *MARKERS[task]]
     parts = (front, statement, [END], window, [END])
     return np.concatenate([np.asarray(part, dtype=np.int32) for part in parts])
