@@ -41,6 +41,7 @@ from localjudge.run_directory.archive import stored_prompts
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import read_sample_rows
+from localjudge.run_directory.texts_read import UnitPlace, texts_read
 from localjudge.types import Sample
 from localjudge.words import call, option_name
 
@@ -62,7 +63,9 @@ from localjudge.words import call, option_name
     help="Show verdicts that differ from human labels, most certain first.",
 )
 @click.option(
-    "--details", is_flag=True, help="Also show labels, calibrations, origins and the signature."
+    "--details",
+    is_flag=True,
+    help="Also show labels, calibrations, origins and the signature; with SAMPLE, what was read.",
 )
 @click.option(
     "--prompts", is_flag=True, help="With SAMPLE: also show the prompts as sent to the judge."
@@ -93,7 +96,7 @@ def show_command(
     elif column is not None:
         _show_slices(run, column, chosen_metrics, as_json)
     elif sample is not None:
-        _show_sample(run, sample, chosen_metrics, options["prompts"], as_json)
+        _show_sample(run, sample, chosen_metrics, options, as_json)
     elif as_json:
         print_json(_values(run, metrics, options["worst"]))
     else:
@@ -108,7 +111,10 @@ def _check_metrics(run: RunRecord, names: Sequence[str]) -> None:
 
 def _check_one_view(sample: str | None, column: str | None, options: Mapping[str, Any]) -> None:
     """Raise InputError for arguments that each name another view, or that need one."""
-    chosen = [f"--{name}" for name in ("labels", "disagree", "details") if options[name]]
+    views = ["labels", "disagree"]
+    if sample is None:
+        views.append("details")
+    chosen = [f"--{name}" for name in views if options[name]]
     if column is not None:
         chosen.insert(0, "--by")
     if sample is not None:
@@ -185,35 +191,45 @@ def _show_sample(
     run: RunRecord,
     name: str,
     metrics: Sequence[str] | None,
-    prompts: bool,
+    options: Mapping[str, Any],
     as_json: bool,
 ) -> None:
     sample = find_sample(run, name)
+    details = options["details"]
     if as_json:
-        values = _sample_values(run, sample, metrics or list(run))
-        if prompts:
+        values = _sample_values(run, sample, metrics or list(run), details=details)
+        if options["prompts"]:
             values["prompts"] = _prompts(run, sample, metrics or list(run))
         print_json(values)
         return
     tables: list[Table] = []
     if metrics is None:
-        tables += sample_view(run, sample.id)
+        tables += sample_view(run, sample.id, details=details)
     for metric in metrics or ():
-        tables += sample_view(run, sample.id, metric=metric)
-    if prompts:
+        tables += sample_view(run, sample.id, metric=metric, details=details)
+    if options["prompts"]:
         for metric in metrics or run:
             tables += prompts_view(run, sample.id, metric)
     show(*tables)
 
 
-def _sample_values(run: RunRecord, sample: Sample, metrics: Sequence[str]) -> dict[str, Any]:
+def _sample_values(
+    run: RunRecord, sample: Sample, metrics: Sequence[str], *, details: bool
+) -> dict[str, Any]:
     score_rows, verdict_rows = read_sample_rows(run, sample.id)
+    read: dict[UnitPlace, str] = {}
+    if details:
+        read = texts_read(run, sample, verdict_rows)
     scores = [vars(row) for row in score_rows if row.metric in metrics]
     verdicts: list[Mapping[str, Any]] = []
     for row, statement in with_labels(run, verdict_rows):
         if row.metric in metrics:
             evidence = row.values_with_evidence["evidence"]
-            verdicts.append({**values_with_labels(row, statement), "evidence": evidence})
+            values = {**values_with_labels(row, statement), "evidence": evidence}
+            unit = (row.metric, row.position or 0)
+            if unit in read:
+                values["read"] = read[unit]
+            verdicts.append(values)
     return {
         "schema_version": run.summary.schema_version,
         "judge": run.judge.model_dump(mode="json"),

@@ -11,7 +11,7 @@ A block is gzipped JSON in base64, so no user text in it can act on the page. An
 import base64
 import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from localjudge.analysis.compared_run import ComparedRun
@@ -38,6 +38,7 @@ from localjudge.run_directory.result_rows import (
 )
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import iter_scored_samples
+from localjudge.run_directory.texts_read import texts_read
 from localjudge.types import CONTEXT_FIELDS, Context, Sample, context_texts
 
 _SAMPLES_OF_A_LIST = 2_000
@@ -99,9 +100,13 @@ def _samples(run: RunRecord, baseline: RunRecord | None) -> Iterator[tuple[list[
     for position, (sample, scores, verdicts) in enumerate(_iter_judged_samples(run)):
         labelled: dict[str, list[_LabelledVerdict]] = {}
         details: Values = {}
+        read = texts_read(run, sample, chain.from_iterable(verdicts.values()))
         for metric, score in scores.items():
             labelled[metric] = list(with_labels(run, verdicts[metric], statements))
             details[metric] = _details(sample, score, labelled[metric])
+            if read:
+                places = range(len(verdicts[metric]))
+                details[metric]["read"] = [read.get((metric, place)) for place in places]
         entry = _list_entry(run, sample, scores)
         values: Values = {"id": sample.id, "texts": _text_values(sample), "metrics": details}
         if compared is not None:

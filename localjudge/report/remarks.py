@@ -9,6 +9,7 @@ from localjudge.metrics.catalog import get_question
 from localjudge.report.label_views import label_lines
 from localjudge.report.terminal import number
 from localjudge.run_directory.calibration import Calibration
+from localjudge.run_directory.identity import CLASSIFIER
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary, VerdictSummary
 from localjudge.run_directory.totals import NEAR, verdict_summary
@@ -34,7 +35,8 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
     for origin in run.origins:
         if origin.is_notable:
             yield str(origin)
-    yield from _verdict_warnings(select_verdicts(run, metric))
+    engines = [judge.engine.engine for judge in run.manifest.judge.judges]
+    yield from _verdict_warnings(select_verdicts(run, metric), has_classifier=CLASSIFIER in engines)
 
 
 def _data_remarks(run: RunRecord) -> Iterator[str]:
@@ -52,19 +54,21 @@ def _data_remarks(run: RunRecord) -> Iterator[str]:
         yield f"part of the data: {run.part}"
 
 
-def _verdict_warnings(verdicts: VerdictSummary) -> Iterator[str]:
+def _verdict_warnings(verdicts: VerdictSummary, *, has_classifier: bool) -> Iterator[str]:
     is_jury = verdicts.divided is not None  # its probabilities are near one half by construction
     near = verdicts.near_threshold
     if near is not None and near >= _MAX_NEAR and not is_jury:
         doubt = "most verdicts are close to the threshold; the judge may be guessing"
         yield f"warning: {doubt}: test it with `localjudge doctor`"
     if verdicts.windowed:
-        yield (
+        line = (
             f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context "
             "together with their texts, and were judged in windows: the highest window decides, "
-            "so many windows mean more false verdicts of 1; "
-            f"a larger {option_name('n_ctx')} avoids windows"
+            "so many windows mean more false verdicts of 1"
         )
+        if not has_classifier:  # its context is as long as it can be
+            line += f"; a larger {option_name('n_ctx')} avoids windows"
+        yield line
 
 
 def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:

@@ -10,6 +10,7 @@ counted from 1.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from rich.text import Text
 
@@ -29,6 +30,7 @@ from localjudge.run_directory.jury import is_divided
 from localjudge.run_directory.result_rows import EvidenceRow, ScoreRow, VerdictRow
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.run_rows import read_sample_rows
+from localjudge.run_directory.texts_read import UnitPlace, texts_read
 from localjudge.types import CONTEXT_FIELDS, Context, Sample
 from localjudge.words import numbered, printable, suggestion
 
@@ -42,8 +44,13 @@ _Against = int | str | None
 _Cells = Sequence[str | Text]
 
 
-def sample_view(run: RunRecord, name: str, *, metric: str | None = None) -> list[Table]:
-    """Return texts, scores and units of a sample. Raises InputError for an unknown sample."""
+def sample_view(
+    run: RunRecord, name: str, *, metric: str | None = None, details: bool = False
+) -> list[Table]:
+    """Return texts, scores and units of a sample, with `details` also what a judge has read.
+
+    Raises InputError for an unknown sample.
+    """
     sample = find_sample(run, name)
     rows = [(Text(field, style="dim"), text) for field, text in _texts(sample)]
     scores, judged_units = read_sample_rows(run, sample.id)
@@ -51,7 +58,10 @@ def sample_view(run: RunRecord, name: str, *, metric: str | None = None) -> list
     for row, statement in with_labels(run, judged_units):
         verdicts.append(_with_remark(row, statement))
     texts = Table(rows=rows, titles=[sample.id], indent=2)
-    judged = verdicts_view(scores, verdicts, metric)
+    read: dict[UnitPlace, str] = {}
+    if details:
+        read = texts_read(run, sample, verdicts)
+    judged = verdicts_view(scores, verdicts, metric, read)
     return [texts, *judged, Table(notes=[f"judge {run.judge}"])]
 
 
@@ -84,9 +94,12 @@ def _with_remark(row: VerdictRow, statement: LabelledStatement | None) -> Verdic
 
 
 def verdicts_view(
-    scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], metric: str | None = None
+    scores: Iterable[ScoreRow],
+    verdicts: Iterable[VerdictRow],
+    metric: str | None = None,
+    read: Mapping[UnitPlace, str] = MappingProxyType({}),
 ) -> list[Table]:
-    """Return the scores, or the ones of a metric, each above its units."""
+    """Return the scores, or the ones of a metric, each above its units and what was `read`."""
     units: dict[tuple[str, str], list[VerdictRow]] = {}
     for verdict in verdicts:
         units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
@@ -96,7 +109,7 @@ def verdicts_view(
             continue
         titles = [f"{score.sample_id}: {score.metric} {describe_outcome(score)}"]
         rows = [_in_brief(row) for row in units.get((score.sample_id, score.metric), [])]
-        for cells in _tabulate(rows):
+        for cells in _tabulate(rows, read):
             tables.append(Table(rows=cells, titles=titles, indent=2))
             titles = []
     return tables
@@ -109,13 +122,18 @@ def _in_brief(verdict: VerdictRow) -> VerdictRow:
     return verdict
 
 
-def _tabulate(verdicts: Sequence[VerdictRow]) -> Iterator[Sequence[_Cells]]:
+def _tabulate(
+    verdicts: Sequence[VerdictRow], read: Mapping[UnitPlace, str]
+) -> Iterator[Sequence[_Cells]]:
     """Yield the cells of one table with a row for each verdict, or of a matrix for each text."""
     if not _fit_a_matrix(verdicts):
         table: list[_Cells] = []
         for row in verdicts:
             table.append((_verdict_cell(row), _unit_cell(row, [remark_on(row)])))
             table += _evidence_cells(row)
+            text = read.get((row.metric, row.position or 0))
+            if text is not None:
+                table.append((Text(), Text("  read  ", style="dim").append(safe_text(text))))
         yield table
         return
     sources: dict[str, dict[int, dict[_Against, VerdictRow]]] = {}

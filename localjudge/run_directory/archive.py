@@ -109,6 +109,27 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     return prompts
 
 
+def stored_user_texts(
+    path: Path, sample_id: str, judges: Sequence[int]
+) -> Iterator[tuple[str, int, str]]:
+    """Yield the user's texts in the prompts to these judges about a sample.
+
+    With the metric and the position of the unit.
+    """
+    query = (
+        "SELECT unit.metric, unit.position, unit.judge, node.text, node.pieces"
+        " FROM unit JOIN request ON request.id = unit.request"
+        " JOIN json_each(request.path) AS step JOIN node ON node.id = step.value"
+        " WHERE unit.sample_id = ? ORDER BY unit.metric, unit.position, unit.judge, step.key"
+    )
+    kind = tuple[str, int, int, str, str]
+    for metric, position, judge, text, pieces in _rows(path, kind, query, (storable(sample_id),)):
+        if judge in judges:
+            for piece, is_trusted in _pieces_of(text, pieces, path):
+                if not is_trusted:
+                    yield metric, position, piece
+
+
 def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
     with reading(path) as connection:
         return select_answers(connection, keys)
@@ -138,14 +159,19 @@ def _altered_nodes(path: Path) -> set[str]:
     altered = set()
     query = "SELECT sha256, text, pieces FROM node"
     for key, text, lengths in _rows(path, tuple[str, str, str], query):
-        pieces = []
-        start = 0
-        for length, trusted in parse_json(list[tuple[int, int]], lengths, path):
-            pieces.append((text[start : start + length], bool(trusted)))
-            start += length
-        if canonical_sha256(pieces) != key:
+        if canonical_sha256(_pieces_of(text, lengths, path)) != key:
             altered.add(key)
     return altered
+
+
+def _pieces_of(text: str, lengths: str, path: Path) -> list[tuple[str, bool]]:
+    """Return the pieces of a node, and whether each is trusted."""
+    pieces = []
+    start = 0
+    for length, trusted in parse_json(list[tuple[int, int]], lengths, path):
+        pieces.append((text[start : start + length], bool(trusted)))
+        start += length
+    return pieces
 
 
 def _rows(

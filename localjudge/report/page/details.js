@@ -13,9 +13,9 @@ const VERDICTS = {
   null: { kind: "none", sign: "?", words: "no verdict" },
 };
 
-/** A row of verdict values as an object; `was` is its label and probability in the baseline. */
-function verdictOf([field, context, start, end, label, p, words, human, differs], was, evidence = []) {
-  return { field, context, start, end, label, p, words, human, differs, was, evidence };
+/** A row of verdict values as an object; `was` is its label and probability in the baseline, `read` what a judge read. */
+function verdictOf([field, context, start, end, label, p, words, human, differs], was, evidence = [], read = null) {
+  return { field, context, start, end, label, p, words, human, differs, was, evidence, read };
 }
 
 /** A sentence of evidence as an object. */
@@ -68,9 +68,15 @@ function earlier([label, p]) {
   return element("span", { class: "was" }, ...words);
 }
 
+/** What the judge has read for a statement, closed at first. */
+function whatWasRead(text) {
+  const words = element("summary", {}, "what the judge has read");
+  return element("details", { class: "note" }, words, element("q", { dir: "auto" }, ...visible(text, { lines: true })));
+}
+
 /** The notes behind a unit: its verdicts, human labels, different verdicts of the baseline, and remarks. */
 function verdictNotes(verdicts, config) {
-  return verdicts.map(({ label, p, words, human, differs, was, evidence }) =>
+  return verdicts.map(({ label, p, words, human, differs, was, evidence, read }) =>
     element(
       "span",
       { class: "verdict" },
@@ -79,6 +85,7 @@ function verdictNotes(verdicts, config) {
       was && was[0] !== label ? earlier(was) : null,
       words ? element("span", { class: "note", dir: "auto" }, inLine(words)) : null,
       ...evidence.map((sentence) => evidenceLink(sentence, config)),
+      read ? whatWasRead(read) : null,
     ),
   );
 }
@@ -171,7 +178,7 @@ function textsView(sample, metric, config) {
   const now = sample.metrics[metric];
   const then = before?.metrics[metric];
   const verdicts = (now?.verdicts ?? []).map((values, at) =>
-    verdictOf(values, then?.was[at], now.evidence?.[at].map(evidenceOf)),
+    verdictOf(values, then?.was[at], now.evidence?.[at].map(evidenceOf), now.read?.[at]),
   );
   const old = (then?.verdicts ?? []).map((values) => verdictOf(values));
   const textsBefore = { ...texts, ...before?.texts };
