@@ -20,6 +20,13 @@ _MAX_NEAR = 0.5
 """Share of verdicts near the threshold that causes a warning."""
 _ONE_HALF = 0.5
 _MAX_REASONS = 5
+_COMPARES_WORDS = "lexical"
+"""Prompt profile of the judge that compares words."""
+_WORSE_THAN_GUESSING = "answer_relevancy"
+"""The metric for which comparing words is worse than guessing: an evasion repeats the words of its
+question. Of 50 public pairs of a good and a poor answer, the good one scored higher in 10, and the
+poor one in 28.
+"""
 
 
 def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
@@ -31,12 +38,23 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
     for name, summary in select_metrics(run, metric).items():
         for remark in metric_remarks(summary, withheld=name in withheld):
             yield f"{name}: {remark}"
+        if name == _WORSE_THAN_GUESSING and _compares_words(run, name):
+            yield (
+                f"warning: {name} is no better than guessing with a judge that compares words: of "
+                "50 good answers, 10 scored higher than a poor answer to the same question; "
+                f"name another model with {option('judge')}"
+            )
     yield from _data_remarks(run)
     for origin in run.origins:
         if origin.is_notable:
             yield str(origin)
     engines = [judge.engine.engine for judge in run.manifest.judge.judges]
     yield from _verdict_warnings(select_verdicts(run, metric), has_classifier=CLASSIFIER in engines)
+
+
+def _compares_words(run: RunRecord, metric: str) -> bool:
+    """Return whether every judge that answers the metric's questions compares words."""
+    return run.manifest.judge.profiles(metric) == {_COMPARES_WORDS}
 
 
 def _data_remarks(run: RunRecord) -> Iterator[str]:

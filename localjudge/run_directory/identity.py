@@ -217,6 +217,15 @@ class JudgeIdentity(ManifestPart):
             return list(self.jury.values())
         return [JuryMember(engine=self.engine, judge=self.judge)]
 
+    def profiles(self, metric: str) -> set[str | None]:
+        """Return the prompt profiles of the judges that answer a metric's questions."""
+        if not self.jury:
+            return {self.judge.profile}
+        answering = self.jury.keys()
+        if metric in self.combinations:
+            answering = self.combinations[metric].weights.keys()
+        return {self.jury[name].judge.profile for name in answering}
+
     @property
     def letters_read(self) -> int | None:
         """Return how many letters a judge reads for a statement, None if no judge chooses."""

@@ -247,6 +247,23 @@ def test_a_judge_with_half_its_verdicts_near_the_threshold_is_undecided(tmp_path
         )
 
 
+@pytest.mark.parametrize(
+    ("profile", "metric", "warned"),
+    [
+        ("lexical", "answer_relevancy", True),
+        ("instruct", "answer_relevancy", False),
+        ("lexical", "context_relevancy", False),
+    ],
+)
+def test_comparing_words_is_no_better_than_guessing_for_answer_relevancy(
+    tmp_path: Path, profile: str, metric: str, *, warned: bool
+) -> None:
+    engine = ScriptedEngine({}, default=0.9)
+    data = [{"user_input": "Why?", "response": "It rains.", "retrieved_contexts": ["It rains."]}]
+    run = evaluate(data, metrics=[metric], engine=engine, profile=profile, out=tmp_path / "run")
+    assert ("no better than guessing" in printed(summary_view(run))) == warned
+
+
 def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> None:
     """Two contexts of 2,000 with a capacity of 4,000: each statement is judged with each context.
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localjudge.run_directory.identity import JudgeIdentity
 from localjudge.run_directory.jury import (
     combine,
     combine_by_scales,
@@ -98,3 +99,25 @@ def test_the_card_of_a_jury() -> None:
 )
 def test_the_strictest_caution_counts(cautions: list[str | None], strictest: str | None) -> None:
     assert strictest_caution(cautions) == strictest
+
+
+def test_only_the_judges_with_a_weight_for_a_metric_answer_it() -> None:
+    jury = {
+        name: {"engine": {"engine": "llama.cpp"}, "judge": {"profile": name}}
+        for name in ("lexical", "reader")
+    }
+    both = Combination({"lexical": 0.3, "reader": 0.7})
+    identity = JudgeIdentity.model_validate(
+        {
+            "engine": {"engine": ""},
+            "jury": jury,
+            "combinations": {
+                "answer_relevancy": Combination({"lexical": 1.0})._asdict(),
+                "faithfulness": both._asdict(),
+            },
+            "metrics": {},
+            "threshold": 0.5,
+        }
+    )
+    assert identity.profiles("answer_relevancy") == {"lexical"}
+    assert identity.profiles("faithfulness") == {"lexical", "reader"}
