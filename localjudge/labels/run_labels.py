@@ -68,14 +68,25 @@ def read_run_labels(
 ) -> RunLabels | None:
     """Return the labels of a run and its corrected means, or None without labels.
 
-    If scores stopped the run, no mean is corrected. `others` are labels of other runs, for equal
-    statements. Raises RunDirectoryError for an invalid row.
+    If scores stopped the run, no mean is corrected. `others` are labels of other runs for equal
+    statements, which count only in a run without labels: they may contradict its judge. Raises
+    RunDirectoryError for an invalid row.
     """
     run = as_run(run)
-    rows = tuple(stored_labels(run.directory))
-    if run.so_far is not None or not (rows or others):
+    rows, other_rows = _rows_that_count(run, others)
+    if run.so_far is not None or not (rows or other_rows):
         return None
-    return _correct_means(run, rows, tuple(others))
+    return _correct_means(run, rows, other_rows)
+
+
+def _rows_that_count(
+    run: RunRecord, others: Sequence[LabelRow]
+) -> tuple[tuple[LabelRow, ...], tuple[LabelRow, ...]]:
+    """Return the labels of a run, and those of others if it has none."""
+    rows = tuple(stored_labels(run.directory))
+    if rows:
+        return rows, ()
+    return rows, tuple(others)
 
 
 @cached_by_run
@@ -122,7 +133,7 @@ def slice_means(
     means: dict[str | None, dict[str, CorrectedMean]] = {value: {} for value in value_of.values()}
     if labels is None:
         return means
-    matched = match_labels(run, tuple(stored_labels(run.directory)), tuple(others))
+    matched = match_labels(run, *_rows_that_count(run, others))
     for name, frame in matched.frames.items():
         for value, part in frame.by_value(value_of).items():
             if not part.by_key:

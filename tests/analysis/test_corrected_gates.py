@@ -130,3 +130,18 @@ def test_files_for_ci_say_that_a_value_is_corrected(scripted_run: ScriptedRun, l
     assert (f"corrected by {labels} labels" in case.attrib["message"]) == bool(labels)
     assert ("`  judge only`" in text) == bool(labels)
     assert f"| `{METRIC}` | {decision.value:.3f} |" in text
+
+
+def test_labels_of_the_baseline_are_not_counted_beside_the_run_s_own(
+    scripted_run: ScriptedRun,
+) -> None:
+    """Both runs have the same statements; ann labelled 40 of the baseline, bob 22 of the run."""
+    baseline = label(make_run(scripted_run, "a"), n=40, annotator="ann")
+    run = label(make_run(scripted_run, "b"), n=22, annotator="bob")
+    alone = check(run).labels
+    assert alone is not None
+    assert alone == check(run, baseline=baseline).labels
+    assert (alone.statements, alone.annotators) == (22, {"bob": 22})
+    unlabelled = check(make_run(scripted_run, "c"), baseline=baseline).labels
+    assert unlabelled is not None
+    assert unlabelled.corrected[METRIC].own_labels == 0
