@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
@@ -80,6 +80,18 @@ class RegisteredModel(Record):
         return ModelFile(path=path, source=source, size=measure_size(path), **fields)
 
 
+class Measured(Record):
+    """AUC of a judge on labelled statements that had no part in building it."""
+
+    auc: float = Field(ge=0, le=1)
+    statements: int = Field(gt=0)
+
+    @property
+    def in_words(self) -> dict[str, str]:
+        """Values for the places `{auc}` and `{statements}` in a caution."""
+        return {"auc": f"{self.auc:.3f}", "statements": f"{self.statements:,}"}
+
+
 class RegisteredJury(Record):
     """A row `[[jury]]`: registered judges that make one verdict together."""
 
@@ -90,6 +102,18 @@ class RegisteredJury(Record):
     note: str = ""
     caution: str = ""
     """Shown with every number of this jury; by default, the strictest caution of its judges."""
+    measured: Measured | None = None
+    """Replaces `{auc}` and `{statements}` in the caution."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _state_measured(cls, values: Any) -> Any:
+        """Put the measured figures into the caution."""
+        if not isinstance(values, dict) or not values.get("measured"):
+            return values
+        measured = Measured.model_validate(values["measured"])
+        caution = str(values.get("caution", "")).format_map(measured.in_words)
+        return {**values, "caution": caution, "measured": measured}
 
     @model_validator(mode="after")
     def _every_judge_has_a_weight(self) -> Self:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from localjudge import model_registry
 from localjudge.labels.annotator_agreement import Agreement
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.evidence_use import EvidenceUse
@@ -96,9 +97,16 @@ def translate_caution(judge: JudgeCard, messages: Messages) -> str | None:
     """
     if judge.caution == UNPROVED:
         return messages.plain("caution.unproved")
-    for name, caution in Messages("en").section("caution").items():
-        if caution == judge.caution:
-            return messages.plain(f"caution.{name}")
+    english = Messages("en")
+    for name, caution in english.section("caution").items():
+        values: dict[str, int | float] = {}
+        jury = model_registry.registered_juries().get(name)
+        if jury is not None and jury.measured is not None:
+            values = jury.measured.model_dump()
+        elif "{auc}" in str(caution):
+            continue
+        if english.plain(f"caution.{name}", **values) == judge.caution:
+            return messages.plain(f"caution.{name}", **values)
     return judge.caution
 
 
