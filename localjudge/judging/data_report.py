@@ -15,7 +15,7 @@ from localjudge.judging.describe_data import (
 from localjudge.judging.noted_progress import NotedProgress
 from localjudge.judging.plan import Plan
 from localjudge.metrics.documents import get_compared_value
-from localjudge.text.language_guess import language_warning
+from localjudge.text.language_guess import language_warning, row_language_warning
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import context_texts
 from localjudge.words import numbered, option, option_name
@@ -34,7 +34,8 @@ def report_data(planned: Plan, progress: NotedProgress) -> None:
     _warn_of_joined_contexts(planned.dataset, progress)
     if not planned.settings.segmenter:
         texts = language_sample(planned.dataset)
-        warning = language_warning(texts, planned.settings.language)
+        language = planned.settings.language
+        warning = language_warning(texts, language) or row_language_warning(texts, language)
         if warning:
             progress.warn(warning)
 

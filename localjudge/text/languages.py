@@ -161,6 +161,7 @@ def _words_before_initial(language: str, function_words: frozenset[str]) -> froz
     return listed | (function_words - _load_group(language, "before_label"))
 
 
+@cache
 def load_words(language: str, group: str) -> frozenset[str]:
     """Return the words of a group in the file of a language."""
     words: set[str] = set()

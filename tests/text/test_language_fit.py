@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.text.language_guess import language_warning
+from localjudge.text.language_guess import language_warning, row_language_warning
 from tests.text.test_sentence_cases import EXPERT
 
 NAMES = ("de", "en", "es", "fr", "it", "nl", "pt")
@@ -81,6 +81,37 @@ def test_languages_without_a_word_list_are_not_checked(configured: str) -> None:
     assert language_warning(TEXTS["de"], configured) is None
 
 
+GERMAN = (
+    "Sie können innerhalb eines Monats kündigen (§ 40 Abs. 1 VVG). Das gilt ab dem 1. Januar 2025."
+)
+ENGLISH = "The deductible is 500 euros for each claim. Report the damage within one week."
+FRENCH = (
+    "Vous pouvez résilier le contrat dans un mois. Cela est écrit dans les conditions de la police."
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "language", "expected"),
+    [
+        ([ENGLISH] * 3 + [GERMAN], "en", "1 of 4 samples look like another language (1 like de)"),
+        ([GERMAN] * 3 + [ENGLISH], "de", "1 of 4 samples look like another language (1 like en)"),
+        ([ENGLISH] * 9 + [FRENCH, GERMAN, FRENCH], "en", "(2 like fr, 1 like de)"),
+        ([ENGLISH] * 3 + [SCRIPTS["ja"]], "en", "(1 like ja)"),
+    ],
+)
+def test_rows_in_another_language_are_counted(
+    texts: list[str], language: str, expected: str
+) -> None:
+    assert expected in str(row_language_warning(texts, language))
+
+
+@pytest.mark.parametrize("language", NAMES)
+def test_no_row_of_a_language_looks_like_another(language: str) -> None:
+    assert row_language_warning(TEXTS[language], language) is None
+    assert row_language_warning(["Müller GmbH, Köln", "1.5 %", ""], language) is None
+    assert row_language_warning([GERMAN], "xx") is None
+
+
 class ReadText(str):
     """A text that counts the characters of its slices."""
 
@@ -110,6 +141,7 @@ def test_english_data_sets_are_not_reported(labelled_data: Path) -> None:
         ]
         assert language_warning(texts, "en") is None
         assert [text for text in texts if language_warning([text], "en")] == []
+        assert row_language_warning(texts, "en") is None
     with gzip.open(labelled_data / "train_prose.jsonl.gz", "rt", encoding="utf-8") as lines:
         prose = [json.loads(line)["text"] for line, _ in zip(lines, range(2_000), strict=False)]
     assert [text for text in prose if language_warning([text], "en")] == []
