@@ -24,6 +24,7 @@ from localjudge.report.doctor_views import check_view, conclusion_view, model_li
 from localjudge.report.terminal import put, show
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.saved_calibrations import calibration_file
+from localjudge.words import printable
 
 
 @command(
@@ -172,7 +173,16 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
             "doctor examines one judge at a time",
             hint=f"name one: --judge {judge[0]}",
         )
-    on_check: Callable[[CheckResult], None] | None = _show_check
+    shown: list[CheckResult] = []
+
+    def show_check(check: CheckResult) -> None:
+        is_of_another = bool(check.judge) and check.judge not in [each.judge for each in shown]
+        if is_of_another:
+            put(f"\n {printable(check.judge)}\n")
+        shown.append(check)
+        show(check_view(check))
+
+    on_check: Callable[[CheckResult], None] | None = show_check
     if as_json:
         on_check = None
     with progress_shown(quiet=quiet) as progress:
@@ -191,10 +201,6 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     if diagnosis.result == "failed":
         return ExitCode.NOTHING_JUDGED
     return ExitCode.DONE
-
-
-def _show_check(check: CheckResult) -> None:
-    show(check_view(check))
 
 
 @command("models", "localjudge models ~/models")

@@ -15,13 +15,24 @@ Status = Literal["ok", "warning", "failed"]
 
 
 class CheckResult(Record):
-    """What a check found, with its numbers for programs."""
+    """What a check found, with its numbers for programs.
+
+    `judge` names one of several judges, or the jury that they are.
+    """
 
     name: str
     status: Status
     finding: str
     advice: str | None = None
     figures: dict[str, Any] = Field(default_factory=dict)
+    judge: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name, after that of one of several judges."""
+        if self.judge:
+            return f"{self.judge}: {self.name}"
+        return self.name
 
 
 class Diagnosis(Record):

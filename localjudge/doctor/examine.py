@@ -9,12 +9,14 @@ A step that fails ends the examination.
                  └── skipped for a judge that guesses, unless probes were requested
     admission    recommended uses: ranking, means, thresholds or none
 
+Of a jury, each judge is examined, and then the probabilities that they give together.
+
 Problems are findings, not errors.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from localjudge import model_registry
@@ -36,13 +38,19 @@ from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.probes import probe_tasks
 from localjudge.judge.wording import PromptWriter
 from localjudge.judging import judges
+from localjudge.judging.jury import LoadedJury, use_jury
 from localjudge.judging.settings import RunSettings, checked
+from localjudge.metrics import catalog
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
-from localjudge.run_directory.examination import Examination, remember_examination
+from localjudge.run_directory.examination import (
+    Examination,
+    remember_examination,
+    remember_examination_of_jury,
+)
 from localjudge.run_directory.identity import EngineIdentity, PromptsIdentity
-from localjudge.types import Task, Use, VerdictRequest
-from localjudge.words import option
+from localjudge.run_directory.jury import combine
+from localjudge.types import Answer, Combination, Task, Use, VerdictRequest
 
 _CHECKS_OF_JUDGE = (
     "model",
@@ -55,6 +63,12 @@ _CHECKS_OF_JUDGE = (
     "speed",
     ADMISSION,
 )
+_CHECKS_OF_JURY = ("probes", ADMISSION)
+METRICS_OF_TASKS: Mapping[probing.ProbedTask, str] = {
+    "attribution": "faithfulness",
+    "relevance": "context_relevancy",
+}
+"""A metric of each kind of question, whose weights a jury uses."""
 _SEVERITY: Sequence[Status] = ("ok", "warning", "failed")
 _OTHER_MINUTES = 3
 """Loading, the self-test, prompts and plain cases of a slow judge."""
@@ -72,31 +86,33 @@ def examine(
     on_check: Callable[[CheckResult], object] | None = None,
     **options: Any,
 ) -> Diagnosis:
-    """Examine a judge and the machine that it runs on, by default the (first) bundled judge.
+    """Examine a judge or a registered jury, by default the bundled one, on this machine.
 
     `injections` and `probes` (labelled items, in passages of twelve) are numbers; None chooses as
     many as take about two and five minutes, but 0 if the judge fails the plain cases. Admission
     fails below `required`. `on_check` receives each finding at once. Raises InputError for invalid
     options.
     """
-    judge = judge or judges.default_single_judge()
+    judge = judge or judges.default_judge()
     names = model_registry.expand_jury(judge)
-    if len(names) > 1:
-        hint = f"examine them one by one: {option('judge', names[0])}"
-        raise InputError(f"{judge} consists of the judges {' and '.join(names)}", hint=hint)
     progress = progress or Progress()
     examiner = _Examiner(judge, checked(options), injections, probes, required, progress)
     examiner.announce_duration()
     checks: list[CheckResult] = []
     worst: Status = "ok"
     not_made = list(_CHECKS_OF_JUDGE)
+    found = examiner.checks()
+    if len(names) > 1:
+        not_made = [f"{name}: {check}" for name in names for check in _CHECKS_OF_JUDGE]
+        not_made += [f"{judge}: {check}" for check in _CHECKS_OF_JURY]
+        found = examiner.checks_of_jury(names)
     try:
-        for check in examiner.checks():
+        for check in found:
             progress.pause()
             checks.append(check)
             worst = max(worst, check.status, key=_SEVERITY.index)
-            if check.name in not_made:
-                not_made.remove(check.name)
+            if check.title in not_made:
+                not_made.remove(check.title)
             if on_check is not None:
                 on_check(check)
     finally:
@@ -115,6 +131,10 @@ class _Examiner:
     required: Use | None
     progress: Progress
     step: str = "model"
+    examinee: Examinee | None = None
+    passages: int = 0
+    """Passages whose labelled items the last judge was asked about."""
+    passes_plain_cases: bool = True
 
     def announce_duration(self) -> None:
         """Note how long a slow judge takes, unless the user chose the numbers."""
@@ -135,8 +155,76 @@ class _Examiner:
     def checks(self) -> Iterator[CheckResult]:
         packages = machine.check_packages()
         yield packages
+        if packages.status != "failed":
+            yield from self._check_judge()
+
+    def checks_of_jury(self, names: Sequence[str]) -> Iterator[CheckResult]:
+        """Examine each judge, and what they say together. A judge that cannot be asked ends it."""
+        packages = machine.check_packages()
+        yield packages
         if packages.status == "failed":
             return
+        answers: dict[str, Mapping[Task, Answer]] = {}
+        passages: list[int] = []
+        passes_plain_cases = True
+        for name in names:
+            member = replace(self, judge=name, required=None, examinee=None, passages=0)
+            for check in member._check_judge():
+                if check.name != "gpu":
+                    yield check.model_copy(update={"judge": name})
+                elif name == names[0]:
+                    yield check
+            if member.examinee is None:
+                return
+            answers[opening.find_model(name).source] = member.examinee.answers
+            passages.append(member.passages)
+            passes_plain_cases = passes_plain_cases and member.passes_plain_cases
+        self._begin("admission")
+        self.passes_plain_cases = passes_plain_cases
+        self.passages = min(passages)
+        try:
+            with use_jury(names, self.settings, self.progress, name=self.judge) as jury:
+                of_jury = list(self._check_together(jury, answers))
+        except (InputError, OutOfResource) as error:
+            of_jury = [failed(self.step, error.message, error.hint)]
+        for check in of_jury:
+            yield check.model_copy(update={"judge": self.judge})
+
+    def _check_together(
+        self, jury: LoadedJury, answers: Mapping[str, Mapping[Task, Answer]]
+    ) -> Iterator[CheckResult]:
+        """Measure the judges' combined answers to the labelled items. `answers` are by source."""
+        metrics = [catalog.get(name) for name in METRICS_OF_TASKS.values()]
+        able = [metric for metric in metrics if jury.members_for(metric)]
+        combinations = jury.rule_for(able, self.settings, self.progress).combinations
+        by_member = {member.name: answers[member.source] for member in jury.members}
+        tasks = [task for task in probing.TASKS if METRICS_OF_TASKS[task] in combinations]
+        together: dict[Task, Answer] = {}
+        for task in tasks:
+            combination = combinations[METRICS_OF_TASKS[task]]
+            for question in probing.list_questions(self.passages, [task]):
+                given = {name: by_member[name].get(question) for name in combination.weights}
+                together |= _combine_answers(question, given, combination)
+        figures = None
+        if self.passages:
+            count = self.passages
+            figures, checks = probing.measure_skills(count, "", together, tasks)
+            yield from checks
+        elif self.passes_plain_cases and not self.required:
+            return
+        admission = check_admission(
+            figures,
+            passes_plain_cases=self.passes_plain_cases,
+            required=self.required,
+            tasks=tasks,
+        )
+        examination = _conclude(admission, figures)
+        if examination is not None:
+            identity = jury.identify(able, self.settings, self.progress)
+            remember_examination_of_jury(identity, examination)
+        yield admission
+
+    def _check_judge(self) -> Iterator[CheckResult]:
         try:
             model = opening.find_model(self.judge)
             yield from self._check_model(model)
@@ -172,6 +260,7 @@ class _Examiner:
                 yield from self._interview(engine, Examinee(writer, engine, self.progress))
 
     def _interview(self, engine: InspectableEngine, judge: Examinee) -> Iterator[CheckResult]:
+        self.examinee = judge
         self._begin("repeatability")
         yield check_repeatability(judge, plain_tasks(judge.writer)[::_REPEAT_EVERY])
         self._begin("plain cases")
@@ -179,6 +268,7 @@ class _Examiner:
         plain = check_plain_cases(judge)
         yield plain
         can_judge = plain.status != "failed"
+        self.passes_plain_cases = can_judge
         figures = yield from self._probe(judge, can_judge=can_judge)
         if can_judge:
             yield from self._attack(judge)
@@ -191,7 +281,13 @@ class _Examiner:
             required=self.required,
             tasks=probing.find_probed_tasks(judge.writer),
         )
-        _remember(engine, judge, admission, figures)
+        examination = _conclude(admission, figures)
+        if examination is not None:
+            remember_examination(
+                EngineIdentity(**engine.identity),
+                PromptsIdentity(**judge.writer.identity),
+                examination,
+            )
         yield admission
 
     def _probe(
@@ -206,6 +302,7 @@ class _Examiner:
         if not count:
             return None
         self._begin("probes")
+        self.passages = count
         answers = judge.ask(probing.list_questions(count, tasks))
         figures, checks = probing.measure_skills(count, why, answers, tasks)
         yield from checks
@@ -233,21 +330,26 @@ def _all_requests(writer: PromptWriter) -> list[VerdictRequest]:
     return [writer.request(task) for task in tasks if writer.has_words_for(task)]
 
 
-def _remember(
-    engine: InspectableEngine,
-    judge: Examinee,
-    admission: CheckResult,
-    figures: probing.ProbeFigures | None,
-) -> None:
-    """Store the recommended uses, if they are decided, to show them with the judge's numbers."""
+def _combine_answers(
+    question: Task, given: Mapping[str, Answer | None], combination: Combination
+) -> dict[Task, Answer]:
+    """Return the answer of several judges to a question, by the question; none if one lacks."""
+    answers: dict[str, Answer] = {}
+    for name, answer in given.items():
+        if answer is None:
+            return {}
+        answers[name] = answer
+    probability = combine({name: each.p_yes for name, each in answers.items()}, combination)
+    mass = min(each.valid_mass for each in answers.values())
+    return {question: Answer(p_yes=probability, valid_mass=mass, raw="")}
+
+
+def _conclude(admission: CheckResult, figures: probing.ProbeFigures | None) -> Examination | None:
+    """Return the recommended uses, to show them with the judge's numbers; None if undecided."""
     uses = admission.figures["uses"]
     if not uses:
-        return
+        return None
     items = 0
     if figures is not None:
         items = figures.items
-    remember_examination(
-        EngineIdentity(**engine.identity),
-        PromptsIdentity(**judge.writer.identity),
-        Examination(uses=uses, items=items),
-    )
+    return Examination(uses=uses, items=items)

@@ -22,6 +22,8 @@ class Examinee:
         self.writer = writer
         self._engine = engine
         self._progress = progress
+        self.answers: dict[Task, Answer] = {}
+        """Answers to everything asked by `ask`."""
         self.start_clock()
 
     def start_clock(self) -> None:
@@ -45,6 +47,7 @@ class Examinee:
         for task, answer in zip(tasks, answers, strict=True):
             if isinstance(answer, Answer):
                 answered[task] = answer
+        self.answers |= answered
         return answered
 
     def fit_in_time(self, tasks: Sequence[Task], items: int, seconds: float) -> tuple[int, str]:

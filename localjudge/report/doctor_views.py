@@ -38,7 +38,10 @@ def conclusion_view(diagnosis: Diagnosis) -> Table:
             parts: list[str] = []
             for task, names in uses.items():
                 parts.append(f"{task}: {recommendation(names)}")
-            lines.append("; ".join(parts))
+            line = "; ".join(parts)
+            if check.judge:
+                line = f"{check.judge}: {line}"
+            lines.append(line)
     return Table(notes=lines)
 
 

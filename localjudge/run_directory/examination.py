@@ -21,6 +21,8 @@ class Examination(Record):
 
     uses: dict[Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")], tuple[Use, ...]]
     items: NonNegativeInt
+    weights: tuple[dict[str, float], ...] = ()
+    """Weights of the judges of a jury in the examination."""
 
     def __str__(self) -> str:
         """`not recommended for: ranking, means, thresholds (doctor, 384 items)`."""
@@ -53,12 +55,27 @@ def remember_examination(
         resources.remember(file, examination.model_dump_json())
 
 
+def remember_examination_of_jury(judge: JudgeIdentity, examination: Examination) -> None:
+    """Remember the examination of several judges with these weights."""
+    file = _examination_file_of_jury(judge)
+    if file:
+        weights = tuple(dict(combination.weights) for combination in judge.combinations.values())
+        examination = examination.model_copy(update={"weights": weights})
+        resources.remember(file, examination.model_dump_json())
+
+
 def with_examination(card: JudgeCard, judge: JudgeIdentity) -> JudgeCard:
     """Return the card with the recommended uses, or a note that they are unknown."""
-    file = _examination_file(judge.engine, judge.judge)
+    if judge.jury:
+        file = _examination_file_of_jury(judge)
+    else:
+        file = _examination_file(judge.engine, judge.judge)
     if file is None:
         return card.model_copy(update={"examined": None})
     examination = _read(file)
+    for combination in judge.combinations.values():
+        if examination and (combination.bias or combination.weights not in examination.weights):
+            examination = None  # of other weights
     if examination is not None:
         return card.model_copy(update={"examined": str(examination)})
     if card.caution:
@@ -72,6 +89,18 @@ def _read(file: Path) -> Examination | None:
         return Examination.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
         return None
+
+
+def _examination_file_of_jury(judge: JudgeIdentity) -> Path | None:
+    """Return the file of a jury. None if the bytes of one of its models are unknown."""
+    members: dict[str, object] = {}
+    for name, member in judge.jury.items():
+        if not member.engine.model_sha256:
+            return None
+        prompts = member.judge.answering
+        members[name] = {"model_sha256": member.engine.model_sha256, "judge": prompts}
+    key = canonical_sha256({"jury": members})
+    return resources.state_directory() / "examined" / f"{key}.json"
 
 
 def _examination_file(engine: EngineIdentity, prompts: PromptsIdentity) -> Path | None:

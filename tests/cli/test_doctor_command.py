@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import random_model
 
+import localjudge
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.types import Answer, NoAnswer, VerdictRequest
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.engine
 
 OF_THE_MACHINE = ["packages", "gpu"]
 OF_THE_PROBES = ["attribution", "relevance", "sensitivity", "order"]
+ROWS = [{"user_input": "Rain?", "retrieved_contexts": ["It rains."], "response": "It rains."}]
 OF_THE_MODEL = ["model", "memory", "prompts"]
 
 
@@ -176,3 +178,37 @@ def test_an_impossible_number_of_items_is_a_usage_error(number: str, call: Call)
     code, output, errors = doctor(call, "--probes", number)
     assert (code, output) == (1, "")
     assert f"or all, got {number!r}" in errors
+
+
+def test_a_jury_is_examined_and_its_runs_carry_the_finding(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both judges, and what they say together; with other weights, nothing is known."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    options = ("--injections", "0", "--probes", "96", "--threads", "1", "--json", "--quiet")
+    code, output, _ = call("doctor", "--judge", "bundled", *options)
+    report = json.loads(output)
+    assert (code, report["judge"]) == (0, "bundled")
+    assert report["not_made"] == ["reader: injections", "lexical: injections"]
+    judges = dict.fromkeys(check["judge"] for check in report["checks"])
+    assert list(judges) == ["", "reader", "lexical", "bundled"]
+    of_jury = {check["name"]: check for check in report["checks"] if check["judge"] == "bundled"}
+    assert set(of_jury) == {"probes", *OF_THE_PROBES, "admission"}
+    assert of_jury["probes"]["figures"]["answered"] == 96
+    uses = of_jury["admission"]["figures"]["uses"]
+    assert set(uses) == {"attribution", "relevance"}
+    for metric in ("faithfulness", "context_relevancy"):
+        run = localjudge.evaluate(
+            ROWS, judge="bundled", metrics=metric, out=tmp_path / metric, progress=False
+        )
+        assert "96 items" in str(run.judge.examined)
+    weights = {"reader": 1.0, "lexical": 1.0}
+    run = localjudge.evaluate(
+        ROWS,
+        judge="bundled",
+        metrics="faithfulness",
+        out=tmp_path / "other",
+        weights=weights,
+        progress=False,
+    )
+    assert "96 items" not in str(run.judge.examined)
