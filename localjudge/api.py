@@ -16,8 +16,8 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.judge.profile import ProfileFolder
 from localjudge.judge.wording import Reasons
-from localjudge.judging.judge_or_jury import JudgeNames
 from localjudge.judging.judges import JudgeName
+from localjudge.judging.open_jury import JudgeNames
 from localjudge.judging.plan import Data
 from localjudge.judging.settings import SETTINGS, settings_among
 from localjudge.metrics import Metric

@@ -24,14 +24,10 @@ from localjudge.judge.profile import ProfileFolder
 from localjudge.judge.wording import Reasons
 from localjudge.judging.evidence import verdicts_with_evidence
 from localjudge.judging.job import open_job
-from localjudge.judging.judge_or_jury import (
-    JudgeNames,
-    JudgeOrJury,
-    announce,
-    evaluations_in_memory,
-    use_judge_or_jury,
-)
 from localjudge.judging.judges import earlier_answers
+from localjudge.judging.jury import Jury
+from localjudge.judging.jury_loop import evaluations_in_memory
+from localjudge.judging.open_jury import JudgeNames, announce, use_jury
 from localjudge.judging.plan import Data, Plan, plan
 from localjudge.judging.settings import SETTINGS, RunSettings, checked, settings_among
 from localjudge.judging.stored_data import plan_run
@@ -49,7 +45,7 @@ from localjudge.words import option
 class Judge:
     """An open judge, made by `Judge.open`. Close it, or use it as a context manager."""
 
-    def __init__(self, opened: JudgeOrJury, settings: RunSettings, undo: ExitStack) -> None:
+    def __init__(self, opened: Jury, settings: RunSettings, undo: ExitStack) -> None:
         self._opened = opened
         self._opened.memory = AnswerMemory()
         self.settings = settings
@@ -102,11 +98,11 @@ class Judge:
     ) -> Self:
         """Open a judge with checked settings."""
         with ExitStack() as undo:
-            opened = undo.enter_context(use_judge_or_jury(judge, engine, settings, keep_open=True))
+            opened = undo.enter_context(use_jury(judge, engine, settings, keep_open=True))
             return cls(opened, settings, undo.pop_all())
 
     @contextmanager
-    def in_use(self) -> Iterator[JudgeOrJury]:
+    def in_use(self) -> Iterator[Jury]:
         """Yield the judge for one use while other threads wait.
 
         Raises InputError if closed, opened by another process, or in use by this thread.
@@ -242,7 +238,7 @@ def make_run(
     Raises the errors of `localjudge.evaluate`.
     """
     directory, folder = directory_for(out)
-    asked: JudgeNames | JudgeOrJury | None
+    asked: JudgeNames | Jury | None
     with closing(progress_for(progress)) as shown, ExitStack() as stack:
         if isinstance(judge, Judge):
             planned = judge.plan(data, metrics, options, shown)

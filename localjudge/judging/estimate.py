@@ -22,10 +22,10 @@ import numpy as np
 
 from localjudge.engine.protocol import Engine, count_workers, start_workers
 from localjudge.judging.job import Job, open_job
-from localjudge.judging.judge_or_jury import JudgeNames, make_loop
-from localjudge.judging.judges import LoadedJudge, earlier_answers
-from localjudge.judging.jury import LoadedJury
+from localjudge.judging.judges import SingleJudge, earlier_answers
+from localjudge.judging.jury_loop import make_loop
 from localjudge.judging.loop import Blocks, blocks, digest
+from localjudge.judging.open_jury import JudgeNames
 from localjudge.judging.plan import Plan
 from localjudge.judging.questions import TaskRef, Wording, distinct
 from localjudge.judging.rounds import evaluate_samples
@@ -110,12 +110,12 @@ def estimate_plan(
 def _estimate(job: Job, clock: Callable[[], float]) -> Estimate:
     """Estimate the work of each judge, add it up, and say what the aims of the run need."""
     settings = job.plan.settings
-    earlier = earlier_answers(job.judge.memory, job.identity, settings, job.progress)
+    earlier = earlier_answers(job.jury.memory, job.identity, settings, job.progress)
     aims: list[AimStatus] = []
-    if isinstance(job.judge, LoadedJury) and settings.optional_stopping:
+    if not job.jury.is_single and settings.optional_stopping:
         aims = _pilot_jury(job, earlier)
     estimates: list[Estimate] = []
-    for place in range(len(job.judge.members)):
+    for place in range(len(job.jury.judges)):
         estimate, statuses = _estimate_judge(job, place, earlier, clock)
         estimates.append(estimate)
         aims = aims or statuses
@@ -126,8 +126,8 @@ def _estimate(job: Job, clock: Callable[[], float]) -> Estimate:
     if settings.budget and total.samples:
         aims = [*aims, _fit_in_budget(settings.budget, total.samples, seconds_each)]
     values = {
-        "judge": with_examination(job.judge.card, job.identity),
-        "memory_bytes": job.judge.memory_bytes,
+        "judge": with_examination(job.jury.card, job.identity),
+        "memory_bytes": job.jury.memory_bytes,
         "until": tuple(_need(aim, seconds_each) for aim in aims),
     }
     return total.model_copy(update=values)
@@ -152,13 +152,13 @@ def _estimate_judge(
 
     Also returns how far these answers bring the aims.
     """
-    judge = job.judge.open(place)
+    judge = job.jury.open(place)
     stored: list[EarlierAnswers] = []
     if (job.path / STORE).exists():
         stored.append(OtherRun(job.path, job.identity))
     earlier = [*stored, *earlier]
     estimate = _count_questions(job, judge, earlier)
-    is_single = isinstance(job.judge, LoadedJudge)
+    is_single = job.jury.is_single
     must_decide = is_single and job.plan.settings.optional_stopping
     if not must_decide and not estimate.tokens:
         return estimate, []
@@ -198,7 +198,7 @@ def _add_up(estimates: Sequence[Estimate]) -> Estimate:
     return estimates[0].model_copy(update=values)
 
 
-def _count_questions(job: Job, judge: LoadedJudge, earlier: Sequence[EarlierAnswers]) -> Estimate:
+def _count_questions(job: Job, judge: SingleJudge, earlier: Sequence[EarlierAnswers]) -> Estimate:
     """Count the first round's verdicts and distinct requests, and the tokens of new requests."""
     settings = job.plan.settings
     metrics = job.plan.metrics
@@ -299,7 +299,7 @@ def _pilot_jury(job: Job, earlier: Sequence[EarlierAnswers]) -> list[AimStatus]:
     stopping = Stopping(planned, job.baseline)
     with job.begun() as begun:
         judging = make_loop(
-            job.judge, begun.store, planned.metrics, planned.settings, job.progress, earlier
+            job.jury, begun.store, planned.metrics, planned.settings, job.progress, earlier
         )
         stopping.pilot(judging)
     return stopping.pilot_statuses()
@@ -308,7 +308,7 @@ def _pilot_jury(job: Job, earlier: Sequence[EarlierAnswers]) -> list[AimStatus]:
 def _measure(
     job: Job,
     place: int,
-    judge: LoadedJudge,
+    judge: SingleJudge,
     stopwatch: _Stopwatch,
     earlier: Sequence[EarlierAnswers],
 ) -> list[AimStatus]:
@@ -318,7 +318,7 @@ def _measure(
     job.progress.note(f"measuring the judge {judge.card.name} for {seconds}")
     job.progress.phase("measuring")
     stopping = None
-    if planned.settings.stops_by and isinstance(job.judge, LoadedJudge):
+    if planned.settings.stops_by and job.jury.is_single:
         stopping = Stopping(planned, job.baseline)
     with job.begun() as begun, suppress(_EnoughAnswers):
         judging = Blocks(

@@ -20,17 +20,12 @@ from localjudge.engine.scripted import NoModel
 from localjudge.errors import RunDirectoryError
 from localjudge.judging.data_report import report_data
 from localjudge.judging.evidence import evidence_identity, find_evidence
-from localjudge.judging.judge_or_jury import (
-    JudgeNames,
-    JudgeOrJury,
-    Judging,
-    announce,
-    make_loop,
-    use_judge_or_jury,
-)
 from localjudge.judging.judges import earlier_answers
+from localjudge.judging.jury import Jury
+from localjudge.judging.jury_loop import Judging, make_loop
 from localjudge.judging.loop import blocks
 from localjudge.judging.noted_progress import NotedProgress
+from localjudge.judging.open_jury import JudgeNames, announce, use_jury
 from localjudge.judging.plan import Plan
 from localjudge.judging.run_names import default_directory
 from localjudge.judging.settings import settings_with
@@ -62,7 +57,7 @@ from localjudge.words import numbered, option, option_name
 def open_job(
     planned: Plan,
     *,
-    judge: JudgeNames | JudgeOrJury | None = None,
+    judge: JudgeNames | Jury | None = None,
     out: str | Path | None = None,
     engine: Engine | None = None,
     baseline: RunRecord | None = None,
@@ -79,14 +74,14 @@ def open_job(
         refuse_unusable(Path(os.path.expanduser(out)))
     if judge is None or judge == ():  # no option --judge
         judge = _default_judge(planned, engine)
-    is_open = engine is not None or isinstance(judge, JudgeOrJury)
+    is_open = engine is not None or isinstance(judge, Jury)
     if not is_open and not any(is_judged(metric.name) for metric in planned.metrics):
         engine = NoModel()
-    with use_judge_or_jury(judge, engine, planned.settings, notes) as opened:
+    with use_jury(judge, engine, planned.settings, notes) as jury:
         report_data(planned, notes)
-        identity = announce(opened, planned.metrics, planned.settings, notes)
+        identity = announce(jury, planned.metrics, planned.settings, notes)
         path = Path(os.path.expanduser(out or default_directory(planned, identity)))
-        yield Job(planned, opened, identity, path, notes, baseline)
+        yield Job(planned, jury, identity, path, notes, baseline)
 
 
 def _default_judge(planned: Plan, engine: Engine | None) -> str | list[str] | None:
@@ -120,10 +115,10 @@ class BegunRun:
 
 @dataclass
 class Job:
-    """A plan with its open judge, to be carried out in the directory `path`."""
+    """A plan with its open judges, to be carried out in the directory `path`."""
 
     plan: Plan
-    judge: JudgeOrJury
+    jury: Jury
     identity: JudgeIdentity
     path: Path
     progress: NotedProgress
@@ -141,12 +136,12 @@ class Job:
     def run(self) -> RunRecord:
         """Judge the samples and write the results."""
         settings = self.plan.settings
-        earlier = earlier_answers(self.judge.memory, self.identity, settings, self.progress)
+        earlier = earlier_answers(self.jury.memory, self.identity, settings, self.progress)
         with self.begun() as begun, closing(self.progress):
             begun.update_session(reused_versions=_list_updated_versions(earlier))
-            work_before = self.judge.stats
+            work_before = self.jury.stats
             judging = make_loop(
-                self.judge, begun.store, self.plan.metrics, settings, self.progress, earlier
+                self.jury, begun.store, self.plan.metrics, settings, self.progress, earlier
             )
             if begun.stopping:
                 self._stop_early(begun.stopping, judging)
@@ -163,7 +158,7 @@ class Job:
                 manifest = self._manifest(begun)
                 write_manifest(self.path, manifest)
         run = RunRecord(self.path, summary, manifest)
-        self._report(run, judging.asked, self.judge.stats.since(work_before))
+        self._report(run, judging.asked, self.jury.stats.since(work_before))
         return replace(run, notes=tuple(self.progress.notes))
 
     @contextmanager
@@ -289,7 +284,7 @@ class Job:
             return None
         summary = run.summary
         stored = (summary.skipped_rows, summary.judge, summary.stopped)
-        planned = (self.plan.dataset.skipped, self.judge.card, self.plan.stopped)
+        planned = (self.plan.dataset.skipped, self.jury.card, self.plan.stopped)
         if unfinished_rows is not None or stored != planned:
             return None
         # Another `max_failed` may withhold a mean, or give it.
@@ -326,7 +321,7 @@ class Job:
                     evaluations, samples, plan.settings, self.identity.letters_read
                 )
             results.add(evaluations, evidence)
-        summary = totals.summary(self.signature, self.judge.card, plan.dataset.skipped)
+        summary = totals.summary(self.signature, self.jury.card, plan.dataset.skipped)
         return summary.model_copy(update={"stopped": plan.stopped})
 
     def _evaluate(self, begun: BegunRun, judging: Judging) -> Iterator[list[Evaluation]]:
@@ -340,7 +335,7 @@ class Job:
 
     def _finish_session(self, begun: BegunRun, judging: Judging, work_before: EngineStats) -> None:
         """Record the work of this process."""
-        work = self.judge.stats.since(work_before)
+        work = self.jury.stats.since(work_before)
         begun.update_session(finished=now(), asked=judging.asked, effort=work.model_dump())
         reused = begun.store.reused_from()
         asked = begun.store.answer_count - sum(reused.values())
@@ -352,7 +347,7 @@ class Job:
     def _make_manifest(self, sessions: Sequence[Session], **finished: Any) -> Manifest:
         plan = self.plan
         environment: dict[str, Any] = {
-            **self.judge.origin,
+            **self.jury.origin,
             "sources": list(plan.dataset.sources),
             "samples_read": plan.whole,
             "skipped_rows": plan.dataset.skipped,

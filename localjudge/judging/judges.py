@@ -1,15 +1,16 @@
 """Open a judge: a model with its prompt profile and engine."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from localjudge import model_registry
 from localjudge.engine.opening import can_judge, find_model, model_metadata, open_engine
 from localjudge.engine.protocol import Engine, EngineStats, has_model_file
-from localjudge.errors import InputError, LocaljudgeError
+from localjudge.errors import InputError, LocaljudgeError, ModelError
 from localjudge.evidence import nearest
 from localjudge.judge.profile import PromptProfile
 from localjudge.judge.profile_choice import ChosenProfile
@@ -17,7 +18,7 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.judging.settings import RunSettings
 from localjudge.local_models import FoundModel, list_models
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import get_question, list_special_tasks
+from localjudge.metrics.catalog import get_question
 from localjudge.progress import Progress
 from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.differences import format_differences, format_updates
@@ -40,55 +41,52 @@ JudgeName = str | Path
 
 
 @dataclass(eq=False)
-class LoadedJudge:
-    """A judge with its model in memory.
+class SingleJudge:
+    """A model with its prompts. The model may be closed and opened again.
 
-    `source` is the name or absolute path of its model. `memory` has answers of earlier runs.
+    `identity` and `memory_bytes` are the engine's. `source` is the name or absolute path of the
+    model. `undo` closes the model.
     """
 
+    opened: Engine | None
+    identity: Mapping[str, Any]
+    memory_bytes: int
     prompts: PromptWriter
-    engine: Engine
     card: JudgeCard
     announcement: str
+    name: str
     source: str | None = None
-    memory: AnswerMemory | None = None
+    undo: ExitStack = field(default_factory=ExitStack)
+    _finished_work: EngineStats = field(default_factory=EngineStats)
 
     @property
-    def members(self) -> Sequence["LoadedJudge"]:
-        """The judge itself, as a jury has several."""
-        return (self,)
-
-    @property
-    def memory_bytes(self) -> int:
-        """Estimated memory of the model and its context."""
-        return self.engine.memory_bytes
+    def engine(self) -> Engine:
+        """The engine of the open model."""
+        if self.opened is None:
+            raise RuntimeError(f"the model of {self.name} is closed")
+        return self.opened
 
     @property
     def stats(self) -> EngineStats:
         """Work so far."""
-        return self.engine.stats
+        if self.opened is None:
+            return self._finished_work
+        return self._finished_work.plus(self.opened.stats)
 
-    @property
-    def origin(self) -> dict[str, object]:
-        """Where the model came from, for the environment of a run."""
-        return {"judge": self.source}
+    def open(self, settings: RunSettings, progress: Progress | None) -> None:
+        """Open the model again. Raises ModelError if it has changed."""
+        again = open_judge(str(self.source), settings, progress)
+        self.opened = again.opened
+        self.undo = again.undo
+        if again.identity != self.identity:
+            problem = f"the judge {self.name} has changed while it was used"
+            raise ModelError(problem, hint="run the command again")
 
-    def open(self, _place: int) -> "LoadedJudge":
-        """Return the judge, as a jury opens one of several."""
-        return self
-
-    def identify(
-        self, metrics: Sequence[Metric], settings: RunSettings, _progress: Progress
-    ) -> JudgeIdentity:
-        """Return its part of the signature."""
-        return JudgeIdentity.of(
-            self.engine.identity,
-            self.prompts.identity_for(list_special_tasks(metrics)),
-            settings.sentences.identity,
-            metrics,
-            settings.rule_for(metrics),
-            settings.calibration_checksums,
-        )
+    def close(self) -> None:
+        """Close the model."""
+        self._finished_work = self.stats
+        self.opened = None
+        self.undo.close()
 
 
 def default_judge() -> str:
@@ -101,56 +99,30 @@ def default_single_judge() -> str:
     return model_registry.expand_jury(default_judge())[0]
 
 
-@contextmanager
-def use_judge(
-    judge: JudgeName | LoadedJudge | None,
-    engine: Engine | None,
-    settings: RunSettings,
-    progress: Progress | None = None,
-) -> Iterator[LoadedJudge]:
-    """Open a judge, by default `default_judge`, and close it at the end.
-
-    A loaded judge gets the prompts of these settings and stays open, as does an `engine`, which
-    replaces the model. Raises ModelError if the model cannot be found or used, InputError for an
-    invalid judge.
-    """
-    if isinstance(judge, LoadedJudge):
-        loaded = wrap_engine(judge.engine, settings)
-        loaded.source = judge.source
-        loaded.memory = judge.memory
-        yield loaded
-        return
-    if engine is not None:
-        yield wrap_engine(engine, settings)
-        return
-    if not isinstance(judge, str | Path | None):
-        raise no_judge(judge, "a judge must be a name or a path")
-    file = find_model(str(judge or default_single_judge()))
+def open_judge(judge: str, settings: RunSettings, progress: Progress | None = None) -> SingleJudge:
+    """Open a judge by its name or path. Raises ModelError if the model is missing or unusable."""
+    file = find_model(judge)
     # An unusable profile is refused before gigabytes are loaded.
     chosen = settings.profile_for(file.profile, model_metadata(file))
     profile, _ = chosen
-    opened = open_engine(
-        file,
-        settings.engine,
-        begin_of_text=profile.begin_of_text,
-        progress=progress,
-    )
-    with closing(opened):
-        loaded = wrap_engine(opened, settings, chosen)
-        loaded.source = file.source
-        if judge is None:
-            loaded.announcement = _join_lines(loaded.announcement, other_judges())
-        yield loaded
+    with ExitStack() as undo:
+        engine = open_engine(
+            file,
+            settings.engine,
+            begin_of_text=profile.begin_of_text,
+            progress=progress,
+        )
+        undo.callback(engine.close)
+        opened = wrap_engine(engine, settings, chosen)
+        opened.source = file.source
+        opened.undo = undo.pop_all()
+    return opened
 
 
 def no_judge(value: object, problem: str) -> InputError:
     example = option("judge", "model.gguf")
     hint = f"use {example}; only localjudge.evaluate accepts an open judge"
     return InputError(f"{problem}, got {value!r:.80}", hint=hint)
-
-
-def _join_lines(*lines: str) -> str:
-    return "\n".join(filter(None, lines))
 
 
 def other_judges() -> str:
@@ -172,7 +144,7 @@ def other_judges() -> str:
 
 def wrap_engine(
     engine: Engine, settings: RunSettings, chosen: ChosenProfile | None = None
-) -> LoadedJudge:
+) -> SingleJudge:
     """Wrap an open engine as a judge, with the `chosen` profile or the one for its model.
 
     Raises ModelError if the chat template cannot be rendered.
@@ -195,7 +167,15 @@ def wrap_engine(
         announcement = "no metric asks a question, so no judge is opened"
     else:
         announcement = _announce(card, note, chosen, engine, is_unproved=identity.is_unproved)
-    return LoadedJudge(prompts, engine, card, announcement)
+    return SingleJudge(
+        opened=engine,
+        identity=engine.identity,
+        memory_bytes=engine.memory_bytes,
+        prompts=prompts,
+        card=card,
+        announcement=announcement,
+        name=card.name,
+    )
 
 
 def _choose_profile(

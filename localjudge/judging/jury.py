@@ -1,22 +1,20 @@
-"""Several judges that make one verdict: opened one after the other, each like a single judge.
+"""One judge, or several that make one verdict: opened one after the other.
 
     judges ──open, close──> identities, names, scales ──> the run's signature
        └──open judge 1 ──answers──> store ──close──> open judge 2 ──answers──> store ──> verdicts
 
-No engine knows of a jury: verdicts are arithmetic on stored answers (`run_directory/jury.py`,
-`judging/jury_loop.py`).
+No engine knows of a jury: verdicts are arithmetic on answers (`run_directory/jury.py`,
+`judging/verdicts.py`).
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from localjudge import model_registry
 from localjudge.engine.protocol import EngineStats
-from localjudge.errors import InputError, ModelError
-from localjudge.judge.wording import PromptWriter
-from localjudge.judging.judges import LoadedJudge, use_judge
+from localjudge.errors import InputError
+from localjudge.judging.judges import SingleJudge, wrap_engine
 from localjudge.judging.scales import find_scales
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics import Metric
@@ -24,70 +22,61 @@ from localjudge.metrics.catalog import get_question, is_judged, list_special_tas
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import JudgeIdentity, JuryMember, find_registered_jury
 from localjudge.run_directory.jury import KINDS, combine_by_scales, jury_card
-from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.run_directory.reuse import AnswerMemory
 from localjudge.types import Combination, JudgeCard, ScaleKind, VerdictRule
 from localjudge.words import option_name
 
-_DIGITS = 8
 _RELEVANCE = frozenset({"relevance_chunk", "relevance_sentence", "usefulness"})
 _NO_ENGINE: Mapping[str, Any] = {"engine": "jury"}
 """Identity of a jury in the place of an engine's."""
 
 
-class Member(NamedTuple):
-    """A judge of a jury while its model is not in memory. `engine` is its engine's identity."""
+class Jury:
+    """One judge, or several by name.
 
-    name: str
-    source: str
-    prompts: PromptWriter
-    engine: Mapping[str, Any]
-    card: JudgeCard
-    announcement: str
-    memory_bytes: int
-
-
-class LoadedJury:
-    """Judges by name. One model is in memory at a time, or all of them with `keep_open`.
-
-    `source` is the name of a registered jury. `advice` is shown after the announcement.
+    One model is in memory at a time, or all of them with `keep_open`. `source` is the name of a
+    registered jury, or the source of the only judge. `memory` has answers of earlier runs. `advice`
+    is shown after the announcement.
     """
 
     def __init__(
         self,
-        members: Sequence[Member],
+        judges: Sequence[SingleJudge],
         settings: RunSettings,
         *,
-        source: str | None,
-        keep_open: bool,
-        progress: Progress | None,
+        name: str | None = None,
+        keep_open: bool = False,
+        progress: Progress | None = None,
     ) -> None:
-        self.members = tuple(sorted(members, key=lambda member: member.name))
-        self.source = source
+        self.judges = tuple(sorted(judges, key=lambda judge: judge.name))
+        self.is_single = len(judges) == 1
+        self.source = name
+        if self.is_single:
+            self.source = judges[0].source
         self.memory: AnswerMemory | None = None
         self.advice = ""
         self._settings = settings
         self._keep_open = keep_open
         self._progress = progress
-        self._open_models: dict[int, tuple[LoadedJudge, ExitStack]] = {}
-        """Judges in memory, with the stacks that close them."""
-        self._finished_work = EngineStats()
         self._scales: dict[int, Mapping[ScaleKind, float]] = {}
 
     @property
     def names(self) -> list[str]:
-        return [member.name for member in self.members]
+        return [judge.name for judge in self.judges]
 
     @property
     def origin(self) -> dict[str, object]:
         """Where the models came from, for the environment of a run."""
-        sources = [member.source for member in self.members]
-        return {"judge": self.source, "judges": sources}
+        if self.is_single:
+            return {"judge": self.source}
+        return {"judge": self.source, "judges": [judge.source for judge in self.judges]}
 
     @property
     def card(self) -> JudgeCard:
         """Names, size and strictest caution of the judges, or the registered ones of a jury."""
-        cards = [member.card.model_copy(update={"name": member.name}) for member in self.members]
+        if self.is_single:
+            return self.judges[0].card
+        cards = [judge.card.model_copy(update={"name": judge.name}) for judge in self.judges]
         registered = self._find_registered()
         caution = None
         if registered is not None:
@@ -96,18 +85,20 @@ class LoadedJury:
 
     @property
     def announcement(self) -> str:
-        """One line for the jury, and the lines of its judges."""
-        count = len(self.members)
-        lines = [f"jury of {count} judges, one after the other: {', '.join(self.names)}"]
-        lines += [member.announcement for member in self.members]
+        """One line for a jury of several, and the lines of the judges."""
+        lines: list[str] = []
+        if not self.is_single:
+            count = len(self.judges)
+            lines.append(f"jury of {count} judges, one after the other: {', '.join(self.names)}")
+        lines += [judge.announcement for judge in self.judges]
         if self.advice:
             lines.append(self.advice)
         return "\n".join(lines)
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of the models that are open at the same time."""
-        sizes = [member.memory_bytes for member in self.members]
+        """Estimated memory of the models that are open at the same time."""
+        sizes = [judge.memory_bytes for judge in self.judges]
         if self._keep_open:
             return sum(sizes)
         return max(sizes)
@@ -115,88 +106,91 @@ class LoadedJury:
     @property
     def stats(self) -> EngineStats:
         """Work of all judges so far."""
-        total = self._finished_work
-        for judge, _ in self._open_models.values():
+        total = EngineStats()
+        for judge in self.judges:
             total = total.plus(judge.stats)
         return total
 
     @property
     def order(self) -> list[int]:
         """Numbers of the judges in the order of asking: judges in memory first."""
-        return sorted(range(len(self.members)), key=lambda place: place not in self._open_models)
+        return sorted(range(len(self.judges)), key=lambda place: not self.judges[place].opened)
 
-    def open(self, place: int) -> LoadedJudge:
+    def open(self, place: int) -> SingleJudge:
         """Open a judge by its number, and close the others unless they stay open.
 
         Raises ModelError if its model has changed, and the errors of opening a judge.
         """
-        if place in self._open_models:
-            judge, _ = self._open_models[place]
-            return judge
-        if not self._keep_open:
-            self.close()
-        member = self.members[place]
-        stack = ExitStack()
-        judge = stack.enter_context(use_judge(member.source, None, self._settings, self._progress))
-        self.take_over(place, judge, stack)
-        if judge.engine.identity != member.engine:
-            problem = f"the judge {member.name} has changed while it was used"
-            raise ModelError(problem, hint="run the command again")
+        judge = self.judges[place]
+        if judge.opened is None:
+            if not self._keep_open:
+                for other in self.judges:
+                    other.close()
+            judge.open(self._settings, self._progress)
         return judge
 
-    def take_over(self, place: int, judge: LoadedJudge, stack: ExitStack) -> None:
-        """Take over an open judge with the stack that closes it."""
-        self._open_models[place] = (judge, stack)
+    def with_settings(self, settings: RunSettings) -> "Jury":
+        """Return the jury with the prompts of these settings. Its models must be open."""
+        judges: list[SingleJudge] = []
+        for judge in self.judges:
+            wrapped = wrap_engine(judge.engine, settings)
+            judges.append(replace(wrapped, name=judge.name, source=judge.source))
+        jury = Jury(judges, settings, name=self.source, keep_open=True)
+        jury.memory = self.memory
+        return jury
 
-    def close(self) -> None:
-        """Close the models in memory."""
-        while self._open_models:
-            _, (judge, stack) = self._open_models.popitem()
-            self._finished_work = self._finished_work.plus(judge.stats)
-            stack.close()
-
-    def members_for(self, metric: Metric) -> list[Member]:
+    def judges_for(self, metric: Metric) -> list[SingleJudge]:
         """Return the judges that can answer the metric's questions."""
         tasks = list_tasks([metric])
-        return [member for member in self.members if not member.prompts.unsupported(tasks)]
+        return [judge for judge in self.judges if not judge.prompts.unsupported(tasks)]
 
     def identify(
         self, metrics: Sequence[Metric], settings: RunSettings, progress: Progress
     ) -> JudgeIdentity:
         """Return the judges' part of the signature. Measures missing scales."""
         rule = self.rule_for(metrics, settings, progress)
+        special = list_special_tasks(metrics)
+        engine = _NO_ENGINE
+        prompts: Mapping[str, Any] = {}
+        jury: dict[str, JuryMember] = {}
+        if self.is_single:
+            engine = self.judges[0].identity
+            prompts = self.judges[0].prompts.identity_for(special)
+        else:
+            jury = self._identify_judges(special)
         return JudgeIdentity.of(
-            _NO_ENGINE,
-            {},
+            engine,
+            prompts,
             settings.sentences.identity,
             metrics,
             rule,
             settings.calibration_checksums,
-            self._identify_members(metrics),
+            jury,
         )
 
-    def _identify_members(self, metrics: Sequence[Metric]) -> dict[str, JuryMember]:
+    def _identify_judges(self, special: Collection[str]) -> dict[str, JuryMember]:
         """Return each judge's part of the signature by name, with the scales in use."""
-        special = list_special_tasks(metrics)
         identities: dict[str, JuryMember] = {}
-        for place, member in enumerate(self.members):
+        for place, judge in enumerate(self.judges):
             values: dict[str, Any] = {
-                "engine": member.engine,
-                "judge": member.prompts.identity_for(special),
+                "engine": judge.identity,
+                "judge": judge.prompts.identity_for(special),
             }
             if place in self._scales:
                 values["scales"] = dict(self._scales[place])
-            identities[member.name] = JuryMember.model_validate(values)
+            identities[judge.name] = JuryMember.model_validate(values)
         return identities
 
     def rule_for(
         self, metrics: Iterable[Metric], settings: RunSettings, progress: Progress
     ) -> VerdictRule:
-        """Return the rule with the combination of each judged metric. Measures missing scales.
+        """Return the rule, of several judges with the combination of each judged metric.
 
-        Raises InputError for weights of other judges.
+        Measures missing scales. Raises InputError for weights of other judges.
         """
         metrics = list(metrics)
+        if self.is_single:
+            return settings.rule_for(metrics)
         combinations: dict[str, Combination] = {}
         for metric in metrics:
             if not is_judged(metric.name):
@@ -217,7 +211,7 @@ class LoadedJury:
             problem = f"weights are for {', '.join(sorted(combination.weights))}"
             hint = f"{option_name('weights')} gives each of them a weight"
             raise InputError(f"{problem}, and the judges are {', '.join(self.names)}", hint=hint)
-        able = [member.name for member in self.members_for(metric)]
+        able = [judge.name for judge in self.judges_for(metric)]
         weights = {name: combination.weights[name] for name in able}
         if not any(weights.values()):
             names = " and ".join(able)
@@ -239,18 +233,18 @@ class LoadedJury:
 
     def _combine_by_scales(self, metric: Metric, progress: Progress) -> Combination:
         kind = scale_kind(metric)
-        able = self.members_for(metric)
+        able = self.judges_for(metric)
         scales: dict[str, float] = {}
-        for place, member in enumerate(self.members):
-            if member in able:
-                scales[member.name] = self._find_scale(place, kind, progress)
+        for place, judge in enumerate(self.judges):
+            if judge in able:
+                scales[judge.name] = self._find_scale(place, kind, progress)
         return combine_by_scales(scales)
 
     def _find_scale(self, place: int, kind: ScaleKind, progress: Progress) -> float:
         if kind not in self._scales.get(place, {}):
-            member = self.members[place]
+            judge = self.judges[place]
             self._scales[place] = find_scales(
-                member.engine, member.prompts, kind, lambda: self.open(place), progress
+                judge.identity, judge.prompts, kind, lambda: self.open(place), progress
             )
         return self._scales[place][kind]
 
@@ -263,7 +257,7 @@ class LoadedJury:
 
     def _find_registered(self) -> model_registry.RegisteredJury | None:
         """Return the registered jury of this name, if its files and prompts are the registered."""
-        judges = self._identify_members([]).values()
+        judges = self._identify_judges([]).values()
         return find_registered_jury(self.source, judges)
 
 
@@ -289,80 +283,3 @@ def scale_kind(metric: Metric) -> ScaleKind:
     if tasks and tasks <= _RELEVANCE:
         return "relevance"
     return "attribution"
-
-
-@contextmanager
-def use_jury(
-    sources: Sequence[str],
-    settings: RunSettings,
-    progress: Progress | None = None,
-    *,
-    name: str | None = None,
-    keep_open: bool = False,
-) -> Iterator[LoadedJury]:
-    """Open each judge once to identify it. The last one, the largest model, stays open.
-
-    Raises InputError for the same judge twice, and the errors of opening a judge.
-    """
-    members: list[Member] = []
-    judges: list[LoadedJudge] = []
-    stacks: list[ExitStack] = []
-    with ExitStack() as undo:
-        for source in sorted(sources, key=_file_size):
-            if stacks and not keep_open:
-                stacks[-1].close()
-            stack = ExitStack()
-            judge = stack.enter_context(use_judge(source, None, settings, progress))
-            undo.callback(stack.close)
-            members.append(_make_member(source, judge))
-            judges.append(judge)
-            stacks.append(stack)
-        members = _distinguish_names(members)
-        jury = LoadedJury(members, settings, source=name, keep_open=keep_open, progress=progress)
-        undo.callback(jury.close)
-        for member, judge, stack in zip(members, judges, stacks, strict=True):
-            if keep_open or stack is stacks[-1]:
-                jury.take_over(jury.members.index(member), judge, stack)
-        yield jury
-
-
-def _file_size(source: str) -> int:
-    file = model_registry.locate(source)
-    if file is None or not file.is_file():
-        return 0
-    return file.stat().st_size
-
-
-def _make_member(source: str, judge: LoadedJudge) -> Member:
-    return Member(
-        judge.card.name,
-        judge.source or source,
-        judge.prompts,
-        judge.engine.identity,
-        judge.card,
-        judge.announcement,
-        judge.memory_bytes,
-    )
-
-
-def _distinguish_names(members: Sequence[Member]) -> list[Member]:
-    """Give judges with the same name the beginning of their checksum.
-
-    Raises InputError for the same judge twice.
-    """
-    identities: list[str] = []
-    for member in members:
-        identity = canonical_sha256({"engine": dict(member.engine), **member.prompts.identity})
-        if identity in identities:
-            hint = "name each judge once: two equal judges have the verdicts of one"
-            raise InputError(f"the judge {member.name} is named twice", hint=hint)
-        identities.append(identity)
-    counts = Counter(member.name for member in members)
-    renamed: list[Member] = []
-    for member, identity in zip(members, identities, strict=True):
-        name = member.name
-        if counts[name] > 1:
-            checksum = str(member.engine.get("model_sha256") or identity)
-            name = f"{name}-{checksum[:_DIGITS]}"
-        renamed.append(member._replace(name=name))
-    return renamed

@@ -15,7 +15,7 @@ from functools import partial
 
 from localjudge.engine.protocol import count_workers
 from localjudge.judging.expected_questions import ExpectedQuestions
-from localjudge.judging.jury import LoadedJury
+from localjudge.judging.jury import Jury
 from localjudge.judging.loop import Blocks, blocks
 from localjudge.judging.questions import TaskRef
 from localjudge.judging.rounds import evaluate_samples
@@ -43,7 +43,7 @@ class JuryBlocks:
     The judges take turns over all samples that `prepare` or `evaluations` receives.
     """
 
-    jury: LoadedJury
+    jury: Jury
     store: Store
     metrics: Sequence[Metric]
     settings: RunSettings
@@ -165,8 +165,27 @@ def _has_waiting_verdict(evaluations: Iterable[Evaluation]) -> bool:
     return False
 
 
-def jury_evaluations_in_memory(
-    jury: LoadedJury,
+Judging = Blocks | JuryBlocks
+"""The loop over the engines of one judge or several."""
+
+
+def make_loop(
+    jury: Jury,
+    store: Store,
+    metrics: Sequence[Metric],
+    settings: RunSettings,
+    progress: Progress,
+    earlier: Sequence[EarlierAnswers] = (),
+) -> Judging:
+    """Return the loop over the engines of the judges."""
+    if jury.is_single:
+        return Blocks(jury.open(0), store, metrics, settings, progress, earlier)
+    rule = jury.rule_for(metrics, settings, progress)
+    return JuryBlocks(jury, store, metrics, settings, progress, rule, earlier)
+
+
+def evaluations_in_memory(
+    jury: Jury,
     metrics: Sequence[Metric],
     settings: RunSettings,
     earlier: Sequence[EarlierAnswers],
@@ -175,6 +194,8 @@ def jury_evaluations_in_memory(
 
     All models of the jury must be open.
     """
+    if jury.is_single:
+        return Blocks(jury.open(0), None, metrics, settings, Progress(), earlier).evaluations
     rule = jury.rule_for(metrics, settings, Progress())
     loops: dict[str, Blocks] = {}
     for place, name in enumerate(jury.names):

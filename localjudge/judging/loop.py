@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from localjudge.engine.protocol import Engine, count_workers
 from localjudge.judging.expected_questions import ExpectedQuestions
-from localjudge.judging.judges import LoadedJudge
+from localjudge.judging.judges import SingleJudge
 from localjudge.judging.questions import TaskRef, WordedTask, Wording, distinct
 from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import RunSettings
@@ -46,7 +46,7 @@ class Blocks:
     answer is stored. `place` is the number of the judge in a jury, whose judges share `expected`.
     """
 
-    judge: LoadedJudge
+    judge: SingleJudge
     store: Store | None
     metrics: Sequence[Metric]
     settings: RunSettings

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from localjudge import types
 from localjudge.errors import SampleError
 from localjudge.judge.windows import Windows
-from localjudge.judging.judges import LoadedJudge
+from localjudge.judging.judges import SingleJudge
 from localjudge.judging.nearest_texts import shared_finders, show_nearest
 from localjudge.metrics import Sentences
 from localjudge.run_directory.request_keys import KeyedRequest, RequestKeys
@@ -50,7 +50,7 @@ class Wording:
 
     def __init__(
         self,
-        judge: LoadedJudge,
+        judge: SingleJudge,
         sentences: Sentences,
         language: str,
         *,

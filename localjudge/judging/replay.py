@@ -14,9 +14,8 @@ from functools import partial
 
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
-from localjudge.judging.judge_or_jury import JudgeOrJury
-from localjudge.judging.judges import LoadedJudge
-from localjudge.judging.jury import LoadedJury
+from localjudge.judging.judges import SingleJudge
+from localjudge.judging.jury import Jury
 from localjudge.judging.loop import ask, blocks, digest
 from localjudge.judging.questions import TaskRef, WordedTask, Wording, distinct
 from localjudge.judging.rounds import evaluate_samples
@@ -105,7 +104,7 @@ class Replay:
         """Number of questions that were asked again."""
         return len(self._asked)
 
-    def let_judge_answer(self, judge: LoadedJudge, place: int) -> None:
+    def let_judge_answer(self, judge: SingleJudge, place: int) -> None:
         """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
         wording = Wording(judge, self._sentences, self._language, identity=self._engines[place])
         verdicts = partial(self._repeat_questions, place, judge.engine, wording)
@@ -214,7 +213,7 @@ def _describe_change(
 
 def replay_run(
     run: RunRecord,
-    judge: JudgeOrJury,
+    jury: Jury,
     metrics: Sequence[Metric],
     settings: RunSettings,
     drawn: Iterable[str],
@@ -224,29 +223,24 @@ def replay_run(
 
     Raises InputError unless the judges are as many as the run's, and several have their names.
     """
-    _require_judges_of(run, judge)
+    _require_judges_of(run, jury)
     replay = Replay(run, metrics, settings, drawn, progress)
-    if isinstance(judge, LoadedJudge):
-        replay.let_judge_answer(judge, 0)
-        return replay
-    for place in judge.order:
-        opened = judge.open(place)
-        progress.phase(judge.names[place])
+    for place in jury.order:
+        opened = jury.open(place)
+        if not jury.is_single:
+            progress.phase(opened.name)
         replay.let_judge_answer(opened, place)
     return replay
 
 
-def _require_judges_of(run: RunRecord, judge: JudgeOrJury) -> None:
-    jury = run.manifest.judge.jury
-    names_here = [judge.card.name]
-    if isinstance(judge, LoadedJury):
-        judge.adopt_scales(jury)
-        names_here = judge.names
-    elif not jury:
+def _require_judges_of(run: RunRecord, jury: Jury) -> None:
+    members = run.manifest.judge.jury
+    jury.adopt_scales(members)
+    if jury.is_single and not members:
         return
-    if list(jury) == names_here:
+    if list(members) == jury.names:
         return
-    names = list(jury) or [run.summary.judge.name]
+    names = list(members) or [run.summary.judge.name]
     there = f"{run.directory} was judged by {', '.join(names)}"
-    here = f"the judges here are {', '.join(names_here)}"
+    here = f"the judges here are {', '.join(jury.names)}"
     raise InputError(f"{there}, and {here}", hint="name the judges of the run")

@@ -15,7 +15,7 @@ from localjudge import model_registry, resources
 from localjudge.errors import InputError
 from localjudge.judge.probes import probes
 from localjudge.judge.wording import PromptWriter
-from localjudge.judging.judges import LoadedJudge
+from localjudge.judging.judges import SingleJudge
 from localjudge.judging.loop import answers_in_order
 from localjudge.progress import Progress
 from localjudge.run_directory.identity import PromptsIdentity, is_asked_as_registered
@@ -35,7 +35,7 @@ def find_scales(
     engine: Mapping[str, Any],
     prompts: PromptWriter,
     kind: ScaleKind,
-    open_judge: Callable[[], LoadedJudge],
+    open_judge: Callable[[], SingleJudge],
     progress: Progress,
 ) -> Mapping[ScaleKind, float]:
     """Return a judge's known scales, including this kind: registered, remembered, or measured now.
@@ -57,7 +57,7 @@ def find_scales(
     return scales
 
 
-def measure_scale(judge: LoadedJudge, kind: ScaleKind, progress: Progress) -> float:
+def measure_scale(judge: SingleJudge, kind: ScaleKind, progress: Progress) -> float:
     """Ask a judge about the bundled items. Raises InputError if it gives too few answers."""
     tasks = _select_tasks(judge.prompts, kind)
     items = numbered(len(tasks), "bundled item")
@@ -75,7 +75,7 @@ def measure_scale(judge: LoadedJudge, kind: ScaleKind, progress: Progress) -> fl
 
 
 def _ask_with_estimate(
-    judge: LoadedJudge, tasks: Sequence[Task], progress: Progress
+    judge: SingleJudge, tasks: Sequence[Task], progress: Progress
 ) -> list[Answer | NoAnswer]:
     """Ask about the tasks, and say after the first ones how long the others take."""
     requests = judge.prompts.requests(tasks)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from localjudge.analysis.gates import Gate, check_baseline, check_metrics, parse_gate
 from localjudge.judging.baseline_scores import BaselineScores
-from localjudge.judging.judge_or_jury import Judging
+from localjudge.judging.jury_loop import Judging
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import parse_time
 from localjudge.run_directory.run_record import RunRecord

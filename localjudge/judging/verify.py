@@ -18,8 +18,9 @@ from localjudge.engine.protocol import Engine
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.compare_files import MAX_PLACES, changed_rows, changed_values
-from localjudge.judging.judge_or_jury import JudgeNames, JudgeOrJury, use_judge_or_jury
+from localjudge.judging.jury import Jury
 from localjudge.judging.loop import blocks
+from localjudge.judging.open_jury import JudgeNames, use_jury
 from localjudge.judging.replay import Replay, RowChange, replay_run
 from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import RunSettings
@@ -122,11 +123,11 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
         if not judge and engine is None:
             judge = find_judges(run)
         labels = check_labels(run)
-        with use_judge_or_jury(judge, engine, settings, progress) as opened:
-            for line in opened.announcement.splitlines():
+        with use_jury(judge, engine, settings, progress) as jury:
+            for line in jury.announcement.splitlines():
                 progress.note(line)
-            replay = replay_run(run, opened, computed, settings, drawn, progress)
-            verification = _compare(run, opened, computed, settings, replay, labels, progress)
+            replay = replay_run(run, jury, computed, settings, drawn, progress)
+            verification = _compare(run, jury, computed, settings, replay, labels, progress)
         verification = verification.model_copy(update={"stored_requests": len(keys)})
         verification = _add_report(run, verification, check_report)
         return _store_result(run, verification, progress)
@@ -151,7 +152,7 @@ def _find_metrics(run: RunRecord, metrics: Sequence[Metric]) -> list[Metric]:
 
 def _compare(
     run: RunRecord,
-    judge: JudgeOrJury,
+    jury: Jury,
     metrics: Sequence[Metric],
     settings: RunSettings,
     replay: Replay,
@@ -164,10 +165,10 @@ def _compare(
     totals = run.totals([metric.name for metric in metrics], rule)
     evaluated = _evaluate_again(run, metrics, settings, replay, progress)
     files = changed_rows(run, evaluated, totals, settings)
-    files[SUMMARY] = changed_values(run.directory / SUMMARY, _summarise(run, judge, totals))
+    files[SUMMARY] = changed_values(run.directory / SUMMARY, _summarise(run, jury, totals))
     files[LABELS] = list(labels.problems)
     data_changes = tuple(data_differences(run, totals.samples))
-    identity = judge.identify(metrics, settings, Progress())
+    identity = jury.identify(metrics, settings, Progress())
     rows = sorted(replay.rows, key=lambda row: (not row.moved, -row.distance))
     moved = sum(row.moved for row in rows)
     altered = replay.count_altered_requests()
@@ -179,7 +180,7 @@ def _compare(
     return Verification(
         run=str(run.directory),
         signature=manifest.signature,
-        judge=judge.card,
+        judge=jury.card,
         result=result,
         asked_again=replay.asked,
         identical=replay.asked - len(replay.changed),
@@ -208,13 +209,13 @@ def _evaluate_again(
         yield evaluate_samples(block, metrics, settings.sentences, replay.verdicts)
 
 
-def _summarise(run: RunRecord, judge: JudgeOrJury, totals: Totals) -> Summary:
+def _summarise(run: RunRecord, jury: Jury, totals: Totals) -> Summary:
     """Return the summary that the run should have."""
     manifest = run.manifest
     card = manifest.card
-    is_same_source = judge.source and judge.source == manifest.environment.judge
+    is_same_source = jury.source and jury.source == manifest.environment.judge
     if is_same_source or run.summary.judge.name != card.name:
-        card = card.model_copy(update={"name": judge.card.name})
+        card = card.model_copy(update={"name": jury.card.name})
     summary = totals.summary(
         signature(manifest.judge, manifest.data), card, manifest.environment.skipped_rows
     )

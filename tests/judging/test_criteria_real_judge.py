@@ -5,12 +5,13 @@ Qwen2.5-Coder-1.5B-Instruct in Q4_K_M, in the folder that LOCALJUDGE_TEST_MODELS
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from localjudge.judging import judges
-from localjudge.judging.judges import LoadedJudge
+from localjudge.judging.judges import SingleJudge
 from localjudge.judging.loop import answers_in_order
 from localjudge.judging.settings import RunSettings
 from localjudge.metrics.criterion import Criterion, read_criterion
@@ -23,15 +24,15 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[LoadedJudge]:
+def judge() -> Iterator[SingleJudge]:
     path = Path(os.environ.get("LOCALJUDGE_TEST_MODELS", "")) / NAME
     if not path.is_file():
         pytest.skip(f"needs a real model: set LOCALJUDGE_TEST_MODELS to a folder with {NAME}")
-    with judges.use_judge(str(path), None, RunSettings(n_ctx=2048)) as opened:
+    with closing(judges.open_judge(str(path), RunSettings(n_ctx=2048))) as opened:
         yield opened
 
 
-def ask(judge: LoadedJudge, criterion: Criterion, *responses: str) -> list[Answer]:
+def ask(judge: SingleJudge, criterion: Criterion, *responses: str) -> list[Answer]:
     samples = [
         Sample(id="a", user_input="When does the pharmacy open?", response=text)
         for text in responses
@@ -72,7 +73,7 @@ def ask(judge: LoadedJudge, criterion: Criterion, *responses: str) -> list[Answe
     ],
 )
 def test_bundled_criteria_decide_obvious_cases(
-    judge: LoadedJudge, name: str, yes: tuple[str, ...], no: tuple[str, ...]
+    judge: SingleJudge, name: str, yes: tuple[str, ...], no: tuple[str, ...]
 ) -> None:
     """No case is on the wrong side of the default threshold."""
     right, wrong = (ask(judge, read_criterion(name), *texts) for texts in (yes, no))
@@ -80,7 +81,7 @@ def test_bundled_criteria_decide_obvious_cases(
     assert min(answer.valid_mass for answer in (*right, *wrong)) > 0.5
 
 
-def test_a_rubric_gives_levels_between_the_digits(judge: LoadedJudge) -> None:
+def test_a_rubric_gives_levels_between_the_digits(judge: SingleJudge) -> None:
     """The kinder answer has the higher expected level, and no level is a whole number."""
     levels = {
         1: "rude or insulting",

@@ -11,7 +11,7 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.scripted import ScriptedEngine
 from localjudge.errors import InputError, ModelError
-from localjudge.judging.judges import use_judge
+from localjudge.judging.judges import open_judge
 from localjudge.judging.settings import RunSettings
 
 pytestmark = pytest.mark.engine
@@ -89,11 +89,8 @@ def test_a_judge_that_cannot_be_opened_is_closed(
     path = random_model.write(
         tmp_path / "broken.gguf", random_model.byte_vocabulary(), chat_template=BROKEN_TEMPLATE
     )
-    with (
-        pytest.raises(ModelError, match="chat template"),
-        use_judge(path, None, RunSettings(threads=1)),
-    ):
-        pass
+    with pytest.raises(ModelError, match="chat template"):
+        open_judge(str(path), RunSettings(threads=1))
     assert closed == ["broken"]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import localjudge
 from localjudge.errors import InputError
-from localjudge.judging.judge_or_jury import announce, use_judge_or_jury
-from localjudge.judging.jury import LoadedJury
+from localjudge.judging.jury import Jury
+from localjudge.judging.open_jury import announce, use_jury
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.verify import verify_run
 from localjudge.metrics import Metric, catalog
@@ -46,13 +46,11 @@ def test_the_default_judge_is_ready_for_each_metric_and_each_pair(home: Path) ->
     settings = RunSettings()
     groups: list[tuple[Metric, ...]] = [(metric,) for metric in METRICS]
     groups += combinations(METRICS, 2)
-    with use_judge_or_jury(None, None, settings) as opened:
-        assert isinstance(opened, LoadedJury)
+    with use_jury(None, None, settings) as opened:
+        assert not opened.is_single
         for metrics in groups:
             names = {metric.name for metric in metrics}
-            fresh = LoadedJury(
-                opened.members, settings, source=opened.source, keep_open=False, progress=None
-            )
+            fresh = Jury(opened.judges, settings, name=opened.source)
             if names & REFUSED:
                 with pytest.raises(InputError, match=min(names & REFUSED)):
                     announce(fresh, metrics, settings, Progress())

@@ -14,6 +14,7 @@ from localjudge.errors import RunDirectoryError
 from localjudge.judging.estimate import Estimate, estimate_plan
 from localjudge.judging.job import open_job
 from localjudge.judging.judges import wrap_engine
+from localjudge.judging.jury import Jury
 from localjudge.judging.plan import plan
 from localjudge.judging.settings import checked
 from localjudge.progress import Progress
@@ -85,7 +86,7 @@ def run(
     **options: Any,
 ) -> RunRecord:
     settings = checked({"threads": 2, **options})
-    judge = replace(wrap_engine(engine, settings), source=source)
+    judge = Jury([replace(wrap_engine(engine, settings), source=source)], settings)
     planned = plan(rows(count), ["context_recall"], settings)
     with open_job(planned, judge=judge, out=out) as job:
         return job.run()
@@ -93,7 +94,7 @@ def run(
 
 def estimated(count: int, engine: ScriptedEngine, **options: Any) -> Estimate:
     settings = checked({"threads": 2, **options})
-    judge: Any = replace(wrap_engine(engine, settings), source="model.gguf")
+    judge: Any = Jury([replace(wrap_engine(engine, settings), source="model.gguf")], settings)
     return estimate_plan(plan(rows(count), ["context_recall"], settings), judge=judge)
 
 

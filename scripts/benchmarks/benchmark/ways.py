@@ -38,7 +38,7 @@ from llama_cpp import Llama
 from llama_cpp.llama_grammar import LlamaGrammar
 
 from localjudge.errors import LocaljudgeError
-from localjudge.judging.judges import LoadedJudge, use_judge
+from localjudge.judging.judges import SingleJudge, open_judge
 from localjudge.judging.settings import RunSettings
 from localjudge.types import Attribution, Grammar, NoAnswer, VerdictRequest
 
@@ -89,7 +89,7 @@ def _join_pieces(request: VerdictRequest) -> str:
     return "".join(piece.text for piece in chain.from_iterable(request.path))
 
 
-def word(judge: LoadedJudge, case: Case) -> Wording:
+def word(judge: SingleJudge, case: Case) -> Wording:
     """Return an open judge's prompts for a case."""
     requests = judge.prompts.requests([*warm_up().tasks, *case.tasks])
     first, *prompts = [_join_pieces(request) for request in requests]
@@ -128,7 +128,7 @@ def gbnf(answers: list[str]) -> str:
     return "root ::= " + " | ".join(f'"{text}"' for text in escaped)
 
 
-def ask_ours(judge: LoadedJudge, tasks: tuple[Attribution, ...]) -> int:
+def ask_ours(judge: SingleJudge, tasks: tuple[Attribution, ...]) -> int:
     """Judge all statements in one call, as in a run."""
     answers = [answer for _, answer in judge.engine.answers(judge.prompts.requests(tasks))]
     failures = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
@@ -226,7 +226,8 @@ def main(order: Order) -> None:
     os.dup2(2, 1)  # what a library prints is not a report
     threading.Thread(target=_end_with_the_bench, daemon=True).start()
     stack = ExitStack()
-    ours = stack.enter_context(use_judge(order.judge, None, RunSettings(threads=order.threads)))
+    ours = open_judge(order.judge, RunSettings(threads=order.threads))
+    stack.callback(ours.close)
     wording = word(ours, order.case)
     make = WAYS[order.way]
     if make:
