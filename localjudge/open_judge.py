@@ -22,11 +22,12 @@ from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
 from localjudge.judge.profile import ProfileFolder
 from localjudge.judge.wording import Reasons
+from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import verdicts_with_evidence
 from localjudge.judging.job import open_job
 from localjudge.judging.judges import earlier_answers
 from localjudge.judging.jury import Jury
-from localjudge.judging.jury_loop import evaluations_in_memory
+from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.open_jury import JudgeNames, announce, use_jury
 from localjudge.judging.plan import Data, Plan, plan
 from localjudge.judging.settings import SETTINGS, RunSettings, checked, settings_among
@@ -196,9 +197,10 @@ class Judge:
         with self.in_use() as opened:
             identity = announce(opened, planned.metrics, settings, Progress())
             earlier = earlier_answers(opened.memory, identity, settings, Progress())
-            evaluate = evaluations_in_memory(opened, planned.metrics, settings, earlier)
-            evaluations = list(chain.from_iterable(evaluate(planned.dataset.samples)))
-            return evaluations, identity.letters_read
+            answers = ModelAnswers(opened, None, planned.metrics, settings, Progress(), earlier)
+            samples = planned.dataset.samples
+            evaluated = evaluate(samples, planned.metrics, answers, settings.sentences)
+            return list(chain.from_iterable(evaluated)), identity.letters_read
 
     def close(self) -> None:
         """Free the model after its current use. Does nothing in a forked process."""

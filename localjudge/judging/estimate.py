@@ -12,7 +12,7 @@ share a text have related times. It assumes that the other questions are like th
 
 import math
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,17 +21,17 @@ from typing import Any
 import numpy as np
 
 from localjudge.engine.protocol import Engine, count_workers, start_workers
+from localjudge.judging.answers import NoAnswers
+from localjudge.judging.evaluate import evaluate
 from localjudge.judging.job import Job, open_job
 from localjudge.judging.judges import SingleJudge, earlier_answers
-from localjudge.judging.jury_loop import make_loop
-from localjudge.judging.loop import Blocks, blocks, digest
+from localjudge.judging.loop import digest
+from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.open_jury import JudgeNames
 from localjudge.judging.plan import Plan
-from localjudge.judging.questions import TaskRef, Wording, distinct
-from localjudge.judging.rounds import evaluate_samples
+from localjudge.judging.questions import Wording, distinct
 from localjudge.judging.settings import parse_time
 from localjudge.judging.stopping import AimStatus, Stopping
-from localjudge.metrics.metric import Metric, Sentences
 from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.examination import with_examination
@@ -39,7 +39,7 @@ from localjudge.run_directory.reuse import EarlierAnswers, OtherRun
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.writing import refuse_unusable
 from localjudge.stats.interval import ratio_interval
-from localjudge.types import JudgeCard, NoAnswer, Record, Sample, Verdict, VerdictRequest
+from localjudge.types import JudgeCard, Record, VerdictRequest
 
 _MAX_SECONDS = 30.0
 _MAX_ANSWERS = 64
@@ -167,7 +167,7 @@ def _estimate_judge(
         max_answers = math.inf
     workers = start_workers(judge.engine)
     stopwatch = _Stopwatch(clock, max_answers)
-    aims = _measure(job, place, judge, stopwatch, earlier)
+    aims = _measure(job, place, stopwatch, earlier)
     values: dict[str, Any] = {"measured": len(stopwatch.requests), "workers": workers}
     if stopwatch.requests:
         seconds, limits = stopwatch.extrapolate(judge.engine, estimate.tokens)
@@ -208,11 +208,12 @@ def _count_questions(job: Job, judge: SingleJudge, earlier: Sequence[EarlierAnsw
     verdicts = 0
     tokens = 0
     reused = {source.name: 0 for source in earlier}
-    for block in blocks(count_with_progress(samples, job.progress, "counting", len(samples))):
-        tasks = _first_round_tasks(block, metrics, settings.sentences)
-        verdicts += len(tasks)
+    counted = count_with_progress(samples, job.progress, "counting", len(samples))
+    unanswered = NoAnswers()
+    for _ in evaluate(counted, metrics, unanswered, settings.sentences):
+        verdicts += len(unanswered.tasks)
         requests: dict[str, VerdictRequest] = {}
-        for key, keyed in distinct(wording.word(tasks)).items():
+        for key, keyed in distinct(wording.word(unanswered.tasks)).items():
             if digest(key) not in seen:
                 requests[key] = keyed.request
         seen.update(map(digest, requests))
@@ -235,19 +236,6 @@ def _count_questions(job: Job, judge: SingleJudge, earlier: Sequence[EarlierAnsw
         memory_bytes=judge.memory_bytes,
         directory=str(job.path),
     )
-
-
-def _first_round_tasks(
-    samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences
-) -> list[TaskRef]:
-    tasks: list[TaskRef] = []
-
-    def note(asked: Sequence[TaskRef]) -> Sequence[Verdict | NoAnswer]:
-        tasks.extend(asked)
-        return [NoAnswer(error="not asked")] * len(asked)
-
-    evaluate_samples(samples, metrics, sentences, note)
-    return tasks
 
 
 class _EnoughAnswers(Exception):
@@ -298,22 +286,23 @@ def _pilot_jury(job: Job, earlier: Sequence[EarlierAnswers]) -> list[AimStatus]:
     job.progress.phase("measuring")
     stopping = Stopping(planned, job.baseline)
     with job.begun() as begun:
-        judging = make_loop(
+        answers = ModelAnswers(
             job.jury, begun.store, planned.metrics, planned.settings, job.progress, earlier
         )
-        stopping.pilot(judging)
+        stopping.pilot(answers)
     return stopping.pilot_statuses()
 
 
 def _measure(
     job: Job,
     place: int,
-    judge: SingleJudge,
     stopwatch: _Stopwatch,
     earlier: Sequence[EarlierAnswers],
 ) -> list[AimStatus]:
     """Let one judge answer until the stopwatch has enough, and return how far the aims are."""
     planned = job.plan
+    samples = planned.dataset.samples
+    judge = job.jury.open(place)
     seconds = f"at most {_MAX_SECONDS:.0f} seconds"
     job.progress.note(f"measuring the judge {judge.card.name} for {seconds}")
     job.progress.phase("measuring")
@@ -321,20 +310,22 @@ def _measure(
     if planned.settings.stops_by and job.jury.is_single:
         stopping = Stopping(planned, job.baseline)
     with job.begun() as begun, suppress(_EnoughAnswers):
-        judging = Blocks(
-            judge,
+        answers = ModelAnswers(
+            job.jury,
             begun.store,
             planned.metrics,
             planned.settings,
             job.progress,
             earlier,
-            watch=stopwatch,
-            place=place,
+            only=place,
         )
+        answers.watch = stopwatch
+        answers.total = len(samples)
         if stopping is None:
-            deque(judging.evaluations(planned.dataset.samples), maxlen=0)
+            for _ in evaluate(samples, planned.metrics, answers, planned.settings.sentences):
+                pass
         else:
-            stopping.pilot(judging)
+            stopping.pilot(answers)
     if stopping is None:
         return []
     return stopping.pilot_statuses()

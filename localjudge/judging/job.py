@@ -19,11 +19,11 @@ from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import RunDirectoryError
 from localjudge.judging.data_report import report_data
+from localjudge.judging.evaluate import evaluate
 from localjudge.judging.evidence import evidence_identity, find_evidence
 from localjudge.judging.judges import earlier_answers
 from localjudge.judging.jury import Jury
-from localjudge.judging.jury_loop import Judging, make_loop
-from localjudge.judging.loop import blocks
+from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.noted_progress import NotedProgress
 from localjudge.judging.open_jury import JudgeNames, announce, use_jury
 from localjudge.judging.plan import Plan
@@ -36,7 +36,6 @@ from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.differences import format_updates, updates
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.environment import Session, all_versions, host
-from localjudge.run_directory.evaluations import Evaluation
 from localjudge.run_directory.files import ResultFiles, read_manifest, rows_so_far, write_manifest
 from localjudge.run_directory.identity import JudgeIdentity, signature
 from localjudge.run_directory.label_file import label_file
@@ -140,11 +139,11 @@ class Job:
         with self.begun() as begun, closing(self.progress):
             begun.update_session(reused_versions=_list_updated_versions(earlier))
             work_before = self.jury.stats
-            judging = make_loop(
+            answers = ModelAnswers(
                 self.jury, begun.store, self.plan.metrics, settings, self.progress, earlier
             )
             if begun.stopping:
-                self._stop_early(begun.stopping, judging)
+                self._stop_early(begun.stopping, answers)
             self._drop_outdated_summary(begun)
             write_manifest(self.path, self._manifest(begun))
             is_new_data = self._store_data(begun)
@@ -152,13 +151,13 @@ class Job:
             if not is_new_data:
                 summary = self._read_finished_summary()
             if summary is None:
-                summary, manifest = self._write_results(begun, judging, work_before)
+                summary, manifest = self._write_results(begun, answers, work_before)
             else:
-                self._finish_session(begun, judging, work_before)
+                self._finish_session(begun, answers, work_before)
                 manifest = self._manifest(begun)
                 write_manifest(self.path, manifest)
         run = RunRecord(self.path, summary, manifest)
-        self._report(run, judging.asked, self.jury.stats.since(work_before))
+        self._report(run, answers.asked, self.jury.stats.since(work_before))
         return replace(run, notes=tuple(self.progress.notes))
 
     @contextmanager
@@ -243,14 +242,14 @@ class Job:
                 counts["labels_before"] = labels
         return counts
 
-    def _stop_early(self, stopping: Stopping, judging: Judging) -> None:
+    def _stop_early(self, stopping: Stopping, answers: ModelAnswers) -> None:
         """Judge until the samples are enough, and shorten the plan to these samples."""
-        reason = stopping.judge(judging)
+        reason = stopping.judge(answers)
         is_part = len(stopping.positions) < len(self.plan.dataset.samples)
         if self.plan.settings.optional_stopping or is_part:
             largest = stopping.sampling.max_cluster_size
             self.plan = self.plan.stopped_after(stopping.positions, reason, largest)
-        judging.progress = Progress()  # all questions are answered
+        answers.progress = Progress()  # all questions are answered
 
     def _drop_outdated_summary(self, begun: BegunRun) -> None:
         """Keep the finished part of the same run; remove the summary of fewer samples, of other
@@ -298,45 +297,42 @@ class Job:
         return summary
 
     def _write_results(
-        self, begun: BegunRun, judging: Judging, work_before: EngineStats
+        self, begun: BegunRun, answers: ModelAnswers, work_before: EngineStats
     ) -> tuple[Summary, Manifest]:
         """Judge the samples, and write the result files, the summary and the manifest."""
         files = ResultFiles(self.path, with_evidence=self.evidence is not None)
         with closing(files) as results:
-            summary = self._judge(begun, judging, results)
-            self._finish_session(begun, judging, work_before)
+            summary = self._judge(answers, results)
+            self._finish_session(begun, answers, work_before)
             manifest = results.finish(summary, self._manifest(begun))
         return summary, manifest
 
-    def _judge(self, begun: BegunRun, judging: Judging, results: ResultFiles) -> Summary:
+    def _judge(self, answers: ModelAnswers, results: ResultFiles) -> Summary:
         """Judge all samples of the plan, and write a row for each score and verdict."""
         plan = self.plan
         totals = plan.totals(plan.sampling)
-        samples = iter(plan.dataset.samples)
-        for evaluations in self._evaluate(begun, judging):
+        samples = plan.dataset.samples
+        answers.total = len(samples)
+        answers.prepare(samples)
+        sentences = plan.settings.sentences
+        rest = iter(samples)
+        for evaluations in evaluate(samples, plan.metrics, answers, sentences):
             totals.add(evaluations)
             evidence = None
             if self.evidence:
                 evidence = find_evidence(
-                    evaluations, samples, plan.settings, self.identity.letters_read
+                    evaluations, rest, plan.settings, self.identity.letters_read
                 )
             results.add(evaluations, evidence)
         summary = totals.summary(self.signature, self.jury.card, plan.dataset.skipped)
         return summary.model_copy(update={"stopped": plan.stopped})
 
-    def _evaluate(self, begun: BegunRun, judging: Judging) -> Iterator[list[Evaluation]]:
-        """Yield the evaluations of each block. After an early stop, all answers are stored."""
-        samples = self.plan.dataset.samples
-        if begun.stopping is None:
-            yield from judging.evaluations(samples)
-            return
-        for block in blocks(samples):
-            yield judging.evaluate(block, 1.0)
-
-    def _finish_session(self, begun: BegunRun, judging: Judging, work_before: EngineStats) -> None:
+    def _finish_session(
+        self, begun: BegunRun, answers: ModelAnswers, work_before: EngineStats
+    ) -> None:
         """Record the work of this process."""
         work = self.jury.stats.since(work_before)
-        begun.update_session(finished=now(), asked=judging.asked, effort=work.model_dump())
+        begun.update_session(finished=now(), asked=answers.asked, effort=work.model_dump())
         reused = begun.store.reused_from()
         asked = begun.store.answer_count - sum(reused.values())
         begun.finished["answers"] = {"asked": asked, "reused": reused}

@@ -112,6 +112,11 @@ class Jury:
         return total
 
     @property
+    def is_in_memory(self) -> bool:
+        """Whether all models are open."""
+        return all(judge.opened is not None for judge in self.judges)
+
+    @property
     def order(self) -> list[int]:
         """Numbers of the judges in the order of asking: judges in memory first."""
         return sorted(range(len(self.judges)), key=lambda place: not self.judges[place].opened)

@@ -10,29 +10,24 @@ Metrics use the stored answers, so that they ask the same questions as in the ru
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
+from localjudge.judging.answers import StoredAnswers
+from localjudge.judging.evaluate import evaluate
 from localjudge.judging.judges import SingleJudge
 from localjudge.judging.jury import Jury
-from localjudge.judging.loop import ask, blocks, digest
+from localjudge.judging.loop import ask, digest
 from localjudge.judging.questions import TaskRef, WordedTask, Wording, distinct
-from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.settings import RunSettings
-from localjudge.judging.stored_verdicts import StoredAnswers, select_tasks, stored_verdict
+from localjudge.judging.verdicts import Replies, Reply, decide, select_tasks
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
-from localjudge.run_directory.archive import (
-    altered_requests,
-    answers_of_units,
-    stored_answers,
-)
-from localjudge.run_directory.directory import STORE
+from localjudge.run_directory.archive import altered_requests, stored_answers
 from localjudge.run_directory.request_keys import KeyedRequest
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
-from localjudge.types import Answer, Label, NoAnswer, Record, Verdict
+from localjudge.types import Answer, Label, NoAnswer, Record, Sample, Verdict
 
 _NOT_ASKED = NoAnswer(error="the run did not ask this")
 
@@ -63,8 +58,8 @@ class RowChange(Record):
         return abs(self.p_after - self.p_before)
 
 
-class Replay:
-    """Let the judges of a run answer the `drawn` questions again, then decide its verdicts again.
+class RepeatedAnswers(StoredAnswers):
+    """The stored answers of a run, of which the judges give the `drawn` ones again.
 
     First each judge answers, one after the other; then the metrics ask for `verdicts`. `changed`
     has the new answers that differ, by key. `rows` are the verdicts with such an answer. `repeated`
@@ -79,19 +74,21 @@ class Replay:
         drawn: Iterable[str],
         progress: Progress,
     ) -> None:
+        super().__init__(run, settings.min_valid_mass)
         self._run = run
-        self._store = run.directory / STORE
         self._engines = run.manifest.judge.engines
-        self._jury = list(run.manifest.judge.jury)
-        """Names of several judges."""
         self._metrics = metrics
         self._sentences = settings.sentences
         self._language = settings.language
-        self._rule = run.rule(settings.min_valid_mass)
         self._progress = progress
         self._waiting = set(map(digest, drawn))
         self._asked: set[bytes] = set()
-        self._unasked: dict[AskedUnit, Verdict | NoAnswer] = {}
+        self._asking: tuple[int, Engine, Wording] | None = None
+        """Number, engine and wording of the judge that is asked now."""
+        self._known: dict[AskedUnit, Reply] = {}
+        """The replies about the current block."""
+        self._without_question: dict[str, dict[AskedUnit, Reply]] = {}
+        """Results without a question, by sample."""
         self._shapes: set[str] = set()
         self._altered_units = 0
         self.changed: dict[str, Answer | NoAnswer] = {}
@@ -107,35 +104,58 @@ class Replay:
     def let_judge_answer(self, judge: SingleJudge, place: int) -> None:
         """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
         wording = Wording(judge, self._sentences, self._language, identity=self._engines[place])
-        verdicts = partial(self._repeat_questions, place, judge.engine, wording)
-        for block in blocks(self._run.iter_samples()):
-            evaluate_samples(block, self._metrics, self._sentences, verdicts)
+        self._asking = place, judge.engine, wording
+        for _ in evaluate(self._run.iter_samples(), self._metrics, self, self._sentences):
+            pass
+        self._asking = None
         self._shapes |= wording.keys.shapes
 
+    def begin(self, block: Sequence[Sample]) -> None:
+        """Read the answers about these samples."""
+        super().begin(block)
+        self._known = dict(self.stored)
+        for sample in block:
+            self._known |= self._without_question.get(sample.id, {})
+
+    def replies(self, tasks: Sequence[TaskRef]) -> Replies:
+        """Return the stored windows, and the results without a question."""
+        return self._known
+
+    def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
+        """Return the verdicts by the stored answers.
+
+        Notes changes by the new ones, after all judges have answered.
+        """
+        if self._asking is None:
+            self._note_changes(tasks)
+        else:
+            self._repeat_questions(tasks, *self._asking)
+        return super().verdicts(tasks)
+
     def _repeat_questions(
-        self, place: int, engine: Engine, wording: Wording, tasks: Sequence[TaskRef]
-    ) -> list[Verdict | NoAnswer]:
-        """Return the verdicts by the stored answers."""
-        selected = tasks
-        if self._jury:
-            selected = select_tasks(tasks, self._jury[place], self._rule)
+        self, tasks: Sequence[TaskRef], place: int, engine: Engine, wording: Wording
+    ) -> None:
+        """Compare the questions of one judge with the stored ones, and ask the drawn ones."""
+        selected = select_tasks(tasks, place, self.judges, self.rule)
         worded = wording.word(selected)
         self._ask_drawn(engine, distinct(worded))
-        answers = self._answers_about(tasks)
         for task, asked in zip(selected, worded, strict=True):
             unit = task.asked(place)
-            stored = [(window.key, window.number) for window in answers.get(unit, ())]
+            stored = [(window.key, window.number) for window in self.stored.get(unit, ())]
             is_altered = stored != _list_windows(asked)
             self._altered_units += is_altered
             if not isinstance(asked, tuple):
-                self._unasked[unit] = asked
+                self._know(unit, asked)
             elif is_altered:
-                self._unasked[unit] = _NOT_ASKED
-        return [self._decide(task, answers) for task in tasks]
+                self._know(unit, _NOT_ASKED)
+
+    def _know(self, unit: AskedUnit, result: Verdict | NoAnswer) -> None:
+        self._known[unit] = result
+        self._without_question.setdefault(unit.sample_id, {})[unit] = result
 
     def _ask_drawn(self, engine: Engine, questions: Mapping[str, KeyedRequest]) -> None:
         """Ask the drawn questions that have a stored answer, each one once."""
-        stored = stored_answers(self._store, questions)
+        stored = stored_answers(self.store, questions)
         requests = {}
         for key in stored:
             if digest(key) in self._waiting:
@@ -147,43 +167,36 @@ class Replay:
         self._waiting -= digests
         self._asked |= digests
 
-    def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """Return the verdicts by the stored answers, and note changes by the new ones.
-
-        Call it after all judges have answered.
-        """
-        before = self._answers_about(tasks)
-        after = {unit: self._replace_changed(windows) for unit, windows in before.items()}
-        verdicts: list[Verdict | NoAnswer] = []
+    def _note_changes(self, tasks: Sequence[TaskRef]) -> None:
+        """Count the repeated verdicts, and decide those with a new answer again."""
         for task in tasks:
+            units = [task.asked(place) for place in self.judges]
             keys: list[str] = []
-            for place in range(len(self._engines)):
-                unit = task.asked(place)
-                keys += [window.key for window in before.get(unit, ())]
-            verdict = self._decide(task, before)
+            for unit in units:
+                keys += [window.key for window in self.stored.get(unit, ())]
             if not self._asked.isdisjoint(map(digest, keys)):
                 self.repeated += 1
             if not self.changed.keys().isdisjoint(keys):
-                self.rows.append(_describe_change(task, verdict, self._decide(task, after)))
-            verdicts.append(verdict)
-        return verdicts
+                before = decide(task, self._known, self.judges, self.rule)
+                after = decide(task, self._change(units), self.judges, self.rule)
+                self.rows.append(_describe_change(task, before, after))
 
-    def _replace_changed(self, windows: Sequence[AskedWindow]) -> list[AskedWindow]:
-        replaced: list[AskedWindow] = []
-        for window in windows:
-            answer = self.changed.get(window.key, window.answer)
-            replaced.append(window._replace(answer=answer))
-        return replaced
+    def _change(self, units: Sequence[AskedUnit]) -> Replies:
+        """Return the replies about these units with the new answers."""
+        replies: dict[AskedUnit, Reply] = {}
+        for unit in units:
+            reply = self._known.get(unit, ())
+            if not isinstance(reply, Verdict | NoAnswer):
+                reply = [self._change_window(window) for window in reply]
+            replies[unit] = reply
+        return replies
 
-    def _answers_about(self, tasks: Sequence[TaskRef]) -> StoredAnswers:
-        return answers_of_units(self._store, dict.fromkeys(task.sample_id for task in tasks))
-
-    def _decide(self, task: TaskRef, answers: StoredAnswers) -> Verdict | NoAnswer:
-        return stored_verdict(task, self._jury, answers, self._unasked, self._rule)
+    def _change_window(self, window: AskedWindow) -> AskedWindow:
+        return window._replace(answer=self.changed.get(window.key, window.answer))
 
     def count_altered_requests(self) -> int:
         """Count stored requests that the samples do not lead to. Call it after the replay."""
-        altered = altered_requests(self._store, self._engines, self._shapes)
+        altered = altered_requests(self.store, self._engines, self._shapes)
         return max(altered, self._altered_units)
 
 
@@ -218,19 +231,19 @@ def replay_run(
     settings: RunSettings,
     drawn: Iterable[str],
     progress: Progress,
-) -> Replay:
-    """Let each judge answer the drawn questions again, and return the replay.
+) -> RepeatedAnswers:
+    """Let each judge answer the drawn questions again, and return them.
 
     Raises InputError unless the judges are as many as the run's, and several have their names.
     """
     _require_judges_of(run, jury)
-    replay = Replay(run, metrics, settings, drawn, progress)
+    repeated = RepeatedAnswers(run, metrics, settings, drawn, progress)
     for place in jury.order:
         opened = jury.open(place)
         if not jury.is_single:
             progress.phase(opened.name)
-        replay.let_judge_answer(opened, place)
-    return replay
+        repeated.let_judge_answer(opened, place)
+    return repeated
 
 
 def _require_judges_of(run: RunRecord, jury: Jury) -> None:

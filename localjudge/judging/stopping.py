@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from localjudge.analysis.gates import Gate, check_baseline, check_metrics, parse_gate
 from localjudge.judging.baseline_scores import BaselineScores
-from localjudge.judging.jury_loop import Judging
+from localjudge.judging.evaluate import evaluate
+from localjudge.judging.model_answers import ModelAnswers
 from localjudge.judging.plan import Plan
 from localjudge.judging.settings import parse_time
 from localjudge.run_directory.run_record import RunRecord
@@ -115,10 +116,10 @@ class Stopping:
         self._timed = 0
         self._next_takes_time = True
 
-    def judge(self, judging: Judging) -> str:
+    def judge(self, answers: ModelAnswers) -> str:
         """Judge until the aims are reached. Returns the sample size and the reason."""
         next_check = max(1, self.at_least)
-        for judged in self.judge_draws(judging):
+        for judged in self.judge_draws(answers):
             reason = ""
             if judged >= self.at_least and self._next_takes_time and self._is_time_over():
                 reason = f"the time is over ({self.plan.settings.budget})"
@@ -127,7 +128,7 @@ class Stopping:
                 statuses = self.aim_statuses()
                 if _are_decided(statuses):
                     reason = "; ".join(aim.words for aim in statuses)
-                judging.progress.standing(self._describe_rest(statuses, judged))
+                answers.progress.standing(self._describe_rest(statuses, judged))
             if reason and judged < self._count:
                 order = f"in random order (seed {self.plan.settings.seed})"
                 return f"after {judged:,} of {numbered(self._count, 'sample')} {order}: {reason}"
@@ -136,29 +137,31 @@ class Stopping:
             return ALL_JUDGED
         return f"{ALL_JUDGED}: {'; '.join(aim.at_the_end for aim in statuses)}"
 
-    def judge_draws(self, judging: Judging) -> Iterator[int]:
+    def judge_draws(self, answers: ModelAnswers) -> Iterator[int]:
         """Judge in random order. Yields the number of judged samples after each draw."""
         table = self.plan.dataset.table
         turn_size = _FIRST_TIMED_TURN
         if self._seconds == math.inf:
             turn_size = _FIRST_TURN
         turn_end = 0
+        sentences = self.plan.settings.sentences
         is_prepared = False
         for number, draw in enumerate(self._draws):
             if number == turn_end:
-                asked_before = judging.asked
+                asked_before = answers.asked
                 turn = self._draws[number : number + turn_size]
                 turn_end += len(turn)
                 samples = list(map(table.sample_at, chain.from_iterable(turn)))
-                is_prepared = judging.prepare(samples)
-                if judging.asked > asked_before:
+                is_prepared = answers.prepare(samples)
+                if answers.asked > asked_before:
                     self._timed += len(turn)
                 turn_size = self._choose_turn_size(2 * turn_size)
-            asked_before = judging.asked
+            asked_before = answers.asked
             samples = list(map(table.sample_at, draw))
-            share = min(1.0, (len(self.positions) + len(draw)) / self._expected)
-            evaluations = judging.evaluate(samples, share)
-            if judging.asked > asked_before:
+            answers.total = self._expected
+            evaluated = evaluate(samples, self.plan.metrics, answers, sentences)
+            evaluations = list(chain.from_iterable(evaluated))
+            if answers.asked > asked_before:
                 self._timed += 1
             self._totals.add(evaluations)
             if self._baseline_scores:
@@ -173,15 +176,15 @@ class Stopping:
         affordable = max(1, self._count_affordable(judged) - judged)
         return min(size, affordable, _MAX_TURN)
 
-    def pilot(self, judging: Judging) -> None:
+    def pilot(self, answers: ModelAnswers) -> None:
         """Judge the first samples until the aims are decided.
 
         These are at most 20 samples, and at least one that is not stored.
         """
-        for judged in self.judge_draws(judging):
+        for judged in self.judge_draws(answers):
             if _are_decided(self.aim_statuses()):
                 break
-            if judged >= _PILOT_SAMPLES and judging.asked:
+            if judged >= _PILOT_SAMPLES and answers.asked:
                 break
 
     def pilot_statuses(self) -> list[AimStatus]:

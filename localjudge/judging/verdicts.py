@@ -1,10 +1,79 @@
-"""Decide verdicts from answers, by the rule of a run."""
+"""Decide verdicts: this is the only place.
 
-from collections.abc import Mapping, Sequence
+    answers of a judge about the windows of a unit ──> its verdict ──┐
+    ...                                                              ├──combination──> the jury's
+    answers of another judge                       ──> its verdict ──┘
+
+The verdict of a single judge is the verdict.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 
 from localjudge import types
-from localjudge.judging.questions import TaskRef, WordedTask
+from localjudge.judging.questions import TaskRef
+from localjudge.run_directory.jury import combine
+from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
 from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
+
+Reply = Sequence[AskedWindow] | Verdict | NoAnswer
+"""Windows with their answers so far, or a result without a question."""
+Replies = Mapping[AskedUnit, Reply]
+"""What each judge replied about each unit."""
+NOT_YET = NoAnswer(error="a judge has not answered yet")
+"""Verdict of a unit with a missing answer."""
+
+
+def decide(
+    task: TaskRef, replies: Replies, judges: Mapping[int, str], rule: VerdictRule
+) -> Verdict | NoAnswer:
+    """Return the verdict about a task by the judges that take part in its metric.
+
+    `judges` are names by number.
+    """
+    parts: dict[str, Verdict | NoAnswer] = {}
+    for place in choose_judges(task.metric, judges, rule):
+        reply = replies.get(task.asked(place), ())
+        verdict = _decide_for_judge(reply, rule.for_metric(task.metric))
+        if verdict is NOT_YET:
+            return NOT_YET
+        parts[judges[place]] = verdict
+    if task.metric in rule.combinations:
+        return jury_verdict(parts, rule, task.metric)
+    (verdict,) = parts.values()
+    return verdict
+
+
+def choose_judges(metric: str, judges: Mapping[int, str], rule: VerdictRule) -> list[int]:
+    """Return the numbers of the judges that take part in a metric: of several, with a weight."""
+    combination = rule.combinations.get(metric)
+    if combination is None:
+        return list(judges)
+    return [place for place, name in judges.items() if name in combination.weights]
+
+
+def select_tasks(
+    tasks: Sequence[TaskRef], place: int, judges: Mapping[int, str], rule: VerdictRule
+) -> list[TaskRef]:
+    """Return the tasks of the metrics in which a judge takes part."""
+    selected: list[TaskRef] = []
+    for task in tasks:
+        if place in choose_judges(task.metric, judges, rule):
+            selected.append(task)
+    return selected
+
+
+def _decide_for_judge(reply: Reply, rule: VerdictRule) -> Verdict | NoAnswer:
+    """Return the verdict of one judge."""
+    if isinstance(reply, Verdict | NoAnswer):
+        return reply
+    windows: list[tuple[Answer | NoAnswer, int | None]] = []
+    for window in reply:
+        if window.answer is None:
+            return NOT_YET
+        windows.append((window.answer, window.number))
+    if not windows:
+        return NOT_YET
+    return decide_verdict(windows, rule)
 
 
 def decide_verdict(
@@ -40,18 +109,46 @@ def decide_label(p_yes: float, rule: VerdictRule) -> types.Label:
     return 0
 
 
-def decide_verdicts(
-    tasks: Sequence[TaskRef],
-    worded: Sequence[WordedTask],
-    answers: Mapping[str, Answer | NoAnswer],
-    rule: VerdictRule,
-) -> list[Verdict | NoAnswer]:
-    """Return the verdict of each task from the answers by key."""
-    verdicts: list[Verdict | NoAnswer] = []
-    for task, questions in zip(tasks, worded, strict=True):
-        if isinstance(questions, tuple):
-            parts = [(answers[keyed.key], window) for keyed, window in questions]
-            verdicts.append(decide_verdict(parts, rule.for_metric(task.metric)))
-        else:
-            verdicts.append(questions)
-    return verdicts
+def jury_verdict(
+    parts: Mapping[str, Verdict | NoAnswer], rule: VerdictRule, metric: str
+) -> Verdict | NoAnswer:
+    """Return the jury's verdict from its judges' verdicts by name.
+
+    There is no answer if one of them has none.
+    """
+    verdicts: dict[str, Verdict] = {}
+    probabilities: dict[str, float] = {}
+    for name in sorted(parts):
+        part = parts[name]
+        if part is NOT_YET:
+            return NOT_YET
+        if isinstance(part, NoAnswer):
+            return NoAnswer(error=f"{name}: {part.error}", valid_mass=part.valid_mass)
+        if part.p_yes is None:
+            return part
+        verdicts[name] = part
+        probabilities[name] = part.p_yes
+    masses: list[float] = []
+    reasons: list[str] = []
+    for name, verdict in verdicts.items():
+        if verdict.valid_mass is not None:
+            masses.append(verdict.valid_mass)
+        if verdict.reason:
+            reasons.append(f"{name}: {verdict.reason}")
+    p_yes = combine(probabilities, rule.combinations[metric])
+    return Verdict(
+        label=decide_label(p_yes, rule.for_metric(metric)),
+        p_yes=p_yes,
+        valid_mass=min(masses),
+        reason="; ".join(reasons) or None,
+        window=_common_window(verdicts.values()),
+        judges=probabilities,
+    )
+
+
+def _common_window(verdicts: Iterable[Verdict]) -> int | None:
+    """Return the window that decided for all judges with windows, or None if they differ."""
+    windows = {verdict.window for verdict in verdicts if verdict.window is not None}
+    if len(windows) != 1:
+        return None
+    return windows.pop()

@@ -9,7 +9,7 @@ may be foreign.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,10 @@ from localjudge.engine.protocol import Engine
 from localjudge.engine.scripted import NoModel
 from localjudge.errors import InputError, OutOfResource
 from localjudge.judging.compare_files import MAX_PLACES, changed_rows, changed_values
+from localjudge.judging.evaluate import evaluate
 from localjudge.judging.jury import Jury
-from localjudge.judging.loop import blocks
 from localjudge.judging.open_jury import JudgeNames, use_jury
-from localjudge.judging.replay import Replay, RowChange, replay_run
-from localjudge.judging.rounds import evaluate_samples
+from localjudge.judging.replay import RepeatedAnswers, RowChange, replay_run
 from localjudge.judging.settings import RunSettings
 from localjudge.judging.stored_settings import find_judges, read_run_settings
 from localjudge.judging.verify_files import data_differences
@@ -32,7 +31,6 @@ from localjudge.progress import Progress, count_with_progress
 from localjudge.run_directory.archive import stored_keys
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE
-from localjudge.run_directory.evaluations import Evaluation
 from localjudge.run_directory.files import write_verification
 from localjudge.run_directory.identity import signature
 from localjudge.run_directory.label_file import LABELS
@@ -126,8 +124,8 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
         with use_jury(judge, engine, settings, progress) as jury:
             for line in jury.announcement.splitlines():
                 progress.note(line)
-            replay = replay_run(run, jury, computed, settings, drawn, progress)
-            verification = _compare(run, jury, computed, settings, replay, labels, progress)
+            repeated = replay_run(run, jury, computed, settings, drawn, progress)
+            verification = _compare(run, jury, computed, settings, repeated, labels, progress)
         verification = verification.model_copy(update={"stored_requests": len(keys)})
         verification = _add_report(run, verification, check_report)
         return _store_result(run, verification, progress)
@@ -155,36 +153,37 @@ def _compare(
     jury: Jury,
     metrics: Sequence[Metric],
     settings: RunSettings,
-    replay: Replay,
+    repeated: RepeatedAnswers,
     labels: LabelsCheck,
     progress: Progress,
 ) -> Verification:
-    """Compare questions, answers, data and result files with the judge's, after its replay."""
+    """Compare questions, answers, data and result files with the judge's, after its repeated."""
     manifest = run.manifest
     rule = run.rule(settings.min_valid_mass)
     totals = run.totals([metric.name for metric in metrics], rule)
-    evaluated = _evaluate_again(run, metrics, settings, replay, progress)
+    samples = count_with_progress(run.iter_samples(), progress, "recomputing", run.summary.samples)
+    evaluated = evaluate(samples, metrics, repeated, settings.sentences)
     files = changed_rows(run, evaluated, totals, settings)
     files[SUMMARY] = changed_values(run.directory / SUMMARY, _summarise(run, jury, totals))
     files[LABELS] = list(labels.problems)
     data_changes = tuple(data_differences(run, totals.samples))
     identity = jury.identify(metrics, settings, Progress())
-    rows = sorted(replay.rows, key=lambda row: (not row.moved, -row.distance))
+    rows = sorted(repeated.rows, key=lambda row: (not row.moved, -row.distance))
     moved = sum(row.moved for row in rows)
-    altered = replay.count_altered_requests()
+    altered = repeated.count_altered_requests()
     result: Result = "bit-identical"
     if moved or altered or any(files.values()) or data_changes:
         result = "different"
-    elif replay.changed:
+    elif repeated.changed:
         result = "same verdicts"
     return Verification(
         run=str(run.directory),
         signature=manifest.signature,
         judge=jury.card,
         result=result,
-        asked_again=replay.asked,
-        identical=replay.asked - len(replay.changed),
-        verdicts=replay.repeated,
+        asked_again=repeated.asked,
+        identical=repeated.asked - len(repeated.changed),
+        verdicts=repeated.repeated,
         verdicts_moved=moved,
         largest_move=max((row.distance for row in rows), default=0.0),
         rows=tuple(rows),
@@ -194,19 +193,6 @@ def _compare(
         judge_changes=tuple(differences(manifest.judge, identity)),
         data_changes=data_changes,
     )
-
-
-def _evaluate_again(
-    run: RunRecord,
-    metrics: Sequence[Metric],
-    settings: RunSettings,
-    replay: Replay,
-    progress: Progress,
-) -> Iterator[list[Evaluation]]:
-    """Yield the evaluations of each block of samples."""
-    count = run.summary.samples
-    for block in blocks(count_with_progress(run.iter_samples(), progress, "recomputing", count)):
-        yield evaluate_samples(block, metrics, settings.sentences, replay.verdicts)
 
 
 def _summarise(run: RunRecord, jury: Jury, totals: Totals) -> Summary:

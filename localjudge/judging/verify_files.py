@@ -7,29 +7,27 @@
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from localjudge.dataset.samples import columns_fingerprint, fingerprint
 from localjudge.errors import LocaljudgeError, RunDirectoryError
+from localjudge.judging.answers import StoredAnswers
 from localjudge.judging.compare_files import changed_rows, changed_values
-from localjudge.judging.loop import blocks
+from localjudge.judging.evaluate import evaluate
 from localjudge.judging.questions import NO_CONTEXT, TaskRef
-from localjudge.judging.rounds import evaluate_samples
 from localjudge.judging.stored_settings import read_run_settings
-from localjudge.judging.stored_verdicts import StoredAnswers, find_judges_for, stored_verdict
+from localjudge.judging.verdicts import choose_judges
 from localjudge.judging.verify_labels import check_labels
-from localjudge.metrics import Metric
-from localjudge.run_directory.archive import answers_of_units, stored_rows
+from localjudge.run_directory.archive import stored_rows
 from localjudge.run_directory.differences import Difference, differences
 from localjudge.run_directory.directory import STORE, excerpt
-from localjudge.run_directory.evaluations import Evaluation, JudgedUnit
+from localjudge.run_directory.evaluations import JudgedUnit
 from localjudge.run_directory.identity import DataIdentity
 from localjudge.run_directory.label_file import LABELS
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import SUMMARY
-from localjudge.types import NoAnswer, Verdict, VerdictRule
+from localjudge.types import NoAnswer, Sample, Verdict
 
 _NOT_THERE = NoAnswer(error="its row is missing")
 
@@ -86,9 +84,10 @@ def _recompute(run: RunRecord) -> Iterator[str]:
     manifest = run.manifest
     metrics = [manifest.metric(name) for name in run.summary.metrics]
     settings = read_run_settings(manifest)
-    rule = run.rule(settings.min_valid_mass)
-    totals = run.totals(list(run), rule)
-    files = changed_rows(run, _evaluate_again(run, metrics, rule), totals, settings)
+    totals = run.totals(list(run), run.rule(settings.min_valid_mass))
+    answers = _StoredVerdicts(run, settings.min_valid_mass)
+    evaluated = evaluate(run.iter_samples(), metrics, answers, settings.sentences)
+    files = changed_rows(run, evaluated, totals, settings)
     card = manifest.card.model_copy(update={"name": run.summary.judge.name})
     summary = totals.summary(manifest.signature, card, manifest.environment.skipped_rows)
     summary = summary.model_copy(update={"stopped": manifest.environment.stopped})
@@ -98,44 +97,41 @@ def _recompute(run: RunRecord) -> Iterator[str]:
             yield f"{name} does not follow from the stored answers ({', '.join(places)})"
 
 
-def _evaluate_again(
-    run: RunRecord, metrics: Sequence[Metric], rule: VerdictRule
-) -> Iterator[list[Evaluation]]:
-    """Yield the evaluations of each block of samples by the stored answers."""
-    sentences = read_run_settings(run.manifest).sentences
-    judges = list(run.manifest.judge.jury)
-    stored = run.iter_evaluations()
-    for block in blocks(run.iter_samples()):
-        answers = answers_of_units(run.directory / STORE, [sample.id for sample in block])
-        units: dict[tuple[str, str], Sequence[JudgedUnit]] = {}
-        for evaluation in chain.from_iterable(islice(stored, len(block))):
-            units[evaluation.sample_id, evaluation.metric] = evaluation.units
-        verdicts = partial(_find_verdicts, answers, units, rule, judges)
-        yield evaluate_samples(block, metrics, sentences, verdicts)
+class _StoredVerdicts(StoredAnswers):
+    """The stored answers, and the stored verdicts without a question."""
 
+    def __init__(self, run: RunRecord, min_valid_mass: float) -> None:
+        super().__init__(run, min_valid_mass)
+        self._evaluations = run.iter_evaluations()
+        self._units: dict[tuple[str, str], Sequence[JudgedUnit]] = {}
 
-def _find_verdicts(
-    answers: StoredAnswers,
-    units: Mapping[tuple[str, str], Sequence[JudgedUnit]],
-    rule: VerdictRule,
-    judges: Sequence[str],
-    tasks: Sequence[TaskRef],
-) -> list[Verdict | NoAnswer]:
-    """Return the verdicts by the stored answers. Reasons for not asking are only in the rows."""
-    verdicts: list[Verdict | NoAnswer] = []
-    for task in tasks:
-        row: Verdict | NoAnswer = _NOT_THERE
-        rows = units.get((task.sample_id, task.metric), ())
-        if task.position < len(rows):
-            row = rows[task.position].verdict
-        places = find_judges_for(task.metric, judges, rule)
-        if all(task.asked(place) in answers for place in places):
-            verdicts.append(stored_verdict(task, judges, answers, {}, rule))
-        elif isinstance(row, NoAnswer) or row == NO_CONTEXT:
-            verdicts.append(row)
-        else:
-            verdicts.append(_NOT_THERE)
-    return verdicts
+    def begin(self, block: Sequence[Sample]) -> None:
+        """Read the answers and the verdicts about these samples."""
+        super().begin(block)
+        self._units = {}
+        for evaluation in chain.from_iterable(islice(self._evaluations, len(block))):
+            self._units[evaluation.sample_id, evaluation.metric] = evaluation.units
+
+    def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
+        """Return the verdicts by the stored answers.
+
+        Reasons for not asking are only in the rows.
+        """
+        verdicts = super().verdicts(tasks)
+        for number, task in enumerate(tasks):
+            places = choose_judges(task.metric, self.judges, self.rule)
+            if not all(task.asked(place) in self.stored for place in places):
+                verdicts[number] = self._find_row(task)
+        return verdicts
+
+    def _find_row(self, task: TaskRef) -> Verdict | NoAnswer:
+        """Return the stored verdict, if it may have no question."""
+        units = self._units.get((task.sample_id, task.metric), ())
+        if task.position < len(units):
+            verdict = units[task.position].verdict
+            if isinstance(verdict, NoAnswer) or verdict == NO_CONTEXT:
+                return verdict
+        return _NOT_THERE
 
 
 def _check_labels(run: RunRecord) -> Iterator[str]:

@@ -66,24 +66,29 @@ def test_a_frozen_run_is_repeated_with_the_same_results(name: str, folder: Path)
 
 
 def _read_identity(folder: Path) -> dict[str, Any]:
-    """Return what a run's signature is made of, except versions and the time of a calibration."""
+    """Return what a run's signature is made of.
+
+    Leaves out the versions of packages and sentence rules, and the time of a calibration.
+    """
     manifest = localjudge.Run.open(folder).manifest
     judge = manifest.judge.as_json
     judge.pop("versions")
     judge.pop("calibrations", None)
-    judge["segmenter"].pop("version")
+    for name in ("version", "rules"):
+        judge["segmenter"].pop(name)
     return {"judge": judge, "data": manifest.data.as_json}
 
 
 @pytest.mark.parametrize("name", _names("single", "lexical", "jury", "resumed", "criterion"))
 def test_a_frozen_run_is_judged_again_by_its_stored_answers(name: str, folder: Path) -> None:
-    """The finished run is found finished: no question is asked, and its files keep their bytes."""
+    """No question is asked again, and the results are the same."""
     frozen = unpack(name, folder / "frozen")
     shutil.copytree(frozen, folder / name)
     MAKERS[name](folder)
     for file in RESULTS:
         if (frozen / file).exists():
-            assert (folder / name / file).read_bytes() == (frozen / file).read_bytes()
+            before = _read_values(frozen / file)
+            assert _lacking(before, _read_values(folder / name / file), file) == []
     sessions = localjudge.Run.open(folder / name).manifest.environment.sessions
     assert sessions[-1].asked == 0
 

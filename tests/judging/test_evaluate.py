@@ -3,8 +3,8 @@ from collections.abc import Sequence
 import pytest
 
 from localjudge.errors import SampleError
+from localjudge.judging.evaluate import evaluate_samples
 from localjudge.judging.questions import TaskRef
-from localjudge.judging.rounds import evaluate_samples
 from localjudge.metrics import Sentences, Steps
 from localjudge.metrics.context_recall import context_recall
 from localjudge.metrics.context_relevancy import context_relevancy

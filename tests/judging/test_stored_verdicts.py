@@ -3,7 +3,7 @@
 import pytest
 
 from localjudge.judging.questions import NO_CONTEXT, TaskRef
-from localjudge.judging.stored_verdicts import NOT_YET, jury_verdict, stored_verdict
+from localjudge.judging.verdicts import NOT_YET, decide, jury_verdict
 from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
 from localjudge.types import (
     Answer,
@@ -19,6 +19,7 @@ from localjudge.types import (
 UNIT = Unit(kind="statement", index=0, source="response", span=Span.whole("It rains."))
 TASK = TaskRef("1", "faithfulness", 0, Attribution(unit=UNIT, contexts=("It rains.",)))
 NAMES = ["a", "b"]
+JUDGES = dict(enumerate(NAMES))
 RULE = VerdictRule(0.5, 0.01, combinations={"faithfulness": Combination({"a": 1.0, "b": 1.0})})
 
 
@@ -91,7 +92,7 @@ def test_windows_of_each_judge_are_judged_first() -> None:
         ],
         AskedUnit("1", "faithfulness", 0, 1): [AskedWindow(None, "k2", answer(0.25))],
     }
-    of_jury = stored_verdict(TASK, NAMES, answers, {}, RULE)
+    of_jury = decide(TASK, answers, JUDGES, RULE)
     assert isinstance(of_jury, Verdict)
     assert of_jury.p_yes == pytest.approx(4 / 7)
     assert of_jury.window == 1
@@ -104,7 +105,7 @@ def test_the_only_window_of_a_unit_has_its_number(number: int | None) -> None:
         AskedUnit("1", "faithfulness", 0, 0): [AskedWindow(number, "k0", answer(0.8))],
         AskedUnit("1", "faithfulness", 0, 1): [AskedWindow(None, "k1", answer(0.25))],
     }
-    of_jury = stored_verdict(TASK, NAMES, answers, {}, RULE)
+    of_jury = decide(TASK, answers, JUDGES, RULE)
     assert isinstance(of_jury, Verdict)
     assert of_jury.window == number
 
@@ -131,7 +132,7 @@ def test_a_missing_answer_is_waited_for_and_a_failure_is_one(
     answers = {AskedUnit("1", "faithfulness", 0, 0): [AskedWindow(None, "a", answer(0.8))]}
     if windows:
         answers[AskedUnit("1", "faithfulness", 0, 1)] = windows
-    of_jury = stored_verdict(TASK, NAMES, answers, unasked, RULE)
+    of_jury = decide(TASK, {**answers, **unasked}, JUDGES, RULE)
     assert of_jury == expected
     assert (of_jury is NOT_YET) == (expected is NOT_YET)
 
@@ -141,7 +142,7 @@ def test_too_little_valid_mass_of_one_judge_fails() -> None:
         AskedUnit("1", "faithfulness", 0, 0): [AskedWindow(None, "a", answer(0.8))],
         AskedUnit("1", "faithfulness", 0, 1): [AskedWindow(None, "b", answer(0.8, mass=0.001))],
     }
-    of_jury = stored_verdict(TASK, NAMES, answers, {}, RULE)
+    of_jury = decide(TASK, answers, JUDGES, RULE)
     assert isinstance(of_jury, NoAnswer)
     assert of_jury.error.startswith("b: ")
     assert of_jury.valid_mass == 0.001
@@ -152,7 +153,7 @@ def test_a_judge_without_a_weight_for_the_metric_takes_no_part() -> None:
     rule = VerdictRule(0.5, 0.01, combinations={"faithfulness": Combination({"b": 1.0})})
     unit_of_b = AskedUnit("1", "faithfulness", 0, 1)
     answers = {unit_of_b: [AskedWindow(None, "key", answer(0.8))]}
-    of_jury = stored_verdict(TASK, NAMES, answers, {}, rule)
+    of_jury = decide(TASK, answers, JUDGES, rule)
     assert isinstance(of_jury, Verdict)
     assert of_jury.p_yes == pytest.approx(0.8)
     assert of_jury.judges == {"b": 0.8}

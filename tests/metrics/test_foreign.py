@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from localjudge.errors import OutOfResource, SampleError
+from localjudge.judging.evaluate import evaluate_samples
 from localjudge.judging.questions import TaskRef
-from localjudge.judging.rounds import evaluate_samples
 from localjudge.metrics import Sentences, Steps
 from localjudge.text import sentences
 from localjudge.types import (

@@ -11,7 +11,7 @@ from localjudge import InputError, ScriptedEngine, model_registry
 from localjudge.judge import profile as profiles
 from localjudge.judge.profile import load_profile
 from localjudge.judge.wording import PromptWriter
-from localjudge.judging.judges import LoadedJudge
+from localjudge.judging.judges import SingleJudge
 from localjudge.judging.scales import find_scales
 from localjudge.progress import Progress
 from localjudge.report.certificate import write_certificate
@@ -114,7 +114,7 @@ def test_a_scale_belongs_to_the_checksum_of_the_profile(
     engine = {"model_sha256": LEXICAL.sha256}
     measured: list[str] = []
 
-    def open_judge() -> LoadedJudge:
+    def open_judge() -> SingleJudge:
         measured.append("opened")
         raise InputError("opened")
 

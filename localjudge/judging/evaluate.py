@@ -1,17 +1,19 @@
-"""Evaluate samples: let metrics ask in rounds, until none has a question left.
+"""Evaluate samples. Every run, dry run, verification and certificate does it here.
 
-    round 1     the first tasks of all metrics on all samples ──verdicts──> outcomes, or more tasks
-    round 2     the next tasks ...
+    block of samples ──metrics──> tasks ──answers──> verdicts ──metrics──> outcomes, or more tasks
 
-A SampleError makes its sample `Failed`.
+Metrics ask in rounds: all metrics ask together about a block, and again, until none has a question
+left. The size and position of blocks change no byte. A SampleError makes its sample `Failed`; any
+other error stops the run.
 """
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import get_args
+from typing import TypeVar, get_args
 
 from localjudge import types
 from localjudge.errors import SampleError
+from localjudge.judging.answers import Answers
 from localjudge.judging.questions import TaskRef
 from localjudge.metrics import Metric, Sentences, Steps, catalog
 from localjudge.metrics.criterion import Criterion
@@ -20,8 +22,37 @@ from localjudge.run_directory.evaluations import Evaluation, JudgedUnit
 from localjudge.text.judged_sentences import judged_sentences
 from localjudge.types import NoAnswer, Sample, Task, Verdict
 
+_FIRST_BLOCK = 16
+_MAX_BLOCK = 256
+_MAX_TIMES = 16
+_Item = TypeVar("_Item")
 _Rounds = Generator[list[TaskRef], list[Verdict | NoAnswer] | None, Evaluation]
 """Yields the tasks of each round, receives their verdicts, and returns the evaluation."""
+
+
+def evaluate(
+    samples: Iterable[Sample],
+    metrics: Sequence[Metric],
+    answers: Answers,
+    sentences: Sentences,
+) -> Iterator[list[Evaluation]]:
+    """Yield the evaluations of the samples, block by block."""
+    for block in blocks(samples, answers.workers):
+        answers.begin(block)
+        yield evaluate_samples(block, metrics, sentences, answers.verdicts)
+
+
+def blocks(samples: Iterable[_Item], workers: int = 1) -> Iterator[list[_Item]]:
+    """Yield the samples in growing blocks, so that the first results appear soon.
+
+    Several workers get larger blocks, so that few of them are idle at the end of one.
+    """
+    rest = iter(samples)
+    times = min(workers, _MAX_TIMES)
+    size = _FIRST_BLOCK * times
+    while block := list(islice(rest, size)):
+        yield block
+        size = min(2 * size, _MAX_BLOCK * times)
 
 
 def evaluate_samples(

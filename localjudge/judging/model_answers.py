@@ -1,0 +1,223 @@
+"""Answers by models, and what is already known of them.
+
+    tasks ──wording──> questions ──store? other runs? memory?──> else the engine ──> replies
+
+Judges that are not in memory at the same time take turns: each answers all questions about the
+samples, and then the next one opens. A complete verdict may lead to more questions, so they take
+turns until none waits. Each judge has the same questions, keys and windows as alone.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from localjudge.engine.protocol import count_workers
+from localjudge.judging.answers import Answers
+from localjudge.judging.evaluate import evaluate
+from localjudge.judging.expected_questions import ExpectedQuestions
+from localjudge.judging.jury import Jury
+from localjudge.judging.loop import ask
+from localjudge.judging.questions import TaskRef, Wording, distinct
+from localjudge.judging.settings import RunSettings
+from localjudge.judging.verdicts import NOT_YET, Replies, Reply, select_tasks
+from localjudge.metrics import Metric
+from localjudge.progress import Progress
+from localjudge.run_directory.evaluations import Evaluation
+from localjudge.run_directory.request_keys import KeyedRequest
+from localjudge.run_directory.reuse import AnswerMemory, EarlierAnswers
+from localjudge.run_directory.store import Store
+from localjudge.run_directory.store_reader import AskedUnit, AskedWindow
+from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRequest
+
+
+class ModelAnswers(Answers):
+    """Answers by the judges of a jury. Known ones come from the store and the `earlier` sources.
+
+    `watch` is called after each answer is stored. `only` is the number of the only judge to ask,
+    as if it were alone. `total` is the expected number of samples, for the progress. Without a
+    store, all models must be in memory.
+    """
+
+    def __init__(
+        self,
+        jury: Jury,
+        store: Store | None,
+        metrics: Sequence[Metric],
+        settings: RunSettings,
+        progress: Progress,
+        earlier: Sequence[EarlierAnswers] = (),
+        only: int | None = None,
+    ) -> None:
+        if only is None:
+            rule = jury.rule_for(metrics, settings, progress)
+            judges = dict(enumerate(jury.names))
+        else:
+            rule = settings.rule_for(metrics)
+            judges = {only: jury.names[only]}
+        super().__init__(judges, rule)
+        self.progress = progress
+        self.watch: Callable[[VerdictRequest], object] = lambda _request: None
+        self.total = 0
+        self.asked = 0
+        self._jury = jury
+        self._store = store
+        self._metrics = metrics
+        self._sentences = settings.sentences
+        self._language = settings.language
+        self._earlier = earlier
+        self._asking: dict[int, Wording] = {}
+        """The judges that are asked now, by number."""
+        self._later: Sequence[int] = ()
+        """The judges whose turns come later."""
+        self._prepared: set[str] = set()
+        self._without_question: dict[AskedUnit, Verdict | NoAnswer] = {}
+        self._expected = ExpectedQuestions()
+        self._done = 0
+        self._take_turns = only is None and not jury.is_in_memory
+        if not self._take_turns:
+            self._asking = {place: self._open(place) for place in judges}
+
+    def _open(self, place: int) -> Wording:
+        return Wording(self._jury.open(place), self._sentences, self._language)
+
+    @property
+    def workers(self) -> int:
+        """How many questions the judges that are asked now answer at the same time."""
+        workers = 1
+        for place in self._asking:
+            workers = max(workers, count_workers(self._jury.open(place).engine))
+        return workers
+
+    def prepare(self, samples: Sequence[Sample]) -> bool:
+        """Let judges that take turns answer all questions about these samples.
+
+        Returns whether they are answered now. Judges in memory answer when a sample is evaluated.
+        """
+        if not self._take_turns:
+            return False
+        is_waiting = not all(sample.id in self._prepared for sample in samples)
+        while is_waiting:
+            order = self._jury.order
+            for turn, place in enumerate(order):
+                is_waiting = self._take_turn(place, samples, order[turn + 1 :])
+        self._prepared.update(sample.id for sample in samples)
+        return True
+
+    def _take_turn(self, place: int, samples: Sequence[Sample], later: Sequence[int]) -> bool:
+        """Let one judge answer, before the `later` ones.
+
+        Returns whether a verdict then waits for another judge.
+        """
+        self._asking = {place: self._open(place)}
+        self._later = later
+        self._expected.begin_judge()
+        self.progress.phase(self.judges[place])
+        self.total = len(samples)
+        self._done = 0
+        is_waiting = False
+        for evaluations in evaluate(samples, self._metrics, self, self._sentences):
+            is_waiting = is_waiting or _has_waiting_verdict(evaluations)
+        self._asking = {}
+        return is_waiting
+
+    def begin(self, block: Sequence[Sample]) -> None:
+        """Let judges that take turns answer first, unless they did, and count the samples."""
+        if not self._asking:
+            self.prepare(block)
+        self._done += len(block)
+        self._expected.share = 1.0
+        if self._done < self.total:
+            self._expected.share = self._done / self.total
+
+    def replies(self, tasks: Sequence[TaskRef]) -> Replies:
+        """Ask the judges that are asked now. Those of the others are stored."""
+        replies: dict[AskedUnit, Reply] = {}
+        if self._take_turns and self._store is not None:
+            replies |= self._store.answers_about(dict.fromkeys(task.sample_id for task in tasks))
+            for task in tasks:
+                for place in self.judges:
+                    unit = task.asked(place)
+                    if unit in self._without_question:
+                        replies[unit] = self._without_question[unit]
+        for place in self._asking:
+            replies |= self._ask(place, tasks)
+        return replies
+
+    def _ask(self, place: int, tasks: Sequence[TaskRef]) -> dict[AskedUnit, Reply]:
+        """Return the replies of one judge: by known answers, and by the engine for the others."""
+        selected = select_tasks(tasks, place, self.judges, self.rule)
+        worded = self._asking[place].word(selected)
+        questions = distinct(worded)
+        windows_by_unit: dict[AskedUnit, list[AskedWindow]] = {}
+        without_question: dict[AskedUnit, Verdict | NoAnswer] = {}
+        for task, words in zip(selected, worded, strict=True):
+            unit = task.asked(place)
+            if isinstance(words, tuple):
+                windows_by_unit[unit] = [AskedWindow(number, keyed.key) for keyed, number in words]
+            else:
+                without_question[unit] = words
+        if self._take_turns:
+            later_tasks = 0
+            for later in self._later:
+                later_tasks += len(select_tasks(tasks, later, self.judges, self.rule))
+            self._expected.count_tasks(len(selected), later_tasks)
+            self._without_question |= without_question
+        answers = self._answer(place, questions, windows_by_unit)
+        replies: dict[AskedUnit, Reply] = {**without_question}
+        for unit, windows in windows_by_unit.items():
+            replies[unit] = [window._replace(answer=answers[window.key]) for window in windows]
+        return replies
+
+    def _answer(
+        self,
+        place: int,
+        questions: Mapping[str, KeyedRequest],
+        windows_by_unit: Mapping[AskedUnit, Sequence[AskedWindow]],
+    ) -> dict[str, Answer | NoAnswer]:
+        """Return the known answers to the questions of one judge, and ask it the others."""
+        answers = self._find_answers(questions, windows_by_unit)
+        self._expected.report(len(questions), self.progress)
+        if answers:
+            self.progress.recall(len(answers))
+        requests: dict[str, VerdictRequest] = {}
+        for key, keyed in questions.items():
+            if key not in answers:
+                requests[key] = keyed.request
+        self.asked += len(requests)
+
+        def keep(key: str, answer: Answer | NoAnswer) -> None:
+            self._keep(key, answer)
+            self.watch(requests[key])
+
+        engine = self._jury.open(place).engine
+        return answers | ask(engine, requests, self.progress, on_answer=keep)
+
+    def _find_answers(
+        self,
+        questions: Mapping[str, KeyedRequest],
+        windows_by_unit: Mapping[AskedUnit, Sequence[AskedWindow]],
+    ) -> dict[str, Answer | NoAnswer]:
+        """Return the known answers, and store the questions and what earlier sources know."""
+        answers: dict[str, Answer | NoAnswer] = {}
+        if self._store:
+            answers |= self._store.answers_to(questions)
+            self._store.add_requests(questions, windows_by_unit)
+        for source in self._earlier:
+            reused = source.answers_to([key for key in questions if key not in answers])
+            if self._store:
+                self._store.add_answers(reused, source.name)
+            answers |= reused
+        return answers
+
+    def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
+        if self._store:
+            self._store.add_answers({key: answer})
+        for source in self._earlier:
+            if isinstance(source, AnswerMemory):
+                source.add(key, answer)
+
+
+def _has_waiting_verdict(evaluations: Iterable[Evaluation]) -> bool:
+    """Return whether a verdict waits for the answer of a judge."""
+    for evaluation in evaluations:
+        if any(unit.verdict is NOT_YET for unit in evaluation.units):
+            return True
+    return False
