@@ -1,7 +1,9 @@
 """Report the data of a plan before judging: samples, columns, and what may be wrong with them."""
 
+import json
 import logging
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Set
 from itertools import islice
 
 from localjudge.dataset import Dataset
@@ -15,12 +17,14 @@ from localjudge.judging.describe_data import (
 from localjudge.judging.noted_progress import NotedProgress
 from localjudge.judging.plan import Plan
 from localjudge.metrics.documents import get_compared_value
+from localjudge.text.folding import skeleton
 from localjudge.text.language_guess import language_warning, row_language_warning
 from localjudge.text.thinking import thinking_ranges
 from localjudge.types import context_texts
 from localjudge.words import numbered, option, option_name
 
 _LANGUAGE_SAMPLES = 1_000
+_SHOWN_IDS = 3
 
 
 def report_data(planned: Plan, progress: NotedProgress) -> None:
@@ -32,6 +36,8 @@ def report_data(planned: Plan, progress: NotedProgress) -> None:
     level = logging.WARNING if unused else logging.INFO
     _note_line(describe_skipped(planned.left_out, planned.dataset), progress, level)
     _warn_of_joined_contexts(planned.dataset, progress)
+    for warning in _repeat_warnings(planned):
+        progress.warn(warning)
     if not planned.settings.segmenter:
         texts = language_sample(planned.dataset)
         language = planned.settings.language
@@ -51,6 +57,63 @@ def _warn_of_joined_contexts(dataset: Dataset, progress: NotedProgress) -> None:
         separator = option_name("context_separator")
         remedy = f"to split texts with several contexts, use {separator}"
         progress.warn(f"every sample has exactly 1 context: {remedy}")
+
+
+def _repeat_warnings(planned: Plan) -> Iterator[str]:
+    """Yield that samples share a question or their whole content, and that ids look alike.
+
+    Questions are compared by their hashes, to save memory.
+    """
+    dataset = planned.dataset
+    questions: Counter[int] = Counter()
+    contents: Counter[int] = Counter()
+    ids: Counter[int] = Counter()
+    for row in dataset.table.rows():
+        fields = json.loads(row.content)
+        ids[hash(skeleton(fields.pop("id")))] += 1
+        question = fields.get("user_input")
+        if question:
+            questions[hash(question)] += 1
+        else:
+            contents[hash(json.dumps(fields))] += 1
+    if not planned.settings.cluster_by:
+        yield from _describe_repeats(questions, "questions", "user_input", dataset)
+        yield from _describe_repeats(contents, "contents", "response", dataset)
+    repeated = {number for number, count in ids.items() if count > 1}
+    if repeated:
+        yield _describe_look_alikes(dataset, repeated)
+
+
+def _describe_look_alikes(dataset: Dataset, repeated: Set[int]) -> str:
+    """Return how many ids look like another one, with the first of them."""
+    count = 0
+    first: dict[int, list[str]] = {}
+    for row in dataset.table.rows():
+        number = hash(skeleton(row.id))
+        if number in repeated:
+            count += 1
+            if not first or number in first:
+                first.setdefault(number, []).append(row.id)
+    (names,) = first.values()
+    spelled = " and ".join(map(ascii, names[:_SHOWN_IDS]))
+    return f"{count:,} ids look like another one, which may be the same sample: {spelled}"
+
+
+def _describe_repeats(
+    counts: Counter[int], what: str, field: str, dataset: Dataset
+) -> Iterator[str]:
+    """Yield that there are fewer different values than samples, and how to group them."""
+    if len(counts) == counts.total():
+        return
+    column = dataset.mapping.get(field, field)
+    if column not in set(dataset.mappings[0].values()):  # the files have different columns
+        column = field
+    samples = numbered(counts.total(), "sample")
+    grouping = option("cluster_by", column)
+    yield (
+        f"{samples} have {len(counts):,} different {what}, so their intervals are too narrow: "
+        f"remove repeated rows, or compute intervals over {what} with {grouping}"
+    )
 
 
 def language_sample(dataset: Dataset) -> list[str]:

@@ -34,6 +34,13 @@ def said(data: Any, caplog: pytest.LogCaptureFixture, **options: Any) -> tuple[s
     return stream.getvalue(), [record.getMessage() for record in caplog.records]
 
 
+def with_different_questions(rows: list[Any]) -> list[Any]:
+    different = []
+    for number, row in enumerate(rows):
+        different.append({**row, "question": f"Why {number}?"} if "question" in row else row)
+    return different
+
+
 @pytest.mark.parametrize(
     ("rows", "options", "note"),
     [
@@ -86,7 +93,7 @@ def said(data: Any, caplog: pytest.LogCaptureFixture, **options: Any) -> tuple[s
 def test_used_unused_and_missing_columns_are_noted(
     rows: list[Any], options: dict[str, Any], note: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    notes, warnings = said(rows, caplog, **options)
+    notes, warnings = said(with_different_questions(rows), caplog, **options)
     assert note in notes
     assert warnings == []
 
@@ -143,9 +150,60 @@ def test_risks_for_the_numbers_are_warnings_with_advice(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """One context is a risk only if it may contain several; a named language is not a risk."""
-    _, warnings = said(rows, caplog, **options)
+    _, warnings = said(with_different_questions(rows), caplog, **options)
     assert len(warnings) == (0 if warning is None else 1)
     assert all(text.startswith(str(warning)) and text.isprintable() for text in warnings)
+
+
+SAID = {"answer": "So.", "contexts": ["So it is."]}
+ASKED = {**SAID, "question": "Why?"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "words"),
+    [
+        (
+            [ASKED] * 24 + [{**ASKED, "question": "Who?"}],
+            {},
+            ("25 samples", "2 different", "question"),
+        ),
+        ([{**ASKED, "contexts": [f"{n}."]} for n in range(3)], {}, ("3 samples", "1 different")),
+        ([{"q": "Why?", **SAID}] * 2, {"mapping": {"user_input": "q"}}, ("cluster_by='q'",)),
+        ([SAID] * 3, {}, ("3 samples", "1 different", "cluster_by='answer'")),
+        ([{**SAID, "id": f"{n}"} for n in range(4)], {}, ("4 samples", "1 different")),
+        ([{**SAID, "messages": TALK}] * 2, {}, ("2 samples", "cluster_by='messages'")),
+        ([ASKED, ASKED], {"cluster_by": "question"}, None),
+        ([SAID, {**SAID, "answer": "No."}], {}, None),
+        ([SAID, {**SAID, "contexts": ["No."]}], {}, None),
+        ([{**ASKED, "question": f"Why {n}?"} for n in range(4)], {}, None),
+    ],
+)
+def test_repeated_questions_and_rows_are_counted_with_a_grouping(
+    rows: list[Any],
+    options: dict[str, Any],
+    words: tuple[str, ...] | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Twenty-four answers to six questions are not twenty-four independent samples."""
+    _, warnings = said(rows, caplog, metrics=["faithfulness"], **options)
+    if words is None:
+        assert warnings == []
+    else:
+        [warning] = warnings
+        assert all(word in warning for word in words), warning
+
+
+@pytest.mark.parametrize(
+    "ids", [("q1", "Q1"), ("a-1", "a-l"), ("Ann", "\u0410nn"), ("x", "x\u200b"), ("x", "x ")]
+)
+def test_ids_that_look_alike_are_named_once(
+    ids: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [{**ROW, "id": name, "question": f"Why {name}?"} for name in (*ids, "z9", "z8")]
+    _, warnings = said(rows, caplog, metrics=["context_relevancy_chunk"])
+    [warning] = warnings
+    assert warning.startswith("2 ids look")
+    assert all(ascii(name) in warning for name in ids)
 
 
 def test_a_script_is_warned_about_omitted_default_metrics(caplog: pytest.LogCaptureFixture) -> None:
