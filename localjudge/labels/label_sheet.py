@@ -13,9 +13,9 @@ and `evidence_seen`. All others are only for the annotator. In CSV, the `answer`
 between >>> and <<<. A sheet with evidence also has the column `evidence`, after `context`; what is
 in this column was shown, also if `evidence_seen` was deleted.
 
-The reader also accepts what spreadsheets save: other separators, UTF-16 ("Unicode text"), Windows'
-Western code page, columns in another order, rows and columns without text, and records without
-their last empty cells. It skips rows without a label_id and a label, such as the instruction.
+The reader also accepts what spreadsheets save: other separators and encodings, columns in another
+order, rows and columns without text, and records without their last empty cells. It skips rows
+without a label_id and a label, such as the instruction.
 """
 
 import csv
@@ -40,6 +40,7 @@ from localjudge.labels.human_label import HUMAN, LABEL_FORM, parse_label
 from localjudge.resources import write_output
 from localjudge.run_directory.label_rows import EvidenceSeen
 from localjudge.run_directory.result_rows import json_line
+from localjudge.text.folding import is_damaged
 from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option
 
@@ -319,6 +320,10 @@ def _read_row(row: RawRow) -> tuple[SheetLabel | None, list[Problem]]:
     del texts["label_id"]
     if not _LABEL_ID.fullmatch(label_id):
         report("label_id", describe(cells["label_id"]), "32 hexadecimal digits")
+    name = row.values.get("annotator")
+    if isinstance(name, str) and is_damaged(name):
+        damaged = f"a name damaged by another encoding ({describe(name)})"
+        report("annotator", damaged, "the name as it was (save the sheet as UTF-8)")
     if texts["annotator"]:
         texts["annotator"] = texts["annotator"].strip()
     human = None

@@ -16,7 +16,7 @@ from localjudge.labels.units import statement_keys, unit_frames
 from localjudge.run_directory.label_file import append_labels, stored_labels
 from localjudge.run_directory.label_rows import LabelRow, name_annotator
 from localjudge.run_directory.run_record import RunRecord, as_run
-from localjudge.text.folding import look_alikes
+from localjudge.text.folding import clean, damaged_forms, look_alikes
 from localjudge.types import Label
 from localjudge.words import numbered, option
 
@@ -69,6 +69,7 @@ def read_all_labels(
     frames = unit_frames(run)
     stored = Decisions(stored_labels(run.directory))
     sheets, answers = _read_sheets(sources, annotator, stored)
+    _refuse_damaged_names([labels for labels, _ in sheets.values()], stored)
     decisions = stored
     read_at = datetime.now(UTC)
     signed: dict[str | Path, list[SheetLabel]] = {}
@@ -116,6 +117,23 @@ def _read_sheets(
             sheets[source] = (labels, remarks)
             answers[source] = _list_answers(labels, source, annotator, stored)
     return sheets, answers
+
+
+def _refuse_damaged_names(sheets: Iterable[Sequence[SheetLabel]], stored: Decisions) -> None:
+    """Raise DataError for an annotator whose name is another one's, damaged by an encoding."""
+    places: dict[str, str] = {}
+    for sheet in sheets:
+        for label in sheet:
+            if label.annotator:
+                places.setdefault(clean(label.annotator), label.place)
+    names = {clean(row.annotator) for row in stored.rows}
+    for name in sorted(names | places.keys()):
+        for damaged in sorted(damaged_forms(name) & places.keys() - names):
+            raise DataError(
+                f"{places[damaged]}: the annotator {shorten_name(damaged)} looks like "
+                f"{shorten_name(name)}, damaged by another encoding",
+                hint="correct the name in the column annotator, or save the sheet as UTF-8",
+            )
 
 
 def _list_answers(

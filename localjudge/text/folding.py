@@ -3,6 +3,7 @@ r"""Compare names as a reader sees them: annotators, and the values of a column.
     clean("Ann\u200b ")                 "Ann"               no invisible characters (NFKC)
     fold("ANN") == fold("ann")          True                one name
     look_alikes(["Ann", "\u0410nn"])    [("Ann", "\u0410nn")]   one has a Cyrillic letter
+    is_damaged("J\u00c3\u00bcrgen")     True                UTF-8, read as Windows-1252
 
 Source of the letters that look alike: Unicode Technical Standard 39, Unicode Security Mechanisms,
 section 4.
@@ -16,6 +17,12 @@ from collections.abc import Iterable
 _SPACES = re.compile(r"\s+")
 _INVISIBLE = {"Cc", "Cf"}
 """General categories of control and format characters, such as a zero-width space."""
+_ENCODINGS = (
+    *("utf-8", "cp1252", "latin-1", "cp850", "cp437", "mac_roman", "cp1250", "iso8859_2"),
+    *("cp852", "cp1254", "cp1251", "cp1253", "koi8_r"),
+)
+"""Encodings in which spreadsheets save a text, and read it wrongly."""
+_REPLACED = re.compile(r"(?<=[^\W\d_])\?+(?=[^\W\d_])|[\ufffd\x80-\x9f\ud800-\udfff]")
 _LATIN = {
     **str.maketrans("авеікмнорстухјѕһԁԛԝьӏ", "abeikmhopctyxjshdqwbl"),  # Cyrillic
     **str.maketrans("αβεζηικμνορτυχϲ", "abezhikmnoptyxc"),  # Greek
@@ -54,9 +61,37 @@ def look_alikes(names: Iterable[str]) -> list[tuple[str, ...]]:
     """Return groups of different names that a reader can hardly tell apart."""
     groups: dict[str, dict[str, str]] = defaultdict(dict)
     for name in names:
-        groups[_skeleton(name)].setdefault(fold(name), name)
+        groups[skeleton(name)].setdefault(fold(name), name)
     return [tuple(group.values()) for group in groups.values() if len(group) > 1]
 
 
-def _skeleton(name: str) -> str:
+def skeleton(name: str) -> str:
+    """Return what is equal for names that a reader can hardly tell apart."""
     return fold(name).translate(_LATIN).replace("rn", "m")
+
+
+def is_damaged(name: str) -> bool:
+    """Return whether a name lost letters, or is UTF-8 that was read in another encoding."""
+    if _REPLACED.search(name):
+        return True
+    return not name.isascii() and any(_is_misread(name, encoding) for encoding in _ENCODINGS[1:])
+
+
+def _is_misread(name: str, encoding: str) -> bool:
+    try:
+        name.encode(encoding).decode("utf-8")
+    except UnicodeError:
+        return False
+    return True
+
+
+def damaged_forms(name: str) -> frozenset[str]:
+    """Return what a name becomes if it is saved in one encoding and read in another."""
+    forms: set[str] = set()
+    for saved in _ENCODINGS:
+        encoded = name.encode(saved, "replace")
+        for read in _ENCODINGS:
+            forms.add(clean(encoded.decode(read, "replace")))
+    ascii_name = name.encode("ascii", "replace").decode()
+    forms |= {ascii_name, ascii_name.replace("?", "_")}
+    return frozenset(forms - {clean(name)})

@@ -708,6 +708,17 @@ def test_names_that_look_the_same_are_one_annotator(judged_run: JudgedRun, name:
     assert Labelling(run, name, DrawingOptions(sample=12)).rows == []
 
 
+@pytest.mark.parametrize(
+    "name", ["JÃ¼rgen", "J├╝rgen", "J?rgen", "J\ufffdrgen", "J_rgen", "JŸrgen"]
+)
+def test_a_name_that_another_encoding_damaged_is_refused(judged_run: JudgedRun, name: str) -> None:
+    """As another person's, these labels would agree with Jürgen's own by chance."""
+    run = label(judged_run(), lambda _: 1, 12, "Jürgen")
+    with pytest.raises(DataError, match=r"annotator.*damaged by another encoding"):
+        read(run, ZEROS[:12], annotator=name)
+    assert labels(run).annotators == {"Jürgen": 12}
+
+
 def test_names_that_look_alike_are_named_in_a_remark(judged_run: JudgedRun) -> None:
     """The second name begins with a Cyrillic letter."""
     run = label(judged_run(), lambda _: 1, 12, "Ann")

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.text.folding import clean, common_spellings, fold, look_alikes
+from localjudge.text.folding import (
+    clean,
+    common_spellings,
+    damaged_forms,
+    fold,
+    is_damaged,
+    look_alikes,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,3 +56,35 @@ def test_the_most_frequent_spelling_is_chosen() -> None:
 )
 def test_names_that_look_alike_are_grouped(names: list[str], groups: list[tuple[str, ...]]) -> None:
     assert look_alikes(names) == groups
+
+
+@pytest.mark.parametrize("name", ["Jürgen", "Zoë Müller", "Łukasz", "Ömer Şahin", "José", "Иван"])
+def test_a_name_that_another_encoding_damaged_is_recognised(name: str) -> None:
+    for encoding in ("cp1252", "latin-1", "cp850", "cp437", "mac_roman"):
+        misread = name.encode().decode(encoding, "replace")
+        assert is_damaged(misread), (misread, encoding)
+        assert clean(misread) in damaged_forms(name)
+    assert clean(name.encode("ascii", "replace").decode()) in damaged_forms(name)
+    assert not is_damaged(name)
+    assert name not in damaged_forms(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ann",
+        "René",
+        "Renè",
+        "Zoé",
+        "Åsa Ødegård",
+        "李雷",
+        "Γιώργος",
+        "Мария",
+        "Ann (who?)",
+        "O’Neill",
+    ],
+)
+def test_other_names_are_not_damaged(name: str) -> None:
+    assert not is_damaged(name)
+    for other in ("Jürgen", "René", "Zoë", "Łukasz", "Ann"):
+        assert name not in damaged_forms(other)
