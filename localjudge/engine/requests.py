@@ -40,11 +40,16 @@ def tokenize_node(vocabulary: Vocabulary, node: Node) -> tuple[int, ...]:
     return tuple(tokens)
 
 
-def require_room(tokens: int, capacity: int, beginning: str) -> None:
-    """Raise SampleError, with this beginning, for more tokens than the judge's context."""
-    if tokens > capacity:
-        larger = f"ask for a larger context with {option_name('n_ctx')}"
-        raise SampleError(
-            f"{beginning} {tokens} tokens, and the judge's context holds {capacity}",
-            hint=f"{larger}, or name a model that has one",
-        )
+def require_room(tokens: int, capacity: int, trained: int, beginning: str) -> None:
+    """Raise SampleError, with this beginning, for more tokens than the judge's context.
+
+    The hint names a larger context only if the model was `trained` with enough tokens.
+    """
+    if tokens <= capacity:
+        return
+    remedy = f"name a model with a larger context than {trained} tokens, or shorten the text"
+    if tokens <= trained:
+        remedy = f"ask for a larger context, of up to {trained} tokens, with {option_name('n_ctx')}"
+    raise SampleError(
+        f"{beginning} {tokens} tokens, and the judge's context holds {capacity}", hint=remedy
+    )

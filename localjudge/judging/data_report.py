@@ -77,8 +77,8 @@ def _repeat_warnings(planned: Plan) -> Iterator[str]:
         else:
             contents[hash(json.dumps(fields))] += 1
     if not planned.settings.cluster_by:
-        yield from _describe_repeats(questions, "questions", "user_input", dataset)
-        yield from _describe_repeats(contents, "contents", "response", dataset)
+        yield from _describe_repeats(questions, "question", "user_input", dataset)
+        yield from _describe_repeats(contents, "content", "response", dataset)
     repeated = {number for number, count in ids.items() if count > 1}
     if repeated:
         yield _describe_look_alikes(dataset, repeated)
@@ -111,8 +111,8 @@ def _describe_repeats(
     samples = numbered(counts.total(), "sample")
     grouping = option("cluster_by", column)
     yield (
-        f"{samples} have {len(counts):,} different {what}, so their intervals are too narrow: "
-        f"remove repeated rows, or compute intervals over {what} with {grouping}"
+        f"{samples} have {numbered(len(counts), f'different {what}')}, so their intervals are too "
+        f"narrow: remove repeated rows, or compute intervals over {what}s with {grouping}"
     )
 
 

@@ -67,6 +67,7 @@ class LlamaCppClassifier:
         self.name = file.name
         self.metadata = loaded.header.metadata
         self.capacity = loaded.n_ctx
+        self._trained_context = loaded.header.size("context_length")
         self.memory_bytes = loaded.memory_bytes
 
     @property
@@ -158,7 +159,7 @@ class LlamaCppClassifier:
         try:
             tokens, first_count = self.tokenize(request)
             beginning = f"the prompt (first text: {first_count} tokens) has"
-            require_room(len(tokens), self.capacity, beginning)
+            require_room(len(tokens), self.capacity, self._trained_context, beginning)
             outputs = self._encoder.outputs(tokens)
             return answer_from(outputs, require_reading(request, self.outputs), request.grammar)
         except SampleError as error:

@@ -80,6 +80,7 @@ class LlamaCppEngine:
         self.name = file.name
         self.metadata = loaded.header.metadata
         self.capacity = loaded.n_ctx
+        self._trained_context = loaded.header.size("context_length")
         self.memory_bytes = loaded.memory_bytes
         self.shares_prefixes = rewind_mode != "recompute"
 
@@ -162,7 +163,8 @@ class LlamaCppEngine:
             try:
                 path, grammar = self.tokenize(requests[indices[0]])
                 beginning = "the prompt and the longest answer have"
-                require_room(_length(path, grammar), self.capacity, beginning)
+                length = _length(path, grammar)
+                require_room(length, self.capacity, self._trained_context, beginning)
             except SampleError as error:
                 no_answer = NoAnswer(error=error.in_one_line)
                 refused += [(index, no_answer) for index in indices]
