@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from localjudge import model_registry
 from localjudge.analysis.missing_scores import MissingScores, missing_scores
 from localjudge.labels.run_labels import RunLabels, how_to_label
 from localjudge.metrics import catalog
@@ -87,6 +88,25 @@ def _verdict_warnings(verdicts: VerdictSummary, *, has_classifier: bool) -> Iter
         if not has_classifier:  # its context is as long as it can be
             line += f"; a larger {option_name('n_ctx')} avoids windows"
         yield line
+
+
+def _advise_on_windows(run: RunRecord) -> str:
+    """Return how to avoid windows: by a larger context, if a judge of the run may have one."""
+    larger = f"a larger {option_name('n_ctx')} avoids windows"
+    sizes: list[int] = []
+    for judge in run.manifest.judge.judges:
+        size = judge.engine.n_ctx
+        if size is None:
+            continue
+        sizes.append(size)
+        packaged = model_registry.packaged_as(str(judge.engine.model_sha256))
+        if packaged is None:
+            return f"{larger} if the model has one"
+        if packaged.n_ctx is not None and size < packaged.n_ctx:
+            return larger
+    if not sizes:
+        return "a judge with a larger context needs fewer"
+    return f"a context of {min(sizes):,} tokens is the judge's largest: a larger model needs fewer"
 
 
 def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:

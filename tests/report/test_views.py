@@ -16,8 +16,10 @@ from rich.cells import cell_len
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
-from localjudge.errors import InputError
+from localjudge.engine.requests import require_room
+from localjudge.errors import InputError, SampleError
 from localjudge.judging.verify import verify_run as verify
+from localjudge.model_registry import registered
 from localjudge.report.ci import run_markdown
 from localjudge.report.comparison_views import comparison_view
 from localjudge.report.gate_views import gates_view
@@ -282,6 +284,46 @@ def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> Non
     run = evaluate(rows, engine=engine, metrics=["context_recall", "faithfulness"], out=tmp_path)
     assert "4 units did not fit" in " ".join(print_lines(summary_view(run)))
     assert "2 units did not fit" in " ".join(print_lines(summary_view(run, metric="faithfulness")))
+
+
+class Sized(ScriptedEngine):
+    """An engine with a model file and a context of some size."""
+
+    checksum = ""
+    size = 0
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity, "model_sha256": self.checksum, "n_ctx": self.size}
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "advised"),
+    [("reader", 512, False), ("reader", 256, True), ("lexical", 8192, False), (None, 512, True)],
+)
+def test_a_larger_context_is_advised_where_the_judge_can_have_one(
+    tmp_path: Path, model: str | None, size: int, advised: bool
+) -> None:
+    """The reader has 512 tokens, and the lexical judge 8,192; of other models nothing is known."""
+    row = {"retrieved_contexts": ["a" * 2_000, "b" * 2_000], "reference": "It rains."}
+    engine = Sized({}, default=0.9, capacity=4_000)
+    engine.size = size
+    engine.checksum = "ab" * 32
+    if model is not None:
+        engine.checksum = registered()[model].sha256
+    run = evaluate([row], engine=engine, metrics="context_recall", out=tmp_path)
+    text = " ".join(print_lines(summary_view(run)))
+    assert "1 unit did not fit" in text
+    assert ("n_ctx" in text) is advised
+    assert (f"{size:,} tokens" in text) is not advised
+
+
+@pytest.mark.parametrize(("trained", "advised"), [(512, False), (2048, True)])
+def test_a_long_prompt_is_refused_with_a_hint_that_helps(trained: int, advised: bool) -> None:
+    with pytest.raises(SampleError) as caught:
+        require_room(600, 512, trained, "the prompt has")
+    assert ("n_ctx" in str(caught.value.hint)) is advised
+    assert (str(trained) in str(caught.value.hint)) is advised
 
 
 def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: Run) -> None:
