@@ -311,7 +311,7 @@ def test_a_larger_context_is_advised_where_the_judge_can_have_one(
     engine.checksum = "ab" * 32
     if model is not None:
         engine.checksum = registered()[model].sha256
-    run = evaluate([row], engine=engine, metrics="context_recall", out=tmp_path)
+    run = evaluate([row], engine=engine, metrics="context_recall", out=tmp_path, profile="instruct")
     text = " ".join(print_lines(summary_view(run)))
     assert "1 unit did not fit" in text
     assert ("n_ctx" in text) is advised
