@@ -24,7 +24,6 @@ from localjudge.types import (
     CustomQuestion,
     Refusal,
     Relevance,
-    Span,
     Sufficiency,
     Task,
     Usefulness,
@@ -46,22 +45,13 @@ class Finders:
 
     def of(self, texts: tuple[str, ...]) -> Finder:
         if texts not in self._finders:
-            self._finders[texts] = Finder(texts, self._cut_anything, self._language)
+            self._finders[texts] = Finder(texts, self._cut, self._language)
             self._letters += sum(map(len, texts))
         self._finders.move_to_end(texts)
         while self._letters > _LETTERS_KEPT and len(self._finders) > 1:
             oldest, _ = self._finders.popitem(last=False)
             self._letters -= sum(map(len, oldest))
         return self._finders[texts]
-
-    def _cut_anything(self, text: str) -> tuple[Span, ...]:
-        """Cut a text. One without a sentence, such as a block of code, is one sentence."""
-        spans = self._cut(text)
-        bare = text.strip()
-        if spans or not bare:
-            return spans
-        start = text.find(bare)
-        return (Span(start=start, end=start + len(bare), text=bare),)
 
     def read(self, texts: tuple[str, ...], statement: str, letters: int) -> NearestText:
         """Return what is read for a statement about these texts."""

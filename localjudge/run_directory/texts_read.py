@@ -11,6 +11,7 @@ from localjudge.run_directory.archive import stored_user_texts
 from localjudge.run_directory.directory import STORE
 from localjudge.run_directory.result_rows import VerdictRow
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.text.character_references import read_characters
 from localjudge.types import Sample, context_texts
 
 UnitPlace = tuple[str, int]
@@ -36,7 +37,7 @@ def texts_read(
     read: dict[UnitPlace, str] = {}
     for verdict in verdicts:
         unit = (verdict.metric, verdict.position or 0)
-        shown = _texts_for(sample, verdict)
+        shown = [read_characters(text).text for text in _texts_for(sample, verdict)]
         texts = [text for text in asked.get(unit, ()) if _is_from(text, shown)]
         if texts:  # a verbatim statement is in the texts, too, and shorter than what was read
             read[unit] = max(texts, key=len)

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.errors import InputError
+from localjudge.errors import InputError, LocaljudgeError
+from localjudge.evidence.finder import VERSION as FINDER_VERSION
+from localjudge.evidence.nearest import MARK, VERSION
 from localjudge.model_registry import ModelFile
+from localjudge.run_directory.texts_read import texts_read
 from tests.cli.conftest import Call, call
 from tests.engine.classifiers import ENTAILMENT, NLI_SHAPE, make_classifier, write_profile
 from tests.engine.conftest import ModelMaker, make_model
@@ -30,13 +33,19 @@ ROWS = [
     }
     for number in range(6)
 ]
-METRICS = ["faithfulness", "context_relevancy", "context_precision"]
+METRICS = ["faithfulness", "context_relevancy"]
 FILES = ("scores.jsonl", "verdicts.jsonl", "evidence.jsonl", "summary.json")
 
 
 @pytest.fixture
 def file(make_model: ModelMaker) -> ModelFile:
     return make_classifier(make_model)
+
+
+@pytest.fixture
+def nearest(tmp_path: Path) -> str:
+    """A profile for the same model that reads the nearest 100 letters."""
+    return str(write_profile(tmp_path / "nearest", head="letters = 100"))
 
 
 @pytest.fixture
@@ -86,6 +95,82 @@ def test_a_long_context_is_judged_in_windows_and_the_most_probable_counts(
     assert [windows[row["id"]] is None for row in ROWS] == [True, False] * 3
     assert all(row["error"] is None for row in verdicts)
     assert run.verify()
+
+
+def test_the_nearest_sentences_are_read_in_place_of_windows(
+    file: ModelFile, nearest: str, tmp_path: Path
+) -> None:
+    """Each third of a line says which sentences the verdict can be from: 100 letters hold three."""
+    run = evaluate(file, nearest, tmp_path / "run")
+    assert all(verdict.window is None and verdict.error is None for verdict in run.verdicts)
+    assert run.summary.verdicts.windowed == 0
+    assert run.manifest.judge.letters_read == 100
+    for sample in run.samples:
+        of_sample = [row for row in run.verdicts if row.sample_id == sample.id]
+        read = texts_read(run, sample, of_sample)
+        for verdict in of_sample:
+            text = read[verdict.metric, verdict.position or 0]
+            parts = text.split(MARK)
+            assert sum(map(len, parts)) <= 100
+            assert all(row.text in text for row in verdict.evidence)
+            closest = verdict.text.replace("It is red.", "The bridge is red.")
+            if sample.retrieved_contexts and sample.retrieved_contexts[0].text == LONG:
+                assert closest in text
+    assert run.verify()
+
+
+def test_a_run_that_reads_what_is_near_has_the_same_bytes_in_parts_and_shuffled(
+    file: ModelFile, nearest: str, tmp_path: Path
+) -> None:
+    evaluate(file, nearest, tmp_path / "once", metrics=METRICS)
+    evaluate(file, nearest, tmp_path / "parts", metrics=METRICS, limit=3)
+    resumed = {"metrics": METRICS, "threads": 2, "reuse": [str(tmp_path / "parts")]}
+    evaluate(file, nearest, tmp_path / "resumed", **resumed)
+    assert contents(tmp_path / "resumed") == contents(tmp_path / "once")
+
+
+def test_what_is_read_is_part_of_the_judge(
+    file: ModelFile, profile: str, nearest: str, tmp_path: Path
+) -> None:
+    windows = evaluate(file, profile, tmp_path / "windows", limit=1)
+    near = evaluate(file, nearest, tmp_path / "near", limit=1)
+    assert windows.manifest.judge.judge.nearest is None
+    assert near.manifest.judge.judge.nearest == {
+        "letters": 100,
+        "version": VERSION,
+        "finder_version": FINDER_VERSION,
+        "language": "en",
+    }
+    with pytest.raises(LocaljudgeError):
+        evaluate(file, nearest, tmp_path / "windows", limit=1)
+
+
+def test_show_has_what_was_read(file: ModelFile, nearest: str, tmp_path: Path, call: Call) -> None:
+    run = evaluate(file, nearest, tmp_path / "run", metrics=METRICS)
+    code, printed, _ = call("show", run.directory, "1", "--details", "--json")
+    assert code == 0
+    for verdict in json.loads(printed)["verdicts"]:
+        assert len(verdict["read"]) <= 100 + 3 * len(MARK)
+    code, printed, _ = call("show", run.directory, "1", "--metrics", "faithfulness", "--details")
+    assert code == 0
+    assert "  read  " in printed
+    code, printed, _ = call("show", run.directory, "1", "--json")
+    assert "read" not in json.loads(printed)["verdicts"][0]
+
+
+def test_a_long_run_of_signs_never_fails_a_statement(
+    file: ModelFile, nearest: str, tmp_path: Path
+) -> None:
+    """The model has a token for each sign that it does not know."""
+    signs = ["QmFzZTY0" * 200, "ภาษาไทย" * 200, "☃" * 900]
+    rows = []
+    for number, text in enumerate(signs):
+        contexts = ["The dam was built in 1962.", text]
+        rows.append(
+            {"id": str(number), "response": f"{text[:450]}", "retrieved_contexts": contexts}
+        )
+    run = evaluate(file, nearest, tmp_path / "run", rows=rows)
+    assert [verdict.error for verdict in run.verdicts] == [None] * len(run.verdicts)
 
 
 def test_a_statement_that_leaves_no_room_fails_with_a_reason(
