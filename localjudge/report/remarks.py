@@ -10,7 +10,6 @@ from localjudge.metrics.catalog import get_question
 from localjudge.report.label_views import label_lines
 from localjudge.report.terminal import number
 from localjudge.run_directory.calibration import Calibration
-from localjudge.run_directory.identity import CLASSIFIER
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary, VerdictSummary
 from localjudge.run_directory.totals import NEAR, verdict_summary
@@ -49,8 +48,7 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
     for origin in run.origins:
         if origin.is_notable:
             yield str(origin)
-    engines = [judge.engine.engine for judge in run.manifest.judge.judges]
-    yield from _verdict_warnings(select_verdicts(run, metric), has_classifier=CLASSIFIER in engines)
+    yield from _verdict_warnings(select_verdicts(run, metric), _advise_on_windows(run))
 
 
 def _compares_words(run: RunRecord, metric: str) -> bool:
@@ -73,21 +71,18 @@ def _data_remarks(run: RunRecord) -> Iterator[str]:
         yield f"part of the data: {run.part}"
 
 
-def _verdict_warnings(verdicts: VerdictSummary, *, has_classifier: bool) -> Iterator[str]:
+def _verdict_warnings(verdicts: VerdictSummary, advice: str) -> Iterator[str]:
     is_jury = verdicts.divided is not None  # its probabilities are near one half by construction
     near = verdicts.near_threshold
     if near is not None and near >= _MAX_NEAR and not is_jury:
         doubt = "most verdicts are close to the threshold; the judge may be guessing"
         yield f"warning: {doubt}: test it with `localjudge doctor`"
     if verdicts.windowed:
-        line = (
+        yield (
             f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context "
             "together with their texts, and were judged in windows: the highest window decides, "
-            "so many windows mean more false verdicts of 1"
+            f"so many windows mean more false verdicts of 1; {advice}"
         )
-        if not has_classifier:  # its context is as long as it can be
-            line += f"; a larger {option_name('n_ctx')} avoids windows"
-        yield line
 
 
 def _advise_on_windows(run: RunRecord) -> str:

@@ -38,10 +38,6 @@ _CombinationAsObject = Annotated[Combination, PlainSerializer(Combination._asdic
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
 
 
-CLASSIFIER = "llama.cpp classifier"
-"""The engine of models with a classification head."""
-
-
 class EngineIdentity(ManifestPart):
     """Everything about an engine that can change an answer. Engines add other fields."""
 
