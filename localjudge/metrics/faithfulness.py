@@ -3,12 +3,14 @@
     faithfulness = sentences attributed to the retrieved contexts / sentences of the response
 
 Thinking, lists of sources and citation marks are not part of a sentence
-(`localjudge.text.responses`).
+(`localjudge.text.responses`). Sentences without a claim, such as "Kind regards," and refusals, are
+not asked about, but counted apart; "Yes." and "No." are judged with the question
+(`localjudge.text.claims`).
 
 Source: RAGAS `faithfulness` (Es et al., 2023), with the response's sentences as statements.
 
-Empty cases: no sentence in the response is `Undefined`; no context text is 0 of N without asking
-the model.
+Empty cases: no sentence in the response, or none with a claim, is `Undefined`; no context text is
+0 of N without asking the model.
 """
 
 from localjudge.metrics.metric import (
@@ -21,6 +23,8 @@ from localjudge.metrics.metric import (
     response_statements,
     score_share,
 )
+from localjudge.text.claims import WITHOUT_CLAIM, has_claim, is_bare_answer
+from localjudge.text.responses import Statement
 from localjudge.types import Sample, context_texts
 
 
@@ -29,7 +33,7 @@ def faithfulness() -> BuiltIn:
     return BuiltIn(
         "faithfulness",
         _steps,
-        version=2,
+        version=3,
         required_fields=frozenset({"response", "retrieved_contexts"}),
         common_tasks=frozenset({"attribution"}),
         about=About(
@@ -43,7 +47,27 @@ def faithfulness() -> BuiltIn:
 
 
 def _steps(sample: Sample, sentences: Sentences) -> Steps:
-    statements = response_statements(sample, sentences)
+    statements = [
+        _with_question(statement, sample.user_input)
+        for statement in response_statements(sample, sentences)
+    ]
     contexts = context_texts(sample.retrieved_contexts)
-    tasks = attributions(sample, "response", statements, contexts)
-    return score_share(tasks, "the response has no sentence", nothing_retrieved(sample))
+    tasks = []
+    for task in attributions(sample, "response", statements, contexts):
+        if has_claim(task.unit.text):
+            tasks.append(task)
+    details = []
+    if len(tasks) < len(statements):
+        details.append(f"{len(statements) - len(tasks)} {WITHOUT_CLAIM}")
+    details += filter(None, [nothing_retrieved(sample)])
+    if_none = "the response has no sentence"
+    if statements:
+        if_none = "no sentence of the response claims anything"
+    return score_share(tasks, if_none, ", ".join(details) or None)
+
+
+def _with_question(statement: Statement, question: str | None) -> Statement:
+    """Show a bare yes or no after its question."""
+    if not question or not question.strip() or not is_bare_answer(statement.shown):
+        return statement
+    return statement._replace(shown=f"{question.strip()} {statement.shown}")

@@ -1,5 +1,6 @@
 """Lines below the tables of a run: what limits its means, its judge, and details."""
 
+import re
 from collections.abc import Iterator
 
 from localjudge import model_registry
@@ -13,6 +14,7 @@ from localjudge.run_directory.calibration import Calibration
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary, VerdictSummary
 from localjudge.run_directory.totals import NEAR, verdict_summary
+from localjudge.text.claims import WITHOUT_CLAIM
 from localjudge.words import numbered, option, option_name
 
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
@@ -27,6 +29,7 @@ _WORSE_THAN_GUESSING = "answer_relevancy"
 question. Of 50 public pairs of a good and a poor answer, the good one scored higher in 10, and the
 poor one in 28.
 """
+_WITHOUT_CLAIM = re.compile(rf"(?P<sentences>\d+) {WITHOUT_CLAIM}")
 
 
 def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
@@ -44,6 +47,7 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
                 "50 good answers, 10 scored higher than a poor answer to the same question; "
                 f"name another model with {option('judge')}"
             )
+    yield from _claim_remarks(run, metric)
     yield from _data_remarks(run)
     for origin in run.origins:
         if origin.is_notable:
@@ -54,6 +58,22 @@ def remarks(run: RunRecord, *, metric: str | None = None) -> Iterator[str]:
 def _compares_words(run: RunRecord, metric: str) -> bool:
     """Return whether every judge that answers the metric's questions compares words."""
     return run.manifest.judge.profiles(metric) == {_COMPARES_WORDS}
+
+
+def _claim_remarks(run: RunRecord, metric: str | None) -> Iterator[str]:
+    """Yield how many sentences of responses claim nothing, and are in no share."""
+    if "faithfulness" not in select_metrics(run, metric):
+        return
+    sentences = 0
+    samples = 0
+    for row in run.iter_scores():
+        count = _WITHOUT_CLAIM.match(row.detail or "")
+        if row.metric == "faithfulness" and count:
+            sentences += int(count["sentences"])
+            samples += 1
+    if sentences:
+        counted = f"{numbered(sentences, 'sentence')} {WITHOUT_CLAIM} (greetings, refusals)"
+        yield f"faithfulness: {counted} not counted, in {numbered(samples, 'sample')}"
 
 
 def _data_remarks(run: RunRecord) -> Iterator[str]:

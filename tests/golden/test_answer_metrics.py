@@ -193,3 +193,26 @@ def test_citation_marks_are_not_part_of_sentences() -> None:
     assert score("answer_relevancy", sample, needed) == Scored(
         value=1 / 2, numerator=1, denominator=2
     )
+
+
+POLICY = Sample(
+    id="policy",
+    user_input="Is rain insured?",
+    response="No. Rain is not insured. I hope this helps. Kind regards, your team",
+    retrieved_contexts=(Context(text="Rain is not insured."),),
+)
+
+
+def test_faithfulness_counts_sentences_without_a_claim_apart() -> None:
+    """Of four sentences two claim something. "No." is supported, the other one is not: 1 / 2."""
+    tasks, outcome = asked_and_scored("faithfulness", POLICY, {"No.": 1, "Rain is not insured.": 0})
+    assert [task.unit.text for task in tasks] == ["Is rain insured? No.", "Rain is not insured."]
+    assert [task.unit.index for task in tasks] == [0, 1]
+    assert outcome == Scored(value=1 / 2, numerator=1, denominator=2, detail="2 without a claim")
+
+
+def test_a_response_without_a_claim_has_no_faithfulness() -> None:
+    refusal = "I am sorry, but I cannot answer this question. Kind regards, your team"
+    outcome = score("faithfulness", POLICY.model_copy(update={"response": refusal}), {})
+    assert isinstance(outcome, Undefined)
+    assert "claim" in outcome.reason

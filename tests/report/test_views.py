@@ -238,6 +238,21 @@ def test_too_many_failures_show_bounds_instead_of_a_mean(failed_run: Run, tmp_pa
     assert (values["mean"], values["ci95"], failed_run["context_recall"].mean) == (None, None, None)
 
 
+def test_sentences_without_a_claim_are_counted_below_the_table(tmp_path: Path) -> None:
+    """The first sample has two of them beside one statement, the second one."""
+    contexts = ["Rain is not insured."]
+    rows = [
+        {"response": "Rain is not insured. I hope this helps. Kind regards, Ann"},
+        {"response": "Rain is not insured. I hope this helps."},
+    ]
+    samples = [{**row, "retrieved_contexts": contexts} for row in rows]
+    engine = ScriptedEngine({}, default=0.9)
+    run = evaluate(samples, engine=engine, metrics=["faithfulness"], out=tmp_path / "run")
+    lines = " ".join(printed(summary_view(run)).split())
+    assert "3 sentences without a claim" in lines
+    assert "in 2 samples" in lines
+
+
 def test_a_judge_with_half_its_verdicts_near_the_threshold_is_undecided(tmp_path: Path) -> None:
     """At 0.45 all are within 0.1 of 0.5; at 0.39 none is."""
     for name, probability in (("near", 0.45), ("far", 0.39)):
