@@ -184,6 +184,7 @@ def test_a_statement_that_leaves_no_room_fails_with_a_reason(
         json.loads(line) for line in (tmp_path / "run" / "verdicts.jsonl").read_text().splitlines()
     ]
     assert "512" in verdict["error"]
+    assert "n_ctx" not in verdict["error"]
 
 
 def test_verify_finds_a_changed_answer_and_doctor_examines(
