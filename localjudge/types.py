@@ -420,10 +420,10 @@ class JudgeCard(Record):
         return ", ".join(parts)
 
     def __str__(self) -> str:
-        """`lexical (not for decisions), 10.7 MiB, sha256 cfcfedcc41bb`."""
+        """`lexical (not for decisions), 11 MiB, sha256 cfcfedcc41bb`."""
         parts = [self._name_with_caution]
         if self.size is not None:
-            parts.append(_format_size(self.size))
+            parts.append(readable(self.size))
         if self.sha256:
             parts.append(f"sha256 {self.sha256[:12]}")
         if self.examined:
@@ -437,12 +437,11 @@ class JudgeCard(Record):
         return f"{self.name} ({self.caution})"
 
 
-def _format_size(size: int) -> str:
-    """Format bytes: `10.7 MiB`, `2.0 GiB`."""
-    gib = size / (1 << 30)
-    if gib >= 1:
-        return f"{gib:.1f} GiB"
-    return f"{gib * 1024:.1f} MiB"
+def readable(size: int) -> str:
+    """Format bytes: `11 MiB`, `2.0 GiB`."""
+    if size >= 2**30:
+        return f"{size / 2**30:.1f} GiB"
+    return f"{size / 2**20:.0f} MiB"
 
 
 class Scored(Record):

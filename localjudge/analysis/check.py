@@ -99,7 +99,8 @@ def check(
     if baseline is not None:
         baseline_run = as_run(baseline)
     check_baseline(parsed, baseline_run)
-    parsed = [resolve_column(gate, run) for gate in parsed]
+    # Two spellings of one gate, such as of a column in quotes, are one.
+    parsed = list(dict.fromkeys(resolve_column(gate, run) for gate in parsed))
     comparison = None
     other_labels: Sequence[LabelRow] = ()
     if baseline_run is not None:

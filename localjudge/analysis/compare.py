@@ -238,6 +238,9 @@ class _BothRuns:
             clusters = [self._clusters[new] for new in pairs]
         difference = self._sampling.difference(before, after, clusters)
         improved, worsened, tied = count_changes(before, after)
+        smallest_detectable = None
+        if difference.limits is not None:
+            smallest_detectable = smallest_detectable_difference(difference)
         return ScoreChanges(
             before=math.fsum(before) / len(before),
             after=math.fsum(after) / len(after),
@@ -248,7 +251,7 @@ class _BothRuns:
             improved=improved,
             worsened=worsened,
             tied=tied,
-            smallest_detectable=smallest_detectable_difference(difference),
+            smallest_detectable=smallest_detectable,
         )
 
     def _verdict_changes(self, metric: str, pairs: Pairs) -> VerdictChanges | None:

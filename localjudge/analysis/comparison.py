@@ -32,7 +32,7 @@ class ScoreChanges(Record):
     """Scores of the same samples in both runs, by the judges only. Labels do not count here.
 
     `smallest_detectable` is the smallest true difference that these samples would detect in 80 % of
-    cases.
+    cases, and None without an interval.
     """
 
     before: float
@@ -44,7 +44,7 @@ class ScoreChanges(Record):
     improved: int
     worsened: int
     tied: int
-    smallest_detectable: float
+    smallest_detectable: float | None
 
 
 class SampleChange(Record):

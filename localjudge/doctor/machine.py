@@ -9,13 +9,12 @@ from typing import Any
 from localjudge import model_registry
 from localjudge.doctor.check_result import CheckResult, failed, ok, warn_if, warning
 from localjudge.engine import opening
-from localjudge.engine.hardware import readable
 from localjudge.engine.protocol import Engine, InspectableEngine, ModelFacts
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge.answer_grammars import COMPILER
 from localjudge.model_registry import ModelFile
 from localjudge.text.segmenter import import_spacy
-from localjudge.types import VerdictRequest
+from localjudge.types import VerdictRequest, readable
 
 _LIBRARIES = {**opening.ENGINE_LIBRARIES, COMPILER: COMPILER, "spacy": "spacy"}
 """Modules by package."""

@@ -87,10 +87,3 @@ def _lines(file: str | Path) -> list[str]:
         return Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
-
-
-def readable(count: int) -> str:
-    """Return a number of bytes in GiB or MiB."""
-    if count >= 2**30:
-        return f"{count / 2**30:.1f} GiB"
-    return f"{count / 2**20:.0f} MiB"

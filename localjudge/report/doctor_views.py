@@ -4,9 +4,9 @@ from rich.text import Text
 
 from localjudge.doctor.check_result import ADMISSION, CheckResult, Diagnosis
 from localjudge.doctor.inventory import Inventory, ListedModel
-from localjudge.engine.hardware import readable
 from localjudge.labels.recommended_uses import recommendation
 from localjudge.report.terminal import Table, safe_text
+from localjudge.types import readable
 from localjudge.words import numbered, printable
 
 _STATUS_STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}

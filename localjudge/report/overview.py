@@ -17,7 +17,6 @@ from localjudge.analysis.gate_decisions import GateDecision
 from localjudge.analysis.gates import Gate, parse_gate
 from localjudge.analysis.headline import Headline, choose_headline
 from localjudge.analysis.pooled import pooled_shares
-from localjudge.engine.hardware import readable
 from localjudge.labels.corrected_mean import CorrectedMean
 from localjudge.labels.labelled_statements import disputed_statements
 from localjudge.labels.run_labels import RunLabels, find_corrected, how_to_label
@@ -40,6 +39,7 @@ from localjudge.report.sentences import pooled_for_page, pooled_sentence, state_
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary
 from localjudge.run_directory.verification import LastVerification
+from localjudge.types import readable
 from localjudge.words import numbered
 
 _BINS = 10

@@ -15,6 +15,7 @@ from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import OutOfResource
+from localjudge.types import readable
 from tests.engine.conftest import ModelMaker
 
 pytestmark = pytest.mark.engine
@@ -101,7 +102,7 @@ def test_a_control_group_limits_free_memory(
 def test_a_small_size_is_not_rounded_to_zero() -> None:
     """9,333,856 / 2**20 = 8.9."""
     sizes = {9_333_856: "9 MiB", GIB - 2**20: "1023 MiB", GIB: "1.0 GiB", 3 * GIB // 2: "1.5 GiB"}
-    assert {count: hardware.readable(count) for count in sizes} == sizes
+    assert {count: readable(count) for count in sizes} == sizes
 
 
 LIMITED = """

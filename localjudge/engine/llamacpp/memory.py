@@ -13,8 +13,8 @@ at once.
 import re
 
 from localjudge.engine import hardware
-from localjudge.engine.hardware import readable
 from localjudge.engine.llamacpp.gguf import Header
+from localjudge.types import readable
 from localjudge.words import option_name
 
 UBATCH = 512
