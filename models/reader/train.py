@@ -14,6 +14,7 @@ their number only, there is no dropout, and so a continued run computes what an 
 import argparse
 import json
 import multiprocessing
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -158,7 +159,11 @@ def flat_gradients(reader: Reader) -> Tensor:
 
 
 def help_training(reader: Reader, gradients: Tensor, connection: Connection) -> None:
-    """The second process: half of each batch, on weights that it shares with the first."""
+    """The second process: half of each batch, on weights that it shares with the first.
+
+    It begins a session, because Linux may divide the cores among sessions, not processes.
+    """
+    os.setsid()
     torch.set_num_threads(1)
     while (examples := connection.recv()) is not None:
         for parameter in reader.trained():
