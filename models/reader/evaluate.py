@@ -1,10 +1,11 @@
-"""Measure a reader on labelled development data, alone and beside the lexical judge.
+"""Measure readers on development data, alone and beside the lexical judge.
 
-    python models/reader/evaluate.py READER --data DIR [--lexical lexical.jsonl] [--part 2]
+    python models/reader/evaluate.py READER --data DIR --save FOLDER [--against FOLDER]
 
 READER is a GGUF file or weights of train.py (`--start` then names the GGUF file with the
-embeddings). Texts longer than a window are read in windows of whole sentences with an overlap of
-one sentence, and the largest logit counts.
+embeddings). Texts are read as the package reads them: the sentences nearest to the statement. The
+logits go to FOLDER, and with --against the gain over the logits of another reader is printed, with
+a 95 % bootstrap interval; whole contexts or questions are drawn.
 """
 
 import argparse
@@ -12,25 +13,20 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from reader_recipe.edits import split_sentences
-from reader_recipe.measure import (
-    Floats,
-    Labels,
-    auc,
-    balanced_accuracy,
-    calibration_error,
-    fit_calibration,
-    standardised,
-    windows,
-)
+from localjudge.evidence.nearest import read_nearest
+from localjudge.text import Segmenter
+from localjudge.text.judged_sentences import JudgedSentences
+from reader_recipe.measure import Floats, Labels, auc
 from reader_recipe.network import Reader, read_gguf
 from reader_recipe.tokens import (
+    ANSWER,
     ATTRIBUTION,
+    MAX_STATEMENT,
     MAX_TOKENS,
     RELEVANCE,
     Ids,
@@ -41,67 +37,81 @@ from reader_recipe.tokens import (
 from train import USES_BFLOAT16, Example, micro_batches, pad
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lexical"))
-from lexical_judge import labelled
+from lexical_judge import committed, labelled, rules
+from lexical_judge.numpy_model import NumpyJudge
 
-SHORT_CONTEXT = 1000  # characters
+SHIPPED_IF = ("attribution.dev", "attribution.five.dev", "attribution.breadth.dev")
+DEVELOPMENT = Path(__file__).parent / "development"
 REPLICATES = 2000
-EVEN = 0.5
+BATCH = 32
 
 
-class Rows(NamedTuple):
-    """Labelled rows of one task."""
+class Item(NamedTuple):
+    """One labelled question to a reader."""
 
-    examples: Sequence[labelled.Example]
-    labels: Labels
-    sets: npt.NDArray[np.str_]
-    groups: npt.NDArray[np.str_]
-    is_short: npt.NDArray[np.bool_]
+    task: int
+    part: str
+    """Data set or kind."""
+    group: str
+    """Items of a group are not independent."""
+    statement: str
+    texts: tuple[str, ...]
+    label: int
 
 
-def read_rows(data: Path, task: str, part: int) -> Rows:
-    """Every `part`-th row of a task."""
-    examples = labelled.examples(data, task)[::part]
-    return Rows(
-        examples,
-        np.array([e.label for e in examples]),
-        np.array([e.dataset for e in examples]),
-        np.array([e.group for e in examples]),
-        np.array([len(e.given) <= SHORT_CONTEXT for e in examples]),
-    )
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def read_items(data: Path, name: str) -> list[Item]:
+    """Read a development file by its name."""
+    if name in {"sentences", "passages"}:
+        task = "relevance" if name == "sentences" else "chunk"
+        return [
+            Item(RELEVANCE, e.dataset, e.group, e.given, (e.judged,), e.label)
+            for e in labelled.examples(data, task)
+        ]
+    folder = DEVELOPMENT if name in {"answers", "kinds"} else data
+    rows = read_jsonl(folder / f"{name}.jsonl")
+    if name == "answers":
+        return [
+            Item(ANSWER, r["kind"], r["id"], r["question"], (r["sentence"],), int(r["label"]))
+            for r in rows
+        ]
+    items: list[Item] = []
+    for row in rows:
+        texts = tuple(row.get("contexts") or [row["context"]])
+        part = row["kind"] if name == "kinds" else row["dataset"]
+        item = Item(ATTRIBUTION, part, texts[0], row["statement"], texts, int(row["label"]))
+        items.append(item)
+    return items
 
 
 class Prompter:
-    """Makes the prompts of a labelled row, one for each window."""
+    """Makes the prompt of an item."""
 
-    def __init__(self, vocabulary: Path, window_tokens: int) -> None:
+    def __init__(self, vocabulary: Path) -> None:
         self._tokenizer = Tokenizer(vocabulary)
         self._weights = piece_weights(vocabulary)
-        self._window_tokens = window_tokens
+        self._cut = JudgedSentences(Segmenter("en"))
 
-    def prompts(self, example: labelled.Example, task: str) -> list[Ids]:
-        if task == "attribution":
-            return self._prompts(ATTRIBUTION, example.judged, example.given)
-        return self._prompts(RELEVANCE, example.given, example.judged)
-
-    def _prompts(self, task: int, statement: str, text: str) -> list[Ids]:
-        asked = self._tokenizer.encode(statement)[:256]
-        # A line ends a sentence, too
-        sentences = [s for line in text.splitlines() for s in split_sentences(line)]
-        room = min(self._window_tokens, MAX_TOKENS - len(asked) - 5)
-        parts = windows([self._tokenizer.encode(sentence) for sentence in sentences], room)
-        if not parts:
-            parts = [np.zeros(0, dtype=np.int32)]
-        return [prompt(task, asked, part, self._weights) for part in parts]
+    def prompt(self, item: Item) -> Ids:
+        text = item.texts[0]
+        if item.task == ATTRIBUTION:
+            text = read_nearest(item.texts, item.statement, self._cut).text
+        asked = self._tokenizer.encode(item.statement)[:MAX_STATEMENT]
+        window = self._tokenizer.encode(text)[: MAX_TOKENS - len(asked) - 6]
+        return prompt(item.task, asked, window, self._weights)
 
 
-def torch_logits(reader: Reader, prompts: list[Ids]) -> Floats:
+def torch_logits(reader: Reader, prompts: Sequence[Ids]) -> Floats:
     """The logits of all prompts, computed in batches of like length."""
     order = sorted(range(len(prompts)), key=lambda n: len(prompts[n]))
     logits = np.zeros(len(prompts))
     examples = [Example(prompts[n], 0, "") for n in order]
     start = 0
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=USES_BFLOAT16):
-        for batch in (examples[n : n + 32] for n in range(0, len(examples), 32)):
+        for batch in (examples[n : n + BATCH] for n in range(0, len(examples), BATCH)):
             for micro_batch in micro_batches(batch):
                 values = reader(*pad(micro_batch)).numpy()
                 logits[order[start : start + len(values)]] = values
@@ -109,72 +119,98 @@ def torch_logits(reader: Reader, prompts: list[Ids]) -> Floats:
     return logits
 
 
-def row_logits(reader: Reader, prompter: Prompter, rows: Rows, task: str) -> Floats:
-    prompts = [prompter.prompts(example, task) for example in rows.examples]
-    flat = [window for windows_of_row in prompts for window in windows_of_row]
-    logits = torch_logits(reader, flat)
-    ends = np.cumsum([len(windows_of_row) for windows_of_row in prompts])
-    return np.array([part.max() for part in np.split(logits, ends[:-1])])
+def lexical_log_odds(items: Sequence[Item]) -> Floats:
+    inputs = committed.load()
+    judge = NumpyJudge(inputs.vocabulary, inputs.scalars)
+    values: list[float] = []
+    for item in items:
+        if item.task == ATTRIBUTION:
+            tokens = rules.attribution(inputs.vocabulary, item.texts, item.statement)
+        else:
+            tokens = rules.relevance(inputs.vocabulary, (), item.statement, item.texts[0])
+        values.append(judge.log_odds(tokens))
+    return np.array(values)
 
 
-def intervals(rows: Rows, scores: Floats, baseline: Floats) -> tuple[Floats, Floats]:
-    """Return 95 % bootstrap intervals of the AUC and of its gain; whole groups are drawn."""
+def part_aucs(items: Sequence[Item], scores: Floats) -> dict[str, float]:
+    """The AUC of each data set. A kind with one label is compared with the other label's rows."""
+    labels = np.array([item.label for item in items])
+    parts = np.array([item.part for item in items])
+    aucs: dict[str, float] = {}
+    for part in sorted(set(parts)):
+        chosen = parts == part
+        if len(set(labels[chosen])) == 1:
+            chosen |= labels != labels[chosen][0]
+        aucs[part] = auc(labels[chosen], scores[chosen])
+    return aucs
+
+
+def mean_of_parts(items: Sequence[Item], scores: Floats) -> float:
+    return float(np.mean(list(part_aucs(items, scores).values())))
+
+
+def good_above_poor(items: Sequence[Item], scores: Floats) -> tuple[float, float]:
+    """How often a good sentence of a question is above, and equal to, a poor one of it."""
+    above: list[bool] = []
+    equal: list[bool] = []
+    good = [n for n, item in enumerate(items) if item.label == 1]
+    poor = [n for n, item in enumerate(items) if item.label == 0]
+    for first in good:
+        for second in poor:
+            if items[first].statement == items[second].statement:
+                above.append(bool(scores[first] > scores[second]))
+                equal.append(bool(scores[first] == scores[second]))
+    return float(np.mean(above)), float(np.mean(equal))
+
+
+class Gain(NamedTuple):
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:+.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+class Grouped:
+    """The labels and scores of one data set, drawn by groups."""
+
+    def __init__(self, items: Sequence[Item], part: str) -> None:
+        self.rows = np.array([n for n, item in enumerate(items) if item.part == part])
+        self.labels: Labels = np.array([items[n].label for n in self.rows])
+        groups = [items[n].group for n in self.rows]
+        _, numbers = np.unique(groups, return_inverse=True)
+        self._members = [np.flatnonzero(numbers == n) for n in range(numbers.max() + 1)]
+
+    def draw(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        drawn = rng.integers(len(self._members), size=len(self._members))
+        return np.concatenate([self._members[n] for n in drawn])
+
+
+def gain(files: Sequence[tuple[Sequence[Item], Floats, Floats]]) -> Gain:
+    """The gain in the mean of files, each the mean of its data sets, with a 95 % interval."""
     rng = np.random.default_rng(0)
-    _, numbers = np.unique(rows.groups, return_inverse=True)
-    members = [np.flatnonzero(numbers == number) for number in range(numbers.max() + 1)]
-    replicates = np.zeros((REPLICATES, 2))
-    for replicate in range(REPLICATES):
-        drawn = rng.integers(len(members), size=len(members))
-        index = np.concatenate([members[number] for number in drawn])
-        score = auc(rows.labels[index], scores[index])
-        replicates[replicate] = score, score - auc(rows.labels[index], baseline[index])
-    limits = np.quantile(replicates, [0.025, 0.975], axis=0)
-    return limits[:, 0], limits[:, 1]
+    sets: list[list[tuple[Grouped, Floats, Floats]]] = []
+    for items, new, old in files:
+        parts = [Grouped(items, part) for part in sorted({item.part for item in items})]
+        sets.append([(part, new[part.rows], old[part.rows]) for part in parts])
 
+    def difference(*, drawn: bool) -> float:
+        means: list[float] = []
+        for parts in sets:
+            gains: list[float] = []
+            for part, new, old in parts:
+                index = np.arange(len(part.labels))
+                if drawn:
+                    index = part.draw(rng)
+                labels = part.labels[index]
+                gains.append(auc(labels, new[index]) - auc(labels, old[index]))
+            means.append(float(np.nanmean(gains)))
+        return float(np.mean(means))
 
-def table(rows: Rows, judges: dict[str, Floats], task: str) -> str:
-    """AUC by data set, their mean, by length of context, and of all rows."""
-    lines = ["|rows|" + "|".join(judges) + "|", "|---|" + "---|" * len(judges)]
-    names = sorted(set(rows.sets))
-    by_set = {name: rows.sets == name for name in names}
-
-    def line(title: str, values: Sequence[float]) -> None:
-        lines.append(f"|{title}|" + "|".join(f"{value:.3f}" for value in values) + "|")
-
-    for name, chosen in by_set.items():
-        line(
-            f"{name} ({chosen.sum()})",
-            [auc(rows.labels[chosen], s[chosen]) for s in judges.values()],
-        )
-    means = [
-        float(np.mean([auc(rows.labels[chosen], s[chosen]) for chosen in by_set.values()]))
-        for s in judges.values()
-    ]
-    line("mean of sets", means)
-    if task == "attribution":
-        for title, chosen in (("up to 1,000 characters", rows.is_short), ("above", ~rows.is_short)):
-            line(
-                f"{title} ({chosen.sum()})",
-                [auc(rows.labels[chosen], s[chosen]) for s in judges.values()],
-            )
-    line(f"all ({len(rows.labels)})", [auc(rows.labels, s) for s in judges.values()])
-    return "\n".join(lines)
-
-
-def calibration_line(labels: Labels, logits: Floats) -> str:
-    calibration = fit_calibration(labels, logits)
-    probabilities = calibration.probabilities(logits)
-    accuracy = balanced_accuracy(labels, probabilities >= EVEN)
-    error = calibration_error(labels, probabilities)
-    return (
-        f"scale {calibration.scale:.3f}, bias {calibration.bias:.3f}: balanced accuracy "
-        f"{accuracy:.3f} at .5, calibration error {error:.3f} (fitted on these rows)"
-    )
-
-
-def read_lexical(path: Path, task: str, part: int) -> Floats:
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return np.array([row["log_odds"] for row in rows if row["task"] == task])[::part]
+    replicates = [difference(drawn=True) for _ in range(REPLICATES)]
+    low, high = np.quantile(replicates, [0.025, 0.975])
+    return Gain(difference(drawn=False), float(low), float(high))
 
 
 def load(path: Path, start: Path) -> Reader:
@@ -185,37 +221,63 @@ def load(path: Path, start: Path) -> Reader:
     return reader
 
 
+def report(name: str, items: Sequence[Item], judges: dict[str, Floats]) -> str:
+    """A table of one file: the AUC of each judge by data set, their mean, and of all rows."""
+    labels = np.array([item.label for item in items])
+    by_judge = [part_aucs(items, scores) for scores in judges.values()]
+    lines = [f"\n|{name}|" + "|".join(judges) + "|", "|---|" + "---|" * len(judges)]
+
+    def line(title: str, values: Sequence[float]) -> None:
+        lines.append(f"|{title}|" + "|".join(f"{value:.3f}" for value in values) + "|")
+
+    for part in by_judge[0]:
+        count = sum(item.part == part for item in items)
+        line(f"{part} ({count})", [aucs[part] for aucs in by_judge])
+    line("mean of sets", [mean_of_parts(items, scores) for scores in judges.values()])
+    line(f"all ({len(items)})", [auc(labels, scores) for scores in judges.values()])
+    if items[0].task == ANSWER:
+        pairs = [good_above_poor(items, scores) for scores in judges.values()]
+        line("good above poor", [above for above, _ in pairs])
+        line("equal", [equal for _, equal in pairs])
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("reader", type=Path)
     parser.add_argument("--start", type=Path, help="GGUF file with the vocabulary and embeddings")
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--lexical", type=Path, help="log odds of the lexical judge, by task")
-    parser.add_argument("--tasks", nargs="+", default=["attribution", "relevance", "chunk"])
+    parser.add_argument("--save", type=Path, required=True, help="folder for the logits")
+    parser.add_argument("--against", type=Path, help="folder with the logits of another reader")
+    parser.add_argument(
+        "--files", nargs="+", default=[*SHIPPED_IF, "kinds", "answers", "passages", "sentences"]
+    )
     parser.add_argument("--part", type=int, default=1, help="take every PART-th row")
-    parser.add_argument("--window-tokens", type=int, default=MAX_TOKENS)
-    parser.add_argument("--save", type=Path, help="folder for the logits of each task")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    arguments.save.mkdir(parents=True, exist_ok=True)
     start = arguments.start or arguments.reader
     reader = load(arguments.reader, start)
-    prompter = Prompter(start, arguments.window_tokens)
-    for task in arguments.tasks:
-        rows = read_rows(arguments.data, task, arguments.part)
-        logits = row_logits(reader, prompter, rows, task)
-        if arguments.save:
-            arguments.save.mkdir(parents=True, exist_ok=True)
-            np.save(arguments.save / f"{task}.npy", logits)
-        judges = {"reader": logits}
-        if arguments.lexical:
-            lexical = read_lexical(arguments.lexical, task, arguments.part)
-            judges |= {"lexical": lexical, "sum": standardised(logits) + standardised(lexical)}
-        print(f"\n{task}\n\n{table(rows, judges, task)}")
-        print(calibration_line(rows.labels, logits))
-        if arguments.lexical:
-            for name in ("reader", "sum"):
-                own, gain = intervals(rows, judges[name], lexical)
-                print(f"{name}: 95 % {np.round(own, 3)}, gain over lexical {np.round(gain, 3)}")
+    prompter = Prompter(start)
+    compared: list[tuple[Sequence[Item], Floats, Floats]] = []
+    for name in arguments.files:
+        items = read_items(arguments.data, name)[:: arguments.part]
+        saved = arguments.save / f"{name}.npy"
+        if not saved.exists():
+            np.save(saved, torch_logits(reader, [prompter.prompt(item) for item in items]))
+        lexical = arguments.save.parent / f"lexical.{name}.{arguments.part}.npy"
+        if not lexical.exists():
+            np.save(lexical, lexical_log_odds(items))
+        judges = {"reader": np.load(saved), "lexical": np.load(lexical)}
+        if arguments.against and (arguments.against / f"{name}.npy").exists():
+            judges["other"] = np.load(arguments.against / f"{name}.npy")
+            if name in SHIPPED_IF:
+                compared.append((items, judges["reader"], judges["other"]))
+        print(report(name, items, judges), flush=True)
+    for one in compared:
+        print(f"gain over the other: {gain([one])}")
+    if compared:
+        print(f"gain in the mean of {len(compared)} files: {gain(compared)}")
 
 
 if __name__ == "__main__":
