@@ -18,9 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from localjudge.evidence.nearest import read_nearest
-from localjudge.text import Segmenter
-from localjudge.text.judged_sentences import JudgedSentences
 from reader_recipe.measure import Floats, Labels, auc
 from reader_recipe.network import Reader, read_gguf
 from reader_recipe.tokens import (
@@ -35,6 +32,10 @@ from reader_recipe.tokens import (
     prompt,
 )
 from train import USES_BFLOAT16, Example, micro_batches, pad
+
+from localjudge.evidence.nearest import read_nearest
+from localjudge.text import Segmenter
+from localjudge.text.judged_sentences import JudgedSentences
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lexical"))
 from lexical_judge import committed, labelled, rules
@@ -164,6 +165,8 @@ def good_above_poor(items: Sequence[Item], scores: Floats) -> tuple[float, float
 
 
 class Gain(NamedTuple):
+    """A difference with its 95 % interval."""
+
     value: float
     low: float
     high: float

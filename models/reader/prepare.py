@@ -13,11 +13,12 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from reader_recipe.rows import Generator, Row
+from reader_recipe.tokens import MAX_STATEMENT, MAX_TOKENS, Ids, Tokenizer
+
 from localjudge.evidence.nearest import read_nearest
 from localjudge.text import Segmenter
 from localjudge.text.judged_sentences import JudgedSentences
-from reader_recipe.rows import Generator, Row
-from reader_recipe.tokens import MAX_STATEMENT, MAX_TOKENS, Ids, Tokenizer
 
 SHARD_ROWS = 4096
 SPECIAL_TOKENS = 6  # <s> SHARE <mask> <mask> </s> </s>

@@ -210,9 +210,7 @@ def swap_numbers(sentence: str, context: str, rng: random.Random) -> str | None:
     """Exchange two neighbouring numbers of the sentence."""
     matches = list(_NUMBER.finditer(sentence))
     pairs = [
-        (first, second)
-        for first, second in pairwise(matches)
-        if first.group() != second.group()
+        (first, second) for first, second in pairwise(matches) if first.group() != second.group()
     ]
     if not pairs:
         return None

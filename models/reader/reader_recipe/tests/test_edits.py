@@ -64,3 +64,17 @@ def test_edits_accept_any_text(text: str, seed: int) -> None:
     rng = random.Random(seed)
     edits.change(text, text, rng)
     assert isinstance(edits.reword(text, rng), str)
+
+
+def test_numbers_of_a_sentence_change_places() -> None:
+    rng = random.Random(0)
+    assert edits.swap_numbers("Of 12 men, 7 left.", "", rng) == "Of 7 men, 12 left."
+    assert edits.swap_numbers("It took 12 days.", "", rng) is None
+    assert edits.swap_numbers("It took 12 of 12 days.", "", rng) is None
+
+
+def test_a_number_is_taken_from_the_text_if_it_has_the_same_length() -> None:
+    rng = random.Random(0)
+    text = "It took 12 days. In 1990 there were 37 men."
+    assert edits.take_number("It took 12 days.", text, rng) == "It took 37 days."
+    assert edits.take_number("In 1990 it closed.", text, rng) is None

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reader_recipe import answers
 from reader_recipe.edits import split_sentences
 from reader_recipe.rows import Generator, Neighbours, Row
-from reader_recipe.tokens import RELEVANCE
+from reader_recipe.tokens import ANSWER, RELEVANCE
 
 TOWNS = ("Aachen", "Bremen", "Coburg", "Dessau", "Erfurt", "Fulda", "Gotha", "Hameln")
 
@@ -54,11 +55,13 @@ def data(tmp_path: Path) -> Path:
 
 
 def generate(data: Path, seed: int) -> list[Row]:
-    return Generator(data, seed, joined_rows=40).rows()
+    shares = {"rules": 0.01, "rule_answers": 0.01}
+    return Generator(data, seed, joined_rows=40, shares=shares).rows()
 
 
 def rows_of_kind(data: Path, kind: str, seed: int = 1) -> list[Row]:
-    return [row for row in generate(data, seed) if row.kind == kind]
+    maker = {"sentence": "answer_sentences"}.get(kind, kind)
+    return [row for row in Generator(data, seed, joined_rows=40).rows([maker]) if row.kind == kind]
 
 
 def test_rows_depend_on_the_seed_only(data: Path) -> None:
@@ -122,3 +125,59 @@ def test_neighbours_leave_out_the_passage_itself() -> None:
     nearest = Neighbours([*texts, texts[0] + " Aachen is a town."]).nearest(texts[0], 3)
     assert texts[0] not in nearest
     assert all("Aachen is" not in passage for passage in nearest)
+
+
+def test_twins_differ_in_the_statement_or_in_the_text_only(data: Path) -> None:
+    generator = Generator(data, 1)
+    rows = list(generator.twins())
+    assert rows
+    for right, wrong in zip(rows[::2], rows[1::2], strict=True):
+        assert (right.label, wrong.label) == (1, 0)
+        assert (right.statement == wrong.statement) != (right.parts == wrong.parts)
+
+
+def test_a_negation_in_statement_and_text_is_supported(data: Path) -> None:
+    statements = [
+        {
+            "dataset": "squad_train_statements",
+            "context": f"The gate of {town} was red. It is old.",
+            "statement": f"The gate of {town} was red.",
+            "label": 1,
+        }
+        for town in TOWNS
+    ]
+    write(data / "nli" / "passages.jsonl.gz", statements)
+    rows = Generator(data, 1).rows(["negated"])
+    assert len({(" not " in row.statement, " not " in row.parts[0]) for row in rows}) == 4
+    for row in rows:
+        assert row.label == ((" not " in row.statement) == (" not " in row.parts[0]))
+
+
+def test_claims_about_rules_come_in_pairs_of_both_labels(data: Path) -> None:
+    rows = list(Generator(data, 1, shares={"rules": 0.02}).rules())
+    assert [row.label for row in rows] == [1, 0] * (len(rows) // 2)
+    for right, wrong in zip(rows[::2], rows[1::2], strict=True):
+        assert (right.statement, right.parts) != (wrong.statement, wrong.parts)
+
+
+def test_an_answer_with_the_answer_of_the_question_answers_it(data: Path) -> None:
+    rows = [row for seed in range(9) for row in Generator(data, seed).rows(["answers"])]
+    assert {row.label for row in rows} == {0, 1}
+    for row in rows:
+        assert row.task == ANSWER
+        town = next(town for town in TOWNS if town.lower() in row.statement.lower())
+        has_answer = str(1500 + TOWNS.index(town)) in row.parts[0]
+        is_none = row.parts[0] in answers.NONE_ANSWERS["when"]
+        assert row.label == (has_answer or is_none)
+
+
+def test_ratings_that_measure_the_judge_are_left_out(data: Path) -> None:
+    row = {"dataset": "mtrag_human", "context": "It rains.", "statement": "It rains.", "label": 1}
+    write(data / "nli" / "passages.jsonl.gz", [row])
+    assert Generator(data, 1).rows(["passages"]) == []
+
+
+def test_a_share_of_nothing_makes_no_row(data: Path) -> None:
+    names = ["short_pairs", "passages", "edited", "twins", "rules", "answers", "answer_sentences"]
+    generator = Generator(data, 1, shares=dict.fromkeys(names, 0.0))
+    assert generator.rows(names) == []

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from reader_recipe.tokens import ATTRIBUTION, RELEVANCE, SHARE, Ids, prompt, share_step
+from reader_recipe.tokens import ANSWER, ATTRIBUTION, RELEVANCE, SHARE, Ids, prompt, share_step
 
 WEIGHTS = np.arange(10, dtype=np.float64)  # the weight of piece n is n
 
@@ -35,3 +35,8 @@ def test_prompt_of_attribution() -> None:
 def test_prompt_of_relevance_has_a_marker() -> None:
     tokens = prompt(RELEVANCE, ids(4, 4, 8), ids(4, 7), WEIGHTS)
     assert tokens.tolist() == [0, SHARE[4], 250001, 4, 4, 8, 2, 4, 7, 2]
+
+
+def test_prompt_of_an_answer_has_two_markers() -> None:
+    tokens = prompt(ANSWER, ids(4, 4, 8), ids(4, 7), WEIGHTS)
+    assert tokens.tolist() == [0, SHARE[4], 250001, 250001, 4, 4, 8, 2, 4, 7, 2]
