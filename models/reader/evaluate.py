@@ -31,7 +31,7 @@ from reader_recipe.tokens import (
     piece_weights,
     prompt,
 )
-from train import USES_BFLOAT16, Example, micro_batches, pad
+from train import Example, find_device, forward
 
 from localjudge.evidence.nearest import read_nearest
 from localjudge.text import Segmenter
@@ -110,13 +110,10 @@ def torch_logits(reader: Reader, prompts: Sequence[Ids]) -> Floats:
     order = sorted(range(len(prompts)), key=lambda n: len(prompts[n]))
     logits = np.zeros(len(prompts))
     examples = [Example(prompts[n], 0, "") for n in order]
-    start = 0
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=USES_BFLOAT16):
-        for batch in (examples[n : n + BATCH] for n in range(0, len(examples), BATCH)):
-            for micro_batch in micro_batches(batch):
-                values = reader(*pad(micro_batch)).numpy()
-                logits[order[start : start + len(values)]] = values
-                start += len(values)
+    with torch.no_grad():
+        for start in range(0, len(examples), BATCH):
+            values = forward(reader, examples[start : start + BATCH]).cpu().numpy()
+            logits[order[start : start + len(values)]] = values
     return logits
 
 
@@ -260,7 +257,7 @@ def main() -> None:
     torch.set_num_threads(1)
     arguments.save.mkdir(parents=True, exist_ok=True)
     start = arguments.start or arguments.reader
-    reader = load(arguments.reader, start)
+    reader = load(arguments.reader, start).to(find_device())
     prompter = Prompter(start)
     compared: list[tuple[Sequence[Item], Floats, Floats]] = []
     for name in arguments.files:

@@ -57,7 +57,7 @@ class Shard:
 
     def write(self, path: Path) -> None:
         temporary = path.with_suffix(".part.npz")
-        np.savez(
+        np.savez_compressed(
             temporary,
             tokens=np.concatenate(self._tokens),
             lengths=np.array(self._lengths, dtype=np.int32),

@@ -9,6 +9,9 @@ Files in the folder of the run steer it, and are read between batches:
 
 A run continues from `latest.pt` in its folder, where there is one. Batches depend on the seed and
 their number only, there is no dropout, and so a continued run computes what an unbroken one does.
+
+On a CUDA device one process trains, in bfloat16. `--batches N` ends a run by itself: the learning
+rate falls over the last quarter of N batches.
 """
 
 import argparse
@@ -32,17 +35,32 @@ from torch.nn import functional
 
 BATCH_ROWS = 32
 MICRO_BATCH_TOKENS = 4096
+CUDA_BATCH_TOKENS = 65_536  # a whole batch at once
 BLOCK_SHARDS = 2
 SORTED_BATCHES = 32  # rows of so many batches are sorted by length together
-FROZEN_LAYERS = 6  # saves a third of the time of a batch
+FROZEN_LAYERS = 6  # saves a third of the time of a batch on a CPU
+DECAY_SHARE = 0.25  # of the batches, if their number is known beforehand
 USES_BFLOAT16 = "AVX512" in torch.backends.cpu.get_cpu_capability()
 """Without AVX-512, a CPU computes bfloat16 slowly by float32."""
+
+
+def find_device() -> torch.device:
+    """Return the CUDA device if there is one, else the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("cpu")
+
+
+def in_precision(device: torch.device) -> torch.autocast:
+    """Return the context for forward passes: bfloat16 where the device computes it."""
+    enabled = device.type == "cuda" or USES_BFLOAT16
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
+
+
 WARM_UP_BATCHES = 60
 SMOOTHING = 0.025
 CLIP = 1.0
 PADDING = 1
-# The share of the rows of a kind that is used, where it is not all
-SHARES: dict[str, float] = {}
 MORE_PARTS = 8  # a second folder of rows is spread over so many blocks
 
 
@@ -131,22 +149,35 @@ def pad(examples: list[Example]) -> tuple[Tensor, Tensor | None]:
     return tokens, mask[:, None, None, :]
 
 
-def micro_batches(examples: list[Example]) -> Iterator[list[Example]]:
+def micro_batches(examples: list[Example], most_tokens: int) -> Iterator[list[Example]]:
     length = max(len(example.tokens) for example in examples)
-    rows = max(1, MICRO_BATCH_TOKENS // length)
+    rows = max(1, most_tokens // length)
     for start in range(0, len(examples), rows):
         yield examples[start : start + rows]
 
 
+def forward(reader: Reader, examples: list[Example]) -> Tensor:
+    """Return the logits of these rows, on the device of the reader."""
+    device = reader.embeddings.device
+    tokens, mask = pad(examples)
+    if mask is not None:
+        mask = mask.to(device)
+    with in_precision(device):
+        logits: Tensor = reader(tokens.to(device), mask)
+    return logits
+
+
 def backward(reader: Reader, examples: list[Example]) -> list[float]:
     """Add the gradients of these rows, as part of a batch, and return the loss of each row."""
+    device = reader.embeddings.device
+    most_tokens = MICRO_BATCH_TOKENS
+    if device.type == "cuda":
+        most_tokens = CUDA_BATCH_TOKENS
     losses: list[float] = []
-    for part in micro_batches(examples):
-        tokens, mask = pad(part)
-        labels = torch.tensor([float(example.label) for example in part])
+    for part in micro_batches(examples, most_tokens):
+        logits = forward(reader, part)
+        labels = torch.tensor([float(example.label) for example in part]).to(device)
         targets = SMOOTHING + labels * (1 - 2 * SMOOTHING)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=USES_BFLOAT16):
-            logits = reader(tokens, mask)
         row_losses = functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
         (row_losses.sum() / BATCH_ROWS).backward()  # type: ignore[no-untyped-call]
         losses += row_losses.tolist()
@@ -182,7 +213,6 @@ class Helper:
 
     def __init__(self, reader: Reader) -> None:
         reader.share_memory()
-        reader.embeddings.share_memory_()
         size = sum(parameter.numel() for parameter in reader.trained())
         self._gradients = torch.zeros(size).share_memory_()
         self._connection, other = multiprocessing.Pipe()
@@ -212,9 +242,17 @@ class Helper:
 class Training:
     """A run: weights, optimiser and position, all of which a checkpoint holds."""
 
-    def __init__(self, reader: Reader, out: Path, rate: float, *, processes: int) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        out: Path,
+        rate: float,
+        *,
+        processes: int,
+        frozen_layers: int = FROZEN_LAYERS,
+    ) -> None:
         self.reader = reader
-        self.reader.freeze(FROZEN_LAYERS)
+        self.reader.freeze(frozen_layers)
         self._out = out
         self._rate = rate
         self._optimizer = torch.optim.AdamW(
@@ -233,7 +271,8 @@ class Training:
             self._helper = Helper(self.reader)
 
     def _load(self, path: Path) -> None:
-        state = torch.load(path, weights_only=True)
+        device = self.reader.embeddings.device
+        state = torch.load(path, map_location=device, weights_only=True)
         self.reader.load_state_dict(state["reader"])
         self._optimizer.load_state_dict(state["optimizer"])
         for name, value in state["position"].items():
@@ -257,7 +296,8 @@ class Training:
         temporary = self._out / "latest.part"
         torch.save(state, temporary)
         temporary.rename(self._out / "latest.pt")
-        torch.save(self.reader.state_dict(), self._out / f"weights-{self.steps:06}.pt")
+        weights = {name: values.cpu() for name, values in self.reader.state_dict().items()}
+        torch.save(weights, self._out / f"weights-{self.steps:06}.pt")
 
     def rate(self) -> float:
         """The learning rate of the next step: warm-up, constant, then linear decay to 0."""
@@ -348,18 +388,32 @@ def wait_while_paused(file: Path) -> None:
         time.sleep(2)
 
 
-def begin_decay(training: Training, file: Path) -> None:
-    if training.decay is None and file.exists():
+def begin_decay(training: Training, file: Path, batches: int | None) -> None:
+    """Let the rate fall, if a file says so, or for the last part of a number of batches."""
+    if training.decay is not None:
+        return
+    if file.exists():
         training.decay = (training.steps, int(file.read_text()))
+    elif batches is not None and training.steps >= batches - round(DECAY_SHARE * batches):
+        training.decay = (training.steps, batches - training.steps)
 
 
-def train(training: Training, rows: Rows, out: Path, pause: Path, save_seconds: float) -> None:
+def train(
+    training: Training,
+    rows: Rows,
+    out: Path,
+    *,
+    pause: Path,
+    save_seconds: float,
+    batches_in_all: int | None = None,
+) -> None:
+    """Train until the rows or the batches end."""
     log = Log(out / "log.jsonl")
     saved = time.monotonic()
     while batches := rows.batches(training.block):
         for examples in batches[training.batch :]:
             wait_while_paused(pause)
-            begin_decay(training, out / "DECAY")
+            begin_decay(training, out / "DECAY", batches_in_all)
             if training.ended():
                 return
             losses = training.step(examples)
@@ -371,8 +425,8 @@ def train(training: Training, rows: Rows, out: Path, pause: Path, save_seconds: 
 
 
 def read_shares(texts: Sequence[str]) -> dict[str, float]:
-    """Read `KIND=SHARE`, in place of the default share of that kind."""
-    shares = dict(SHARES)
+    """Read `KIND=SHARE`: the share of a kind's rows to use."""
+    shares: dict[str, float] = {}
     for text in texts:
         kind, share = text.split("=")
         shares[kind] = float(share)
@@ -389,6 +443,8 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, help="weights of an earlier run to go on from")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--processes", type=int, choices=(1, 2), default=2)
+    parser.add_argument("--frozen-layers", type=int, default=FROZEN_LAYERS)
+    parser.add_argument("--batches", type=int, help="end after so many batches")
     parser.add_argument("--rate", type=float, default=5e-5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause", type=Path, help="wait while this file exists (OUT/PAUSE)")
@@ -399,12 +455,29 @@ def main() -> None:
     reader = read_gguf(arguments.start)
     if arguments.weights:
         reader.load_state_dict(torch.load(arguments.weights, weights_only=True))
-    training = Training(reader, arguments.out, arguments.rate, processes=arguments.processes)
+    device = find_device()
+    processes = arguments.processes
+    if device.type == "cuda":
+        processes = 1
+    training = Training(
+        reader.to(device),
+        arguments.out,
+        arguments.rate,
+        processes=processes,
+        frozen_layers=arguments.frozen_layers,
+    )
     training.begin_at(arguments.first_block)
     mixture = Mixture(arguments.rows, arguments.more_rows, read_shares(arguments.shares))
     rows = Rows(mixture, piece_weights(arguments.start), arguments.seed)
     pause = arguments.pause or arguments.out / "PAUSE"
-    train(training, rows, arguments.out, pause, arguments.save_seconds)
+    train(
+        training,
+        rows,
+        arguments.out,
+        pause=pause,
+        save_seconds=arguments.save_seconds,
+        batches_in_all=arguments.batches,
+    )
     training.save()
     training.end()
 

@@ -64,11 +64,14 @@ class Layer(nn.Module):
 
 
 class Reader(nn.Module):
-    """Tokens in, one logit a row out. The embeddings of pieces are frozen and no parameter."""
+    """Tokens in, one logit a row out. The embeddings of pieces are frozen, and are not saved."""
+
+    embeddings: Tensor
 
     def __init__(self, embeddings: Tensor) -> None:
         super().__init__()
-        self.embeddings = embeddings  # [pieces, WIDTH], float32, never trained
+        # [pieces, WIDTH], float32, never trained
+        self.register_buffer("embeddings", embeddings, persistent=False)
         self.position_embd = nn.Parameter(torch.zeros(MAX_TOKENS, WIDTH))
         self.token_types = nn.Parameter(torch.zeros(WIDTH))
         self.token_embd_norm = nn.LayerNorm(WIDTH, eps=EPSILON)

@@ -4,7 +4,6 @@ import ctypes
 from pathlib import Path
 
 import gguf
-import llama_cpp
 import numpy as np
 import numpy.typing as npt
 
@@ -28,6 +27,9 @@ class Tokenizer:
     """The tokenizer in a GGUF file, run by llama.cpp. Control tokens in a text stay text."""
 
     def __init__(self, path: Path) -> None:
+        import llama_cpp  # a machine that only trains need not have it
+
+        self._llama_cpp = llama_cpp
         llama_cpp.llama_backend_init()
         parameters = llama_cpp.llama_model_default_params()
         parameters.vocab_only = True
@@ -50,7 +52,7 @@ class Tokenizer:
     def _tokenize(self, data: bytes) -> int:
         add_special = False
         parse_special = False
-        count: int = llama_cpp.llama_tokenize(
+        count: int = self._llama_cpp.llama_tokenize(
             self._vocabulary,
             data,
             len(data),

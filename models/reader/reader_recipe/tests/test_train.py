@@ -107,9 +107,8 @@ def test_a_new_run_begins_with_the_named_block_and_a_continued_one_where_it_was(
     assert training.block == 4
 
 
-def test_shares_replace_the_default_of_their_kind() -> None:
-    shares = train.read_shares(["short=0.5", "claim=0"])
-    assert shares == {"sentence": 0.45, "claim": 0.0, "short": 0.5}
+def test_shares_are_read_by_kind() -> None:
+    assert train.read_shares(["short=0.5", "claim=0"]) == {"claim": 0.0, "short": 0.5}
 
 
 def test_one_process_computes_what_two_do(rows: "train.Rows", tmp_path: Path) -> None:
@@ -147,3 +146,42 @@ def test_the_rate_warms_up_stays_and_decays(rows: "train.Rows", tmp_path: Path) 
     training.steps = 150
     assert training.ended()
     training.end()
+
+
+def test_a_run_of_known_length_ends_after_a_falling_rate(
+    rows: "train.Rows", tmp_path: Path
+) -> None:
+    """Of 4 batches, the rate falls over the last quarter; there are rows for 5."""
+    training = train.Training(small_reader(), tmp_path, rate=1e-3, processes=1)
+    pause = tmp_path / "PAUSE"
+    train.train(training, rows, tmp_path, pause=pause, save_seconds=1e9, batches_in_all=4)
+    assert training.steps == 4
+    assert training.decay == (3, 1)
+    training.end()
+
+
+def test_a_file_that_says_so_begins_the_decay(tmp_path: Path) -> None:
+    training = train.Training(small_reader(), tmp_path, rate=1e-3, processes=1)
+    (tmp_path / "DECAY").write_text("150\n")
+    train.begin_decay(training, tmp_path / "DECAY", None)
+    assert training.decay == (0, 150)
+
+
+def test_the_embeddings_are_on_the_device_of_the_reader_but_in_no_checkpoint() -> None:
+    reader = small_reader().to("meta")
+    assert reader.embeddings.device.type == "meta"
+    assert "embeddings" not in reader.state_dict()
+
+
+def test_all_layers_can_be_trained(tmp_path: Path) -> None:
+    training = train.Training(small_reader(), tmp_path, 1e-3, processes=1, frozen_layers=0)
+    assert all(parameter.requires_grad for parameter in training.reader.blk.parameters())
+
+
+def test_a_batch_in_small_parts_has_the_losses_of_the_whole(
+    rows: "train.Rows", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = rows.batches(0)[0]
+    whole = train.backward(small_reader(), batch)
+    monkeypatch.setattr(train, "MICRO_BATCH_TOKENS", 64)
+    assert train.backward(small_reader(), batch) == pytest.approx(whole, abs=1e-2)
