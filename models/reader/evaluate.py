@@ -58,6 +58,8 @@ class Item(NamedTuple):
     statement: str
     texts: tuple[str, ...]
     label: int
+    beside: tuple[str, ...] = ()
+    """The passages that the lexical judge reads beside a sentence."""
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
@@ -69,7 +71,7 @@ def read_items(data: Path, name: str) -> list[Item]:
     if name in {"sentences", "passages"}:
         task = "relevance" if name == "sentences" else "chunk"
         return [
-            Item(RELEVANCE, e.dataset, e.group, e.given, (e.judged,), e.label)
+            Item(RELEVANCE, e.dataset, e.group, e.given, (e.judged,), e.label, e.beside)
             for e in labelled.examples(data, task)
         ]
     folder = DEVELOPMENT if name in {"answers", "kinds"} else data
@@ -125,7 +127,7 @@ def lexical_log_odds(items: Sequence[Item]) -> Floats:
         if item.task == ATTRIBUTION:
             tokens = rules.attribution(inputs.vocabulary, item.texts, item.statement)
         else:
-            tokens = rules.relevance(inputs.vocabulary, (), item.statement, item.texts[0])
+            tokens = rules.relevance(inputs.vocabulary, item.beside, item.statement, item.texts[0])
         values.append(judge.log_odds(tokens))
     return np.array(values)
 
