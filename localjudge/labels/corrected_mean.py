@@ -113,6 +113,13 @@ class CorrectedMean(Record):
         return labels_in_words(self.labels, self.labelled)
 
     @property
+    def until_next_look(self) -> int:
+        """Labels missing for the look at which the ones that do not count yet will count, or 0."""
+        if self.next_look is None or self.labels == self.labelled:
+            return 0
+        return self.next_look - self.labelled
+
+    @property
     def is_labelled(self) -> bool:
         """Whether statements have labels made in this run or drawn from its statements."""
         return self.own_labels > 0 or self.labelled > 0

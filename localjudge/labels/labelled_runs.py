@@ -31,7 +31,7 @@ from localjudge.run_directory.label_rows import LabelRow
 from localjudge.run_directory.request_keys import canonical_sha256
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import Label
-from localjudge.words import call
+from localjudge.words import call, numbered
 
 _TIE = 0.5
 _Drawings = Mapping[str, Sequence[Sequence[DrawnStatement]]]
@@ -131,6 +131,7 @@ def _read_question(
                 clusters[key] = _find_cluster(run, place.sample_id)
         savings = _find_savings(run, frames_of_run, decisions)
         judges.append(JudgeAnswers(run, verdicts_at(run, keys), savings))
+    _require_shared(runs, labels, clusters, judges)
     drawn = _weigh_statements(list(chain.from_iterable(frames)), decisions, drawings)
     weights = {key: drawn.get(key, 1.0) for key in labels}
     labels_and_weights = {key: (label, weights[key]) for key, label in labels.items()}
@@ -145,6 +146,27 @@ def _read_question(
     with_evidence = len(_keys_with_evidence(decisions) & labels.keys())
     remarks = tuple(_remark_on_labels(len(labels), undrawn, with_evidence))
     return LabelledQuestion(question, labels, weights, clusters, judges, labels_used, remarks)
+
+
+def _require_shared(
+    runs: Sequence[RunRecord],
+    labels: Mapping[str, Label],
+    clusters: Mapping[str, str],
+    judges: Iterable[JudgeAnswers],
+) -> None:
+    """Raise DataError if several runs share too few labelled statements to compare their judges."""
+    if len(runs) == 1:
+        return
+    shared = set(labels)
+    for judge in judges:
+        shared &= judge.verdicts.keys()
+    if len({clusters[key] for key in shared}) > 1:
+        return
+    statements = numbered(len(labels), "labelled statement")
+    problem = f"only {len(shared):,} of {statements} is in each of {len(runs)} runs"
+    example = call("calibrate", str(runs[0].directory))
+    hint = f"the judges of several runs are compared on the same statements; of one run: {example}"
+    raise DataError(problem, hint=hint)
 
 
 def _keys_with_evidence(decisions: Decisions) -> set[str]:

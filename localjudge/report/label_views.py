@@ -20,6 +20,12 @@ def label_remarks(labels: RunLabels, metric: str | None = None) -> list[str]:
             labelled = numbered(mean.counts.labelled, "label")
             missing = _missing_labels(mean)
             lines.append(f"{name}: not corrected by {labelled}: {missing}; {mean.counts.in_words}")
+        if metric in (None, name) and mean.ci95 and mean.until_next_look:
+            more = numbered(mean.until_next_look, "more label")
+            lines.append(
+                f"{name}: {mean.in_words} count; the interval is computed again at planned numbers "
+                f"only: {more} to reach {mean.next_look:,}"
+            )
         if metric in (None, name) and mean.evidence_use:
             lines.append(f"{name}: {mean.evidence_use.in_words}")
     if labels.agreement:

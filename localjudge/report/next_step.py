@@ -21,9 +21,10 @@ def next_step(run: RunRecord, labels: RunLabels | None) -> str:
     if any(mean.unsettled for mean in means):
         return call("label", directory, "disputed", True)
     missing = [mean.needed for mean in means if mean.needed]
-    if not missing or any(mean.ci95 for mean in means):
-        return _after_labels(run)
     answered = labels.statements + labels.unsure
+    is_begun = answered < _FIRST_DRAWING and any(mean.until_next_look for mean in means)
+    if not is_begun and (not missing or any(mean.ci95 for mean in means)):
+        return _after_labels(run)
     if answered < _FIRST_DRAWING:
         return call("label", directory)
     return call("label", directory, "sample", answered + max(missing))

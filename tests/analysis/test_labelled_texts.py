@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localjudge import ScriptedEngine, calibrate, evaluate
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError
 from localjudge.labels.labelled_texts import LabelledText, hash_content, read_labelled_texts
-from tests.analysis.conftest import written
+from tests.analysis.conftest import JudgedRun, label, written
 
 STATEMENT: dict[str, Any] = {"context": "It rained all day.", "statement": "It rained.", "label": 1}
 PASSAGE: dict[str, Any] = {
@@ -143,3 +144,24 @@ def test_any_rows_give_labels_or_a_data_error(
     except DataError:
         return
     assert len(texts) + unlabelled == len(rows)
+
+
+def test_runs_that_share_one_labelled_statement_are_not_compared(
+    judged_run: JudgedRun,
+) -> None:
+    """Two runs with other samples, 20 labels each; both have the statements of sample 0."""
+    first = judged_run("first", samples=30)
+    rows = [sample.model_dump(exclude_none=True) for sample in first.samples]
+    for row in rows[1:]:
+        row["reference"] = row["reference"].replace("Fact", "Another fact")
+    second = evaluate(
+        rows,
+        metrics=["context_recall"],
+        engine=ScriptedEngine({}, default=0.7),
+        out=first.directory.parent / "second",
+        progress=False,
+    )
+    for run in (first, second):
+        label(run, lambda text: len(text) % 2)
+    with pytest.raises(DataError, match=r"only 1 of 119 labelled statements .* 2 runs"):
+        calibrate([first, second])

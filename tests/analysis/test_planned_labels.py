@@ -21,11 +21,14 @@ from localjudge.labels.labelling import Labelling
 from localjudge.labels.read_labels import read_all_labels, read_labels
 from localjudge.labels.run_labels import read_run_labels
 from localjudge.labels.units import unit_frames
+from localjudge.report.label_views import label_remarks
+from localjudge.report.next_step import next_step
 from localjudge.run_directory.label_file import stored_labels
 from localjudge.run_directory.label_rows import planned_statements
 from localjudge.stats.corrected import prediction_powered
 from localjudge.stats.distributions import CONFIDENCE
 from localjudge.stats.interval import mean_interval
+from localjudge.words import call
 from tests.analysis.conftest import JudgedRun, human, label, label_words, written
 from tests.analysis.labelled_runs import METRIC
 
@@ -271,3 +274,19 @@ def test_all_statements_one_by_one_have_a_wider_interval(judged_run: JudgedRun) 
         for number in range(40)
     ]
     assert mean.ci95 == mean_interval(shares, confidence=1 - 0.03601).limits
+
+
+def test_labels_between_two_looks_ask_for_more_labels_first(judged_run: JudgedRun) -> None:
+    """Of 40 labels in the terminal, 30 count; ten more make the look at 50."""
+    run = label(judged_run(), n=40)
+    found = read_run_labels(run)
+    assert found is not None
+    mean = found.corrected[METRIC]
+    assert (mean.labels, mean.labelled, mean.until_next_look) == (30, 40, 10)
+    assert next_step(run, found) == call("label", str(run.directory))
+    assert "10 more labels to reach 50" in " ".join(label_remarks(found))
+    label(run, n=50)
+    again = read_run_labels(run)
+    assert again is not None
+    assert again.corrected[METRIC].until_next_look == 0
+    assert next_step(run, again) == call("report", str(run.directory))
