@@ -10,6 +10,7 @@ Messages name an option as the reader can type it; files of a run never do.
 
 import difflib
 import json
+import math
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -18,6 +19,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
+_TINY = 1e-9
+"""More than the error of a product of floats."""
 PathRole = Literal["read", "word_list", "written", "judge"]
 """What is done with the path in a setting.
 
@@ -181,6 +184,11 @@ def _escape(match: re.Match[str]) -> str:
 def printable_lines(text: str) -> str:
     """Like `printable`, with line breaks."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def percent(share: float) -> str:
+    """Return a share in whole percent, half rounded up: `63` for .625."""
+    return str(math.floor(100 * share + 0.5 + _TINY))
 
 
 def numbered(count: int, noun: str) -> str:

@@ -17,6 +17,7 @@ from localjudge.words import (
     call,
     option,
     option_name,
+    percent,
     printable,
     printable_lines,
     roughly,
@@ -176,3 +177,11 @@ def test_ordinary_text_of_any_script_is_unchanged(text: str) -> None:
 )
 def test_estimates_are_rounded(seconds: float, text: str) -> None:
     assert roughly(seconds) == f"about {text}"
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.625, "63"), (0.285, "29"), (0.615, "62"), (0.0, "0"), (1.0, "100")]
+)
+def test_shares_are_rounded_half_up(share: float, shown: str) -> None:
+    """100 x .285 is 28.499999999999996 in floats, and .625 was once 63 % and once about 62 %."""
+    assert percent(share) == shown

@@ -10,7 +10,7 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.stats.agreement import cohen_kappa, krippendorff_alpha
 from localjudge.types import Label, Record
-from localjudge.words import numbered, printable
+from localjudge.words import numbered, percent, printable
 
 MIN_SHARED = 10
 MIN_AGREEMENT = 0.70
@@ -39,7 +39,7 @@ class PairAgreement(Record):
     def line(self) -> str:
         names = " and ".join(map(shorten_name, self.annotators))
         statements = numbered(self.statements, "statement")
-        line = f"{names}: {100 * self.share:.0f} % agreement on {statements}"
+        line = f"{names}: {percent(self.share)} % agreement on {statements}"
         if self.kappa is None:
             return line
         return f"{line}, Cohen's kappa {self.kappa:.3f}"
@@ -72,7 +72,7 @@ class Agreement(Record):
     @property
     def lines(self) -> list[str]:
         statements = numbered(self.statements, "statement")
-        summary = f"{statements} with several labels: {100 * self.share:.0f} % agreement"
+        summary = f"{statements} with several labels: {percent(self.share)} % agreement"
         if self.alpha is not None:
             summary += f", Krippendorff's alpha {self.alpha:.3f}"
         lines = [summary]
@@ -89,8 +89,8 @@ class Agreement(Record):
     def request(self) -> str:
         disputed = numbered(self.unsettled, "disputed statement")
         return (
-            f"annotators agree on {100 * self.share:.0f} % of {self.statements:,} statements with "
-            f"several labels, less than {100 * MIN_AGREEMENT:.0f} %: settle the {disputed} first: "
+            f"annotators agree on {percent(self.share)} % of {self.statements:,} statements with "
+            f"several labels, less than {percent(MIN_AGREEMENT)} %: settle the {disputed} first: "
             "`localjudge label RUN --disputed`"
         )
 

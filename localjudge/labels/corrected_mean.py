@@ -29,7 +29,7 @@ from localjudge.stats.corrected import (
 )
 from localjudge.stats.looks import Look
 from localjudge.types import Record
-from localjudge.words import numbered
+from localjudge.words import numbered, percent
 
 NO_SHARE = "its scores are not shares of its verdicts, so labels cannot correct its mean"
 NOT_DRAWN = "its labels were not drawn from its statements, so they cannot correct its mean"
@@ -150,8 +150,8 @@ class CorrectedMean(Record):
     def rates_in_words(self) -> str:
         """How often the judge is right on each kind of label. Few labels give no rate.
 
-        For example: `the judge gives 1 to 29 of 33 statements labelled 1 (sensitivity 87 %), and 0
-        to 9 of 17 labelled 0`.
+        For example: `the judge gives 1 to 29 of 33 statements labelled 1 (sensitivity 87 %,
+        weighted by the drawing), and 0 to 9 of 17 labelled 0`.
         """
         parts: list[str] = []
         if self.right_on_ones and self.right_on_ones[1]:
@@ -174,7 +174,7 @@ class CorrectedMean(Record):
 def _format_rate(name: str, rate: float | None) -> str:
     if rate is None:
         return ""
-    return f" ({name} {100 * rate:.0f} %)"
+    return f" ({name} {percent(rate)} %, weighted by the drawing)"
 
 
 def correct_mean(

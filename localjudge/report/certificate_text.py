@@ -12,6 +12,7 @@ from localjudge.run_directory.identity import UNPROVED
 from localjudge.run_directory.origins import Origin
 from localjudge.run_directory.run_record import RunRecord
 from localjudge.types import JudgeCard
+from localjudge.words import percent
 
 Limits = tuple[float, float] | None
 
@@ -40,9 +41,9 @@ def translate_mean(name: str, mean: float | None, ci95: Limits, messages: Messag
         return ""
     headline = messages.headline(name)
     if headline:
-        share = messages.plain("finding.share", share=_percent(mean))
+        share = messages.plain("finding.share", share=percent(mean))
         clause = headline.format(share=share)
-        show: Callable[[float], str] = _percent
+        show: Callable[[float], str] = percent
     else:
         clause = messages.plain("finding.mean", name=name, mean=mean)
         show = messages.number
@@ -50,10 +51,6 @@ def translate_mean(name: str, mean: float | None, ci95: Limits, messages: Messag
         return clause
     low, high = map(show, ci95)
     return messages.plain("finding.with_limits", clause=clause, low=low, high=high)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}"
 
 
 def translate_interval(ci95: Limits, messages: Messages) -> str:
@@ -118,7 +115,7 @@ def describe_origin(origin: Origin, messages: Messages) -> str:
 
 def describe_agreement(agreement: Agreement, messages: Messages) -> str:
     """Return `14 statements with several labels: 86 % agreement, Krippendorff's alpha 0.713`."""
-    share = f"{100 * agreement.share:.0f}"
+    share = percent(agreement.share)
     line = messages.plain("labels.agreement", n=agreement.statements, share=share)
     if agreement.alpha is None:
         return line

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from localjudge.analysis.evidence_places import EvidencePlaces, PlaceCounts, evidence_places
 from localjudge.report.terminal import Table
 from localjudge.run_directory.run_record import RunRecord
-from localjudge.words import numbered
+from localjudge.words import numbered, percent
 
 HEADINGS = ("context", "statements", "share", "up to here", "contexts", "without evidence")
 _MAX_RANKS = 10
@@ -93,4 +93,4 @@ def _counted(count: int, total: int) -> str:
 
 
 def _percent(count: int, total: int) -> str:
-    return f"{100 * count / total:.0f} %"
+    return f"{percent(count / total)} %"

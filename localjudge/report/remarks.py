@@ -15,7 +15,7 @@ from localjudge.run_directory.run_record import RunRecord
 from localjudge.run_directory.summary import MetricSummary, VerdictSummary
 from localjudge.run_directory.totals import NEAR, verdict_summary
 from localjudge.text.claims import WITHOUT_CLAIM
-from localjudge.words import numbered, option, option_name
+from localjudge.words import numbered, option, option_name, percent
 
 ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
 _MAX_NEAR = 0.5
@@ -233,10 +233,10 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
     """Return how many verdicts are near the threshold, judges that disagree, and valid mass."""
     line = "no verdict has a probability"
     if verdicts.near_threshold is not None:
-        share = f"{100 * verdicts.near_threshold:.0f} %"
+        share = f"{percent(verdicts.near_threshold)} %"
         line = f"{numbered(verdicts.count, 'verdict')}: {share} within {NEAR:g} of the threshold"
     if verdicts.divided is not None:
-        line += f"; the judges disagree on {100 * verdicts.divided:.0f} %"
+        line += f"; the judges disagree on {percent(verdicts.divided)} %"
     if verdicts.median_valid_mass is not None:
         line += f"; median valid mass {number(verdicts.median_valid_mass)}"
     return line

@@ -15,6 +15,7 @@ from localjudge.metrics.metric import get_about
 from localjudge.report.remarks import select_metrics
 from localjudge.report.terminal import Table, number
 from localjudge.run_directory.run_record import RunRecord
+from localjudge.words import percent
 
 Limits = tuple[float, float] | None
 Phrasing = Callable[[str, int, float, Limits], str]
@@ -28,12 +29,8 @@ def state_mean(name: str, mean: float, ci95: Limits) -> str:
     """
     headline = get_about(catalog.ours(name)).headline
     if headline:
-        return _with_limits(headline.format(f"about {_percent(mean)} %"), ci95, _percent)
+        return _with_limits(headline.format(f"about {percent(mean)} %"), ci95, percent)
     return _with_limits(f"the mean of {name} is {number(mean)}", ci95, number)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}"
 
 
 def _with_limits(clause: str, ci95: Limits, show: Callable[[float], str]) -> str:
@@ -66,8 +63,8 @@ def state_pooled_share(name: str, units: int, share: float, ci95: Limits) -> str
     _, is_share, counted = headline.partition("{} of the ")
     if not is_share:
         counted = "units"
-    clause = f"about {_percent(share)} % of all {units:,} {counted}"
-    return _with_limits(clause, ci95, _percent)
+    clause = f"about {percent(share)} % of all {units:,} {counted}"
+    return _with_limits(clause, ci95, percent)
 
 
 def pooled_for_page(name: str, units: int, share: float, ci95: Limits) -> str:
@@ -78,8 +75,8 @@ def pooled_for_page(name: str, units: int, share: float, ci95: Limits) -> str:
         if counted in headline:
             noun = counted
             break
-    clause = f"counting each of the {units:,} {noun} once, it is about {_percent(share)} %"
-    return _with_limits(clause, ci95, _percent)
+    clause = f"counting each of the {units:,} {noun} once, it is about {percent(share)} %"
+    return _with_limits(clause, ci95, percent)
 
 
 def pooled_sentence(

@@ -149,8 +149,8 @@ def test_sensitivity_and_specificity_by_hand(scripted_run: ScriptedRun) -> None:
     assert [mean.sensitivity, mean.mean] == pytest.approx([18 / 22, 22 / 40])
     assert (mean.right_on_ones, mean.right_on_zeros, mean.specificity) == ((18, 22), (12, 18), None)
     assert mean.rates_in_words == (
-        "the judge gives 1 to 18 of 22 statements labelled 1 (sensitivity 82 %), "
-        "and 0 to 12 of 18 labelled 0"
+        "the judge gives 1 to 18 of 22 statements labelled 1 "
+        "(sensitivity 82 %, weighted by the drawing), and 0 to 12 of 18 labelled 0"
     )
 
 

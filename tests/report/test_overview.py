@@ -245,7 +245,10 @@ def test_the_page_names_annotators_and_their_agreement(run: Run) -> None:
     pair = PairAgreement(annotators=("ann", "bob"), statements=10, share=0.9, kappa=0.781)
     agreement = Agreement(statements=10, share=0.9, alpha=0.79, disputed=1, pairs=(pair,))
     text = measured(run, labelled(people=("ann", "bob"), agreement=agreement, faithfulness=ENOUGH))
-    sensitivity = "the judge gives 1 to 31 of 34 statements labelled 1 (sensitivity 91 %)"
+    sensitivity = (
+        "the judge gives 1 to 31 of 34 statements labelled 1 "
+        "(sensitivity 91 %, weighted by the drawing)"
+    )
     assert f"Labels50 labels for faithfulness; {sensitivity}" in text
     assert "Labelled byann (30), bob (30), 2026-11-20 to 2026-11-22 Agreement" in text
     assert f"Agreement{'; '.join(agreement.lines)} Verified" in text
