@@ -19,7 +19,7 @@ _OPENING = r"[\s*_`\"'“‘«(\[{>•–—-]*(?:#{1,6}\s+)?[*_]*"
 _CLOSING = r"[*_`\"'”’»)\]}]*"
 _LONE_NUMBER = re.compile(
     rf"{_OPENING}(?:{_PARAGRAPH})?{CLAUSE_NUMBER}{_CLOSING}\.{_CLOSING}"
-    rf"|{_OPENING}{_PARAGRAPH}\d{{1,3}}{_CLOSING}\.?{_CLOSING}"
+    rf"|{_OPENING}{_PARAGRAPH}\d{{1,3}}(?:[-–]\d{{1,3}})?{_CLOSING}\.?{_CLOSING}"
 )
 _NUMBER_ON_A_LINE = re.compile(rf"{_OPENING}\d{{1,3}}[.)]{_CLOSING}[ \t]*(?:\r\n|[\n\r])[ \t]*")
 _LABEL = re.compile(

@@ -94,13 +94,13 @@ _DAGGER = re.compile(r"(?P<number>[0-9]{1,3})(?::[0-9]+)?†.*")
 
 _STOPS = ".!?…。！？｡．।॥۔؟։።။។"
 _CLOSERS = r"(?:[\"'”’“‘»›)\]}」』）】》〉*_`]|</\w+>)*"
-AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}[ \t\u00a0\u200b]{{0,2}}\Z")
+AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}[ \t\u00a0\u2009\u202f\u200b]{{0,2}}\Z")
 DIRECTLY_AFTER_STOP = re.compile(rf"[{_STOPS}]{_CLOSERS}\Z")
 _BEFORE_NEXT_SENTENCE = re.compile(r"\s*(?:$|[\n\[(（【<\"“‘«*_¹²³]|[^\Wa-zß-ÿ_])")
 
 # A letter or a closing sign, a stop, and closing signs: "in May.", "“no.”", "(in May).", "5%."
 _BEFORE_FOOTNOTE = re.compile(
-    rf"\S\s(?:\S*[\"'“‘„«(\[*_/—–-])?(?P<word>[^\s\"'“‘„«(\[*_/—–%°»-]*)(?P<quote>[%°\"”’»›)\]*_]*)"
+    rf"\S\s(?:\S*[\"'“‘„«(\[*_/—–-])?(?P<word>[^\s\"'“‘„«(\[*_/—–%°»)\]”›-]*)(?P<quote>[%°\"”’»›)\]*_]*)"
     rf"(?P<stop>[.!?…।॥۔؟])(?P<closed>{_CLOSERS})\Z"
 )
 _AFTER_FOOTNOTE = re.compile(r"\s*\Z|[ \t]*[\r\n]|\s+[\"“„«‘(\[*_¿¡]{0,3}(?P<next>[^\W\d_])")

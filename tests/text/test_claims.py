@@ -31,6 +31,7 @@ NO_CLAIM = [
     "Thank you for your question.",
     "Mit freundlichen Grüßen Ihr Team",
     "Leider kann ich diese Frage nicht beantworten.",
+    "Leider enthalten die Dokumente dazu keine Angaben.",
     "Ich kann diese Frage anhand der Dokumente nicht beantworten.",
     "Es tut mir leid, aber dazu liegen mir keine Informationen vor.",
     "Sehr geehrte Frau Meier,",
