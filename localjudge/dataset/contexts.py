@@ -71,9 +71,11 @@ def read_elements(values: Any, field: str, report: Report) -> Any:
             elements.append(value if is_read else element)
         elif len(values) == 1 and all(isinstance(item, str | Mapping) for item in value):
             return value
+        elif len(value) == 1 and isinstance(value[0], Mapping):
+            elements.append(value[0])
         else:
             elements.append(element)
-            if len(value) > 1 and all(isinstance(item, str) for item in value):
+            if len(value) > 1 and all(isinstance(item, str | Mapping) for item in value):
                 place = f"{field}[{index}]"
                 report(place, f"a printed list ({describe(element)})", "one text, or one list")
     return elements

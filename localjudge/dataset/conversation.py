@@ -18,6 +18,7 @@ _ROLES = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
 _AROUND = ("messages", "conversation")
 _INSTEAD_OF_CONTENT = ("refusal", "tool_calls", "function_call", "audio")
 """Keys of a message that may have no content."""
+_CHATML = "<|im_start|>"
 _PRINTED_MESSAGE = re.compile(
     r"""['"](?:role|from|speaker|author)['"]\s*:|\b\w*Message\w*\(|"""
     r"""['"]type['"]\s*:\s*['"](?:human|ai)"""
@@ -62,6 +63,8 @@ def find_messages(value: Any) -> Sequence[Any] | None:
 
 def looks_like_messages(text: str) -> bool:
     """Return whether a text is a printed conversation, perhaps in a form that cannot be read."""
+    if text.count(_CHATML) > 1:
+        return True
     if text.lstrip()[:1] not in {"[", "{", "("}:
         return False
     return len(_PRINTED_MESSAGE.findall(text)) > 1 or _WHOLE_MESSAGE.match(text) is not None

@@ -27,6 +27,7 @@ _CJK = re.compile("[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7af\uff01-\uff5e]")
 _LESS_CHAOS = 0.03
 _MIN_COVERAGE = 0.9
 _MORE_WORDS = 1.5
+_MIN_WORDS = 3
 _WORD = re.compile(r"[^\W\d_ªºµ]+")
 _BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_]).[^\W\d_]")
 _OTHER_SIGN = re.compile(r"[^\x00-\x7f]")
@@ -90,18 +91,21 @@ def _read(data: bytes) -> Iterator[_Reading]:
 def _choose_by_words(found: Sequence[tuple[str, _Reading]]) -> str | None:
     """Return the encoding of the reading with clearly the most function words, or None.
 
-    Windows-1252 needs no more of them than encodings of systems before Windows, if the text is more
-    than capitals and signs.
+    It needs no more of them than a reading that covers its language less well, and Windows-1252 no
+    more than encodings of systems before Windows, if the text is more than capitals and signs.
     """
-    ranked: list[tuple[int, bool, _Reading]] = []
+    ranked: list[tuple[int, float, bool, _Reading]] = []
     for language, reading in found:
         hits = sum(reading.words[word] for word in _function_words(language))
+        coverage = _coverage(reading, _alphabets()[language].letters)
         is_frequent = reading.encoding == WINDOWS_1252 and reading.has_small_letters
-        ranked.append((hits, is_frequent, reading))
-    most, is_frequent, best = max(ranked, key=lambda candidate: candidate[:2])
-    for hits, _, rival in ranked:
+        ranked.append((hits, coverage, is_frequent, reading))
+    most, best_coverage, is_frequent, best = max(ranked, key=lambda candidate: candidate[:3])
+    for hits, coverage, _, rival in ranked:
+        covers_less = most >= _MIN_WORDS and coverage < best_coverage
+        is_older = is_frequent and not rival.encoding.startswith(_WINDOWS)
         needed = _MORE_WORDS * hits + 1
-        if is_frequent and not rival.encoding.startswith(_WINDOWS):
+        if covers_less or is_older:
             needed = hits
         if rival.text != best.text and most < needed:
             return None

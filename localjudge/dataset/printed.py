@@ -53,7 +53,9 @@ _DOCUMENT = re.compile(
 )
 _NODE = re.compile(r"(?:Node|Doc) ID: \S+\s*\nText: ")
 _FIELDS = re.compile(
-    r"\w+=(?:['\"{\[]|None |[\d.]+ ).*\b(?:page_content|content|text|payload)=['\"{]", re.DOTALL
+    r"\w+=(?:['\"{\[]|None |[\d.]+ ).*\b(?:page_content|content|text|payload)=['\"{]"
+    r"|(?:content|text)=(['\"]).*\1 \w+=",
+    re.DOTALL,
 )
 """Documents as LlamaIndex prints them, and the fields of an object without its class."""
 _ARRAY = re.compile(

@@ -36,8 +36,8 @@ def report_data(planned: Plan, progress: NotedProgress) -> None:
     level = logging.WARNING if unused else logging.INFO
     _note_line(describe_skipped(planned.left_out, planned.dataset), progress, level)
     _warn_of_joined_contexts(planned.dataset, progress)
-    for warning in _repeat_warnings(planned):
-        progress.warn(warning)
+    for repeats in _repeat_warnings(planned):
+        progress.warn(repeats)
     if not planned.settings.segmenter:
         texts = language_sample(planned.dataset)
         language = planned.settings.language

@@ -201,6 +201,7 @@ PRINTED = {
     ),
     "dumpd": json.dumps({"lc": 1, "type": "constructor", "kwargs": {"page_content": ULM}}),
     "printed twice": json.dumps(json.dumps(DOCUMENT)),
+    "a list of one": json.dumps([DOCUMENT]),
 }
 
 
@@ -219,6 +220,7 @@ def test_a_printed_document_in_a_list_is_read_as_its_text(form: str) -> None:
         f"Node ID: 5c56c793\nText: {ULM}\nScore:  0.700\n",
         f"Doc ID: 5c56c793\nText: {ULM}",
         f"id_='d1' embedding=None metadata={{}} text='{ULM}'",
+        f"text='{ULM}' metadata={{}}",
         f"id=1 version=0 score=0.9 payload={{'text': '{ULM}'}} vector=None",
         "{'page_content': 'The tower's in Ulm.', 'metadata': {}}",
         f"{{'page_content': '{ULM}', 'metadata': {{'at': datetime.datetime(2024, 5, 1)}}}}",

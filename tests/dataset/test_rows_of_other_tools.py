@@ -321,6 +321,7 @@ def test_a_printed_conversation_is_read_like_the_list(
         str([said("critic", "Where?"), said("assistant", "There.")]),
         json.dumps([{"from": "human", "value": "Where?"}, {"from": "gpt", "value": "There."}]),
         json.dumps(TALK)[:-5],
+        "<|im_start|>user\nWhere?<|im_end|>\n<|im_start|>assistant\nThere.<|im_end|>",
         str([{"type": "human", "data": {"content": "Where?"}}, {"type": "ai", "data": {}}]),
         str([said("system", "Be brief.")]),
     ],
